@@ -40,7 +40,9 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
 const wanted = process.argv.slice(2)
 const unknown = wanted.find((each) => !['--help', '-h', '--settings'].includes(each))
 
-/** Settings, a used port, a missing database: one line for the operator, without a stack. */
+/**
+ * Errors that the operator can fix (settings, a used port, a missing database) are one line, without a stack.
+ */
 async function run() {
   // The native modules are built for one major version.
   const { node } = process.versions

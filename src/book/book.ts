@@ -74,7 +74,10 @@ const {
 type BookOptions = {
   /** Maximum number of resting orders. */
   readonly ordersMax: number
-  /** Any number. It prevents traders from choosing hashes that collide in the indices. */
+  /**
+   * Secret seed of the indices, any number. It prevents traders from choosing hashes that collide in the
+   * indices.
+   */
   readonly seed?: number
   /** True if every order rests by `restAs`; snapshots then store the places of arrival. */
   readonly hasArrivals?: boolean
@@ -88,7 +91,7 @@ export type TraderWatch = {
   entered(trader: Address): void
   /** The trader's last order left. */
   left(trader: Address): void
-  /** All orders left at once. Some of these traders may have left before. */
+  /** Every order has left the book at once. Some of these traders may have left earlier. */
   cleared(traders: readonly Address[]): void
 }
 
@@ -232,7 +235,7 @@ export class Book {
       prices.filled(price, level)
     } else orders.writable(last)[recordAt(last) + NEXT] = slot
 
-    // To the end of its trader's list; an order that returns is placed after the orders that are not younger.
+    // Adds it at the end of its trader's list; a returning order goes behind the orders that are not younger.
     const traderPage = this.#traders.page(owner)
     const inTrader = traderAt(owner)
     let earlier = traderPage[inTrader + TRADER_TAIL]!

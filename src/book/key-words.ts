@@ -92,7 +92,7 @@ export function tagOfText(key: string, places: Uint8Array, count: number): numbe
   return spread(tag)
 }
 
-/** The same from the words of the key, which begin at `offset`. */
+/** Returns the tag of a key from its words, which begin at `offset`. */
 export function tagOfWords(words: Int32Array, offset: number, places: Uint8Array): number {
   let tag = 0
   for (let index = 0; index < TAG_DIGITS; index++) {
@@ -108,7 +108,7 @@ function spread(bits: number): number {
   return product ^ (product >>> 15)
 }
 
-/** Separate parameters: it runs at each lookup, where an object would cost more than the words. */
+/** Takes separate parameters: an object for each lookup would cost more than reading the words. */
 export function sameKey(
   a: Int32Array,
   aOffset: number,

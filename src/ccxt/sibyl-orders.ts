@@ -60,7 +60,7 @@ const ORDER_PARAMS = [
   ...['group', 'protection', 'bookByMs', 'replaces', 'replaceMode', 'permitSignature', 'nonce'],
 ]
 
-/** Parameters of other exchanges: an order without them would be another one than the user means. */
+/** Parameters of other exchanges: without them the order would not be what the user means. */
 const NOT_SUPPORTED = [
   ...['triggerPrice', 'stopPrice', 'stopLossPrice', 'takeProfitPrice', 'stopLoss', 'takeProfit'],
   ...['reduceOnly', 'trailingAmount', 'trailingPercent', 'cost'],

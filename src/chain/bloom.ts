@@ -10,7 +10,7 @@ export function mayContain(bloom: Hex, value: Hex): boolean {
   return hasBits(bloom, knownBitsOf(value))
 }
 
-/** Same as `mayContain`, with bits that the caller computed before by `bitsOf`. */
+/** Returns whether a log may be in the block, by bits that the caller has computed with `bitsOf`. */
 export function hasBits(bloom: Hex, bits: readonly number[]): boolean {
   return bits.every((bit) => {
     // A byte is two digits, and the last byte has the lowest bits.

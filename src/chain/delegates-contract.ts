@@ -40,7 +40,7 @@ export async function acceptsSignature(
     readonly account: Address
     readonly digest: string
     readonly signature: string
-    /** A recovered key, which counts if it is a delegate on the chain, whatever its limits are. */
+    /** A recovered key is accepted if it is a delegate on the chain, whatever its limits are. */
     readonly delegate?: Address
   },
 ): Promise<boolean> {
@@ -61,7 +61,7 @@ export async function acceptsSignature(
   }
   const args = [
     account,
-    // Not as a delegate: the exchange knows delegates from events, with their limits.
+    // Not accepted as a delegate here: the exchange knows delegates from events, with their limits.
     hexAddress(ZERO_ADDRESS),
     asking.digest as Hex,
     `0x${r}` as Hex,

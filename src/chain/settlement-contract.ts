@@ -107,9 +107,9 @@ export type SettlementContract = {
     permits: readonly SettlementPermit[],
   ): Call
   isSettled(tradeKey: string, buyHash: OrderHash, sellHash: OrderHash): Promise<boolean>
-  /** The same check as a call, for use in a multicall. */
+  /** Returns the call of this check, for use in a multicall. */
   isSettledCall(tradeKey: string, buyHash: OrderHash, sellHash: OrderHash): Call
-  /** The same check for many trades at one block: the newest, or the given one. */
+  /** Checks many trades at one block: the newest, or the given one. */
   areSettled(
     trades: readonly { tradeKey: string; buyHash: OrderHash; sellHash: OrderHash }[],
     blockNumber?: number,
@@ -126,7 +126,7 @@ export type SettlementContract = {
     cancellation: { trader: Address; orders: readonly Order[]; deadline: bigint },
     signature: SignatureParts,
   ): Call
-  /** The same call for all orders with a lower nonce. */
+  /** Returns the call that cancels a trader's orders below a nonce by signature. */
   cancelAllBeforeWithPermitCall(
     cancellation: { trader: Address; nonce: bigint; deadline: bigint },
     signature: SignatureParts,

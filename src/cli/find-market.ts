@@ -25,7 +25,7 @@ export async function findMarket(client: Client, text: string): Promise<Market> 
   )
 }
 
-/** No more are loaded than can be listed. */
+/** Loads only as many markets as can be listed. */
 async function gather(
   markets: AsyncIterable<Market>,
   fits: (market: Market) => boolean,

@@ -63,7 +63,7 @@ export function openConnection(options: StreamOptions) {
   let watchdog: ReturnType<typeof setTimeout> | undefined
   let repeating: ReturnType<typeof setTimeout> | undefined
   let opening = makeDeferred<void>()
-  // It may fail while no caller waits for it.
+  // It may reject before any caller awaits it; that is not an unhandled rejection.
   opening.promise.catch(() => undefined)
   const subscriptions = makeSubscriptions({
     ...{ say, emit },

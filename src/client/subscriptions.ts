@@ -27,7 +27,7 @@ export type Subscriptions = {
   lost(): void
   /** A subscribe was answered. */
   subscribed(answer: { id?: number; sub: string; seq: Position }): void
-  /** A request was refused; returns false if it is not one of these. */
+  /** Handles a refused request; returns false if no subscription sent it. */
   refused(id: number, failure: SibylError): boolean
   /** The exchange dropped messages of this subscription, and sends a snapshot. */
   lagged(sub: string): void
@@ -140,7 +140,7 @@ export function makeSubscriptions(ports: {
     isFor: (listener: Listener) => boolean,
   ): void {
     if (tell(following, message, isFor)) return
-    // Its state is wrong, so there is no position to resume from.
+    // The local state is wrong, so there is no position to resume from.
     following.last = undefined
     following.fills = undefined
     repair(following)
@@ -150,7 +150,7 @@ export function makeSubscriptions(ports: {
     start(request, take) {
       const key = keyOf(request)
       const listener: Listener = { take, ready: makeDeferred<void>(), begun: false }
-      // It may fail while no caller waits for it.
+      // It may reject before any caller awaits it; that is not an unhandled rejection.
       listener.ready.promise.catch(() => undefined)
       if (isOver) {
         callOff(listener, 'the stream is closed')
@@ -201,7 +201,7 @@ export function makeSubscriptions(ports: {
         return
       }
       const resumed = following.last !== undefined
-      // Position of the exchange for this subscription; replayed messages begin there.
+      // Position at which the exchange resumes this subscription; replayed messages begin there.
       if (resumed && !following.repairing) following.last = seq
       // Replayed messages are enough for earlier listeners, but not for new ones.
       if (resumed && hasBeginners(following)) join(following)

@@ -18,7 +18,7 @@ export type ClientTransparency = {
    * the log still begins as in the proof before. Waits up to 5 s for the proof of a new order.
    */
   proveOrder(orderHash: string, options?: CallOptions): Promise<VerifiedProof>
-  /** The same for the match of a trade. */
+  /** Requests the proof of a trade's match, and verifies it like the proof of an order. */
   proveTrade(tradeId: string, options?: CallOptions): Promise<VerifiedProof>
 }
 
@@ -45,7 +45,7 @@ export function createTransparency(
   async function logs(call?: CallOptions): Promise<PublicLog[]> {
     const path = '/api/v1/transparency'
     const answer = await send<TransparencyAnswer>({ method: 'GET', path }, call)
-    // Logs of one exchange differ by their partition alone, and no name is given to another log later.
+    // Logs of one exchange differ only in their partition, and a name is never given to another log.
     const [known] = first.keys()
     for (const { origin, verifierKeys } of answer.logs) {
       if (logKeys === undefined && known !== undefined && familyOf(known) !== familyOf(origin)) {

@@ -24,7 +24,7 @@ export type ChainIdentity = {
   readonly chainId: number
   /** Hash of its first block, which is unique. */
   readonly genesis: string
-  /** Its owner: the data folder of the exchange that started it. */
+  /** Owner of the chain: the data folder of the exchange that started it. */
   readonly owner: string
   /** Number of leases. */
   readonly leases: number
@@ -107,7 +107,7 @@ export async function startChainProcess(options: ChainProcessOptions): Promise<C
 
 type Probe =
   | { readonly found: 'nothing' }
-  /** It did not answer in time; the machine may be very busy. */
+  /** The chain did not answer in time; the machine may be very busy. */
   | { readonly found: 'silent' }
   | { readonly found: 'stranger' }
   | { readonly found: 'chain'; readonly identity: ChainIdentity }

@@ -73,7 +73,7 @@ async function sendCreation(order: MarketOrder): Promise<CreatedMarket> {
     const expiration = timestamp + BigInt(seconds)
     const factory = { address: chain.contracts.marketFactory as Hex, abi: marketFactoryAbi }
     const words = [...terms, expiration] as const
-    // Its address depends on its texts, so it is known before anything is paid.
+    // The address of a market depends on its texts, so it is known before anything is paid.
     const [address, id] = await reader.readContract({
       ...factory,
       functionName: 'predictMarket',

@@ -99,7 +99,8 @@ export async function seedDevnet(url: string, deployment: Deployment): Promise<D
     await sender.send(trader, conditionalTokens, 'setApprovalForAll', [settlement.address, true])
   }
   await sender.flush()
-  // In a later block than the other markets, so that lists, which begin with the oldest market, begin with those.
+  // Created in a later block than the other markets, so that lists, which begin with the oldest market, show
+  // the others first.
   const race = await predictMarkets(rpc, factory.address, maker.address, runners)
   const metadata = toHex(eventText({ ...DEMO_EVENT.info, end: nowSec + DEMO_EVENT.days * DAY_SEC }))
   const [chainId] = await rpc([{ method: 'eth_chainId', params: [] }])

@@ -180,7 +180,7 @@ export const WRITES_WAITING_MAX = 4_096
 /** Maximum number of writes that share one commit of the database. */
 export const WRITES_TOGETHER_MAX = 64
 
-/** Length of `GET /api/v1/quick-markets/{asset}/price-history`, one price a second. */
+/** Number of prices in `GET /api/v1/quick-markets/{asset}/price-history`, one per second. */
 export const PRICE_HISTORY_SEC = 20 * 60
 
 /** Quick markets listed by `GET /api/v1/quick-markets/{asset}/history`. */
@@ -230,7 +230,7 @@ export const SETTLEMENT_ENDED_MAX = 100_000
 /** Unanswered reports of settlement to markets. */
 export const SETTLEMENT_REPORTS_MAX = 512
 
-/** Orders whose permit is known to be used. */
+/** Maximum number of remembered orders whose permit is used. */
 export const SETTLEMENT_PERMITS_MAX = 10_000
 
 /** Permits per trader that may wait for each other; settlement sends at most this many with a trade. */

@@ -28,9 +28,9 @@ type MarketOpened = Head<'MarketOpened'> & { readonly market: Market }
 /** Conditions under which a client placed an order. They are not signed; older logs lack them. */
 export type PlacementTerms = {
   readonly timeInForce?: TimeInForce
-  /** The order's first event is not later, in Unix milliseconds. */
+  /** Latest time of the order's first event, in Unix milliseconds. */
   readonly bookByMs?: number
-  /** The order that left in the same step. */
+  /** The order that this one replaced: it left in the same step. */
   readonly replaces?: OrderHash
 }
 

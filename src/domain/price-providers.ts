@@ -14,7 +14,7 @@ export type PriceProvider = {
   readonly needsApiKey?: true
   /** The provider's name for an asset, as the settings spell it. */
   readonly naming: {
-    /** Last part of the setting: `IDS` is `SIBYL_PYTH_IDS`. */
+    /** Last part of the name of its setting, such as `IDS` in `SIBYL_PYTH_IDS`. */
     readonly setting: string
     readonly description: string
     readonly pattern: string

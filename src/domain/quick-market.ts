@@ -19,7 +19,10 @@ export type Mark = {
   readonly atMs: number
   readonly receivedAtMs: number
   readonly via: ObservedVia
-  /** True if no earlier observation is possible: it was pushed without a gap, or comes from the provider's history. */
+  /**
+   * True if the provider cannot have an earlier observation after the boundary: this one was pushed without a
+   * gap, or comes from its history.
+   */
   readonly exact: boolean
   /** The provider's report, unchanged. */
   readonly raw: string

@@ -18,7 +18,7 @@ export type TraderSpending = {
   readonly trader: Address
   /** Fills that settled, or were sent and did not fail by a trader's fault. */
   readonly fills: number
-  /** These fills' share of the gas of their transactions. */
+  /** Share of these fills in the gas of their transactions. */
   readonly gas: number
   /** Gas of fills that failed on chain by this trader's fault. */
   readonly failedGas: number

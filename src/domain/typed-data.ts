@@ -142,7 +142,9 @@ export const SET_DELEGATE_TYPES = {
   ],
 } as const
 
-/** An operator of the factory puts a market, by its predicted address, into the event with this metadata. */
+/**
+ * An operator of the factory assigns a market, named by its predicted address, to the event with this metadata.
+ */
 export const EVENT_MARKET_TYPES = {
   EventMarket: [
     { name: 'market', type: 'address' },

@@ -4,7 +4,7 @@ import type { Rejection } from '#domain/rejection.ts'
 import type { Call } from './call.ts'
 import { readParameter, readQuery, type Values } from './query.ts'
 
-/** Validates them, and replaces them by the values of the schemas. */
+/** Validates parameters and body, and replaces them with the normalised values. */
 export function flawOf(call: Call): Rejection | undefined {
   const { compiled, request, rawPath, rawQuery } = call
   const { params, query, body } = compiled

@@ -143,7 +143,7 @@ function takeOver(
       },
     })
   } catch (error) {
-    // It is unknown what has been written, so the connection is closed.
+    // Closes the connection, because it is unknown what has been written.
     failed(call, error)
     call.res.close()
   }

@@ -48,7 +48,7 @@ export function makeCallReader(options: {
     return wallMs
   }
 
-  /** Each header costs a call into native code, so it is read only if it has an effect. */
+  /** Reading a header is a call into native code, so it is read only if it has an effect. */
   function stagesOf(
     { staged, traced, method, path }: CompiledRoute['route'],
     req: HttpRequest,

@@ -33,7 +33,10 @@ const NUMERAL_LENGTH_MAX = 21
 /** Values that any body may have, and the bytes required for each further one; a value of an order takes 35 bytes. */
 const VALUES_FREE = 256
 const BYTES_PER_VALUE = 16
-/** The same for numerals that need a second parse: long integers, fractions and exponents. */
+/**
+ * Numerals that any body may have although they need a second parse (long integers, fractions, exponents), and
+ * the bytes required for each further one.
+ */
 const ODD_FREE = 32
 const BYTES_PER_ODD = 128
 

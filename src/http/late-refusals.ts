@@ -27,7 +27,7 @@ export function makeLateRefusals(options: {
   readonly refuse: (call: Call) => void
 }): LateRefusals {
   const { clock, refuse } = options
-  /** All wait equally long, so the first entry is due first. */
+  /** All refusals wait equally long, so the first entry is due first. */
   const waiting = new Map<Call, number>()
   let isSweeping = false
 

@@ -13,7 +13,7 @@ export type ReadCache = {
     name: string,
     make: () => Promise<object | Rejection>,
   ): RawReply | Rejection | Promise<RawReply | Rejection>
-  /** The same for an answer that is already JSON. */
+  /** Returns the answer of this name, if it is already JSON text. */
   readJson(
     name: string,
     make: () => Promise<string | Rejection>,

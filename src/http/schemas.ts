@@ -22,9 +22,9 @@ type Scalar = {
   readonly expects: string
   /** The whole error sentence, if the contract fixes it. */
   readonly sentence?: string
-  /** Its schema in the OpenAPI document for values in JSON. */
+  /** Schema of the scalar in the OpenAPI document, for values in JSON. */
   readonly inBody: TSchema
-  /** Its schema for values as text, in a path or a query. */
+  /** Schema of the scalar for values as text, in a path or a query. */
   readonly inText: TSchema
 }
 
@@ -209,8 +209,8 @@ export function safeInteger(
 }
 
 /**
- * An integer whose range has an error code of its own: any safe integer passes here, so that the rule can name it. The
- * document shows the range.
+ * An integer whose range has an error code of its own: any safe integer passes here, and the rule that checks
+ * the range returns that code. The document shows the range.
  */
 export function ruledInteger(
   range: { readonly min: number; readonly max: number },

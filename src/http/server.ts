@@ -276,7 +276,7 @@ const nowhere: AnswerRoute = route({
 
 const RELAYER_PATH = '/api/v1/relayer/'
 
-/** The same with errors in the relayer's shape. */
+/** Stands in for a missing route of the relayer, with errors in the relayer's shape. */
 const nowhereRelayed: AnswerRoute = {
   ...nowhere,
   path: `${RELAYER_PATH}*`,

@@ -180,7 +180,7 @@ async function loadParts(
       ...(after === undefined ? {} : { after }),
       ...(partitions === undefined ? {} : { partitions }),
     })
-    // A rejection is not in the protocol's table: the thread is full, or its log is away.
+    // A rejection is not in the protocol's table: the thread sends one if it is full or its log is unavailable.
     if (isUnanswered(part) || isRejection(part) || !take(part)) return undefined
     if (!part.more) return part.away
     after = part.views.at(-1)?.market.id

@@ -32,7 +32,7 @@ export type ContractSignatures = {
 }
 
 export function makeContractSignatures(ports: {
-  /** Calls a node of the chain; undefined for a chain without one. Faults after its time limit. */
+  /** Calls a node of the chain; undefined for a chain without one. Throws a fault after its time limit. */
   readonly ask: (question: Question) => Promise<boolean>
   readonly limit?: ContractSignatureLimit | undefined
 }): ContractSignatures {

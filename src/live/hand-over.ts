@@ -7,7 +7,7 @@
 type HandOver = {
   /** The thread has announced that it moves. */
   began(): void
-  /** A thread was linked: the next owner, if a move is under way. */
+  /** Called after a thread was linked; if a move is under way, that thread is the next owner. */
   linked(): void
   /** True from the announcement until the next owner is current here, for at most the deadline of a request. */
   isUnderWay(): boolean

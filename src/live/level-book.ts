@@ -22,7 +22,7 @@ export class LevelBook {
     this.#made(side).change(price, -size)
   }
 
-  /** Adds to a level a total that may exceed the safe integers. */
+  /** Adds an amount that may exceed the safe integers to the total of a level. */
   raise(side: Side, price: number, total: Total): void {
     const levels = this.#made(side)
     levels.set(price, plus(levels.total(price), total))

@@ -36,7 +36,7 @@ export type ShownAsset = {
 
 export type PriceListener = {
   priced(asset: string, event: StreamPrice): void
-  /** The same as an event of the price stream, as text. */
+  /** The price as an event of the price stream, as text. */
   streamed(asset: string, text: string): void
   quickMarket(asset: string, event: QuickMarketEvent): void
 }

@@ -37,7 +37,7 @@ export type ClosedOrder = {
   /** For a `taken` order: the quantity that was filled at once. */
   readonly size: Shares
   readonly reason: OrderCloseReason
-  /** Its first answer: number of matched counter-orders, and time of placement. */
+  /** First answer to the order: number of matched counter-orders, and time of placement. */
   readonly matches: number
   readonly placedAtMs: number
   readonly expiresAtSec: number

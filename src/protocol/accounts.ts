@@ -61,6 +61,6 @@ export type AccountsRequests = {
     takes: { chainId: number; trader: Address; deadlineAtMs: number }
     answers: FundsView | Rejection
   }
-  /** Same, from memory, without reading the chain; undefined if nothing is known. */
+  /** Requests the known funds from memory, without a read of the chain; undefined if nothing is known. */
   KnownFunds: { takes: { chainId: number; trader: Address }; answers: FundsView | undefined }
 }

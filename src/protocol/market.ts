@@ -117,7 +117,8 @@ export type MarketProtocol = {
   }
   CancelOrders: {
     /**
-     * Without a reason, the trader requested it. One step cancels a limited number; `more` is true if others are left.
+     * If no reason is given, the trader requested the cancel. One step cancels a limited number; `more` is true
+     * if others are left.
      */
     takes: {
       marketId: MarketId

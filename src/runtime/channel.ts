@@ -50,7 +50,7 @@ export type Form<Message> = {
   readonly cells: number
   /** Appends the values of a message. If it does not fit the form, appends nothing and returns false. */
   write(message: Message, into: unknown[]): boolean
-  /** Returns the message with its values from `at` on. */
+  /** Returns the message whose values begin at index `at`. */
   read(batch: readonly unknown[], at: number): Message
 }
 

@@ -10,7 +10,10 @@ import { messageOf, type Supervised, setWhy } from './supervised.ts'
 
 /** Health checks in a row that a worker may leave unanswered without a heartbeat. */
 const MISSED_HEALTH_MAX = 3
-/** The same for a worker that cannot simply be terminated: interrupting it ends all of its connections. */
+/**
+ * Unanswered health checks in a row for a worker that may not be terminated: interrupting it ends all of its
+ * connections.
+ */
 const MISSED_HEALTH_MAX_STUCK = 6
 /** A worker that used hardly any CPU time may be waiting for a core, so it may miss this many times as many checks. */
 const WAITING_TIMES = 2

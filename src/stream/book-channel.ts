@@ -26,7 +26,7 @@ type BookChannel<M> = {
     prices: readonly number[],
     seq: Sequence,
   ): void
-  /** Like `changed`, once per event, for the books with implied levels of both outcomes. */
+  /** Called like `changed`, once per event, for the books with implied levels of both outcomes. */
   changedImplied(
     of: MarketFeed<M>,
     at: { readonly outcome: Outcome; readonly side: Side },

@@ -154,7 +154,10 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     marketHappened: (marketId, event, facts, atMs) =>
       channels.happened(marketId, { event, facts, atMs }),
     joinedEvent: channels.joinedEvent,
-    /** One event at a time. If the database is away, the next subscriber of an event brings its markets. */
+    /**
+     * Reads one event at a time. If the database is unavailable, the next subscriber of an event causes another
+     * read.
+     */
     async eventsMissed() {
       try {
         for (const event of channels.followedEvents()) {

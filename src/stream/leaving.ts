@@ -58,7 +58,7 @@ export function makeLeaving(
     async shutdown({ atOnce = false }: { readonly atOnce?: boolean } = {}): Promise<void> {
       closing = true
       for (const connection of connections) {
-        // Each at a different time, so that they do not all return at once.
+        // Connections close at different times, so that clients do not all return at once.
         const reconnectInMs = Math.floor(Math.random() * settings.reconnectSpreadMs)
         delivery.send(connection, `{"type":"shutdown","reconnectInMs":${reconnectInMs}}`)
       }

@@ -18,7 +18,7 @@ export function makeSnapshotTexts<M>(
     const { name, last } = feed.topic
     switch (feed.kind) {
       case 'book':
-        // Its readers have an older state than the book; after the next flush both are equal.
+        // Readers of the feed have an older state than the book; after the next flush both are equal.
         if (isDirty(feed)) return undefined
         return kept(feed, reset, () => messages.bookSnapshot(name, bookOf(feed), last, false))
       case 'trades':

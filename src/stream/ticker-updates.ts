@@ -88,7 +88,10 @@ export function makeTickerUpdates<M>(
       changed.add(marketId)
       tick()
     },
-    /** A reader got a newer state of the market than the last message has. If it changed, the next one must be sent. */
+    /**
+     * A snapshot gave a reader a newer state of the market than the last message. If the market changed, the
+     * next message must be sent.
+     */
     overtaken(marketId: MarketId): void {
       if (changed.has(marketId) || underway.includes(marketId)) told.delete(marketId)
     },

@@ -151,7 +151,7 @@ export function makeLineReader(): (entry: Uint8Array) => EntryText {
   }
 }
 
-/** Reads the events of one entry that is not a piece. */
+/** Reads the events of an entry that contains whole events. */
 export function eventsIn(lines: readonly string[], first: number): PublicEvent[] {
   let before: MarketId | undefined
   return lines.map((line, at) => {

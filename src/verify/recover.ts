@@ -83,7 +83,7 @@ export function makeRecoverer(recovery: RecoveryEngine, keccak: KeccakEngine): R
   }
 }
 
-/** The same for a signature in bytes: returns the hash of the signer's key, which ends with the address. */
+/** Recovers a signature given as bytes; returns the hash of the signer's key, which ends with the address. */
 export function makeHashRecoverer(recovery: RecoveryEngine, keccak: KeccakEngine): HashRecoverer {
   return (digest, bytes) => {
     const recoveryId = recoveryIdIn(bytes)

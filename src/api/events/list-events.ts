@@ -143,10 +143,12 @@ const ListQuery = Type.Object(
   { additionalProperties: false },
 )
 
-/** Reads that finding events and their markets costs as much as, and how many events of a list cost one read. */
+/**
+ * Cost of finding events and their markets, in reads; and the number of listed events that cost one more read.
+ */
 const LOOKUP_WEIGHT = 8
 const EVENTS_PER_READ = 5
-/** Reads that a page's scan costs as much as: of a search, which reads all texts, and of any other filter. */
+/** Cost of scanning a page, in reads: for a search, which reads all texts, and for any other filter. */
 const SEARCH_WEIGHT = 60
 const SCAN_WEIGHT = 24
 

@@ -9,7 +9,7 @@ import { addressKeepingCase, safeInteger } from '#http/schemas.ts'
 import { TRADER } from '../orders/order-examples.ts'
 import type { KeyService } from './key-service.ts'
 
-// The wallet signs the address as it is written here, so its case is kept.
+// The wallet signs the address exactly as the client sent it, so its case is kept.
 const addressAsWritten = () => addressKeepingCase({ description: 'The wallet' })
 const walletSignature = () =>
   Type.String({

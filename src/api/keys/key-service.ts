@@ -31,7 +31,7 @@ export type KeyService = {
     readonly deadlineAtMs: number
     readonly asker: Asker
   }): Promise<{ readonly id: string } | Rejection>
-  /** Revokes a key by a token of the key itself. */
+  /** Revokes a key; the token must be made with the key itself. */
   revoke(id: string, deadlineAtMs: number): Promise<{ readonly id: string } | Rejection>
 }
 

@@ -18,7 +18,7 @@ import { OUTCOME_OF, outcomeParam } from './outcome-param.ts'
 
 const INTERVALS = { '1m': 60, '5m': 300, '15m': 900, '1h': 3_600, '4h': 14_400, '1d': 86_400 }
 const NAMES = ['1m', '5m', '15m', '1h', '4h', '1d'] as const
-/** Later than any sensible request, and well within exact integers. */
+/** Latest accepted time: later than any sensible request, and well within exact integers. */
 const SECONDS_MAX = 99_999_999_999
 
 type CandleQuery = {

@@ -14,15 +14,15 @@ import { safeInteger } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import { marketIdParam } from '../orders/order-shapes.ts'
 
-/** A past book costs as many reads as this, because it reads up to one segment of the public log. */
+/** Cost of a past book in reads: it reads up to one segment of the public log. */
 export const PAST_BOOK_WEIGHT = 50
-/** An archive file reads several segments and compresses 4 MiB of lines. */
+/** Cost of an archive file in reads: it reads several segments and compresses 4 MiB of lines. */
 const ARCHIVE_WEIGHT = 250
 const ARCHIVE_DEADLINE_MS = 10_000
 const DAY_MS = 86_400_000
 const GZIP = 'application/gzip'
 
-/** The last event that a book includes: by its number, or the last one up to a time. */
+/** Selects the last event that a past book includes: by its number, or the last one up to a time. */
 type BookMoment = { readonly seq: number } | { readonly atMs: number }
 
 export type PastBookAsk = {
@@ -90,7 +90,7 @@ const TOO_MANY: Rejection = {
   retryAfterSec: 1,
 }
 
-/** Requests for history under way, by range of addresses; at most as many as may wait. */
+/** Requests for history in progress, by address range; each range has a maximum. */
 const underWay = new Map<string, number>()
 
 /** Runs a job of history unless the address has several already: one thread serves all addresses. */

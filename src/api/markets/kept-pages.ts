@@ -31,7 +31,9 @@ type Kept<Answer> = {
   readonly listVersion: number
 }
 
-/** Maximum number of reads of a page whose version changed meanwhile; the last one is answered, but not cached. */
+/**
+ * Maximum attempts to read a page whose version changes meanwhile; the last result is returned, but not cached.
+ */
 const ATTEMPTS_MAX = 3
 
 export function keepPages<Answer>(ports: {

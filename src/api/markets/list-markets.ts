@@ -82,10 +82,11 @@ const nextCursor = Type.Union([Type.String(), Type.Null()], {
   description: 'Pass it as `cursor` to get the next page; null on the last page',
 })
 
-/** Markets of a list that cost as much as one read. */
+/** Number of listed markets that cost as much as one read. */
 export const MARKETS_PER_READ = 25
 /**
- * Markets that a filter checks for the cost of one read, and the maximum of that cost: below the burst of an address.
+ * Number of markets that a filter checks for the cost of one read, and the maximum cost: below the burst of an
+ * address.
  */
 const SCANNED_PER_READ = 200
 const SCAN_READS_MAX = 1_000
@@ -374,7 +375,7 @@ export function getMarket(ports: OneMarketSources): AnswerRoute {
     }
     if (!figures.isPrepared(marketId)) return read(marketId)
     if (!marketEvents.isPrepared(marketId)) return prepared(marketId)
-    // A new object after each change of the market and its figures.
+    // Replaced by a new object after each change of the market or its figures.
     const known = figures.of(marketId)
     if (known === undefined) return read(marketId)
     const event = marketEvents.of(marketId)

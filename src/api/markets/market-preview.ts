@@ -84,7 +84,7 @@ export function chanceInMarket(
 function chanceWords(ports: ChancePorts, marketId: MarketId): string {
   const chance = chanceInMarket(ports, marketId)
   if (chance === undefined) return 'Not traded yet.'
-  // In tenths of a percent, so that both add up to 100%.
+  // Both probabilities are in tenths of a percent, so that they add up to 100%.
   const yes = chance - (chance % TENTH_OF_PERCENT)
   return `YES ${percentText(yes)}, NO ${percentText(ONE - yes)}.`
 }

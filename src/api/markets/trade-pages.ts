@@ -27,7 +27,10 @@ export type EarlierTradesPage = {
 /** The two lists of a market's trades, by their field in the answer. */
 export type TradeList = 'trades' | 'activity'
 
-/** Returns the fields that a match fixes, as REST and the stream write them; none needs to be escaped. */
+/**
+ * Returns the fields that never change after the match, as REST and the stream write them; none needs to be
+ * escaped.
+ */
 export function matchedJson({
   tradeId,
   price,

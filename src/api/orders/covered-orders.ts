@@ -70,5 +70,5 @@ export function makeCoveredOrders({
   }
 }
 
-/** Codes after which it is unknown whether the order was placed. */
+/** Codes of answers that leave open whether the order was placed. */
 export const OUTCOME_UNKNOWN: ReadonlySet<RejectionCode> = new Set(['OUTCOME_UNKNOWN', 'INTERNAL'])

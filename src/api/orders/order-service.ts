@@ -54,7 +54,7 @@ type OrderServicePorts = {
   /** Set if orders need their funds reserved. */
   readonly funds?: FundsGateway | undefined
   readonly verifier: OrderVerifier
-  /** Set if signatures of delegates and contract accounts count. */
+  /** Set if signatures of delegates and contract accounts are accepted. */
   readonly signers?: OrderSigners | undefined
   /** Returns whether a key may act for an account as its delegate. */
   readonly mayAct?: Delegates['mayAct'] | undefined
@@ -73,7 +73,7 @@ type OrderServicePorts = {
   readonly settleSec?: number
   /** Called with the duration of each verification. */
   readonly meter?: StageMeter
-  /** Counts orders that their traders cannot pay for, and orders during a pause because of that. */
+  /** Counts orders that were refused because their trader cannot pay, or pauses after failing to pay. */
   readonly unfunded?: UnfundedLimit
 }
 

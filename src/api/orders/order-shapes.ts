@@ -231,7 +231,7 @@ export const sideName = () => oneOf(['buy', 'sell'], { description: 'The side of
 export const orderHashParam = () => bytes32<OrderHash>({ description: 'The order hash' })
 export const marketIdParam = () => bytes32<MarketId>({ description: 'The market id' })
 
-/** The `seq` that a read must have reached. */
+/** Sequence number that the front must have reached before it answers. */
 export function minSeqParam() {
   return Type.Optional(
     safeInteger({

@@ -21,7 +21,7 @@ export type Inspection = {
   readonly permitFlaw?: string
 }
 
-/** The verify pool, passed in by the composition. */
+/** The verify pool; passed in when the service is built. */
 export type OrderVerifier = {
   inspect(signed: SignedOrder): Promise<Inspection | Rejection>
   verified(signed: SignedOrder, inspection: Inspection): VerifiedOrder | Rejection

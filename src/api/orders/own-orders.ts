@@ -13,7 +13,7 @@ import type { CancelledOrders, DeadmanAnswer } from '#protocol/shapes/orders.ts'
 import { actingFor } from './acting-for.ts'
 
 export type DeadmanStore = {
-  /** Stores the switch; returns undefined once it is durable. */
+  /** Stores a dead-man switch; returns undefined once it is durable. */
   set(one: DeadmanSwitch, deadlineAtMs: number): Promise<Rejection | undefined>
   clear(keyId: string, deadlineAtMs: number): Promise<Rejection | undefined>
 }
@@ -61,7 +61,7 @@ export function makeOwnOrders(ports: {
       const cancelled = await gateway.cancelAll(trader, which, { deadlineAtMs })
       if (isRejection(cancelled)) return cancelled
       const { pending, ...rest } = cancelled
-      // Each of several markets has its own sequence number.
+      // Orders of several markets have several sequence numbers, so the answer names none.
       const seq = market === undefined ? undefined : board.markets.get(market)?.seq
       const seen = market === undefined || seq === undefined ? {} : { marketId: market, seq }
       const open = pending.length === 0 ? {} : { pending }

@@ -70,7 +70,7 @@ export function placeOrders(service: OrderService, receipts?: Receipts): AnswerR
     async handle(request) {
       const begunMs = performance.now()
       const traced = request.stages && request.body.orders.map(() => orderStages(request.stages))
-      // All are verified before the first is placed, so that they are placed in the listed order.
+      // Verifies all orders before it places the first, so that they are placed in the listed order.
       const verified = await Promise.all(
         request.body.orders.map((item, at) =>
           submissionShape.fits(item)
@@ -137,7 +137,7 @@ async function enterEach(
         service.enterAll(marketId, some, ownContext(request, stages)).then((done) => {
           for (const [index, { at, context }] of some.entries()) {
             answers[at] = done[index] ?? INTERNAL
-            // One message for all: its stages are those of each order.
+            // All orders share one message, so each order has the stage times of that message.
             const { market, answerSentAtMs } = stages ?? {}
             if (context.stages) Object.assign(context.stages, { market, answerSentAtMs })
           }

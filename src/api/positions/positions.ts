@@ -58,7 +58,7 @@ const chainOfContract = {
   ),
 }
 
-/** A market as the path names it, and the chain if the query does. */
+/** The market from the path, and the chain from the query if it has one. */
 function namedMarket(name: MarketName, chainId: number | undefined): MarketName {
   return 'marketId' in name ? name : { ...name, chainId }
 }

@@ -13,7 +13,7 @@ import { type PagePlace, writePlace } from '#http/page-place.ts'
 export type UserTrade = {
   readonly tradeId: TradeId
   readonly marketId: MarketId
-  /** The same object for the same market, so that its text is written once. */
+  /** Returns the same object for the same market, so that its text is written only once. */
   readonly market: { readonly question: string; readonly contractAddress: Address }
   /** The user's role; `buyer` if the user traded with themselves. */
   readonly role: 'buyer' | 'seller'

@@ -75,7 +75,7 @@ async function proofText(
   entry: Uint8Array,
 ): Promise<string> {
   const { partition, cosigned, publishedSize } = tree
-  // A proof that witnesses vouch for is worth more than one of the newest tree.
+  // Prefers an older checkpoint with cosignatures to the newest tree: witnesses make a proof stronger.
   const isCosigned = cosigned !== undefined && index < cosigned.size
   const { size, checkpoint } = isCosigned ? cosigned : { ...tree, size: publishedSize }
   const tiles = new Map<string, Promise<Uint8Array | undefined>>()

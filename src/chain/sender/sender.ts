@@ -86,7 +86,7 @@ export type SenderUpdate =
   /** Signed again; the last of `transaction.hashes` is the new one. */
   | { readonly type: 'replaced'; readonly transaction: TransactionRow }
   | { readonly type: 'mined'; readonly transaction: TransactionRow; readonly receipt: Receipt }
-  /** Its end; without a receipt if it was lost. The owner must acknowledge it. */
+  /** The transaction has ended; without a receipt if it was lost. The owner must acknowledge it. */
   | {
       readonly type: 'finished'
       readonly transaction: TransactionRow

@@ -83,7 +83,7 @@ export const AUTH_CHECKS: readonly Check[] = [
           ...{ method: 'DELETE', headers: { authorization: good } },
         })
       const first = await use()
-      // The request names no market: the token was accepted, whatever the result.
+      // The request names no market, so any result but a token error shows that the token was accepted.
       demandEqual('a token that is refused', first.status === 401, false)
       if (auth.singleUse) demandEqual('status of a used token', (await use()).status, 401)
     },

@@ -74,7 +74,7 @@ function demandOrder(what: string, values: readonly number[], descending: boolea
   demandEqual(what, values, sorted)
 }
 
-/** Checks a list under its name, with its count. */
+/** Checks that the answer has the list under its name, with its count. */
 async function demandList(world: World, path: string, name: string): Promise<void> {
   const body = await read<Record<string, unknown[]>>(world, path)
   demandShape(path, body, { [name]: LIST, count: NATURAL })

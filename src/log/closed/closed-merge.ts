@@ -17,7 +17,7 @@ export type MergeJob = {
   readonly home: RowHome
   readonly level: number
   readonly seeds: RunMeta['seeds']
-  /** Rows of the table after `from`, up to and including `to`; or runs, newest first. */
+  /** Source of the merge: rows of the table after `from`, up to and including `to`; or runs, newest first. */
   readonly source: { database: string; from: number; to: number } | { runs: readonly RunMeta[] }
   /** Orders that may be forgotten before this second are left out. */
   readonly nowSec: number

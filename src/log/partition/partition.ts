@@ -189,7 +189,7 @@ export class Partition<Event extends LogEvent> {
       file.commit.run()
       this.#mark.write(lastOffset)
     } catch (error) {
-      // It is unknown whether the transaction is durable, so nothing in memory can be trusted.
+      // Nothing in memory can be trusted, because it is unknown whether the transaction is durable.
       this.#close(file)
       throw appendFault(this.#options.paths.database, error)
     }

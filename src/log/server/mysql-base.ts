@@ -79,7 +79,8 @@ export async function uploadBase(rows: LogRows, draft: PartitionPaths, at: Place
   for (const [name, path] of filesOf(draft)) {
     const bytes = statSync(path).size
     const crc = await crcOf(path)
-    // A run or a snapshot never changes, so it is named by its content; the database file is named by its row.
+    // A run or a snapshot never changes, so its name is a hash of its content; the database file is named by
+    // its row.
     const stored = name === 'db' ? `${at.seq}-db` : `${basename(name)}-${crc.toString(16)}`
     files.push({ name, stored, bytes, crc })
     if (known.has(stored) && (await isWhole(rows, stored, bytes))) continue

@@ -253,7 +253,8 @@ function countDelivered(
   const holding = holdingOf(account, outcomeToken(marketId, outcome))
   const need = BigInt(size)
   holding.pending += counted ? need : -need
-  // A taker that was filled at once does not increase an order, and its promise may be from before a reorg.
+  // A taker that was filled at once never grows an open order, and its promise may be from before a reorg:
+  // check it here.
   if (counted) state.grown.push({ account, holding, need })
 }
 

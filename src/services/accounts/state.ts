@@ -219,7 +219,7 @@ export type Account = {
   /** True if funds of an earlier block are outdated. */
   wantBlock: number
   readonly orders: Set<OrderNeed>
-  /** Its trades that the chain has settled and that have not ended yet. */
+  /** Trades of the account that the chain has settled and that have not ended yet. */
   readonly settled: Set<TradeNeed>
   readonly waiting: Asker[]
   /** Number of orders, trades, promises, requests and reads that hold it. */
@@ -240,7 +240,10 @@ export type PermitNeed = {
   readonly needs: Sums
   /** Number of uses: the order, its trades and its promise. */
   uses: number
-  /** True while the token would accept it in its turn; otherwise the allowance must cover the needs. */
+  /**
+   * True while the token would accept the permit after those with lower nonces; otherwise the allowance must
+   * cover the needs.
+   */
   counts: boolean
 }
 
@@ -342,7 +345,7 @@ export type ChainAccounts = {
   nextStepMs: number
   failures: number
   trouble: string
-  /** Trades to check after the next step whether they are settled. */
+  /** Trades whose settlement is checked after the next step. */
   readonly toAsk: Set<TradeNeed>
   /** Trades being checked, in parts. */
   asking: TradeNeed[]
@@ -355,7 +358,7 @@ export type ChainAccounts = {
   /** Settled, confirmed and no longer counted: kept for a reorg, in two generations. */
   over: Map<TradeId, TradeNeed>
   overBefore: Map<TradeId, TradeNeed>
-  /** Settled trades before their match is read, by their two orders. */
+  /** Settled trades whose match has not been read yet, keyed by their two orders. */
   readonly early: Map<string, ReportedTrade[]>
 }
 

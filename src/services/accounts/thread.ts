@@ -38,7 +38,7 @@ const LOOK_EVERY_MS = 500
 const TELL_EVERY_MS = 50
 const MAILBOX_MAX = 100_000
 
-/** Why this thread does nothing: another node reserves funds, or will. */
+/** Reason why this thread does nothing: another node reserves funds, or is about to. */
 const AWAY = reject('OVERLOADED', undefined, 'another node is taking over the funds: retry shortly')
 
 type AccountsWorld = ChainWorld & Pick<Adapters, 'openLogReader' | 'openLogEnds'>
@@ -53,7 +53,7 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
     told: (type) => void (type === 'Appended' && feed?.read()),
   })
   const fronts = makeFollowers<AccountsFollowerProtocol>(settings, kit, ACCOUNTS_FORMS)
-  /** On a node: notifies when the local copy of the log has grown. */
+  /** In a cluster: notifies when the local copy of the log has grown. */
   const logCopies = makeFollowers<Protocol>(settings, kit)
   /** With several machines, one at a time reserves: two would promise the same funds. */
   const leases = isNode(settings) ? makeLeases(data, kit, world) : undefined

@@ -110,7 +110,7 @@ function storeFollower(
 ): (port: MessagePort) => void {
   /** The store may have revoked keys while this front was not linked. */
   function unheard(): void {
-    // First the cache of keys, then the open sessions.
+    // Resets the cache of keys first, because the open sessions read it.
     authenticator.unheard()
     hub()?.unheard()
   }

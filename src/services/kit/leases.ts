@@ -227,7 +227,10 @@ function makeConnection(open: () => Promise<Database>) {
 
 type SilenceWatch = ReturnType<typeof makeSilenceWatch>
 
-/** Logs that the database has not answered about leases. Meanwhile no role starts, and none is sure. */
+/**
+ * Logs that the database has not answered about leases. Meanwhile no role starts, and no holder is certain of
+ * its lease.
+ */
 function makeSilenceWatch({ log, monotonicMs }: Pick<ThreadContext, 'log' | 'monotonicMs'>) {
   let answeredMs = 0
   let trouble = ''

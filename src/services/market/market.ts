@@ -33,7 +33,7 @@ import type { MarketRules, MarketState, Recall } from './state.ts'
 import { TaggedOrders } from './tagged-orders.ts'
 import { failTrade, isOverdrawn, mayBecome, recordTrade, reported, reportFlaw } from './trades.ts'
 
-/** `counts` are those of its chain and thread. */
+/** `counts` are the pending trades of each trader on the chain, in all markets of the thread. */
 export function newMarket(
   market: Market,
   rules: MarketRules,

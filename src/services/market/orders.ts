@@ -274,7 +274,7 @@ function emitFills(
       }
       fills[index - from] =
         makerTags === undefined ? fill : { ...fill, makerTags: echoOf(makerTags) }
-      // Both buy, or both sell: the maker rested in the other book.
+      // If both buy, or both sell, the maker rested in the other book.
       if (isPair && list.side(index) === taker.side) {
         fills[index - from] = {
           ...fills[index - from]!,

@@ -15,7 +15,10 @@ import { encode, type Opening, readOpened, readOpening } from './messages.ts'
 /** Interval of the search for missing links. */
 const LINK_EVERY_MS = 50
 const MARK_EVERY_MS = 1_000
-/** A link is lost if its peer has sent no mark for this many times the silence of a node. */
+/**
+ * A link is lost if its peer has sent no mark for this many times the silence after which a node counts as
+ * dead.
+ */
 const MARK_SILENCES = 5
 const OPEN_MS_MAX = 2_000
 

@@ -13,7 +13,7 @@ import type { QuickMarketsEvent, QuickMarketsState } from './quick-markets/state
 const SILENCE_MS = 5_000
 /** At the start, providers have this long to deliver the first price of an asset. */
 const FIRST_PRICE_MS = 30_000
-/** The same trouble of a provider is logged once in this time. */
+/** Period in which the same trouble of a provider is logged only once. */
 const TELL_AGAIN_MS = 600_000
 
 const EVENT_LABELS = {

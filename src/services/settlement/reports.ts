@@ -132,7 +132,7 @@ export function applyAnswer(
     if (status === 'failed') abandonFailed(state, pending)
     else markSentBefore(pending, status)
   } else if (report.status === 'submitted' && status === 'failed') {
-    // It failed before a restart, and the database did not have that yet.
+    // The trade failed before a restart, and the database did not have that yet.
     abandonFailed(state, pending)
   } else if (report.status === 'submitted' && status === 'confirmed') {
     pending.isConfirmed = true

@@ -49,7 +49,7 @@ import { takersAtQuota } from './turns.ts'
 
 /** Most new trades per read. */
 const READ_TRADES = 500
-/** Least time between two reads while new trades keep arriving. */
+/** Minimum time between two reads while new trades keep arriving. */
 const READ_GAP_MS = 50
 /** Ended trades that a read excludes; the projection has usually caught up with older ones. */
 const ENDED_READ_MAX = 2_000

@@ -111,7 +111,7 @@ export type SettlementEvent =
       readonly reason: string
       readonly fault: FaultySide
       readonly waitedMs: number
-      /** Its share of the gas of transactions in which it did not settle. */
+      /** Gas that the trade has cost in transactions in which it did not settle. */
       readonly wastedGas: number
     }
   | { readonly type: 'BatchVanished'; readonly trades: number }
@@ -184,7 +184,7 @@ export type Stage =
   | 'sent'
   /** Its market is not on chain yet. */
   | 'awaitingMarket'
-  /** It lacks a balance that older trades of the same trader will bring. */
+  /** The trade lacks a balance that older trades of the same trader will bring. */
   | 'awaitingOlder'
   /** Confirmed or failed; its market has still to acknowledge that. */
   | 'ended'
@@ -242,7 +242,10 @@ export type PendingSettlement = {
   readonly readySinceMs: number
   /** When it could first have settled. */
   settleableSinceMs: number
-  /** Its age counts as lag from this time on: the first submission shows whether it can settle at all. */
+  /**
+   * The age of the trade counts as lag from this time on: the first submission shows whether it can settle at
+   * all.
+   */
   lagFromMs: number
   notBeforeMs: number
   /** The balance that it lacked at its last submission, until it is sent. */
@@ -260,7 +263,7 @@ export type PendingSettlement = {
   reachableAtMs: number
   /** Its note in the database. */
   noted: TradeNote | undefined
-  /** Its share of the gas of transactions in which it did not settle. */
+  /** Gas that the trade has cost in transactions in which it did not settle. */
   wastedGas: number
   /** Reports that its market has not acknowledged, the oldest first. */
   readonly reports: TradeReport[]

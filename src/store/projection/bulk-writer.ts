@@ -21,12 +21,12 @@ export type BulkWriter = {
   readonly insertOrders: (rows: readonly Value[][]) => Promise<void>
   readonly insertOrderTags: (rows: readonly Value[][]) => Promise<void>
   readonly insertTrades: (rows: readonly Value[][]) => Promise<void>
-  /** Both return the number of rows that they found. */
+  /** Both update functions return the number of rows that they found. */
   readonly updateOrders: (changes: readonly Value[][]) => Promise<number>
   readonly updateTrades: (changes: readonly Value[][]) => Promise<number>
   /** Returns the trades with these keys. */
   readonly tradesOf: (keys: readonly Value[][]) => Promise<StoredTrade[]>
-  /** Each adds to the row with its key, or inserts one. */
+  /** Each of these functions adds to the row with its key, or inserts a row. */
   readonly addMarketStats: (rows: readonly Value[][]) => Promise<void>
   readonly addChainStats: (rows: readonly Value[][]) => Promise<void>
   readonly addChainSpans: (rows: readonly Value[][]) => Promise<void>

@@ -9,7 +9,7 @@ import type { Database } from '../engine/database.ts'
 import { hexColumn } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
 
-/** The same object for the same market while it is cached. */
+/** Returns the same object for the same market while it is cached. */
 export type MarketTexts = { readonly question: string; readonly contractAddress: Address }
 
 type Row = { readonly market: string; readonly question: string; readonly contract: string }

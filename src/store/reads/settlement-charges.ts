@@ -32,7 +32,10 @@ export type ChargesFilter = {
   readonly limit: number
 }
 
-/** The sides that a refusal on chain is charged to. The reason does not tell: either side of a mint pays, for example. */
+/**
+ * The sides that a refusal on chain is charged to. They do not follow from the reason: for example, either side
+ * of a mint may be at fault.
+ */
 const AT_FAULT: Readonly<Record<FaultySide, readonly ('buyer' | 'seller')[]>> = {
   buyer: ['buyer'],
   seller: ['seller'],

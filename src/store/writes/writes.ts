@@ -109,7 +109,7 @@ export async function runWrites(
       return replies
     })
   } catch (error) {
-    // It is unknown whether they were committed; each can be repeated.
+    // The outcome of the commit is unknown; each write can be repeated.
     const { code, message, retryable } = storeFault(error)
     return tasks.map(() => ({ ok: false, code, message, retryable }))
   }

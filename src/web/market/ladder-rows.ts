@@ -7,7 +7,7 @@ export type LadderRow = {
   readonly size: bigint
   /** Sum from the best price up to this one. */
   readonly total: bigint
-  /** That sum in thousandths of the largest total: the length of the bar. */
+  /** Length of the bar: this sum in thousandths of the largest total. */
   readonly depth: number
   /** The part of it that belongs to the account's own orders. */
   readonly own: bigint

@@ -83,7 +83,7 @@ function follow(followed: Followed): () => void {
   const intervalSec = INTERVALS[interval]
   /** Candles of each shown outcome, as read; undefined until then. */
   let read: readonly (readonly Candle[])[] | undefined
-  /** The same with later trades, and without gaps. */
+  /** The candles with later trades, and without gaps. */
   let series: (readonly Candle[])[] = []
   let isTraded = false
   /** Trades up to this one are drawn. */

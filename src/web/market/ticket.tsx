@@ -87,7 +87,7 @@ function SideSwitch({ ticket }: { readonly ticket: TicketModel }) {
   )
 }
 
-/** Each with the price that a trader would get now. */
+/** Shows each outcome with the price that a trader would get now. */
 function OutcomeChoice({ model, ticket }: Omit<Props, 'submitting'>) {
   const line = model.market.value
   const frame = model.book.value

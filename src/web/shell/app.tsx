@@ -10,7 +10,7 @@ import { Header } from './header.tsx'
 import { lazyView } from './lazy-view.tsx'
 import { ToastStack } from './toast-stack.tsx'
 
-/** Each is a separate file that a browser loads on first use. */
+/** Each view is a separate file that a browser loads on first use. */
 const MarketView = lazyView(async () => (await import('../market/market-view.tsx')).MarketView)
 const EventView = lazyView(async () => (await import('../event/event-view.tsx')).EventView)
 const PortfolioView = lazyView(
@@ -79,7 +79,7 @@ function View() {
   }
 }
 
-/** While it is shown, nothing on the page is live. */
+/** Shown while the connection is lost: nothing on the page is live then. */
 function Lost() {
   const lost = connection.value.state === 'lost'
   return (

@@ -29,7 +29,7 @@ const SHORTCUTS: readonly Shortcut[] = [
   { key: '↑ ↓', words: 'Another price, in the book and in the price field' },
 ]
 
-/** None of them sends anything: an accidental key press costs nothing. */
+/** No shortcut sends anything: an accidental key press costs nothing. */
 export function Shortcuts() {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {

@@ -20,7 +20,7 @@ const DISPUTE_ASSERTION = 'a6a22b43'
 const NO_COLLECTION = `0x${'0'.repeat(64)}`
 /** YES and NO as sets of outcomes, after their count. */
 const BOTH_OUTCOMES = [2n, 1n, 2n]
-/** Their offset: after the five words of the call. */
+/** Offset of the sets in the call: they follow its five words. */
 const BOTH_OUTCOMES_AT = 5n * 32n
 
 /** Allows a contract to take stablecoin of the sender. */

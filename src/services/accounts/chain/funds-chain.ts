@@ -33,7 +33,7 @@ const LAGS_MAX = 5
 
 /** Adds one request that is made outside of the steps. */
 type SettlingFundsChain = FundsChain & {
-  /** Returns which trades were settled by then: for trades that were pending before the first step. */
+  /** Returns which of these trades are settled; for trades that were pending before the first step. */
   settledOf(
     trades: readonly Pick<SettledTrade, 'tradeKey' | 'buyOrderHash' | 'sellOrderHash'>[],
     at: BlockPlace,

@@ -14,7 +14,7 @@ const READ_MAX = 1_000
 
 type LogFeedPorts = {
   readonly reader: LogReader<MarketEvent>
-  /** On a node: returns the end of the log; the files here are a copy that may lag. */
+  /** In a cluster: returns the end of the log; the files here are a copy that may lag. */
   readonly logEnds: LogEnds | undefined
   readonly heard: (message: AccountsProtocol['Logged']['takes']) => void
   readonly isStopped: () => boolean
@@ -34,7 +34,7 @@ export function makeLogFeed(
 ): LogFeed {
   /** By partition: the last applied offset. Empty until the actor has loaded. */
   const folded = new Map<number, number>()
-  /** On a node: end of the log and its time. */
+  /** In a cluster: the end of the log, and the time at which it was read. */
   const ends = new Map<number, { readonly offset: number; readonly atMs: number }>()
   let reading = false
 

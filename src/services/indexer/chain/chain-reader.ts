@@ -79,7 +79,7 @@ export function makeChainReader(options: ChainReaderOptions): ChainReader {
       try {
         return await readRange(options, after, upTo, by)
       } catch (error) {
-        // Its heads may be right, so they alone would not cause a switch to another provider.
+        // The heads of this provider may be right, so they alone would not cause a switch to another.
         if (!(error instanceof Fault) || error.code !== 'CHAIN_RANGE_TOO_LARGE') client.leave()
         throw error
       }
@@ -198,7 +198,7 @@ async function marketFilters(
   return filters
 }
 
-/** Returns the same logs from all logs of the blocks. Nothing can be missing then. */
+/** Selects the same logs from all logs of the blocks. Nothing can be missing then. */
 async function fromReceipts(
   options: ChainReaderOptions,
   node: ChainClient,

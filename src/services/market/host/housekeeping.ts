@@ -184,7 +184,8 @@ function stepSnapshot(thread: MarketThread, job: SnapshotJob): void {
     giveBack(next.chunk)
     return
   }
-  // These rows do not change, so they can be written after the books.
+  // The rows of pending trades and orders do not change during a snapshot, so they can be written after the
+  // books.
   const rows = job.pending.splice(0, PENDING_ROWS_MAX)
   if (rows.length > 0) job.writer.writeChunk(...pendingChunk(rows))
   else if (job.books.every((book) => book.done)) endSnapshot(thread, job)

@@ -47,7 +47,7 @@ type MarketThreadOptions = {
   /** Clients cannot guess it. */
   readonly seed: number
   readonly snapshotEvery: number
-  /** Undefined if the log keeps no records for the database only. */
+  /** Undefined if the log keeps no events only for the sake of the database. */
   readonly retention?: Retention
   /** Undefined if limits are off. */
   readonly cancelQuota?: CancelQuota

@@ -164,7 +164,8 @@ type Judged = {
   readonly options: FailoverOptions
 }
 
-// Both its own time and ours: a provider may repeat an old price, or its clock may be ahead.
+// Checks the age by the provider's time and by ours: a provider may repeat an old price, or its clock may be
+// ahead.
 const isRecent = (
   { atMs, receivedAtMs }: Observation,
   nowMs: number,

@@ -41,7 +41,7 @@ export type QuickMarketsProtocol = {
 }
 
 export type QuickMarketsEvent =
-  /** It can be traded. Emitted again after a restart. */
+  /** The market can be traded. Emitted again after a restart. */
   | { readonly type: 'QuickMarketOpened'; readonly quickMarket: QuickMarket; readonly atMs: number }
   | {
       /** The oracle decides a contested market, not prices. Emitted again if a restart lost the answer. */

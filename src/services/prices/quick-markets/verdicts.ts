@@ -69,7 +69,7 @@ export function verdictOn(
   if (context.nowMs < endSec * 1_000 + ownMs) return undefined
   for (const source of sources) {
     if (source === strike.source) continue
-    // Both reports are requested at once, whichever is missing.
+    // Requests both reports at once, whichever is missing.
     const start = markAt(source, startSec)
     const end = markAt(source, endSec)
     if (start === undefined || end === undefined) continue
@@ -80,11 +80,11 @@ export function verdictOn(
 }
 
 /**
- * The print decides if more sources saw its side than the other. If not, the source's own mean before the end
- * decides, unless it repeats the print and at least as many sources as support it contradict it by more than
- * `agreementBps`: then the market is contested. An example with a bound of 10: pyth 100 to 99.6, print and mean;
- * binance and coinbase 100 to 100.2. Two sources, 60 basis points away, contradict one: contested. Undefined while
- * reports may still arrive, or if nothing decides.
+ * The end price decides if more sources saw its side than the other. If not, the source's own mean before the
+ * end decides, unless it confirms the end price and at least as many sources as support it contradict it by
+ * more than `agreementBps`: then the market is contested. An example with a bound of 10: pyth 100 to 99.6, at
+ * the end and on average; binance and coinbase 100 to 100.2. Two sources, 60 basis points away, contradict one:
+ * contested. Undefined while reports may still arrive, or if nothing decides.
  */
 function judge(
   state: QuickMarketsState,

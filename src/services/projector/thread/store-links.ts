@@ -39,7 +39,7 @@ export function makeStoreLinks(
   const settlements = makeFollowers<SettlementRequests & TracedTradesProtocol>(settings, kit)
   /** Other threads: fronts, which register and revoke keys, and threads whose data is written here. */
   const clients = makeFollowers<KeyFollowerProtocol>(settings, kit)
-  /** On a node: notifies when the local copy of the log has grown. */
+  /** In a cluster: notifies when the local copy of the log has grown. */
   const logCopies = makeFollowers<Protocol>(settings, kit)
   const marketNames = new Set(
     Array.from({ length: settings.markets.threads }, (_, thread) => marketThreadName(thread)),

@@ -66,8 +66,8 @@ export type Simulate = (
 ) => Promise<Trial>
 
 /**
- * Enough for a batch in most markets, even if its traders act before the block (see contracts/README.md). Unused gas is
- * not paid.
+ * Gas of a batch and of each fill: enough in most markets, even if its traders act before the block (see
+ * contracts/README.md). Unused gas is not paid.
  */
 const GAS_BASE = 171_000
 const GAS_PER_FILL = 350_000

@@ -44,7 +44,7 @@ type ChainSums = {
   /** All transactions up to this nonce are charged; above it, only those in `done`. */
   mark: number
   readonly done: Set<number>
-  /** Traders with sums that the market threads do not know yet. */
+  /** Traders whose spending the market threads do not know yet. */
   readonly unpublished: Set<Address>
   isReading: boolean
 }
