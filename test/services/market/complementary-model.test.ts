@@ -90,7 +90,7 @@ class Pair {
       else if (dice < 0.94) this.#settle()
       else if (dice < 0.98) this.#passTime()
       else if (dice < 0.981) this.#restore()
-      else if (dice < 0.987) this.#cancelMany()
+      else this.#cancelMany()
       this.#compare(done % 500 === 0)
       this.#events.push(...this.#step)
       this.#step = []
