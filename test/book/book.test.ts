@@ -98,7 +98,7 @@ test('an order that is given quantity back keeps its place', () => {
   assert.throws(() => book.grow(hashNamed('a'), (3 * ONE + 1) as Shares), /given back/)
 })
 
-test('the orders of a trader come in the order in which they came to rest', () => {
+test('the orders of a trader are listed in the order in which they were placed', () => {
   const book = bookOf(
     buy('YES').at(0.2).by('ann').named('a'),
     sell('YES').at(0.7).by('ann').named('b'),
@@ -114,7 +114,7 @@ test('the orders of a trader come in the order in which they came to rest', () =
   assert.equal(book.countOf(traderNamed('zoe')), 0)
 })
 
-test('a full book refuses one more and takes it when there is room', () => {
+test('a full book refuses an order, and accepts it once there is room', () => {
   const book = new Book({ ordersMax: 2 })
   rest(book, buy('YES').named('a'), buy('YES').named('b'))
   assert.equal(book.isFull, true)
@@ -146,7 +146,7 @@ test('an order that cannot rest is an assertion failure, not an answer', () => {
   assert.throws(() => book.find('0x12' as never), /a key of 32 bytes/)
 })
 
-test('orders leave when their second has come, a bounded number of steps at a time', () => {
+test('expired orders are removed from the book, a bounded number of steps at a time', () => {
   const book = new Book({ ordersMax: 1_000 })
   for (let each = 0; each < 300; each++) {
     rest(

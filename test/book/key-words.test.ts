@@ -23,7 +23,7 @@ test('the tag of a key is the same from its text and from its words', () => {
   })
 })
 
-test('another seed takes other digits', () => {
+test('another seed selects other digits for the tag', () => {
   const seeds = Array.from({ length: 200 }, (_, seed) => tagPlaces(seed, HASH_WORDS).join())
   assert.equal(new Set(seeds).size, 200)
 })

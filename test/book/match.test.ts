@@ -55,7 +55,7 @@ const asks = [
   sell('YES').at(0.41).size(10).named('a'),
 ]
 
-test('the worked example: price before time, the expired are removed, the rest may rest', () => {
+test('the worked example of a match gives the documented fills and the documented rest', () => {
   const book = newBook()
   place(book, asks)
   const result = place(book, [buy('YES').at(0.43).size(40).named('t')])
@@ -119,14 +119,14 @@ test('an order expires in the second it names', () => {
   assert.deepEqual(tableOf(book), ['buy  0.5: t 1'])
 })
 
-test('with self trades allowed a trader may meet their own order', () => {
+test('if self trades are allowed, an order may match another order of its trader', () => {
   const book = newBook()
   place(book, [sell('YES').at(0.5).size(1).named('a').by('ann')])
   const result = place(book, [buy('YES').at(0.5).size(1).named('t').by('ann')])
   assert.deepEqual(fillsOf(result), ['a 1 @0.5 (0 left)'])
 })
 
-test('with cancel-resting the resting orders of the trader go and the next one is met', () => {
+test('with cancel-resting, the trader’s own resting orders are cancelled and the next order is matched', () => {
   const book = newBook()
   place(book, [
     sell('YES').at(0.4).size(1).named('a').by('ann'),
@@ -156,7 +156,7 @@ test('a match ends after the maximum number of makers and reports it', () => {
   assert.throws(() => book.rest(buy('YES').at(0.9).resting(), ONE as Shares, 0), /crosses/)
 })
 
-test('a match that just fits its limit is not limited', () => {
+test('a match that ends exactly at the maximum number of makers is not reported as limited', () => {
   const book = newBook()
   place(book, [sell('YES').at(0.5).size(1).named('a')])
   assert.equal(place(book, [buy('YES').at(0.5).size(1)], { makersMax: 1 }).limited, false)

@@ -83,7 +83,7 @@ test('a side that was emptied from its best price on has none, and can be filled
   }
 })
 
-test('no more levels without orders are kept than a bound, however many prices come', () => {
+test('a bounded number of empty levels is kept, however many prices are used', () => {
   for (const bestIsHighest of [true, false]) {
     const side = new Side(bestIsHighest)
     for (let price = 1; price <= 60_000; price++) side.join(price)

@@ -35,7 +35,7 @@ function all(book: Book): Buffer[] {
   return book.beginSnapshot().copySome(Number.MAX_SAFE_INTEGER)
 }
 
-test('an empty book has one chunk and comes back empty', () => {
+test('an empty book has a snapshot of one chunk, and is restored as empty', () => {
   const chunks = all(new Book(options))
   assert.equal(chunks.length, 1)
   assert.equal(Book.restore(chunks, options).count, 0)
@@ -78,7 +78,7 @@ test('a snapshot is the book at its beginning, even if the book changes until it
   )
 })
 
-test('chunks that are given back are the memory of the next ones, and nothing of them is seen again', () => {
+test('returned chunks are reused as memory, and their old content is never seen', () => {
   const book = filled(9_000)
   const small = filled(3)
   const plain = [Buffer.concat(all(book)), Buffer.concat(all(small))]
@@ -100,7 +100,7 @@ test('chunks that are given back are the memory of the next ones, and nothing of
   assert.ok(memory.size <= 2, `${memory.size} pieces of memory`)
 })
 
-test('a snapshot says nothing of the seed', () => {
+test('a snapshot does not reveal the seed', () => {
   const chunks = [1, 2].map((seed) => {
     const book = new Book({ ...options, seed })
     for (const order of terms.slice(0, 1_500)) book.rest(order, 10 as Shares, 0)
@@ -109,7 +109,7 @@ test('a snapshot says nothing of the seed', () => {
   assert.deepEqual(chunks[0], chunks[1])
 })
 
-test('a book of more orders than it keeps the texts of comes back whole', () => {
+test('a book with more orders than cached hash texts is restored completely', () => {
   const book = new Book({ ordersMax: 100_000 })
   const orders = Array.from({ length: 70_000 }, (_, n) => ({
     ...terms[n % terms.length]!,
@@ -129,7 +129,7 @@ test('a book of more orders than it keeps the texts of comes back whole', () => 
   assert.equal(restored.stateHash(), book.stateHash())
 })
 
-test('clearing a book does not take its orders from a snapshot under way', () => {
+test('clearing a book does not remove its orders from a snapshot in progress', () => {
   const book = filled(3_000)
   const before = book.stateHash()
   const snapshot = book.beginSnapshot()
@@ -141,7 +141,7 @@ test('clearing a book does not take its orders from a snapshot under way', () =>
   assert.equal(book.count, 2_000)
 })
 
-test('one snapshot at a time; an abandoned one makes room for the next', () => {
+test('only one snapshot can be in progress, and an abandoned one makes room for the next', () => {
   const book = filled(2_000)
   const first = book.beginSnapshot()
   assert.throws(() => book.beginSnapshot(), /under way/)
@@ -150,7 +150,7 @@ test('one snapshot at a time; an abandoned one makes room for the next', () => {
   assert.equal(Book.restore(all(book), options).stateHash(), book.stateHash())
 })
 
-test('a restored book trades on where the other was', () => {
+test('a restored book continues to match exactly like the original', () => {
   const book = new Book(options)
   for (const order of [sell('YES').named('a').by('ann'), sell('YES').named('b').by('bob')]) {
     book.rest(order.resting(), order.resting().remaining, 2)
@@ -171,7 +171,7 @@ test('chunks may lie anywhere in memory', () => {
   assert.equal(Book.restore([shifted.subarray(1)], options).stateHash(), book.stateHash())
 })
 
-test('a snapshot that is not whole is refused', () => {
+test('an incomplete snapshot is refused', () => {
   const chunks = all(filled(5_000))
   const other = all(filled(4_000))
   const truncated = chunks.with(0, chunks[0]!.subarray(0, 1_000))

@@ -222,7 +222,7 @@ test('the texts of quick markets equal those in their contract', async () => {
   )
 })
 
-test('the lane opens a contested market to the oracle once, and recognises it as open after a restart', async () => {
+test('the operator’s lane opens a contested market to the oracle once, and recognises it as open after a restart', async () => {
   const { chain, quickOperator } = world
   const contracts = {
     marketFactory: toAddress(world.factory.address),
@@ -267,7 +267,7 @@ test('the lane opens a contested market to the oracle once, and recognises it as
   }
 })
 
-test('trades settle by the call of the adapter, and each event reports the result of one', async () => {
+test('the adapter’s call settles trades, and each event reports the result of one trade', async () => {
   const { ann, bob, owner } = world
   const settlement = settlementContract(client, toAddress(world.settlement.address))
   const market = await world.createMarket()

@@ -88,7 +88,7 @@ function settlementAt({ client }: LogNode) {
   }
 }
 
-describe('which transaction settled a trade', () => {
+describe('finding the transaction that settled a trade', () => {
   it('one request is enough for all trades if the node returns all logs', async () => {
     const node = new LogNode({ a: 5, b: HEAD })
     assert.deepEqual(await settlementAt(node)('a', 'b'), { settled: ['a', 'b'], unconfirmed: [] })
@@ -124,7 +124,7 @@ describe('which transaction settled a trade', () => {
   }
 })
 
-describe('which transaction resolved a market', () => {
+describe('finding the transaction that resolved a market', () => {
   it('the search adapts to a node that returns logs of few blocks at a time', async () => {
     const node = new LogNode({ a: HEAD - 5 })
     node.most = 10

@@ -35,7 +35,7 @@ const gapsWith = (env: Record<string, string>): string[] =>
 const without = (...names: string[]): Record<string, string> =>
   Object.fromEntries(Object.entries(COMPLETE).filter(([name]) => !names.includes(name)))
 
-test('the production profile alone refuses to start and lists every missing value', () => {
+test('without other settings, the production profile refuses to start and lists every missing value', () => {
   assert.throws(
     () => requireComplete(loadSettings({ SIBYL_PROFILE: 'production' })),
     (error: Error) => {

@@ -216,7 +216,7 @@ describe('a market of an event', () => {
     assert.equal(await read(factory, 'isMarket', [address]), true)
   })
 
-  test('is complementary if it is created so, for good and with the same signature', async () => {
+  test('a market of an event that is created as complementary stays complementary, with the same signature', async () => {
     const { maker, chain, factory, read } = world
     const { args, address, id } = await prepare()
     const signature = await sign(address, METADATA)

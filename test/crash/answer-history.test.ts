@@ -30,7 +30,7 @@ test('an open order that is missing, or not listed, after it was acknowledged is
   )
 })
 
-test('answers that overlap may come in either order, but in one order for all', () => {
+test('requests that overlap may take effect in either order, but in the same order for every reader', () => {
   assert(isRight(history(['place', 'done', 0, 10], ['cancel', 'missing', 2, 3])))
   assert(
     !isRight(

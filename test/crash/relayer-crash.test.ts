@@ -53,19 +53,22 @@ test('the relayer survives faults of the chain and kills', async (t) => {
     },
   )
 
-  await t.test('a chain that fails during a submission gets it later', async () => {
-    const { owner, request } = await someone()
-    proxy.before = (method) => {
-      if (method !== 'eth_sendRawTransaction') return
-      proxy.before = undefined
-      proxy.faults = { down: true }
-      throw new Error('it did not arrive')
-    }
-    const { tx_hash } = await owner.client.relayer.submit<{ tx_hash: string }>(request)
-    assert.match(tx_hash, /^0x[0-9a-f]{64}$/)
-    proxy.faults = {}
-    await assertDoneOnce(relayed, owner, request)
-  })
+  await t.test(
+    'an operation is submitted again if the chain failed during its submission',
+    async () => {
+      const { owner, request } = await someone()
+      proxy.before = (method) => {
+        if (method !== 'eth_sendRawTransaction') return
+        proxy.before = undefined
+        proxy.faults = { down: true }
+        throw new Error('it did not arrive')
+      }
+      const { tx_hash } = await owner.client.relayer.submit<{ tx_hash: string }>(request)
+      assert.match(tx_hash, /^0x[0-9a-f]{64}$/)
+      proxy.faults = {}
+      await assertDoneOnce(relayed, owner, request)
+    },
+  )
 
   await t.test('a transaction that the chain drops is submitted again', async () => {
     const { owner, request } = await someone()

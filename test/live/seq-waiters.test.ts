@@ -63,7 +63,7 @@ test('a read of an unknown market waits, because the market may still arrive', a
   clock.advance(5_000)
 })
 
-test('a limited number of reads waits at once', async () => {
+test('the number of reads that wait at the same time is limited', async () => {
   const { waiters, advance } = waitersAt(0)
   const waiting = Array.from({ length: 1_001 }, () =>
     waiters.until(id, 1, { deadlineAtMs: 60_000 }),
@@ -73,7 +73,7 @@ test('a limited number of reads waits at once', async () => {
   assert.equal(await waiting[0], undefined)
 })
 
-test('reads of one address that wait are limited, and other addresses still can', async () => {
+test('the number of waiting reads of one address is limited, and other addresses can still wait', async () => {
   const { waiters, advance } = waitersAt(5)
   const wait = (ip: string) => waiters.until(id, 6, { deadlineAtMs: 60_000, ip })
   const waiting = Array.from({ length: 50 }, () => wait('192.0.2.1'))

@@ -116,7 +116,7 @@ test('events are archived before they are cut, and archive and log together are 
   await reader.close()
 })
 
-test('few events wait for more, and if the archive cannot be written nothing is cut', async () => {
+test('a few events wait before they are archived, and nothing is cut while the archive cannot be written', async () => {
   const log = open({ segmentEventsMin: 50, segmentWaitMs: 3_600_000 })
   await appendTo(log, 60)
   await snapshot(log)

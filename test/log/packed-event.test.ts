@@ -160,7 +160,7 @@ test('a batch that is split into several rows can be read from each of them', ()
   }
 })
 
-test('a row with a first event without a market, or of an unknown kind, is an assertion failure', () => {
+test('a row whose first event has no market, or an unknown kind, is an assertion failure', () => {
   const [first] = fixture(2).rows as [unknown[]]
   assert.throws(() => PACKED.read([first.with(1, 0)]), /names its market/)
   assert.throws(() => PACKED.read([first.with(0, 'X')]), /kind X/)

@@ -162,7 +162,7 @@ test('success and failure of outside work come back as messages and answer the d
   assert.equal(state.total, 5)
 })
 
-test('drained waits for the mailbox and for outside work', async () => {
+test('`drained` resolves when the mailbox is empty and outside work has ended', async () => {
   const { ask, actor, state } = served()
   let finish: (amount: number) => void = () => {}
   const work = ask('AddLater', {
@@ -209,7 +209,7 @@ test('a command for an unknown actor is answered in its place', async () => {
   assert.deepEqual(await ask('Add', { amount: 1 }), { nobody: true })
 })
 
-test('a batch is handled in the arranged order, and each caller still gets its own answer', async () => {
+test('a batch is handled in the order that `arrange` returns, and each caller still gets its own answer', async () => {
   const { ask, story } = served({ arrange: (batch) => batch.toReversed() })
   const answers = await Promise.all([1, 2, 3].map((amount) => ask('Add', { amount })))
   assert.deepEqual(answers, [{ total: 6 }, { total: 5 }, { total: 3 }])

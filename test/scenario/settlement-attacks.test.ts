@@ -98,7 +98,7 @@ describe('an exchange that is killed with trades of an attacker in its database'
     return orderHashes
   }
 
-  it('after a kill, trades settle beside a permit that cannot be encoded, also after another kill', async () => {
+  it('after one kill and after two, trades settle although another trade has a permit that cannot be encoded', async () => {
     const poisoned = await plant(
       async () => [await trade(MAKER, ATTACKER, '0.5')],
       () => ({ ...FORGED, nonce: '0', value: String(2n ** 256n) }),

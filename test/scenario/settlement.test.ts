@@ -39,7 +39,7 @@ describe('an exchange that looks for trades once a minute', () => {
   })
 })
 
-describe('two demo traders over HTTP', () => {
+describe('settlement: two demo traders over HTTP', () => {
   let s: SettledExchange
   before(async () => {
     s = await openSettled({

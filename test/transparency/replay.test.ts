@@ -114,12 +114,12 @@ function lifeWith(steps: (market: ReturnType<typeof given>) => void) {
 
 const hasTerms = (event: MarketEvent) => 'terms' in event && event.terms !== undefined
 
-test('the terms of orders reach the replay: each kind is in the random lives', () => {
+test('the random markets of the replay contain orders with terms of every kind', () => {
   const forces = life.flatMap((event) => ('terms' in event ? [event.terms?.timeInForce] : []))
   assert.deepEqual(new Set(forces), new Set(['POST_ONLY', 'IOC', 'FOK']))
 })
 
-test('an IOC order that rests is found, whole and with its rest', () => {
+test('the replay finds an IOC order that rests, whole or in part', () => {
   const rests = lifeWith((market) => market.place(buy('YES').at(0.4).size(2).named('a')))
   const asIoc = (event: MarketEvent): MarketEvent =>
     event.type === 'OrderRested' ? { ...event, terms: { timeInForce: 'IOC' } } : event
@@ -134,7 +134,7 @@ test('an IOC order that rests is found, whole and with its rest', () => {
   assert.throws(() => replay(partly(takerAsIoc)), /time in force IOC rests/)
 })
 
-test('a FOK order that is filled in part is found', () => {
+test('the replay finds a FOK order that is filled in part', () => {
   const partly = lifeWith((market) => {
     market.place(sell('YES').at(0.4).size(1).named('a'))
     market.place(buy('YES').at(0.4).size(2).by('bob').named('t'), 'IOC')
@@ -144,7 +144,7 @@ test('a FOK order that is filled in part is found', () => {
   assert.throws(() => replay(partly(asFok)), /must be filled whole/)
 })
 
-test('a post-only order that takes is found', () => {
+test('the replay finds a post-only order that takes', () => {
   const takes = lifeWith((market) => {
     market.place(sell('YES').at(0.4).size(1).named('a'), 'POST_ONLY')
     market.place(buy('YES').at(0.4).size(1).by('bob').named('t'))
@@ -154,7 +154,7 @@ test('a post-only order that takes is found', () => {
   assert.throws(() => replay(takes(asPostOnly)), /post-only order matches/)
 })
 
-test('an order after its bookByMs, and one whose predecessor rests or is of another trader, are found', () => {
+test('the replay finds an order after its bookByMs, and a replacement whose predecessor still rests or is of another trader', () => {
   const life = lifeWith((market) => {
     market.place(buy('YES').at(0.4).size(1).named('old'))
     const bookByMs = market.nowSec * 1_000 + 5

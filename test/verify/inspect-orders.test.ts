@@ -85,7 +85,7 @@ test('a signature of another library is verified', async () => {
   }
 })
 
-test('v is accepted as 0, 1, 27 or 28 in any case, and normalised', async () => {
+test('a signature’s v is accepted as 0, 1, 27 or 28 in any case, and normalised', async () => {
   for (const trader of [alice, bob]) {
     const signed = await signedOrder(trader)
     const parts = partsOf(signed.signature)
@@ -99,7 +99,7 @@ test('v is accepted as 0, 1, 27 or 28 in any case, and normalised', async () => 
   }
 })
 
-test('any other v is refused', async () => {
+test('a signature with any other v is refused', async () => {
   const signed = await signedOrder(alice)
   const parts = partsOf(signed.signature)
   for (const v of [2, 3, 26, 29, 30, 35, 128, 255]) {
@@ -115,7 +115,7 @@ test('the malleable twin of a signature is refused', async () => {
   assertRefused(mirrored, /s must be in the lower half/)
 })
 
-test('s is accepted up to half the order of the curve', async () => {
+test('a signature is accepted with an s up to half the order of the curve', async () => {
   const signed = await signedOrder(alice)
   const { r, v } = partsOf(signed.signature)
   const half = CURVE_ORDER / 2n
@@ -123,7 +123,7 @@ test('s is accepted up to half the order of the curve', async () => {
   assertRefused({ ...signed, signature: signatureOf({ r, s: half + 1n, v }) }, /lower half/)
 })
 
-test('r and s out of range are refused', async () => {
+test('a signature with r or s out of range is refused', async () => {
   const signed = await signedOrder(alice)
   const parts = partsOf(signed.signature)
   for (const value of [0n, CURVE_ORDER, CURVE_ORDER + 1n, 2n ** 256n - 1n]) {
@@ -134,7 +134,7 @@ test('r and s out of range are refused', async () => {
   }
 })
 
-test('an r that is not a point of the curve is refused', async () => {
+test('a signature whose r is not a point of the curve is refused', async () => {
   const signed = await signedOrder(alice)
   // 5³ + 7 has no square root in the field.
   const unfit = { ...signed, signature: signatureOf({ ...partsOf(signed.signature), r: 5n }) }

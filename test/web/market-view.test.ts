@@ -42,7 +42,7 @@ test('a ladder sums from the best price, marks own orders, and uses one scale fo
   assert.deepEqual(ladderRows([], [], []), { bids: [], asks: [] })
 })
 
-test('levels of a complementary market have their implied part, and own orders of the other outcome are seen', () => {
+test('the ladder of a complementary market shows implied parts, and marks own orders of the other outcome', () => {
   const all = [
     { price: 600_000, size: 15n },
     { price: 610_000, size: 4n },
@@ -142,7 +142,7 @@ test('a trade changes the last candle or opens the next from its close', () => {
   assert.equal(nextCandle(first, { price: 1, sec: 119 }, 60), undefined)
 })
 
-test('trades missing in the candles are added, and those included change nothing', () => {
+test('trades that the candles lack are added, and trades that they include change nothing', () => {
   const trades = [10, 65, 70].map((sec, at) => ({ sec, price: 40 + at }))
   const all = withTrades([], trades, 60)
   assert.deepEqual(all, [candle(0, 40), { ...candle(60, 40), high: 42, close: 42 }])

@@ -9,7 +9,7 @@ import { type LaneFixture, laneFixture } from './lane-fixture.ts'
 
 const GAS = 30_000n
 
-describe('a lane', () => {
+describe('the sender: a lane', () => {
   let f: LaneFixture
   let restore: () => Promise<void>
   before(async () => {
@@ -513,7 +513,7 @@ describe('a lane', () => {
   })
 })
 
-describe('fees', () => {
+describe('the sender: fees', () => {
   it('fees rise by an eighth at least, or to the requested value, and stay below the cap', () => {
     const old = { maxFeePerGas: 80n, maxPriorityFeePerGas: 8n }
     const cheap = { maxFeePerGas: 10n, maxPriorityFeePerGas: 1n }

@@ -588,7 +588,7 @@ test('the quantity that a failed trade returns is open again, with its permit', 
   assert.deepEqual(its.withdrawn(), [], 'its permit is known')
 })
 
-test('a forgotten trade that a reorg brings back and that then fails returns its quantity with its permit', () => {
+test('if a reorg brings back a forgotten trade and it then fails, its quantity returns with its permit', () => {
   const its = boughtWithPermit()
   its.chain.change(traderNamed('ann'), { allowance: units(10) })
   its.settle('a')
@@ -726,7 +726,7 @@ const RESTING: NeedsOrder = {
 }
 const MARKETS = [{ marketId: MARKET_ID, chainId: CHAIN_ID, closed: false }]
 
-test('a promised sale that is filled at once counts against the open sales from its match on', () => {
+test('a promised sale that is filled at once reduces the shares for open sales from its match on', () => {
   const its = started()
   its.fund('ann', { dollars: 10, allowed: 10 })
   its.fund('bob', { yes: 8, approved: true })

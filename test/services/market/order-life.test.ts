@@ -94,7 +94,7 @@ test('a replacement of an order that has ended, or of another trader, is refused
   holds(market)
 })
 
-test('a replacement that is refused for its time in force leaves the old order in place', () => {
+test('if a replacement is refused because of its time in force, the old order stays in place', () => {
   const market = given()
   place(market, sell('YES').at(0.5).size(5).by('bob').named('ask'))
   place(market, buy('YES').at(0.4).size(5).by('ann').named('old'))
@@ -110,7 +110,7 @@ test('a replacement that is refused for its time in force leaves the old order i
   holds(market)
 })
 
-test('a batch of replacements moves both quotes in one step, although the new ones cross the old', () => {
+test('a batch of replacements moves both quotes in one step, although the new quotes cross the old ones', () => {
   const market = given()
   place(market, buy('YES').at(0.48).size(5).by('ann').named('bid'))
   place(market, sell('YES').at(0.5).size(5).by('ann').named('ask'))
@@ -238,7 +238,7 @@ test('a replacement of an order that is not there does not raise the limit of op
   assert.equal(codeOf(place(market, order(ORDERS_PER_TRADER_MAX), replacing)), 'accepted')
 })
 
-test('an order cannot replace one of another market, and leaves it as it is', () => {
+test('an order cannot replace an order of another market, which stays as it is', () => {
   const [market, other] = [given(), given({ market: { id: `0x${'7'.repeat(64)}` as never } })]
   place(other, buy('YES').at(0.4).size(5).by('ann').named('theirs'))
   const before = market.hash()
@@ -250,7 +250,7 @@ test('an order cannot replace one of another market, and leaves it as it is', ()
   assert.ok(rests(other, 'theirs') && rests(market, 'mine'))
 })
 
-test('groups that nothing can count again are forgotten, so a wallet cannot fill the memory', () => {
+test('groups whose fills can no longer count are forgotten, so a wallet cannot fill the memory', () => {
   const market = given({ settled: false })
   const groups = 2_000
   for (let at = 0; at < groups; at++) {

@@ -112,7 +112,7 @@ test('a trader with failed fills above the budget is named once, and sums of an 
   assert(isRejection(budgets.flaw(CHAIN, eve, asking())))
 })
 
-test('a limited number of traders is remembered: those charged last', () => {
+test('only the traders charged most recently are remembered, up to a limit', () => {
   const budgets = new TraderBudgets(limits({ fillsPerDay: 1 }), 1)
   const many = Array.from({ length: SPENDING_TRADERS_MAX + 1 }, (_, n) =>
     spending(`0x${n.toString(16).padStart(40, '0')}` as Address, { fills: 1 }),

@@ -49,7 +49,7 @@ test('after twice the maximum pause without a fault, earlier faults are forgotte
   assert.deepEqual(pauses.all(), [])
 })
 
-test('messages between threads give the same result in any order', () => {
+test('pauses are the same in whichever order threads exchange them', () => {
   const make = () => new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   const [one, two] = [make(), make()]
   one.fault(CHAIN, ann, 0)
@@ -62,7 +62,7 @@ test('messages between threads give the same result in any order', () => {
   assert.deepEqual(two.all(), one.all())
 })
 
-test('a limited number of pauses is remembered, the newest ones', () => {
+test('only the newest pauses are remembered, up to a limit', () => {
   const pauses = new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   for (let n = 0; n <= PAUSED_TRADERS_MAX; n++) pauses.fault(CHAIN, traderNamed(`t${n}`), n)
   assert.equal(pauses.all().length, PAUSED_TRADERS_MAX)

@@ -441,7 +441,7 @@ test('nodes that sign their messages drop those of a client without the key', {
   await eventually(() => assert.equal(back.bridge.nodes().length, 3))
 })
 
-test('a slot that is released before its thread has started does not start after its next owner', {
+test('if a slot is released before its thread has started, the thread does not start once another node owns the slot', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t)

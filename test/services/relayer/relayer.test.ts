@@ -284,7 +284,7 @@ test('gas is limited per owner and in total, counted as used, and reset each day
   assert.equal(await next('a', 5), 'pending')
 })
 
-test('an operation without effect is answered with the earlier one, and nothing is sent or spent', async () => {
+test('an operation without effect is answered with the earlier transaction, and nothing is sent or spent', async () => {
   const { world, relay, state, events } = await start(new World(), {
     gasPerDay: { ...RULES.gasPerDay, other: { ownerGas: 0, allGas: 0 } },
   })

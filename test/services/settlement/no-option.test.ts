@@ -32,7 +32,7 @@ async function resold(size: { readonly bought: number; readonly sold: number }) 
 
 describe('settlement: a trade with a side that lacks something', () => {
   for (const reason of ['InsufficientAllowance', 'SharesNotApproved', 'CollateralRefused']) {
-    it(`a trade refused with ${reason} fails at once, with any older trades of the trader in flight`, async () => {
+    it(`a trade refused with ${reason} fails at once, whatever older trades of the trader are in flight`, async () => {
       const { world, sold } = await resold({ bought: 1, sold: 1 })
       world.refuses = (id) => (id === sold ? { reason, fault: 'seller' } : undefined)
       await world.step()

@@ -131,7 +131,7 @@ describe('settlement: sending batches', () => {
     assert.deepEqual(world.submissions, [[first, second]])
   })
 
-  it('settlement sends at most inFlightMax transactions that are in no block', async () => {
+  it('settlement has at most inFlightMax transactions that are in no block yet', async () => {
     const world = new World({ batchMax: 1, inFlightMax: 2 })
     world.automine = false
     several(world, 4)

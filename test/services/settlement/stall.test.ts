@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { AWAY, World } from './settlement-fixture.ts'
 
-describe('settlement: a wait is not silent', () => {
+describe('settlement: the reason of a long wait is logged', () => {
   it('a read of the database that is never answered is named after 10 s, and again every 30 s', async () => {
     const world = new World()
     world.byHand = true

@@ -205,7 +205,7 @@ await onBothDatabases('contradictions of a public log', ({ migrated, giveBack, d
     // The server takes part in the case that counts.
     if (dialect === 'mysql' && found.length > 0) continue
     const kept = `${rules.pure ? 'pure' : 'random'} entries, ${rules.storedFirst ? 'stored before' : 'signed before stored'}`
-    test(`with ${kept}, contradictions are found in: ${found.join(', ') || 'no life'}`, async (t) => {
+    test(`with ${kept}, a witness would see a contradiction after: ${found.join(', ') || 'nothing'}`, async (t) => {
       for (const life of ['kills', 'two at once', 'lost database'] as const) {
         const url = await migrated()
         const database = await openDatabase(url)

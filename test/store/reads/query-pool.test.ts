@@ -93,7 +93,7 @@ await onBothDatabases('the query pool', (databases) => {
     })
   })
 
-  it('the query pool leaves nothing open', async () => {
+  it('a closed query pool leaves nothing open', async () => {
     let left = ''
     await withStore(databases, async (_, url) => {
       left = url

@@ -392,7 +392,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('the oldest market with an id that starts with some digits is found', async () => {
+  it('the oldest market whose id begins with the given digits is found', async () => {
     await withStore(databases, async (database) => {
       const start = '0f'.repeat(6)
       const named = (end: string, createdAt: number) =>

@@ -97,7 +97,7 @@ await onBothDatabases('API keys', ({ fresh }) => {
     assert.deepEqual(await registerApiKey(database, keyOf(later), 3), [oldest.id])
   })
 
-  it('a new key stays even if its clock is behind the others', async () => {
+  it('a new key is kept even if it is dated before the older keys', async () => {
     const address = freshAddress()
     for (let at = 0; at < 2; at++) await registerApiKey(database, keyOf({ address }), 2)
     const behind = keyOf({ address, createdAtMs: NOW_MS - 60_000 })

@@ -270,7 +270,7 @@ describe('settlement', () => {
   )
 
   it(
-    'a later order settles with the next permit after one that was not sent',
+    'an order settles with its permit although an earlier permit of its trader was never sent',
     inWorld(async (world) => {
       const [first, second] = await permitsOf(5, [500_000n, 500_000n])
       await world.place({ by: 4, side: SELL })
@@ -326,7 +326,7 @@ describe('settlement', () => {
 })
 
 /** In every case each trade has settled once, or failed for its own reason, in the end. */
-describe('settlement survives', () => {
+describe('settlement: faults that it survives', () => {
   it(
     'settlement survives a kill between signing and broadcasting',
     inWorld(async (world) => {
