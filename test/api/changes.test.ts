@@ -17,6 +17,10 @@ Words before the first version.
 - API: the first.
 - Not the API: nothing.
 - API: the second.
+
+### Another group
+
+- Not the API either.
 `
 
 test('the feed of API changes lists its entries newest first, each on one line', () => {

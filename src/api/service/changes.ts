@@ -28,7 +28,8 @@ export function apiChanges(changelog: string): Change[] {
     const [heading = '', ...lines] = section.split('\n')
     const [, version = heading.trim(), day] =
       /^(\S+)(?: \((\d{4}-\d\d-\d\d)\))?\s*$/.exec(heading) ?? []
-    const entries = lines.join('\n').split(/^- /m).slice(1)
+    const withoutGroups = lines.filter((line) => !line.startsWith('### '))
+    const entries = withoutGroups.join('\n').split(/^- /m).slice(1)
     for (const entry of entries.toReversed()) {
       if (!entry.startsWith(MARK)) continue
       const sentences = entry.slice(MARK.length).trim().split('\n')
