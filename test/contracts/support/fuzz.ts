@@ -44,6 +44,7 @@ import {
   type KnownOrder,
   kindOf,
   type ModelFill,
+  mayCancel,
   move,
   newModel,
   setDelegate,
@@ -166,6 +167,7 @@ export async function fuzz(options: {
   const hostility = await makeHostility(world, model, traders.slice(0, DELEGATED))
   const tokenNonces = new Map<Hex, bigint>()
   const permitNonces = new Map<Hex, bigint>()
+  const delegationNonces = new Map<Hex, bigint>()
   let minted = 0n
   /** Permits that were brought before: they change nothing any more. */
   let used: Permit[] = []
@@ -629,7 +631,7 @@ export async function fuzz(options: {
     const trader = random.pick(heals ? broken : traders).address
     const { id } = random.pick(markets)
     const value = BigInt(random.below(500_000_000))
-    const kind = heals ? (model.approved.has(trader) ? 3 : 5) : random.below(15)
+    const kind = heals ? (model.approved.has(trader) ? 3 : 5) : random.below(16)
     if (kind === 0) return deposit(trader, value)
     if (kind === 1) return split(trader, id, value)
     if (kind === 2) return merge(trader, id, value)
@@ -680,6 +682,8 @@ export async function fuzz(options: {
       await bringPermit()
     } else if (kind === 14) {
       await appoint(trader)
+    } else if (kind === 15) {
+      await appointBySignature(random.pick(traders))
     } else if (kind === 7) {
       const data = encodeFunctionData({
         abi: settlement.abi,
@@ -710,7 +714,37 @@ export async function fuzz(options: {
     })
     const isOther = delegate !== account
     await call('setDelegate', account, delegates.address, data, isOther)
-    if (isOther) setDelegate(model, [account, delegate], until, now)
+    if (isOther) appointed([account, delegate], until)
+  }
+
+  function appointed([account, delegate]: readonly [Hex, Hex], until: bigint): void {
+    setDelegate(model, [account, delegate], until, now)
+    delegationNonces.set(account, amount(delegationNonces, account) + 1n)
+  }
+
+  /** A stranger brings a signed appointment: genuine, forged, late, with a used nonce, or twice. */
+  async function appointBySignature(account: PrivateKeyAccount): Promise<void> {
+    const [forged, late] = [random.chance(0.15), random.chance(0.1)]
+    const { address } = account
+    const delegate = random.pick(traders).address
+    const until = random.chance(0.3) ? 0n : now + BigInt(random.below(60_000))
+    const current = amount(delegationNonces, address)
+    const nonce = current > 0n && random.chance(0.1) ? current - 1n : current
+    const deadline = late ? now - 1n : now + 1_000n
+    const signed = await world.signDelegation(forged ? stranger : account, delegate, until, {
+      ...{ account: address, nonce, deadline },
+    })
+    const data = encodeFunctionData({
+      abi: delegates.abi,
+      functionName: 'setDelegateWithPermit',
+      args: signed,
+    })
+    for (let times = random.chance(0.3) ? 2 : 1; times > 0; times -= 1) {
+      const isUsed = nonce !== amount(delegationNonces, address)
+      const good = isTrue(address, forged || isUsed) && !late && delegate !== address
+      await call('setDelegateWithPermit', stranger.address, delegates.address, data, good)
+      if (good) appointed([address, delegate], until)
+    }
   }
 
   /** Mostly a little below the newest orders, sometimes above them, sometimes long gone. */
@@ -786,17 +820,19 @@ export async function fuzz(options: {
     const chosen = [...cancelled, ...foreign.slice(0, 1)]
     const orders = chosen.map(({ order }) => order)
     const deadline = late ? now - 1n : now + 1_000n
-    const signed = await world.signCancellation(forged ? stranger : trader, orders, { deadline })
-    const [, ...rest] = signed
+    const signer = forged ? stranger : random.chance(0.3) ? random.pick(traders) : trader
+    const whose = { trader: trader.address, deadline }
+    const [, ...rest] = await world.signCancellation(signer, orders, whose)
     const data = encodeFunctionData({
       abi: settlement.abi,
       functionName: 'cancelOrdersWithPermit',
       args: [trader.address, ...rest],
     })
-    const good = isTrue(trader.address, forged) && !late && foreign.length === 0
+    const good = () =>
+      mayCancel(model, trader.address, signer.address, now) && !late && foreign.length === 0
     for (let times = random.chance(0.3) ? 2 : 1; times > 0; times -= 1) {
-      await call('cancelOrdersWithPermit', stranger.address, settlement.address, data, good)
-      if (!good) continue
+      const { address } = settlement
+      if (!(await call('cancelOrdersWithPermit', stranger.address, address, data, good))) continue
       for (const { hash } of chosen) {
         if (!model.cancelledFrom.has(hash)) {
           model.cancelledFrom.set(hash, now + model.cancelDelay)

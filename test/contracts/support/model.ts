@@ -58,6 +58,8 @@ export function newModel(settings: { grace: bigint; cancelDelay: bigint; tokens:
     credulous: new Set<Hex>(),
     /** By `account delegate`: until when trades of its orders settle. */
     delegates: new Map<string, bigint>(),
+    /** By `account delegate`: until when the key cancels orders. */
+    appointed: new Map<string, bigint>(),
   }
 }
 
@@ -80,6 +82,13 @@ export function setDelegate(
   const end = until === 0n ? 0n : until + model.grace
   const soonest = now + model.cancelDelay < before ? now + model.cancelDelay : before
   model.delegates.set(pair, end < before && end < soonest ? soonest : end)
+  model.appointed.set(pair, until)
+}
+
+/** Whether a signature of this key cancels orders of the trader: unlike one of an order, not after a revocation. */
+export function mayCancel(model: Model, trader: Hex, signer: Hex, now: bigint): boolean {
+  if (signer === trader || model.credulous.has(trader)) return true
+  return now < amount(model.appointed, `${trader} ${signer}`)
 }
 
 export const holding = (trader: Hex, marketId: Hex, outcome: number): string =>
