@@ -70,6 +70,12 @@ export async function acceptsSignature(
   return ask('isSigner', encodeFunctionData({ abi: delegatesAbi, functionName: 'isSigner', args }))
 }
 
+/** Returns whether an account has code. */
+export async function hasCode(client: ChainClient, account: Address): Promise<boolean> {
+  const code = await asked(client.viem.getCode({ address: hexAddress(account) }))
+  return code !== undefined && code !== '0x'
+}
+
 async function answerOf(
   client: ChainClient,
   settlement: Address,

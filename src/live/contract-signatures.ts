@@ -24,9 +24,16 @@ type Question = {
   readonly signature: string
 }
 
+type Answer = Promise<boolean | Rejection>
+
 export type ContractSignatures = {
   /** Returns whether the account's code accepts the signature, or why that cannot be found out now. */
-  accepts(question: Question, asker: Asker): Promise<boolean | Rejection>
+  accepts(question: Question, asker: Asker): Answer
+  /**
+   * Returns whether the account's code accepts the signature on every chain where the account has code. An address may
+   * belong to others on each chain, for example to the first who deployed a contract there.
+   */
+  acceptEverywhere(question: Omit<Question, 'chainId'>, asker: Asker): Answer
   /** Forgets the answers of a chain: it has a new block. */
   advanced(chainId: number): void
 }
@@ -34,17 +41,20 @@ export type ContractSignatures = {
 export function makeContractSignatures(ports: {
   /** Calls a node of the chain; undefined for a chain without one. Throws a fault after its time limit. */
   readonly ask: (question: Question) => Promise<boolean>
+  /** Returns whether there is code at an address of the chain; faults like `ask`. */
+  readonly hasCode: (where: Pick<Question, 'chainId' | 'account'>) => Promise<boolean>
+  readonly chainIds: Iterable<number>
   readonly limit?: ContractSignatureLimit | undefined
 }): ContractSignatures {
-  const answers = new Map<string, Promise<boolean | Rejection>>()
+  const answers = new Map<string, Answer>()
   const work = makeBoundedWork({
     underWayMax: CONTRACT_SIGNATURES_AT_ONCE_MAX,
     waitingMax: CONTRACT_SIGNATURES_WAITING_MAX,
   })
 
-  async function ask(question: Question): Promise<boolean | Rejection> {
+  async function ask(call: () => Promise<boolean>): Answer {
     try {
-      return await work.run(() => ports.ask(question))
+      return await work.run(call)
     } catch (error) {
       if (error instanceof PoolFull) {
         return reject(
@@ -59,30 +69,57 @@ export function makeContractSignatures(ports: {
     }
   }
 
-  return {
-    accepts(question, asker) {
-      const { chainId, account, digest, signature } = question
-      const key = `${chainId} ${account} ${digest} ${signature.toLowerCase()}`
-      const known = answers.get(key)
-      if (known !== undefined) return known
-      const retryAfterSec = ports.limit?.draw(asker, account) ?? 0
-      if (retryAfterSec > 0) {
-        const detail = `too many signatures of contract accounts: wait ${retryAfterSec} s, or use a delegate`
-        return Promise.resolve({ ...reject('RATE_LIMITED', 'signature', detail), retryAfterSec })
+  /** Asks once per block, within the limits of the client and the account. */
+  function once(
+    { key, account, asker }: { key: string; account: Address; asker: Asker },
+    call: () => Promise<boolean>,
+  ): Answer {
+    const known = answers.get(key)
+    if (known !== undefined) return known
+    const retryAfterSec = ports.limit?.draw(asker, account) ?? 0
+    if (retryAfterSec > 0) {
+      const detail = `too many signatures of contract accounts: wait ${retryAfterSec} s, or use a delegate`
+      return Promise.resolve({ ...reject('RATE_LIMITED', 'signature', detail), retryAfterSec })
+    }
+    const answer = ask(call)
+    answers.set(key, answer)
+    if (answers.size > CONTRACT_SIGNATURES_KEPT_MAX) {
+      for (const oldest of answers.keys()) {
+        answers.delete(oldest)
+        break
       }
-      const answer = ask(question)
-      answers.set(key, answer)
-      if (answers.size > CONTRACT_SIGNATURES_KEPT_MAX) {
-        for (const oldest of answers.keys()) {
-          answers.delete(oldest)
-          break
+    }
+    // A failed query proves nothing about the signature: the next order queries again.
+    void answer.then((result) => {
+      if (typeof result !== 'boolean' && answers.get(key) === answer) answers.delete(key)
+    })
+    return answer
+  }
+
+  function accepts(question: Question, asker: Asker): Answer {
+    const { chainId, account, digest, signature } = question
+    const key = `${chainId} ${account} ${digest} ${signature.toLowerCase()}`
+    return once({ key, account, asker }, () => ports.ask(question))
+  }
+
+  return {
+    accepts,
+    async acceptEverywhere(question, asker) {
+      const { account } = question
+      let isAccepted = false
+      for (const chainId of ports.chainIds) {
+        const accepted = await accepts({ chainId, ...question }, asker)
+        if (accepted === true) isAccepted = true
+        else if (accepted !== false) return accepted
+        else {
+          const key = `${chainId} ${account} code`
+          const found = await once({ key, account, asker }, () =>
+            ports.hasCode({ chainId, account }),
+          )
+          if (found !== false) return found === true ? false : found
         }
       }
-      // A failed query proves nothing about the signature: the next order queries again.
-      void answer.then((result) => {
-        if (typeof result !== 'boolean' && answers.get(key) === answer) answers.delete(key)
-      })
-      return answer
+      return isAccepted
     },
     advanced(chainId) {
       const prefix = `${chainId} `

@@ -39,8 +39,8 @@ export type Delegates = {
     chainId: number,
     account: Address,
   ): readonly Delegation[] | Promise<readonly Delegation[] | Rejection>
-  /** Returns whether a key may act for an account now. */
-  mayAct(account: Address, delegate: Address): Promise<boolean | Rejection>
+  /** Returns the chains on which a key may act for an account now: an account may have another owner on each chain. */
+  actsOn(account: Address, delegate: Address): Promise<readonly number[] | Rejection>
   /** Applies the delegations that the indexer has written for a chain. */
   followed(chainId: number, events: readonly ChainEvent[]): void
   /** Drops the delegations of one chain or all, and loads them again after a lost message or a reorg. */
@@ -121,14 +121,16 @@ export function makeDelegates(ports: DelegatesPorts): Delegates {
       if (chain.isWhole && !chain.accounts.has(account)) return NONE
       return chain.read.get(account) ?? read(chain, chainId, account)
     },
-    async mayAct(account, delegate) {
+    async actsOn(account, delegate) {
       const nowSec = ports.nowMs() / 1_000
+      const actsOn: number[] = []
       for (const chainId of chains.keys()) {
         const found = await delegates.of(chainId, account)
         if ('rejected' in found) return found
-        if (found.some((one) => one.delegate === delegate && one.untilSec > nowSec)) return true
+        const isOne = found.some((one) => one.delegate === delegate && one.untilSec > nowSec)
+        if (isOne) actsOn.push(chainId)
       }
-      return false
+      return actsOn
     },
     followed(chainId, events) {
       const chain = chains.get(chainId)

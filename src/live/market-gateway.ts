@@ -98,9 +98,10 @@ export type MarketGateway = {
   countOrders(context: RequestContext): Promise<Map<number, number> | Rejection>
 }
 
-/** Which orders of a trader are cancelled: of one market, of one group, and why if no client asked for it. */
+/** Which orders of a trader are cancelled: of one market, of some chains, of one group, and why if no client asked for it. */
 type CancelledWhich = {
   readonly marketId?: MarketId | undefined
+  readonly chainIds?: readonly number[] | undefined
   readonly group?: string | undefined
   readonly cause?: CancelCause
 }
@@ -158,16 +159,17 @@ function makeCancelAll(ports: CancelPorts): MarketGateway['cancelAll'] {
     return undefined
   }
 
-  /** Cancels in all markets of a thread where the trader has orders, some at a time. */
+  /** Cancels in all markets of a thread where the trader has orders, or in those of a chain, some at a time. */
   async function cancelInThread(
-    thread: MarketRef,
+    { thread, chainId }: { readonly thread: MarketRef; readonly chainId: number | undefined },
     orders: Cancelling,
     context: RequestContext,
     cancelled: CancelledOrders,
   ): Promise<Rejection | undefined> {
     const { trader, group } = orders
+    const where = chainId === undefined ? { trader } : { trader, chainId }
     // The index of orders lacks orders that do not rest and only have pending trades.
-    const trading = await thread.ask('PendingMarkets', { trader }, leftMs(context))
+    const trading = await thread.ask('PendingMarkets', where, leftMs(context))
     if (isUnanswered(trading) || isRejection(trading)) return reject('OVERLOADED')
     for (const marketId of trading.marketIds) {
       const failure = await cancelInMarket(marketId, orders, context, cancelled)
@@ -175,7 +177,7 @@ function makeCancelAll(ports: CancelPorts): MarketGateway['cancelAll'] {
     }
     for (;;) {
       const asked = {
-        ...{ trader, limit: CANCELLED_MARKETS_MAX },
+        ...{ ...where, limit: CANCELLED_MARKETS_MAX },
         ...(group === undefined ? {} : { group }),
       }
       const found = await thread.ask('MarketsOf', asked, leftMs(context))
@@ -189,17 +191,20 @@ function makeCancelAll(ports: CancelPorts): MarketGateway['cancelAll'] {
     }
   }
 
-  return async (trader, { marketId, group, cause }, context) => {
+  return async (trader, { marketId, chainIds, group, cause }, context) => {
     const orders = {
       trader,
       ...(group === undefined ? {} : { group }),
       ...(cause === undefined ? {} : { cause }),
     }
     const cancelled: CancelledOrders = { orderHashes: [], pending: [], count: 0 }
+    const places = threads.flatMap((thread) =>
+      (chainIds ?? [undefined]).map((chainId) => ({ thread, chainId })),
+    )
     const ended =
       marketId === undefined
         ? await Promise.all(
-            threads.map((thread) => cancelInThread(thread, orders, context, cancelled)),
+            places.map((place) => cancelInThread(place, orders, context, cancelled)),
           )
         : [await cancelInMarket(marketId, orders, context, cancelled)]
     return ended.find((failure) => failure !== undefined) ?? cancelled

@@ -55,8 +55,11 @@ export type StandingProtocol = {
     takes: { marketId: MarketId; trader: Address }
     answers: { refused?: Rejection } | Rejection
   }
-  /** Returns markets with pending trades of the trader. */
-  PendingMarkets: { takes: { trader: Address }; answers: { marketIds: MarketId[] } }
+  /** Returns markets with pending trades of the trader: of one chain or all. */
+  PendingMarkets: {
+    takes: { trader: Address; chainId?: number }
+    answers: { marketIds: MarketId[] }
+  }
 }
 
 /** All messages to a market thread: those for one market, and those for all markets. */
@@ -64,9 +67,9 @@ export type MarketThreadProtocol = MarketProtocol &
   HoldProtocol &
   OpenOrdersProtocol &
   StandingProtocol & {
-    /** Returns some of the markets in which orders of a trader, or of one of their groups, rest. */
+    /** Returns some of the markets, of one chain or all, in which orders of a trader, or of one of their groups, rest. */
     MarketsOf: {
-      takes: { trader: Address; group?: string; limit: number }
+      takes: { trader: Address; chainId?: number; group?: string; limit: number }
       answers: { marketIds: MarketId[] }
     }
     /** Returns the number of resting orders of this thread by chain. */

@@ -242,7 +242,9 @@ export function makeRequests(
     // Without bearer authentication a client may cancel any order, as with REST; with it, only its own.
     const { principal } = connection
     const trader =
-      ports.bearer && principal !== undefined ? await own.traderOf(principal, named) : named
+      ports.bearer && principal !== undefined
+        ? await own.traderOf(principal, named, marketId)
+        : named
     if (trader !== undefined && isRejection(trader)) return trader
     const wanted = {
       marketId,

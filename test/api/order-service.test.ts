@@ -6,11 +6,13 @@ import { orderbook } from '#api/markets/orderbook.ts'
 import { makeOrderService } from '#api/orders/order-service.ts'
 import type { OrderSubmission } from '#api/orders/order-shapes.ts'
 import type { OrderVerifier } from '#api/orders/order-verifier.ts'
+import { makeOwnOrders } from '#api/orders/own-orders.ts'
 import { submissionShape } from '#api/orders/submission-reader.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { joinAnswers } from '#http/joined-answers.ts'
+import type { Principal } from '#http/route.ts'
 import type { FundsGateway } from '#live/funds-gateway.ts'
 import { type MarketBoard, makeBoard } from '#live/market-board.ts'
 import { makeMarketEvents } from '#live/market-events.ts'
@@ -27,17 +29,18 @@ const trader = `0x${'1'.repeat(40)}` as Address
 const hash = `0x${'2'.repeat(64)}` as OrderHash
 const later = () => ({ deadlineAtMs: Date.now() + 120_000 })
 
+const viewOf: MarketView = {
+  market,
+  seq: 1,
+  closed: undefined,
+  updatedAtMs: 0,
+  bids: [[], []],
+  asks: [[], []],
+}
+
 function boardOf({ whole = true, current = true, closed = false } = {}): MarketBoard {
   const board = makeBoard({ isWhole: () => whole, isCurrent: () => current })
-  const view: MarketView = {
-    market,
-    seq: 1,
-    closed: closed ? 'resolved' : undefined,
-    updatedAtMs: 0,
-    bids: [[], []],
-    asks: [[], []],
-  }
-  board.load(view)
+  board.load({ ...viewOf, closed: closed ? 'resolved' : undefined })
   return board
 }
 
@@ -284,6 +287,54 @@ test('all orders of a trader are cancelled step by step, in the markets where th
     const lost = makeGateway([threadOf(trouble)], () => 0, systemClock)
     assert.equal(codeOf(await lost.cancelAll(trader, { marketId: market.id }, later())), code)
     assert.equal(codeOf(await lost.cancelAll(trader, {}, later())), 'OVERLOADED')
+  }
+})
+
+test('a delegate of one chain cancels and replaces nothing on another, and no switch of it does', async () => {
+  const elsewhere = { ...marketNumbered(0x55), chainId: market.chainId + 1 }
+  const board = boardOf()
+  board.load({ ...viewOf, market: elsewhere })
+  const asked: unknown[] = []
+  const thread = {
+    async ask(type: string, message: object) {
+      asked.push([type, message])
+      if (type === 'CancelOrders') return { orderHashes: [hash], pending: [] }
+      return { marketIds: [] }
+    },
+  } as unknown as MarketRef
+  const gateway = makeGateway([thread], () => 0, systemClock)
+  const actsOn = async () => [market.chainId]
+  const own = makeOwnOrders({
+    ...{ board, gateway, actsOn, nowMs: systemClock.nowMs },
+    switches: { set: async () => undefined, clear: async () => undefined },
+  })
+  const bot = { keyId: 'bot', address: `0x${'b'.repeat(40)}` as Address } as Principal
+  const where = (id: MarketId) => own.traderOf(bot, trader, id)
+  assert.equal(await where(market.id), trader)
+  assert.equal(codeOf(await where(elsewhere.id)), 'NOT_ORDER_OWNER')
+  assert.equal(codeOf(await where(marketNumbered(0x56).id)), 'MARKET_NOT_FOUND')
+  const { deadlineAtMs } = later()
+  const inMarket = { market: elsewhere.id, trader }
+  assert.equal(codeOf(await own.cancelAll(bot, inMarket, deadlineAtMs)), 'NOT_ORDER_OWNER')
+  assert.deepEqual(asked, [])
+  assert(!isRejection(await own.cancelAll(bot, { trader }, deadlineAtMs)))
+  const onChain = { trader, chainId: market.chainId }
+  assert.deepEqual(asked, [
+    ['PendingMarkets', onChain],
+    ['MarketsOf', { ...onChain, limit: 64 }],
+  ])
+
+  const accepted = { orderHash: hash, status: 'accepted' } as OrderAccepted
+  const service = makeOrderService({
+    ...{ board, gateway: { ...gatewayOf(reject('INTERNAL')), place: async () => accepted } },
+    ...{ verifier: verifierOf(), clock: systemClock, expirationDaysMax: 366, actsOn },
+  })
+  for (const [marketId, code] of [
+    [market.id, undefined],
+    [elsewhere.id, 'NOT_ORDER_OWNER'],
+  ] as const) {
+    const replacing = { ...(await submissionTo(marketId)), replaces: hash }
+    assert.equal(codeOf(await service.place(replacing, { ...later(), principal: bot })), code)
   }
 })
 

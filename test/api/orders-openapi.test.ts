@@ -76,7 +76,7 @@ const document = (await openapiDocument({ title: 'Sibyl', version: '1' }, [
   validateOrder(behind),
   listOrders(behind),
   listUserOrders(behind),
-  cancelOrder(behind),
+  cancelOrder(behind, behind),
   cancelOrders(behind),
   orderbook(behind),
   listMarkets(behind),

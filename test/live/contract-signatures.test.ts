@@ -11,6 +11,9 @@ import { makeSharedTable } from '#http/shared-table.ts'
 import { makeContractSignatures } from '#live/contract-signatures.ts'
 import { traderNamed } from '../support/orders.ts'
 
+/** One chain, on which every account has code. */
+const alone = { chainIds: [1], hasCode: async () => true }
+
 const question = (digest: string, account = 'safe') => ({
   chainId: 1,
   account: traderNamed(account),
@@ -22,9 +25,32 @@ function rejectedOf(answer: unknown): string {
   return (answer as { rejected?: string }).rejected ?? String(answer)
 }
 
+test('a signature counts for all chains only if the code at the address accepts it on each of them', async () => {
+  const [accepts, refuses, empty, away] = [1, 2, 3, 4] as const
+  const everywhere = (...chainIds: number[]) => {
+    const contracts = makeContractSignatures({
+      chainIds,
+      async ask({ chainId }) {
+        if (chainId === away) throw new Fault('CHAIN_UNAVAILABLE', 'away', { retryable: true })
+        return chainId === accepts
+      },
+      hasCode: async ({ chainId }) => chainId !== empty,
+    })
+    const { chainId: _, ...asked } = question('a')
+    return contracts.acceptEverywhere(asked, {})
+  }
+  assert.equal(await everywhere(accepts), true)
+  assert.equal(await everywhere(empty, accepts, empty), true)
+  assert.equal(await everywhere(empty), false)
+  assert.equal(await everywhere(refuses, accepts), false)
+  assert.equal(await everywhere(accepts, refuses), false)
+  assert.equal(rejectedOf(await everywhere(accepts, away)), 'CHAIN_UNAVAILABLE')
+})
+
 test('a contract is queried once per block about the same signature', async () => {
   let asked = 0
   const contracts = makeContractSignatures({
+    ...alone,
     ask: async () => {
       asked++
       return asked === 1
@@ -46,6 +72,7 @@ test('a contract is queried once per block about the same signature', async () =
 test('an unreachable chain is reported, and the result is not cached', async () => {
   let away = true
   const contracts = makeContractSignatures({
+    ...alone,
     async ask() {
       if (away) throw new Fault('CHAIN_UNAVAILABLE', 'away', { retryable: true })
       return true
@@ -59,6 +86,7 @@ test('an unreachable chain is reported, and the result is not cached', async () 
 test('few contracts are queried at once, and too many waiting queries are refused', async () => {
   const release: (() => void)[] = []
   const contracts = makeContractSignatures({
+    ...alone,
     ask: () => new Promise((resolve) => release.push(() => resolve(true))),
   })
   const most = CONTRACT_SIGNATURES_AT_ONCE_MAX + CONTRACT_SIGNATURES_WAITING_MAX
@@ -86,6 +114,7 @@ test('queries to contracts are limited per client and per account', async () => 
   const { contractSignatures } = makeLimiter(settings, makeSharedTable(1_024, 'secret'), () => 1)
   let asked = 0
   const contracts = makeContractSignatures({
+    ...alone,
     async ask() {
       asked++
       return false

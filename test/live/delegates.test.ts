@@ -8,6 +8,8 @@ import { makeDelegates } from '#live/delegates.ts'
 import { traderNamed } from '../support/orders.ts'
 
 const CHAIN_ID = 31_337
+/** A chain of the same exchange on which the accounts may belong to others. */
+const TEST_CHAIN_ID = 31_338
 const NOW_SEC = 1_800_000_000
 const AT = { blockNumber: 1, logIndex: 1, txHash: '0x1', atSec: NOW_SEC }
 
@@ -21,17 +23,18 @@ function given({ accountsMax = 100 } = {}) {
     if (its.away) throw new Fault('STORE_UNAVAILABLE', 'away', { retryable: true })
   }
   const delegates = makeDelegates({
-    chainIds: [CHAIN_ID],
+    chainIds: [CHAIN_ID, TEST_CHAIN_ID],
     accountsMax,
-    async delegators(_chainId, limit) {
-      asked.loads++
+    async delegators(chainId, limit) {
       fail()
+      if (chainId !== CHAIN_ID) return []
+      asked.loads++
       return [...stored.keys()].slice(0, limit)
     },
-    async delegationsOf({ account }) {
+    async delegationsOf({ chainId, account }) {
       asked.reads++
       fail()
-      return stored.get(account) ?? []
+      return chainId === CHAIN_ID ? (stored.get(account) ?? []) : []
     },
     nowMs: () => NOW_SEC * 1_000,
     after: (_ms, then) => void later.push(then),
@@ -75,15 +78,15 @@ test('delegations are read once, and again after each change on the chain', asyn
   assert.equal(asked.reads, 2)
 })
 
-test('a delegate may act until its time ends', async () => {
+test('a delegate acts until its time ends, on the chain on which it was appointed and on no other', async () => {
   const { delegates, appoint, turn } = given()
   await turn()
   appoint('ann')
   const [ann, bot] = [traderNamed('ann'), traderNamed('bot')]
-  assert.equal(await delegates.mayAct(ann, bot), true)
-  assert.equal(await delegates.mayAct(bot, ann), false)
+  assert.deepEqual(await delegates.actsOn(ann, bot), [CHAIN_ID])
+  assert.deepEqual(await delegates.actsOn(bot, ann), [])
   appoint('ann', NOW_SEC)
-  assert.equal(await delegates.mayAct(ann, bot), false)
+  assert.deepEqual(await delegates.actsOn(ann, bot), [])
 })
 
 test('after a reorg or a lost message all delegations are loaded again', async () => {

@@ -41,7 +41,7 @@ export function makeKeyService(ports: {
   readonly findKey: (id: string) => Promise<ApiKey | undefined>
   /** Returns the signer of a wallet-signed text; undefined if the signature is invalid. */
   readonly recoverSigner: (message: string, signature: string) => Promise<Address | undefined>
-  /** Returns whether the code of a contract account accepts a signature of a text (EIP-1271), on any chain. */
+  /** Returns whether the code of a contract account accepts a signature of a text (EIP-1271), wherever it has code. */
   readonly contractSigned?: (
     signed: { readonly message: string; readonly address: Address; readonly signature: string },
     asker: Asker,

@@ -4,7 +4,6 @@ import Type from 'typebox'
 import { BUY, SELL } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
-import type { Delegates } from '#live/delegates.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import { CancelledOrder } from '#protocol/shapes/orders.ts'
 import {
@@ -13,14 +12,15 @@ import {
   wantsReceipt,
   withReceipt,
 } from '../transparency/receipts.ts'
-import { actingFor, actingTrader } from './acting-for.ts'
+import { actingTrader } from './acting-for.ts'
 import { ORDER_HASH } from './order-examples.ts'
 import { marketIdParam, orderHashParam, sideName } from './order-shapes.ts'
+import type { OwnOrders } from './own-orders.ts'
 
 export function cancelOrder(
   gateway: MarketGateway,
+  own: Pick<OwnOrders, 'traderOf'>,
   receipts?: Receipts,
-  mayAct?: Delegates['mayAct'],
 ): AnswerRoute {
   return route({
     method: 'DELETE',
@@ -71,7 +71,9 @@ export function cancelOrder(
     async handle(request) {
       const { path, query, principal } = request
       const trader =
-        principal === undefined ? query.trader : await actingFor(principal, query.trader, mayAct)
+        principal === undefined
+          ? query.trader
+          : await own.traderOf(principal, query.trader, query.marketId)
       if (trader !== undefined && isRejection(trader)) return trader
       const answer = await gateway.cancel(
         {

@@ -20,6 +20,7 @@ import type { EnteredOrder, OrderAccepted } from '#protocol/market.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { inTime } from '#runtime/in-time.ts'
 import type { StageMeter } from '#runtime/stage-meter.ts'
+import { actingFor, actsOnChain } from './acting-for.ts'
 import { makeOrderCheck, type OrderCheck } from './check-order.ts'
 import { makeCoveredOrders, OUTCOME_UNKNOWN } from './covered-orders.ts'
 import { withOptions } from './order-options.ts'
@@ -56,8 +57,8 @@ type OrderServicePorts = {
   readonly verifier: OrderVerifier
   /** Set if signatures of delegates and contract accounts are accepted. */
   readonly signers?: OrderSigners | undefined
-  /** Returns whether a key may act for an account as its delegate. */
-  readonly mayAct?: Delegates['mayAct'] | undefined
+  /** Returns the chains on which a key acts for an account as its delegate. */
+  readonly actsOn?: Delegates['actsOn'] | undefined
   /** Set if cancellations on the chain are indexed. */
   readonly withdrawn?: Pick<WithdrawnOrders, 'flawOf'> | undefined
   /** Resolves when the markets of this market's thread are on the board for the first time; undefined after that. */
@@ -127,8 +128,10 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
       // A token's owner may replace only their own orders, whoever signed the new one.
       const isForeign = principal !== undefined && principal.address !== orderOf(submission).trader
       if (submission.replaces !== undefined && isForeign) {
-        const may = await ports.mayAct?.(orderOf(submission).trader, principal.address)
-        if (may !== true) return may || reject('NOT_ORDER_OWNER', 'replaces')
+        const acting = await actingFor(principal, orderOf(submission).trader, ports.actsOn)
+        if (isRejection(acting)) return { ...acting, field: 'replaces' }
+        const { market } = board.markets.get(marketId) ?? {}
+        if (!actsOnChain(acting, market?.chainId)) return reject('NOT_ORDER_OWNER', 'replaces')
       }
       const signed = signedOf(submission)
       if (signed === undefined) return reject('MARKET_NOT_FOUND', 'order.marketId')

@@ -10,7 +10,7 @@ import type { Delegates } from '#live/delegates.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import type { CancelledOrders, DeadmanAnswer } from '#protocol/shapes/orders.ts'
-import { actingFor } from './acting-for.ts'
+import { type Acting, actingFor, actsOnChain } from './acting-for.ts'
 
 export type DeadmanStore = {
   /** Stores a dead-man switch; returns undefined once it is durable. */
@@ -19,8 +19,12 @@ export type DeadmanStore = {
 }
 
 export type OwnOrders = {
-  /** Returns the trader for whom the owner of a token acts. */
-  traderOf(principal: Principal, named: Address | undefined): Promise<Address | Rejection>
+  /** Returns the trader for whom the owner of a token acts in a market. */
+  traderOf(
+    principal: Principal,
+    named: Address | undefined,
+    marketId: MarketId,
+  ): Promise<Address | Rejection>
   /** Cancels open orders of the address, or of an account whose delegate it is: of one market or all, one group or all. */
   cancelAll(
     principal: Principal,
@@ -43,21 +47,36 @@ export function makeOwnOrders(ports: {
   readonly board: MarketBoard
   readonly gateway: Pick<MarketGateway, 'cancelAll'>
   readonly switches: DeadmanStore
-  readonly mayAct?: Delegates['mayAct']
+  readonly actsOn?: Delegates['actsOn']
   readonly nowMs: () => number
 }): OwnOrders {
-  const { board, gateway, switches, mayAct, nowMs } = ports
-  const traderOf: OwnOrders['traderOf'] = (principal, named) => actingFor(principal, named, mayAct)
+  const { board, gateway, switches, actsOn, nowMs } = ports
+
+  /** Returns why a delegate may not act in the market: it was appointed on another chain. */
+  function elsewhereFlaw(acting: Acting, marketId: MarketId): Rejection | undefined {
+    const shown = board.markets.get(marketId)
+    if (actsOnChain(acting, shown?.market.chainId)) return undefined
+    if (shown !== undefined) return reject('NOT_ORDER_OWNER', 'trader')
+    return board.isCurrent() ? reject('MARKET_NOT_FOUND') : reject('OVERLOADED')
+  }
+
   return {
-    traderOf,
+    async traderOf(principal, named, marketId) {
+      const acting = await actingFor(principal, named, actsOn)
+      if (isRejection(acting)) return acting
+      return elsewhereFlaw(acting, marketId) ?? acting.trader
+    },
 
     async cancelAll(principal, { market, group, trader: named }, deadlineAtMs) {
-      const trader = await traderOf(principal, named)
-      if (isRejection(trader)) return trader
+      const acting = await actingFor(principal, named, actsOn)
+      if (isRejection(acting)) return acting
       if (market !== undefined && !board.markets.has(market) && !board.isGone(market)) {
         return reject('MARKET_NOT_FOUND', 'market')
       }
-      const which = { marketId: market, group }
+      const elsewhere = market === undefined ? undefined : elsewhereFlaw(acting, market)
+      if (elsewhere !== undefined) return elsewhere
+      const { trader, chainIds } = acting
+      const which = { marketId: market, group, chainIds }
       const cancelled = await gateway.cancelAll(trader, which, { deadlineAtMs })
       if (isRejection(cancelled)) return cancelled
       const { pending, ...rest } = cancelled
@@ -77,8 +96,9 @@ export function makeOwnOrders(ports: {
         const detail = `afterMs must be 0, or ${DEADMAN_MS_MIN} to ${DEADMAN_MS_MAX}`
         return reject('INVALID_FIELD', 'afterMs', detail)
       }
-      const address = await traderOf(principal, trader)
-      if (isRejection(address)) return address
+      const acting = await actingFor(principal, trader, actsOn)
+      if (isRejection(acting)) return acting
+      const { trader: address } = acting
       const dueAtMs = Math.floor(nowMs()) + afterMs
       const delegate = address === own ? {} : { delegate: own }
       const failed = await switches.set({ keyId, address, dueAtMs, ...delegate }, deadlineAtMs)

@@ -18,7 +18,7 @@ type DeadmanPorts = Pick<FrontPools, 'query'> &
   Pick<ThreadContext, 'log' | 'every'> & {
     readonly store: WriteQueueRef
     readonly gateway: Pick<MarketGateway, 'cancelAll'>
-    readonly mayAct: Delegates['mayAct']
+    readonly actsOn: Delegates['actsOn']
     readonly clock: Clock
   }
 
@@ -27,11 +27,12 @@ export function openDeadman(ports: DeadmanPorts): DeadmanStore {
   const watch = makeDeadmanWatch({
     read: (asked) => ports.query('deadmanDue', asked),
     async cancelAll({ address, delegate }) {
-      const may = delegate === undefined || (await ports.mayAct(address, delegate))
+      const chainIds = delegate === undefined ? undefined : await ports.actsOn(address, delegate)
+      if (chainIds !== undefined && isRejection(chainIds)) return false
       // Revoking a delegate cancels its orders. It must not cancel the account's orders afterwards.
-      if (may !== true) return may === false
+      if (chainIds?.length === 0) return true
       const context = { deadlineAtMs: clock.nowMs() + CANCEL_MS_MAX }
-      const cancelled = await gateway.cancelAll(address, { cause: 'deadman' }, context)
+      const cancelled = await gateway.cancelAll(address, { cause: 'deadman', chainIds }, context)
       return !isRejection(cancelled)
     },
     clear: ({ keyId, dueAtMs }) => askWrite(store, 'clearDeadman', { keyId, dueAtMs }),

@@ -57,7 +57,10 @@ export function openSigners(
   })
   const askers = chainAskers(settings)
   const contracts = makeContractSignatures({
-    ask: async (question) => (await askers.get(question.chainId)?.(question)) ?? false,
+    chainIds: [...askers.keys()],
+    ask: async (question) => (await askers.get(question.chainId)?.())?.accepts(question) ?? false,
+    hasCode: async ({ chainId, account }) =>
+      (await askers.get(chainId)?.())?.hasCode(account) ?? false,
     limit: ports.limit,
   })
   const signers = makeOrderSigners({
@@ -83,39 +86,35 @@ export function openSigners(
     if (!SIGNATURE.test(signature)) return false
     const hash = personalHash(message, portableKeccak.keccak256)
     const asked = { account: address, digest: `0x${Buffer.from(hash).toString('hex')}`, signature }
-    let failure: Rejection | undefined
-    for (const chainId of askers.keys()) {
-      const answer = await contracts.accepts({ chainId, ...asked }, asker)
-      if (answer === true) return true
-      if (answer !== false) failure = answer
-    }
-    return failure ?? false
+    return contracts.acceptEverywhere(asked, asker)
   }
   return { signers, delegates, contracts, contractSigned }
 }
 
-type AskChain = (question: {
-  readonly account: Parameters<ContractSignatures['accepts']>[0]['account']
-  readonly digest: string
-  readonly signature: string
-}) => Promise<boolean>
+type ChainAsker = {
+  accepts(question: Parameters<ContractSignatures['acceptEverywhere']>[0]): Promise<boolean>
+  hasCode(account: Address): Promise<boolean>
+}
 
-/** Returns, for each chain with a node, a function that queries contract accounts. */
-function chainAskers(settings: Settings): Map<number, AskChain> {
-  const askers = new Map<number, AskChain>()
+/** Returns, for each chain with a node, a function that opens its queries of contract accounts. */
+function chainAskers(settings: Settings): Map<number, () => Promise<ChainAsker>> {
+  const askers = new Map<number, () => Promise<ChainAsker>>()
   for (const chain of settings.chains) {
     const { chainId, rpcUrls } = chain
     if (rpcUrls.length === 0) continue
     const { settlement } = contractsOf(chain)
     // Chain libraries are a fifth of the code of a front, so they are loaded with the first query.
-    const ask = lazily(async (): Promise<AskChain> => {
+    const open = lazily(async (): Promise<ChainAsker> => {
       const { makeChainClient } = await import('#chain/clients.ts')
-      const { acceptsSignature } = await import('#chain/delegates-contract.ts')
+      const { acceptsSignature, hasCode } = await import('#chain/delegates-contract.ts')
       const budgetMs = Math.min(ASK_MS_MAX, chainBudgetMs(settings))
       const client = makeChainClient({ chainId, rpcUrls, budgetMs, timeoutMs: ASK_MS_MAX })
-      return (question) => acceptsSignature(client, settlement, question)
+      return {
+        accepts: (question) => acceptsSignature(client, settlement, question),
+        hasCode: (account) => hasCode(client, account),
+      }
     })
-    askers.set(chainId, async (question) => (await ask())(question))
+    askers.set(chainId, open)
   }
   return askers
 }

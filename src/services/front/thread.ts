@@ -214,16 +214,16 @@ export function frontThread(data: ThreadData): Thread {
       limit: limiter?.contractSignatures,
     })
     delegates = signing.delegates
-    const { mayAct } = delegates
+    const { actsOn } = delegates
     contracts = signing.contracts
     const switches = openDeadman({
-      ...{ store, query, gateway, mayAct, clock, log },
+      ...{ store, query, gateway, actsOn, clock, log },
       every: kit.every,
     })
     const orders = makeOrderService({
       ...{ board, gateway, funds, verifier, clock, meter, withdrawn },
       signers: signing.signers,
-      mayAct,
+      actsOn,
       known: (marketId) => links.known(threadOf(marketId)),
       followed: waiters.untilFollowed,
       minNotional: settings.risk.minNotional,
@@ -231,7 +231,7 @@ export function frontThread(data: ThreadData): Thread {
       settleSec: settings.settlement.maxLagSeconds,
       ...(limiter === undefined ? {} : { unfunded: limiter.unfunded }),
     })
-    const ownOrders = makeOwnOrders({ board, gateway, switches, mayAct, nowMs: clock.nowMs })
+    const ownOrders = makeOwnOrders({ board, gateway, switches, actsOn, nowMs: clock.nowMs })
     const transparency = openTransparency(settings, query, clock)
     const opened = openStream(data, {
       ...{ board, gateway, orders, ownOrders, threads, authenticator, limiter, assets, log },
@@ -274,7 +274,7 @@ export function frontThread(data: ThreadData): Thread {
       validateOrder(orders),
       listOrders({ board, gateway }),
       listUserOrders({ board, gateway }),
-      cancelOrder(gateway, transparency.receipts, mayAct),
+      cancelOrder(gateway, ownOrders, transparency.receipts),
       cancelOrders(ownOrders),
       listDelegates(signing.delegates, chainIds, clock.nowMs),
       deadman(ownOrders),

@@ -242,7 +242,8 @@ export async function marketsToReconcile(
   close: { marketId: MarketId; reason: 'resolved' | 'withdrawn' }[]
   /**
    * Orders that their traders withdrew on chain and that still rest, or whose quantity may return; and resting orders
-   * of delegates whose time is over, or whose delegation was revoked or removed by a reorg.
+   * of delegates whose time is over, whose delegation was revoked or removed by a reorg, or whose account has since
+   * excluded the market or lowered the order size.
    */
   cancel: { marketId: MarketId; trader: Address; orderHash: OrderHash }[]
 }> {
@@ -290,7 +291,9 @@ export async function marketsToReconcile(
       join markets m on m.market_id = o.market_id and m.close_reason is null
       where d.chain_id = ? and o.status = 'open' and not exists (select 1 from chain_delegates c
         where c.chain_id = d.chain_id and c.account = d.trader and c.delegate = d.delegate
-          and c.until_sec > ? and ${IS_NEWEST}) limit ${limit}`,
+          and c.until_sec > ? and (c.max_order_size_e6 = 0 or d.size_e6 <= c.max_order_size_e6)
+          and (c.markets = '' or instr(c.markets, lower(hex(o.market_id))) > 0)
+          and ${IS_NEWEST}) limit ${limit}`,
     [args.chainId, args.nowSec],
   )
   // Orders filled by unsettled trades: their quantity returns if such a trade fails.

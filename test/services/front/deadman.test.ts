@@ -8,13 +8,13 @@ import { traderNamed } from '../../support/orders.ts'
 
 type WriteTask = Parameters<WriteQueueRef['ask']>[1]
 
-test('the switch of a delegate fires while the account has it, and not after it was revoked', async () => {
+test('the switch of a delegate fires on the chains where the account has it, and not after it was revoked', async () => {
   const account = traderNamed('ann')
   const delegate = traderNamed('bot')
   const due: DeadmanSwitch = { keyId: 'k1', address: account, delegate, dueAtMs: 1_000 }
-  let may: boolean | 'unknown' = 'unknown'
+  let acts: readonly number[] | 'unknown' = 'unknown'
   let turn: () => void = () => {}
-  const cancelled: string[] = []
+  const cancelled: [string, readonly number[] | undefined][] = []
   const written: WriteTask[] = []
   const store = {
     async ask(_type: 'Write', task: WriteTask) {
@@ -26,14 +26,14 @@ test('the switch of a delegate fires while the account has it, and not after it 
     store,
     query: (async () => [due]) as never,
     gateway: {
-      async cancelAll(trader) {
-        cancelled.push(trader)
+      async cancelAll(trader, { chainIds }) {
+        cancelled.push([trader, chainIds])
         return { orderHashes: [], pending: [], count: 0 }
       },
     },
-    async mayAct(of, by) {
+    async actsOn(of, by) {
       assert.deepEqual([of, by], [account, delegate])
-      return may === 'unknown' ? reject('OVERLOADED') : may
+      return acts === 'unknown' ? reject('OVERLOADED') : acts
     },
     clock: { nowMs: () => 2_000 } as never,
     log: { info() {}, warn() {} } as never,
@@ -48,12 +48,12 @@ test('the switch of a delegate fires while the account has it, and not after it 
   // The delegations cannot be read: neither cancelled nor forgotten.
   await afterTurn()
   assert.deepEqual([cancelled, written], [[], []])
-  may = false
+  acts = []
   await afterTurn()
   assert.deepEqual([cancelled, written.map(({ write }) => write)], [[], ['clearDeadman']])
-  may = true
+  acts = [5]
   await afterTurn()
-  assert.deepEqual(cancelled, [account])
+  assert.deepEqual(cancelled, [[account, [5]]])
   assert.equal(await switches.set(due, 3_000), undefined)
   assert.deepEqual(written.at(-1), { write: 'setDeadman', args: due })
 })

@@ -90,9 +90,14 @@ inFolder('a cancel of all finds orders filled before a restart', async (dataDir)
   await snapshot(host)
   await host.stop()
   host = startHost(dataDir)
-  const markets = async (name: string) =>
-    (await host.run({ type: 'PendingMarkets', message: { trader: traderNamed(name) } }))[0]
+  const markets = async (name: string, where = {}) => {
+    const message = { trader: traderNamed(name), ...where }
+    return (await host.run({ type: 'PendingMarkets', message }))[0]
+  }
   assert.deepEqual(await markets('bob'), { marketIds: [marketId(1)] })
+  const { chainId } = host.thread.markets.get(marketId(1))!.state.market
+  assert.deepEqual(await markets('bob', { chainId }), { marketIds: [marketId(1)] })
+  assert.deepEqual(await markets('bob', { chainId: chainId + 1 }), { marketIds: [] })
   assert.deepEqual(await markets('eve'), { marketIds: [] })
   const orderHash = hashNamed('s')
   const pending = [{ orderHash, pendingSize: 2 * ONE }]

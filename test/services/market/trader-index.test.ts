@@ -26,6 +26,8 @@ async function assertIndexed(host: Host, nowSec: number): Promise<void> {
     assert.deepEqual(await allPages(host, trader), walked.orders)
     const [found] = await host.run({ type: 'MarketsOf', message })
     const { marketIds } = found as { marketIds: string[] }
+    const elsewhere = { ...message, chainId: states[0]!.market.chainId + 1 }
+    assert.deepEqual(await host.run({ type: 'MarketsOf', message: elsewhere }), [{ marketIds: [] }])
     const resting = openOrdersIn(states, trader, Number.POSITIVE_INFINITY, 0).orders
     assert.deepEqual(marketIds.toSorted(), [...new Set(resting.map((one) => one.marketId))].sort())
   }

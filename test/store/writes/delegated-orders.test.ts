@@ -43,6 +43,7 @@ const delegateSet = (
   blockNumber: number,
   untilSec: number,
   markets: MarketId[] = [],
+  maxOrderSize = 2 * ONE,
 ): ChainEvent => ({
   type: 'DelegateSet',
   ...{ blockNumber, logIndex: 0, txHash: id('tx'), atSec: NOW_SEC },
@@ -50,7 +51,7 @@ const delegateSet = (
   delegate: address('bot'),
   untilSec,
   settlesUntilSec: NOW_SEC + 9_999,
-  maxOrderSize: 7,
+  maxOrderSize,
   maxOpenNotional: 8,
   markets,
 })
@@ -155,7 +156,7 @@ await onBothDatabases('orders of delegates', (databases) => {
     })
   })
 
-  it('a delegate’s orders are listed for cancelling when it is revoked, expires, or a reorg removes it', async () => {
+  it('a delegate’s orders are listed for cancelling when it is revoked, limited, expires, or a reorg removes it', async () => {
     await withStore(databases, async (database) => {
       await claim(database)
       await index(database, 1, [delegateSet(1, NOW_SEC + 100)])
@@ -174,6 +175,18 @@ await onBothDatabases('orders of delegates', (databases) => {
       assert.deepEqual(await due(), [id('a')], 'it is revoked')
       await rewindChain(database, { chainId: CHAIN, from: block(2), to: block(1), atMs: 2 })
       assert.deepEqual(await due(), [], 'a reorg removed the revocation')
+      const { marketId } = order('a')
+      const untilSec = NOW_SEC + 100
+      for (const [change, expected, what] of [
+        [delegateSet(2, untilSec, [id<MarketId>('m1')]), [id('a')], 'its market is excluded'],
+        [delegateSet(3, untilSec, [id<MarketId>('m1'), marketId]), [], 'its market is allowed'],
+        [delegateSet(4, untilSec, [], 2 * ONE - 1), [id('a')], 'it is too large'],
+        [delegateSet(5, untilSec, [], 0), [], 'any size is allowed'],
+      ] as const) {
+        await index(database, change.blockNumber, [change])
+        assert.deepEqual(await due(), expected, what)
+      }
+      await rewindChain(database, { chainId: CHAIN, from: block(5), to: block(1), atMs: 2 })
       await rewindChain(database, { chainId: CHAIN, from: block(1), to: block(0), atMs: 3 })
       assert.deepEqual(await due(), [id('a')], 'a reorg removed the delegation')
     })

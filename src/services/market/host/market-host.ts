@@ -299,9 +299,10 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     return pageOfOrders(booksOf(thread, asked), asked.trader, asked, nowSec)
   },
 
-  MarketsOf(thread, { trader, group, limit }) {
+  MarketsOf(thread, { group, limit, ...where }) {
+    const { trader } = where
     const marketIds = new Set<MarketId>()
-    for (const { book, marketId, tagged } of booksOf(thread, { trader })) {
+    for (const { book, marketId, tagged } of booksOf(thread, where)) {
       const rests =
         group === undefined
           ? book.oldestOf(trader) >= 0

@@ -2,7 +2,7 @@
  * Requests about one trader across all markets of a thread: pauses, spending, and markets with pending trades.
  */
 
-import type { Address, MarketId } from '#domain/ids.ts'
+import type { MarketId } from '#domain/ids.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { TraderPause } from '#domain/trader-pauses.ts'
 import type { StandingProtocol } from '#protocol/market-host.ts'
@@ -50,12 +50,13 @@ export function standingOf(
 
 export function pendingMarketsOf(
   { markets, counts }: Host,
-  { trader }: { readonly trader: Address },
+  { trader, chainId }: StandingProtocol['PendingMarkets']['takes'],
 ): { marketIds: MarketId[] } {
   const marketIds: MarketId[] = []
   // Most traders have nothing pending; then no market needs to be scanned.
   if (![...counts.values()].some((count) => count.of(trader) > 0)) return { marketIds }
   for (const [marketId, { state }] of markets) {
+    if (chainId !== undefined && state.market.chainId !== chainId) continue
     if (state.pending.has(trader)) marketIds.push(marketId)
   }
   return { marketIds }
