@@ -76,7 +76,6 @@ const HOMES: Record<string, readonly string[]> = {
   ws: ['devnet', 'services/prices'],
   secp256k1: ['verify'],
   koffi: ['verify'],
-  keccak: ['verify'],
   esbuild: ['boot', 'loader'],
   preact: ['web'],
   '@preact/signals': ['web'],

@@ -81,7 +81,7 @@ test('the hash of any order is the one viem computes', () => {
   )
 })
 
-test('one hasher gives each of many orders its own hash, also with the native keccak', () => {
+test('one hasher gives each of many orders its own hash, also with the fast keccak', () => {
   const domain = { chainId: 31337, verifyingContract: `0x${'5a'.repeat(20)}` as Address }
   const hash = makeOrderHasher(domain, loadKeccak().keccak256)
   fc.assert(

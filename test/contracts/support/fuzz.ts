@@ -114,7 +114,7 @@ const GAS = numberToHex(GAS_MAX)
 const FILL_GAS_MAX = 1_300_000
 const BATCH_GAS = 500_000
 const UNKNOWN_MARKET = keccak256('0x')
-const { keccak256: nativeKeccak } = loadKeccak()
+const { keccak256: fastKeccak } = loadKeccak()
 const FIRST_DEPOSIT = 50_000n * UNIT
 /** Sent to the settlement contract by mistake: no trader may ever get any of it. */
 const STRAY = 1_000n * UNIT
@@ -452,7 +452,7 @@ export async function fuzz(options: {
       price,
       size,
     ])
-    return bytesToHex(nativeKeccak(hexToBytes(terms)))
+    return bytesToHex(fastKeccak(hexToBytes(terms)))
   }
 
   async function randomPermit(): Promise<Permit> {
