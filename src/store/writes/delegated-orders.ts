@@ -68,6 +68,7 @@ export async function reserveDelegated(
         size_e6: size,
         expires_at_sec: order.expiresAtSec,
         reserved_at_ms: nowMs,
+        submissions: 1,
       },
     ])
     return { reserved: true }

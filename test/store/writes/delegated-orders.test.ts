@@ -147,7 +147,7 @@ await onBothDatabases('orders of delegates', (databases) => {
           Array.from({ length: DELEGATED_ORDERS_MAX }, (_, at) => ({
             ...{ order_hash: bytesOf(id(`s${at}`)), chain_id: CHAIN, price_e6: 1, size_e6: 1 },
             ...{ trader: bytesOf(address('ann')), delegate: bytesOf(address('bot')) },
-            ...{ expires_at_sec: NOW_SEC + 9, reserved_at_ms: START_MS },
+            ...{ expires_at_sec: NOW_SEC + 9, reserved_at_ms: START_MS, submissions: 1 },
           })),
         ),
       )

@@ -1,34 +1,7 @@
-/**
- * The whole schema, declared once for both dialects. It replaces migrations 001 to 017; later migrations change it.
- *
- * A type is a MySQL type, or a name in `MYSQL_TYPES`. SQLite has three types, in strict tables, so that an amount can
- * only be an integer. A column is not null unless it says so. Amounts of a chain have 256 bits and are decimal text;
- * `total_shares_e6` has leading zeros, so that text sorts like the amounts. There are no foreign keys: the log is the
- * source of truth, and its content was checked.
- *
- * MySQL commits every schema change at once. So each table is created with its indexes in one statement that may be
- * repeated: a migration that was killed half way can run again. InnoDB stores a table in the order of its primary key
- * and repeats that key in every other index. Hashes are random, so `numbered` tables have a row number as their key
- * there: otherwise each new order would change a random page of the table.
- */
+/** The whole schema, declared once for both dialects. It replaces migrations 001 to 031; later migrations change it. */
 
 import { Migration } from '@mikro-orm/migrations'
-
-export type Dialect = 'sqlite' | 'mysql'
-
-/** Columns of an index; or those for SQLite, which can leave rows out, and those for MySQL. */
-type Index = string | readonly [sqlite: string, mysql: string]
-
-export type Table = {
-  readonly columns: string
-  readonly key?: string
-  /** Name of the unique index over `key` if rows are numbered. */
-  readonly numbered?: string
-  readonly mysqlColumn?: string
-  readonly withoutRowid?: boolean
-  readonly unique?: Readonly<Record<string, Index>>
-  readonly indexes?: Readonly<Record<string, Index>>
-}
+import { type Dialect, type Table, tableStatements } from './table-statements.ts'
 
 const TABLES: Readonly<Record<string, Table>> = {
   // Markets, orders, trades and the projection's progress.
@@ -36,7 +9,8 @@ const TABLES: Readonly<Record<string, Table>> = {
     columns: `market_id hash, chain_id bigint, question words, description words,
       category varchar(16), contract_address address, maker address, expires_at_sec bigint,
       created_at_sec bigint, quick bool, opened_at_ms bigint, close_reason varchar(16) null,
-      closed_at_ms bigint null, log_partition smallint, last_seq bigint`,
+      closed_at_ms bigint null, log_partition smallint, last_seq bigint,
+      matching varchar(16) null`,
     key: 'market_id',
     indexes: {
       markets_by_age: '(created_at_sec, market_id)',
@@ -68,12 +42,19 @@ const TABLES: Readonly<Record<string, Table>> = {
       ],
     },
   },
+  // Only orders with a label or a group have a row, so other orders cost nothing.
+  order_tags: {
+    columns: 'order_hash hash, label varchar(32) null, order_group varchar(32) null',
+    key: 'order_hash',
+    numbered: 'order_tags_by_hash',
+  },
+  // Empty `kind` means an ordinary trade, empty `fault` no side at fault.
   trades: {
     columns: `market_id hash, seq bigint, fill_index int, chain_id bigint, outcome tinyint,
       price_e6 int, size_e6 bigint, cost_e6 bigint, buyer address, seller address,
       buy_order_hash hash, sell_order_hash hash, taker_side tinyint, matched_at_ms bigint,
       status varchar(16), pending bool, tx_hash hash null, reason words(1024) null, attempts int,
-      failed_at_ms bigint null, updated_at_ms bigint`,
+      failed_at_ms bigint null, updated_at_ms bigint, kind varchar(16) null, fault varchar(16) null`,
     key: 'market_id, seq, fill_index',
     numbered: 'trades_of_market',
     indexes: {
@@ -109,6 +90,29 @@ const TABLES: Readonly<Record<string, Table>> = {
       ],
     },
   },
+  // When the orders of a key's address are cancelled unless it is renewed. `delegate` set it for the account, if any.
+  deadman_switches: {
+    columns: `key_id varchar(64), address char(42), due_at_ms bigint, delegate char(42) null`,
+    key: 'key_id',
+    withoutRowid: true,
+    indexes: { deadman_switches_due: '(due_at_ms)' },
+  },
+  delegated_orders: {
+    columns: `order_hash hash, chain_id bigint, trader address, delegate address, price_e6 int,
+      size_e6 bigint, expires_at_sec bigint, reserved_at_ms bigint, submissions int`,
+    key: 'order_hash',
+    indexes: {
+      delegated_orders_of_delegate: '(chain_id, trader, delegate)',
+      delegated_orders_by_end: '(expires_at_sec)',
+    },
+  },
+  // Facts about unsettled trades that settlement must not forget when it is killed.
+  settlement_notes: {
+    columns: `market_id hash, seq bigint, fill_index int, chain_id bigint, reachable_ms bigint,
+      retries int, wasted_gas bigint, fault varchar(8) null, reason words(1024) null`,
+    key: 'market_id, seq, fill_index',
+    withoutRowid: true,
+  },
   // Data that the indexer read from each chain. A row has its block, so undoing blocks means undoing rows.
   chain_cursors: {
     columns: `chain_id bigint, deployment varchar(512), start_block bigint, indexed_block bigint,
@@ -129,10 +133,11 @@ const TABLES: Readonly<Record<string, Table>> = {
       created_block bigint, created_log_index bigint, created_tx hash, resolved bool,
       winning_outcome tinyint null, resolved_block bigint null, resolved_at_sec bigint null,
       resolved_tx hash null, payouts words(160) null, payouts_block bigint null,
-      orphaned_block bigint null, withdrawn bool, listed bool`,
+      orphaned_block bigint null, withdrawn bool, listed bool, matching varchar(16) null`,
     key: 'market_id',
     indexes: {
       chain_markets_by_age: '(listed, quick, created_at_sec, market_id)',
+      chain_markets_by_category: '(listed, category, quick, created_at_sec, market_id)',
       chain_markets_by_chain: '(chain_id, created_block)',
       chain_markets_by_contract: '(contract_address)',
       chain_markets_by_asset: [
@@ -217,6 +222,40 @@ const TABLES: Readonly<Record<string, Table>> = {
       chain_withdrawn_orders_of_trader: '(chain_id, trader)',
     },
   },
+  // The newest row of an account and a delegate counts. `markets` is a list of hashes without 0x; empty for all.
+  chain_delegates: {
+    columns: `chain_id bigint, account address, delegate address, until_sec bigint,
+      settles_until_sec bigint, max_order_size_e6 bigint, max_open_notional_e6 bigint,
+      markets text, block_number bigint, log_index bigint, tx_hash hash, at_sec bigint`,
+    key: 'chain_id, block_number, log_index',
+    indexes: { chain_delegates_of_account: '(chain_id, account, delegate)' },
+  },
+  // A page of a sorted list of events reads only its own rows: each index ends with the event's key.
+  events: {
+    columns: `chain_id bigint, event_hash hash, slug varchar(64), title words(200),
+      description words, category varchar(24), tags varchar(300), image words(80),
+      signer address, searched words, ends_at_sec bigint, exclusive bool, created_at_sec bigint,
+      volume_e6 bigint, block_number bigint, log_index bigint, tx_hash hash`,
+    key: 'chain_id, event_hash',
+    unique: { events_by_slug: '(slug, chain_id)' },
+    indexes: {
+      events_by_volume: '(volume_e6, chain_id, event_hash)',
+      events_by_age: '(created_at_sec, chain_id, event_hash)',
+      events_by_end: '(ends_at_sec, chain_id, event_hash)',
+      events_by_category: '(category, chain_id, event_hash)',
+      events_by_block: '(chain_id, block_number)',
+    },
+  },
+  event_markets: {
+    columns: `market_id hash, chain_id bigint, event_hash hash, block_number bigint,
+      log_index bigint, tx_hash hash`,
+    key: 'market_id',
+    withoutRowid: true,
+    indexes: {
+      event_markets_of: '(chain_id, event_hash, block_number, log_index)',
+      event_markets_by_block: '(chain_id, block_number)',
+    },
+  },
   // Transactions of the exchange: one row per nonce, and every hash that was signed for it.
   transactions: {
     columns: `chain_id bigint, sender char(42), nonce bigint, revision bigint, purpose varchar(32),
@@ -284,7 +323,7 @@ const TABLES: Readonly<Record<string, Table>> = {
       source varchar(16), strike words, created_at_ms bigint, end_price_e8 bigint null,
       outcome tinyint null, resolution words null, resolved_at_ms bigint null,
       create_tx_hash hash null, report_tx_hash hash null, chain_stage varchar(16),
-      unfinished tinyint, contested words null`,
+      unfinished tinyint, contested words null, matching varchar(16) null`,
     unique: { quick_markets_once: '(chain_id, market_id)' },
     indexes: {
       quick_markets_by_asset: '(asset, start_at_sec, quick_id)',
@@ -375,6 +414,38 @@ const TABLES: Readonly<Record<string, Table>> = {
     key: 'chain_id, holder',
     withoutRowid: true,
   },
+  // The public log. `begins_at` is the offset of the first event in the log; `published_size` is the size of the signed checkpoint.
+  public_trees: {
+    columns: `log_partition smallint, log_id varchar(64), begins_at bigint, next_offset bigint,
+      size bigint, root hash, published_size bigint, checkpoint words`,
+    key: 'log_partition',
+  },
+  public_tiles: {
+    columns: 'log_partition smallint, tile_level smallint, tile_index bigint, hashes blob',
+    key: 'log_partition, tile_level, tile_index',
+  },
+  // `through_ms` is the time of the newest event so far, so that it never falls.
+  public_entries: {
+    columns: `log_partition smallint, leaf bigint, first_offset bigint, through_ms bigint, entry blob`,
+    key: 'log_partition, leaf',
+    indexes: { public_entries_by_time: '(log_partition, through_ms, leaf)' },
+  },
+  // The newest checkpoint of each public log that witnesses have cosigned.
+  public_cosigned: {
+    columns: 'log_partition smallint, size bigint, checkpoint words',
+    key: 'log_partition',
+  },
+  // A changed market's books at the end of a segment of the public log, whose leaves are `from_leaf` to `to_leaf` − 1.
+  // `seq` and `through_ms` are those of the market's last event in it.
+  public_books: {
+    columns: `market_id hash, seq bigint, log_partition smallint, through_ms bigint, from_leaf bigint, to_leaf bigint,
+      levels bytes`,
+    key: 'market_id, seq',
+    indexes: {
+      public_books_by_time: '(market_id, through_ms, seq)',
+      public_books_by_leaf: '(log_partition, to_leaf)',
+    },
+  },
   // For several nodes; empty on SQLite, where one process owns the file.
   leases: {
     columns: `role varchar(64), holder words(255), epoch bigint, expires_at datetime(3), writes bigint`,
@@ -387,61 +458,6 @@ const TABLES: Readonly<Record<string, Table>> = {
     withoutRowid: true,
     indexes: { token_nonces_until: '(until_sec)' },
   },
-}
-
-const UNICODE = 'character set utf8mb4 collate utf8mb4_bin'
-const MYSQL_TABLE = 'engine = InnoDB default character set ascii collate ascii_bin'
-const MYSQL_TYPES: Readonly<Record<string, string>> = {
-  hash: 'binary(32)',
-  address: 'binary(20)',
-  amount: 'varchar(79)',
-  bool: 'tinyint(1)',
-  words: `mediumtext ${UNICODE}`,
-  bytes: 'mediumblob',
-}
-
-function typeOf(dialect: Dialect, type: string): string {
-  if (dialect === 'mysql') {
-    return MYSQL_TYPES[type] ?? type.replace(/^words(\(\d+\))$/, `varchar$1 ${UNICODE}`)
-  }
-  if (/^(hash|address|binary|blob|bytes)/.test(type)) return 'blob'
-  return /int$|^bool$/.test(type) ? 'integer' : 'text'
-}
-
-function columnOf(dialect: Dialect, column: string): string {
-  const [name = '', type = '', nullable = 'not null'] = column.trim().split(/\s+/)
-  if (type !== 'serial') return `${name} ${typeOf(dialect, type)} ${nullable}`
-  return dialect === 'mysql'
-    ? `${name} bigint not null auto_increment primary key`
-    : `${name} integer not null primary key autoincrement`
-}
-
-export function tableStatements(dialect: Dialect, name: string, table: Table): string[] {
-  const { columns, key, numbered, mysqlColumn, withoutRowid, unique = {}, indexes = {} } = table
-  const parts = columns.split(',').map((column) => columnOf(dialect, column))
-  const all = [
-    ...Object.entries(unique).map((entry) => ['unique index', ...entry] as const),
-    ...Object.entries(indexes).map((entry) => ['index', ...entry] as const),
-  ]
-  if (dialect === 'sqlite') {
-    if (key !== undefined) parts.push(`primary key (${key})`)
-    return [
-      `create table if not exists ${name} (${parts.join(', ')}) strict${withoutRowid ? ', without rowid' : ''}`,
-      ...all.map(([kind, index, on]) => {
-        const [columns] = typeof on === 'string' ? [on] : on
-        return `create ${kind} if not exists ${index} on ${name} ${columns}`
-      }),
-    ]
-  }
-  if (mysqlColumn !== undefined) parts.push(mysqlColumn)
-  if (numbered !== undefined) {
-    parts.unshift('row_no bigint unsigned not null auto_increment primary key')
-    parts.push(`unique index ${numbered} (${key})`)
-  } else if (key !== undefined) parts.push(`primary key (${key})`)
-  for (const [kind, index, on] of all) {
-    parts.push(`${kind} ${index} ${typeof on === 'string' ? on : on[1]}`)
-  }
-  return [`create table if not exists ${name} (${parts.join(', ')}) ${MYSQL_TABLE}`]
 }
 
 export const baselineOf = (dialect: Dialect) =>
