@@ -1,6 +1,7 @@
 /** An order in the form of a request. */
 
-import type { NamedTimeInForce, Order } from '#domain/order.ts'
+import type { Order } from '#domain/order.ts'
+import type { NamedTimeInForce } from '#domain/time-in-force.ts'
 
 /** A stablecoin permit in the API's form; `v` may be 27 or 28, 0 or 1. */
 export type PermitInput = {

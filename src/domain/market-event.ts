@@ -11,8 +11,9 @@
 import type { Address, MarketId, OrderHash, Sequence, TradeId, Uint64 } from './ids.ts'
 import type { CloseReason, Market } from './market.ts'
 import type { Price, Shares } from './money.ts'
-import type { Outcome, Side, TimeInForce, VerifiedOrder } from './order.ts'
+import type { Outcome, Side, VerifiedOrder } from './order.ts'
 import type { CancelCause, EchoedTags, OrderTags } from './order-tags.ts'
+import type { TimeInForce } from './time-in-force.ts'
 import type { FaultySide, FillKind } from './trade.ts'
 
 type Head<Type extends string> = {

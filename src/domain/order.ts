@@ -62,16 +62,6 @@ export type VerifiedOrder = Order & {
   readonly permit?: PermitSignature
 }
 
-/**
- * Times in force that a client can name: good till cancelled (matches, then rests), immediate or cancel (the unfilled
- * rest is cancelled), fill or kill (filled completely at once, or rejected).
- */
-export const TIMES_IN_FORCE = ['GTC', 'IOC', 'FOK'] as const
-export type NamedTimeInForce = (typeof TIMES_IN_FORCE)[number]
-
-/** Time in force of an order that does not simply match and rest. Post only: rejected if it would match. */
-export type TimeInForce = 'POST_ONLY' | Exclude<NamedTimeInForce, 'GTC'>
-
 /** Returns the order's end in Unix seconds, clamped to 2^53 - 1. */
 export function expiresAtSec(expiration: Uint64): number {
   return expiration.length < 16

@@ -5,9 +5,10 @@
 
 import type { Address, MarketId, OrderHash, Sequence } from '#domain/ids.ts'
 import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
-import { byAge, type Side, type TimeInForce, type VerifiedOrder } from '#domain/order.ts'
+import { byAge, type Side, type VerifiedOrder } from '#domain/order.ts'
 import type { CancelCause } from '#domain/order-tags.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { TimeInForce } from '#domain/time-in-force.ts'
 import type { Asker } from '#http/limits.ts'
 import type { RequestContext } from '#http/request-context.ts'
 import type {

@@ -19,8 +19,13 @@ import type {
   OrdersMatched,
   PlacementTerms,
 } from '#domain/market-event.ts'
-import { BUY, type PermitSignature, type TimeInForce, type VerifiedOrder } from '#domain/order.ts'
+import { BUY, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
 import type { CancelCause, EchoedTags, OrderTags } from '#domain/order-tags.ts'
+import {
+  TIME_IN_FORCE_NUMBERS,
+  type TimeInForce,
+  timeInForceByNumber,
+} from '#domain/time-in-force.ts'
 import type { EventForm } from './event-log.ts'
 import type { JsonBytes } from './json-bytes.ts'
 
@@ -163,15 +168,14 @@ function writeRested(event: OrderRested, into: JsonBytes): void {
 }
 
 /** The time in force of a new order, in a cell behind its others. */
-const FORCES: readonly (TimeInForce | undefined)[] = [undefined, 'POST_ONLY', 'IOC', 'FOK']
 const FORCE_CELLS = 1
 
 function writeForce(terms: PlacementTerms | undefined, into: JsonBytes): void {
-  if (terms?.timeInForce !== undefined) into.number(FORCES.indexOf(terms.timeInForce))
+  if (terms?.timeInForce !== undefined) into.number(TIME_IN_FORCE_NUMBERS[terms.timeInForce])
 }
 
 function readForce(cell: Cell | undefined): TimeInForce {
-  const force = FORCES[cell as number]
+  const force = timeInForceByNumber(cell)
   assert(force !== undefined, `an order with the time in force ${cell}`)
   return force
 }

@@ -5,8 +5,9 @@
 
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import type { Outcome, PermitSignature, Side, TimeInForce, VerifiedOrder } from '#domain/order.ts'
+import type { Outcome, PermitSignature, Side, VerifiedOrder } from '#domain/order.ts'
 import type { OrderTags } from '#domain/order-tags.ts'
+import type { TimeInForce } from '#domain/time-in-force.ts'
 import type { Form, Forms } from '#runtime/channel.ts'
 import type { MarketProtocol, OrderAccepted, OrderCancelled } from './market.ts'
 

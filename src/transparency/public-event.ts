@@ -14,8 +14,9 @@ import {
 import type { CloseReason, Market } from '#domain/market.ts'
 import type { ExcusedSide, Fill, OrderCloseReason } from '#domain/market-event.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import { BUY, type Order, type Outcome, type Side, type TimeInForce } from '#domain/order.ts'
+import { BUY, type Order, type Outcome, type Side } from '#domain/order.ts'
 import type { CancelCause } from '#domain/order-tags.ts'
+import { type TimeInForce, timeInForceByNumber } from '#domain/time-in-force.ts'
 import type { FaultySide } from '#domain/trade.ts'
 import type { EntryHead } from './entry-head.ts'
 
@@ -216,14 +217,12 @@ function withoutTail(row: Cells): { readonly cells: Cells; readonly tail: Tail }
   return hasTail ? { cells: row.slice(0, -1), tail: last } : { cells: row, tail: {} }
 }
 
-const FORCES: readonly (TimeInForce | undefined)[] = [undefined, 'POST_ONLY', 'IOC', 'FOK']
-
 /** Reads how an order was placed; `force` is undefined if there is no such cell. */
 function placementIn(
   force: unknown,
   { bookByMs, replaces }: Tail,
 ): Pick<PublicOrder, 'timeInForce' | 'bookByMs' | 'replaces'> {
-  const timeInForce = FORCES[force as number]
+  const timeInForce = timeInForceByNumber(force)
   if (force !== undefined && timeInForce === undefined) {
     throw new Error(`an order has the unknown time in force ${String(force)}`)
   }

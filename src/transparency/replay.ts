@@ -8,7 +8,8 @@ import { tradeId } from '#domain/ids.ts'
 import { MAKERS_PER_ORDER_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
 import { ONE } from '#domain/money.ts'
-import { BUY, expiresAtSec, NO, type Outcome, SELL, type TimeInForce, YES } from '#domain/order.ts'
+import { BUY, expiresAtSec, NO, type Outcome, SELL, YES } from '#domain/order.ts'
+import { isImmediate, type TimeInForce } from '#domain/time-in-force.ts'
 import type {
   OrderTerms,
   PublicClosed,
@@ -280,7 +281,10 @@ function applyRested(market: ReplayMarket, event: PublicRested, check: Check, no
   const order = knownOrder(market, event, check)
   const book = market.books[order.outcome]
   check(!market.closed, 'the market is closed')
-  check(!isImmediate(order), `an order with the time in force ${order.timeInForce} rests`)
+  check(
+    !isImmediate(order.timeInForce),
+    `an order with the time in force ${order.timeInForce} rests`,
+  )
   if (event.order !== undefined) {
     check(remaining === order.size && added === remaining, 'a new order rests with its whole size')
   } else if (taking !== undefined) {
@@ -363,11 +367,6 @@ function useReturned(market: ReplayMarket, order: Known, size: number, check: Ch
   const returnable = market.returnable.get(order.orderHash) ?? 0
   check(size <= returnable, `failed trades returned ${returnable} to the order, not ${size}`)
   market.returnable.set(order.orderHash, returnable - size)
-}
-
-/** Returns whether no part of an order may rest. */
-function isImmediate({ timeInForce }: Known): boolean {
-  return timeInForce === 'IOC' || timeInForce === 'FOK'
 }
 
 /** Returns an order that is already in the log, with the same terms. */

@@ -9,6 +9,7 @@ import { buildOrder, type OrderDraft, type OrderIntent } from '#client/build-ord
 import { SibylError } from '#client/sibyl-error.ts'
 import { type OrderSigner, orderTypedData, signOrder } from '#client/sign-order.ts'
 import type { Address } from '#domain/ids.ts'
+import { ORDER_EXPIRATION_AHEAD_SEC_MIN } from '#domain/limits.ts'
 import { orderFlaws } from '#domain/order.ts'
 import { makeOrderInspector } from '#verify/inspect-orders.ts'
 import { loadKeccak } from '#verify/keccak.ts'
@@ -113,7 +114,9 @@ test('an order that the exchange would refuse is refused before it is signed', (
   for (const size of ['0', '0.000000', 0, -5]) {
     assertRefused({ size }, 'SIZE_NOT_POSITIVE', 'order.size', /above zero/)
   }
-  assertRefused({ ttlSeconds: 59 }, 'EXPIRATION_TOO_SOON', 'order.expiration', /60 seconds/)
+  const least = ORDER_EXPIRATION_AHEAD_SEC_MIN
+  const inSeconds = new RegExp(`${least} seconds`)
+  assertRefused({ ttlSeconds: least - 1 }, 'EXPIRATION_TOO_SOON', 'order.expiration', inSeconds)
   assertRefused({ ttlSeconds: 90.5 }, 'INVALID_FIELD', 'order.expiration', /integer/)
   assertRefused({ ttlSeconds: undefined }, 'MISSING_FIELD', 'order.expiration', /either/)
   assertRefused({ expiration: NOW + 100 }, 'MISSING_FIELD', 'order.expiration', /either/)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Fault } from '#domain/fault.ts'
 import { type Address, type MarketId, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
+import { ORDER_EXPIRATION_AHEAD_SEC_MIN } from '#domain/limits.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, expiresAtSec, type Order, orderFlaws, YES } from '#domain/order.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
@@ -15,7 +16,7 @@ const order: Order = {
   price: 420_000 as Price,
   size: 10_000_000 as Shares,
   nonce: '1' as Uint64,
-  expiration: String(NOW_SEC + 60) as Uint64,
+  expiration: String(NOW_SEC + ORDER_EXPIRATION_AHEAD_SEC_MIN) as Uint64,
   makerFeeRecipient: ZERO_ADDRESS,
 }
 
@@ -30,8 +31,8 @@ const FLAWED: [string, Partial<Record<keyof Order, unknown>>, string, string][] 
   ['a size of 0', { size: 0 }, 'SIZE_NOT_POSITIVE', 'order.size'],
   ['a size beyond the safe range', { size: 2 ** 53 }, 'INVALID_FIELD', 'order.size'],
   [
-    'an expiration in 59 s',
-    { expiration: String(NOW_SEC + 59) },
+    'an expiration one second too early',
+    { expiration: String(NOW_SEC + ORDER_EXPIRATION_AHEAD_SEC_MIN - 1) },
     'EXPIRATION_TOO_SOON',
     'order.expiration',
   ],

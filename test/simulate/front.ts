@@ -9,15 +9,9 @@ import { partitionOf } from '#config/topology.ts'
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
 import { ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import {
-  BUY,
-  type Outcome,
-  SELL,
-  type Side,
-  type TimeInForce,
-  type VerifiedOrder,
-} from '#domain/order.ts'
+import { BUY, type Outcome, SELL, type Side, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
+import type { TimeInForce } from '#domain/time-in-force.ts'
 import { makeBoardLoad } from '#live/board-load.ts'
 import { type FundsGateway, makeFundsGateway } from '#live/funds-gateway.ts'
 import { makeBoard, type ShownMarket } from '#live/market-board.ts'

@@ -11,8 +11,9 @@ import {
   type TradeId,
 } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
-import { expiresAtSec, type TimeInForce, type VerifiedOrder } from '#domain/order.ts'
+import { expiresAtSec, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
+import type { TimeInForce } from '#domain/time-in-force.ts'
 import type { MarketView, OrderAccepted, OrderCancelled } from '#protocol/market.ts'
 import type { OrdersPage } from '#protocol/market-host.ts'
 import { isUnanswered, type Unanswered } from '#runtime/channel.ts'

@@ -3,7 +3,8 @@
 import type { MatchRules, Taker } from '#book/match.ts'
 import type { RestingOrder } from '#book/order-record.ts'
 import type { Shares } from '#domain/money.ts'
-import { BUY, type Side, type TimeInForce } from '#domain/order.ts'
+import { BUY, type Side } from '#domain/order.ts'
+import type { TimeInForce } from '#domain/time-in-force.ts'
 
 type Kept = { -readonly [Field in keyof RestingOrder]: RestingOrder[Field] }
 

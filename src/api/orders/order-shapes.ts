@@ -13,14 +13,10 @@ import {
   SEQ_WAIT_SEC_MAX,
 } from '#domain/limits.ts'
 import { PRICE_MAX, PRICE_MIN, SIZE_MAX } from '#domain/money.ts'
-import {
-  type OpenOrderPlace,
-  type Order,
-  type PermitSignature,
-  TIMES_IN_FORCE,
-} from '#domain/order.ts'
+import type { OpenOrderPlace, Order, PermitSignature } from '#domain/order.ts'
 import { echoOf } from '#domain/order-tags.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
+import { TIMES_IN_FORCE } from '#domain/time-in-force.ts'
 import {
   address,
   bytes32,

@@ -1,8 +1,8 @@
 /** Time in force of an order, from its unsigned options. */
 
-import type { Order, TimeInForce } from '#domain/order.ts'
-import { BUY, SELL } from '#domain/order.ts'
-import { notFilled, type Rejection, wouldMatch } from '#domain/rejection.ts'
+import { BUY, type Order, SELL } from '#domain/order.ts'
+import type { Rejection } from '#domain/rejection.ts'
+import { type TimeInForce, timeInForceFlaw } from '#domain/time-in-force.ts'
 import { bookOf, type ShownMarket } from '#live/market-board.ts'
 import type { OrderSubmission } from './order-shapes.ts'
 
@@ -28,12 +28,5 @@ export function timeInForceFlawNow(
     filled += BigInt(total)
     if (filled >= size) break
   }
-  switch (timeInForce) {
-    case 'POST_ONLY':
-      return first === 0 ? undefined : wouldMatch(first)
-    case 'IOC':
-      return filled > 0n ? undefined : notFilled(Number(filled), size)
-    case 'FOK':
-      return filled >= size ? undefined : notFilled(Number(filled), size)
-  }
+  return timeInForceFlaw(timeInForce, { price: first, filled }, size)
 }

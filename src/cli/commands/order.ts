@@ -2,7 +2,7 @@
 
 import type { OrderOptions } from '#client/order-submission.ts'
 import { CommandError, OptionError, readInteger } from '#devnet/command.ts'
-import { TIMES_IN_FORCE } from '#domain/order.ts'
+import { TIMES_IN_FORCE } from '#domain/time-in-force.ts'
 import type { PlacedOrder } from '#protocol/shapes/orders.ts'
 import { type Command, command, readWord, SIGN_OPTIONS } from '../command.ts'
 import { traderOf, traderReading } from '../connect.ts'

@@ -6,9 +6,10 @@
 
 import type { Client, PlaceIntent } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
-import { SEARCH_CHARS_MAX } from '#domain/limits.ts'
+import { ORDER_EXPIRATION_AHEAD_SEC_MIN, SEARCH_CHARS_MAX } from '#domain/limits.ts'
 import { costCeil, type Price, type Shares } from '#domain/money.ts'
 import { SELL } from '#domain/order.ts'
+import { TIMES_IN_FORCE } from '#domain/time-in-force.ts'
 import type { Market } from '#protocol/shapes/markets.ts'
 
 type Json = Readonly<Record<string, unknown>>
@@ -198,8 +199,12 @@ export function tradeTools(
           ...{ marketId: MARKET_ID, side: SIDE, outcome: OUTCOME },
           price: decimal('Dollars for one share, above 0 and below 1'),
           size: decimal('Shares'),
-          ttlSeconds: { type: 'integer', minimum: 61, description: `Until it expires; ${TTL_SEC}` },
-          timeInForce: text('GTC, IOC or FOK', { enum: ['GTC', 'IOC', 'FOK'] }),
+          ttlSeconds: {
+            type: 'integer',
+            minimum: ORDER_EXPIRATION_AHEAD_SEC_MIN + 1,
+            description: `Until it expires; ${TTL_SEC}`,
+          },
+          timeInForce: text(TIMES_IN_FORCE.join(', '), { enum: TIMES_IN_FORCE }),
           postOnly: { type: 'boolean', description: 'Refused if it would match at once' },
           label: text('Repeated in every message about the order; public', {
             pattern: '^[ -~]{1,32}$',

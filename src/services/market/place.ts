@@ -10,13 +10,14 @@ import type { PlacementTerms } from '#domain/market-event.ts'
 import type { Shares } from '#domain/money.ts'
 import { notionalFlaw, OUTCOMES, orderFlaws, type VerifiedOrder } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
+import { isImmediate } from '#domain/time-in-force.ts'
 import type { OrderAccepted, PlacedOrder } from '#protocol/market.ts'
 import { firstAnswer } from './first-answer.ts'
 import { admit, closedBy, emitRest, type MarketContext, matched, secondsOf } from './orders.ts'
 import { cancelByMarket, protect } from './protection.ts'
 import { standingFlaw } from './standing.ts'
 import type { MarketState } from './state.ts'
-import { timeInForceFlaw } from './time-in-force.ts'
+import { flawAgainstBook } from './time-in-force.ts'
 
 export function place(
   state: MarketState,
@@ -105,7 +106,7 @@ function flawOf(
     groupFlaw(state, order.trader, tags?.group, leaving) ??
     (timeInForce === undefined
       ? undefined
-      : timeInForceFlaw(state, order, timeInForce, { nowSec, replaced }))
+      : flawAgainstBook(state, order, timeInForce, { nowSec, replaced }))
   )
 }
 
@@ -138,7 +139,7 @@ function enter(
   context: MarketContext,
 ): OrderAccepted | Rejection {
   const { order, timeInForce, session, tags } = placed
-  const atOnce = timeInForce === 'IOC' || timeInForce === 'FOK'
+  const atOnce = isImmediate(timeInForce)
   const held = atOnce ? undefined : session
   const terms = termsOf(placed)
   const matches = admit(state, order, order.size, undefined, context, atOnce, held, tags, terms)

@@ -9,12 +9,13 @@ import { type MatchRules, preview } from '#book/match.ts'
 import type { OrderHash } from '#domain/ids.ts'
 import { MAKERS_PER_ORDER_MAX } from '#domain/limits.ts'
 import { isComplementary } from '#domain/market.ts'
-import type { TimeInForce, VerifiedOrder } from '#domain/order.ts'
-import { notFilled, type Rejection, wouldMatch } from '#domain/rejection.ts'
+import type { VerifiedOrder } from '#domain/order.ts'
+import type { Rejection } from '#domain/rejection.ts'
+import { type TimeInForce, timeInForceFlaw } from '#domain/time-in-force.ts'
 import { pairOf } from './orders.ts'
 import type { MarketState } from './state.ts'
 
-export function timeInForceFlaw(
+export function flawAgainstBook(
   state: MarketState,
   order: VerifiedOrder,
   timeInForce: TimeInForce,
@@ -24,15 +25,7 @@ export function timeInForceFlaw(
   }: { readonly nowSec: number; readonly replaced?: ReadonlySet<OrderHash> | undefined },
 ): Rejection | undefined {
   const rules = { nowSec, selfTrade: state.rules.selfTrade, makersMax: MAKERS_PER_ORDER_MAX }
-  const { filled, price } = previewOf(state, order, rules, replaced)
-  switch (timeInForce) {
-    case 'POST_ONLY':
-      return price === 0 ? undefined : wouldMatch(price)
-    case 'IOC':
-      return filled > 0 ? undefined : notFilled(filled, order.size)
-    case 'FOK':
-      return filled === order.size ? undefined : notFilled(filled, order.size)
-  }
+  return timeInForceFlaw(timeInForce, previewOf(state, order, rules, replaced), order.size)
 }
 
 function previewOf(

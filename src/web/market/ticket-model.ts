@@ -2,7 +2,7 @@
 
 import { batch, computed, effect, type Signal, signal, untracked } from '@preact/signals'
 import { costCeil, ONE, type Price, type Shares } from '#domain/money.ts'
-import type { NamedTimeInForce } from '#domain/order.ts'
+import type { NamedTimeInForce } from '#domain/time-in-force.ts'
 import type { TradeIntent } from '../state/router.ts'
 import {
   costAtMost,

@@ -2,7 +2,7 @@
 
 import { useId } from 'preact/hooks'
 import { ONE } from '#domain/money.ts'
-import type { NamedTimeInForce } from '#domain/order.ts'
+import type { NamedTimeInForce } from '#domain/time-in-force.ts'
 import { cents, NOTHING } from '../format.ts'
 import type { MarketModel } from './market-model.ts'
 import { PriceField, SizeFields, SlippageField } from './ticket-fields.tsx'

@@ -9,15 +9,8 @@ import type { Market } from '#domain/market.ts'
 import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
 import { isTakerBuyer } from '#domain/match-trades.ts'
 import { ONE } from '#domain/money.ts'
-import {
-  BUY,
-  byAge,
-  OUTCOMES,
-  SELL,
-  type TimeInForce,
-  type VerifiedOrder,
-  YES,
-} from '#domain/order.ts'
+import { BUY, byAge, OUTCOMES, SELL, type VerifiedOrder, YES } from '#domain/order.ts'
+import type { TimeInForce } from '#domain/time-in-force.ts'
 import { JsonBytes } from '#log/json-bytes.ts'
 import { PACKED } from '#log/packed-event.ts'
 import type { MarketProtocol, OpenOrder, PlacedOrder, TradeReport } from '#protocol/market.ts'

@@ -5,15 +5,8 @@
 
 import type { Address, OrderHash } from '#domain/ids.ts'
 import { ONE } from '#domain/money.ts'
-import {
-  BUY,
-  NO,
-  type Outcome,
-  SELL,
-  type TimeInForce,
-  type VerifiedOrder,
-  YES,
-} from '#domain/order.ts'
+import { BUY, NO, type Outcome, SELL, type VerifiedOrder, YES } from '#domain/order.ts'
+import type { TimeInForce } from '#domain/time-in-force.ts'
 
 type Resting = { readonly order: VerifiedOrder; remaining: number; readonly arrival: number }
 

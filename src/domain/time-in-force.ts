@@ -1,0 +1,51 @@
+/** Times in force of an order: their names, their numbers in the log, and the rule of each. */
+
+import { notFilled, type Rejection, wouldMatch } from './rejection.ts'
+
+/**
+ * Times in force that a client can name: good till cancelled (matches, then rests), immediate or cancel (the unfilled
+ * rest is cancelled), fill or kill (filled completely at once, or rejected).
+ */
+export const TIMES_IN_FORCE = ['GTC', 'IOC', 'FOK'] as const
+export type NamedTimeInForce = (typeof TIMES_IN_FORCE)[number]
+
+/** Time in force of an order that does not simply match and rest. Post only: rejected if it would match. */
+export type TimeInForce = 'POST_ONLY' | Exclude<NamedTimeInForce, 'GTC'>
+
+/** Numbers in the log and in the public log; they never change. */
+export const TIME_IN_FORCE_NUMBERS: Readonly<Record<TimeInForce, number>> = {
+  POST_ONLY: 1,
+  IOC: 2,
+  FOK: 3,
+}
+
+const BY_NUMBER = new Map(
+  Object.entries(TIME_IN_FORCE_NUMBERS).map(([name, number]) => [number, name as TimeInForce]),
+)
+
+/** Returns the time in force with a number, undefined if there is none. */
+export const timeInForceByNumber = (number: unknown): TimeInForce | undefined =>
+  BY_NUMBER.get(number as number)
+
+/** Returns whether no part of an order may rest. */
+export const isImmediate = (timeInForce: TimeInForce | undefined): boolean =>
+  timeInForce === 'IOC' || timeInForce === 'FOK'
+
+/** The part of an order that would fill at once: its first price, 0 if nothing matches, and its size. */
+type Fill = { readonly price: number; readonly filled: number | bigint }
+
+/** Returns why an order of this size is rejected for its time in force. */
+export function timeInForceFlaw(
+  timeInForce: TimeInForce,
+  { price, filled }: Fill,
+  size: number,
+): Rejection | undefined {
+  switch (timeInForce) {
+    case 'POST_ONLY':
+      return price === 0 ? undefined : wouldMatch(price)
+    case 'IOC':
+      return filled > 0 ? undefined : notFilled(Number(filled), size)
+    case 'FOK':
+      return filled >= size ? undefined : notFilled(Number(filled), size)
+  }
+}
