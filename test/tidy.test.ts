@@ -135,7 +135,6 @@ const LONGER: Record<string, readonly string[]> = {
 /** Long functions that are not split by idea yet, by room. A name that is gone from the code goes from here. */
 const TO_SPLIT: Record<string, readonly string[]> = {
   'services/front': ['frontThread'],
-  stream: ['makeRequests'],
   web: ['createMarketModel', 'createTicket'],
 }
 

@@ -1,0 +1,124 @@
+/** Orders of the stream: placing, cancelling, and cancel on disconnect. */
+
+import { optionsOf } from '#api/orders/order-options.ts'
+import { withReceipt } from '#api/transparency/receipts.ts'
+import { BUY, SELL, type VerifiedOrder } from '#domain/order.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { WriteStages } from '#http/write-stages.ts'
+import type { OrderContext } from '#live/market-gateway.ts'
+import type { OrderAccepted } from '#protocol/market.ts'
+import type { Connection } from './connection.ts'
+import type { Delivery } from './delivery.ts'
+import type { Asked, RequestPorts } from './request-ports.ts'
+import type { Sessions } from './sessions.ts'
+
+export function makeOrderRequests(
+  ports: RequestPorts,
+  { sessions, delivery }: { readonly sessions: Sessions; readonly delivery: Delivery },
+) {
+  const { gateway, orders, own, held, settings, clock } = ports
+  const { answer, answerError } = delivery
+
+  async function place(
+    connection: Connection,
+    { op: _op, id: _id, receipt = false, traceparent: _, ...submission }: Asked<'place'>,
+    stages: WriteStages | undefined,
+  ): Promise<object> {
+    const { order } = submission
+    const context: OrderContext = {
+      deadlineAtMs: clock.nowMs() + settings.deadlineMs,
+      ...optionsOf(submission),
+      ip: connection.ip,
+      principal: sessions.principalOf(connection),
+      stages,
+    }
+    const asked = connection.cancelsOnDisconnect
+    // Signed orders are public once they settle. If another session could place one with cancel on disconnect, it could
+    // cancel the order.
+    if (asked && context.principal?.address !== order.trader) return NOT_OWN_ORDER
+    const verified = await orders.verify(submission, context)
+    if (isRejection(verified)) return verified
+    const placed =
+      asked && connection.cancelsOnDisconnect
+        ? await placeHeld(connection, verified, context)
+        : await orders.enter(verified, context)
+    if (isRejection(placed)) return placed
+    return { type: 'placed', ...withReceipt(placed, receipt, ports.receipts) }
+  }
+
+  /** Places an order that ends with its session. */
+  async function placeHeld(
+    connection: Connection,
+    order: VerifiedOrder,
+    context: OrderContext,
+  ): Promise<OrderAccepted | Rejection> {
+    const { session } = connection
+    // A client that has disconnected places no order that was to end with its session.
+    if (connection.ws === undefined) return reject('OVERLOADED')
+    const placed = await orders.enter(order, { ...context, session })
+    // The funds are reserved first, so the session may have ended, or turned cancel on disconnect off, before the order
+    // is sent.
+    if (connection.ws === undefined) held?.end(session)
+    else if (!connection.cancelsOnDisconnect) held?.keep(session)
+    return placed
+  }
+
+  async function cancel(
+    connection: Connection,
+    { marketId, orderHash, side, trader: named, receipt: isWanted = false }: Asked<'cancel'>,
+    stages: WriteStages | undefined,
+  ): Promise<object> {
+    // Without bearer authentication a client may cancel any order, as with REST; with it, only its own.
+    const { principal } = connection
+    const trader =
+      ports.bearer && principal !== undefined
+        ? await own.traderOf(principal, named, marketId)
+        : named
+    if (trader !== undefined && isRejection(trader)) return trader
+    const wanted = {
+      ...{ marketId, orderHash },
+      side: side === 'sell' ? SELL : BUY,
+      ...(trader === undefined ? {} : { trader }),
+    } as const
+    const deadlineAtMs = clock.nowMs() + settings.deadlineMs
+    const cancelled = await gateway.cancel(wanted, { deadlineAtMs, stages })
+    if (isRejection(cancelled)) return cancelled
+    const { pendingSize, receipt } = withReceipt(cancelled, isWanted, ports.receipts)
+    return {
+      ...{ type: 'cancelled', orderHash },
+      ...(pendingSize === undefined ? {} : { pendingSize }),
+      ...(receipt === undefined ? {} : { receipt }),
+    }
+  }
+
+  function cancelOnDisconnect(
+    connection: Connection,
+    { id, enabled }: Asked<'cancelOnDisconnect'>,
+  ): void {
+    if (sessions.principalOf(connection) === undefined) {
+      answerError(connection, id, reject('UNAUTHORIZED_MISSING_HEADER'))
+      return
+    }
+    if (held === undefined) {
+      answerError(connection, id, NO_CANCEL_ON_DISCONNECT)
+      return
+    }
+    connection.cancelsOnDisconnect = enabled
+    if (enabled) held.hold(connection.session)
+    else held.keep(connection.session)
+    answer(connection, { type: 'cancelOnDisconnect', id, enabled })
+  }
+
+  return { place, cancel, cancelOnDisconnect }
+}
+
+const NOT_OWN_ORDER = reject(
+  'NOT_ORDER_OWNER',
+  'order.trader',
+  'with cancelOnDisconnect on, order.trader must be the address that this connection authenticated as',
+)
+const NO_CANCEL_ON_DISCONNECT = reject(
+  'INVALID_FIELD',
+  'enabled',
+  'this exchange cannot cancel on disconnect',
+)

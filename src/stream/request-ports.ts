@@ -1,0 +1,50 @@
+/** What requests of the stream need from the rest of a front. */
+
+import type { OrderService } from '#api/orders/order-service.ts'
+import type { OwnOrders } from '#api/orders/own-orders.ts'
+import type { Receipts } from '#api/transparency/receipts.ts'
+import type { Log } from '#http/hooks.ts'
+import type { MarketGateway } from '#live/market-gateway.ts'
+import type { Clock } from '#runtime/clock.ts'
+import type { Tracer } from '#runtime/trace.ts'
+import type { EventMarkets } from './feeds.ts'
+import type { Request } from './frames.ts'
+import type { HeldSessions } from './held-sessions.ts'
+import type { Draw } from './weights.ts'
+
+/** Functions and settings for requests. */
+export type RequestPorts = {
+  readonly gateway: Pick<MarketGateway, 'openOrdersPage' | 'cancel'>
+  readonly orders: Pick<OrderService, 'verify' | 'enter'>
+  readonly own: OwnOrders
+  /** Returns the markets of an event, or undefined if there is none with this slug. */
+  readonly eventMarkets: (event: {
+    readonly slug: string
+    readonly chainId?: number
+  }) => Promise<EventMarkets | undefined>
+  /** Session orders; undefined if clients cannot use them. */
+  readonly held?: HeldSessions
+  /** Signs receipts; undefined if the log is not public. */
+  readonly receipts?: Receipts
+  /** Traces some of the orders and cancels. */
+  readonly tracer?: Tracer | undefined
+  /** True if orders need an authenticated session. */
+  readonly bearer: boolean
+  /** Draws the cost of a request; returns false if nothing is left. */
+  readonly draw?: Draw
+  readonly settings: {
+    readonly deadlineMs: number
+    readonly subscriptionsMax: number
+    readonly subscriptionsPerIp: number
+    readonly subscriptionsTotal: number
+    /** Limit of an IPv6 /48 as a multiple of that of one /64; unlimited by default. */
+    readonly siteTimes?: number
+    /** Maximum number of unanswered requests per connection. */
+    readonly requestsInFlightMax: number
+  }
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** A request of one kind. */
+export type Asked<Op extends Request['op']> = Extract<Request, { op: Op }>

@@ -1,0 +1,103 @@
+/** What requests of the stream have in common: they are charged, and answered when their work is done. */
+
+import { Fault } from '#domain/fault.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import { makeRepeatedErrors } from '#http/repeated-errors.ts'
+import type { Principal } from '#http/route.ts'
+import type { Connection } from './connection.ts'
+import type { Delivery } from './delivery.ts'
+import type { FrameId, Request } from './frames.ts'
+import type { RequestPorts } from './request-ports.ts'
+import type { Sessions } from './sessions.ts'
+import { OP_WEIGHTS, WRITE_UNITS } from './weights.ts'
+
+/** Returns the answer, a rejection, or undefined if the request is answered elsewhere. */
+type Work = () => Promise<object | Rejection | undefined>
+
+export type RequestWork = ReturnType<typeof makeRequestWork>
+
+export function makeRequestWork(
+  ports: RequestPorts,
+  {
+    delivery,
+    sessions,
+    answered,
+  }: {
+    readonly delivery: Delivery
+    readonly sessions: Sessions
+    /** Called when an asynchronous request was answered. */
+    readonly answered: (connection: Connection) => void
+  },
+) {
+  const { settings, clock, log } = ports
+  const { answer, answerError } = delivery
+  const errors = makeRepeatedErrors(log, clock)
+  /** Units charged for the current request. */
+  let units = 0
+
+  /** Charges a request beyond its frame; answers `RATE_LIMITED` if the address has no units left. */
+  function pays(
+    connection: Connection,
+    { op, id }: Request,
+    options: { readonly snapshot?: number; readonly principal?: Principal | undefined } = {},
+  ): boolean {
+    const { cost, weight: named } = OP_WEIGHTS[op]
+    const weight = named === 'snapshot' ? (options.snapshot ?? 0) : named
+    units += cost === 'write' ? WRITE_UNITS * weight : weight
+    if (weight === 0) return true
+    if (ports.draw?.({ cost, weight }, connection.ip, options.principal) !== false) return true
+    answerError(connection, id, reject('RATE_LIMITED'))
+    return false
+  }
+
+  function write(connection: Connection, request: Request, work: Work): void {
+    const principal = sessions.principalOf(connection)
+    if (ports.bearer && principal === undefined) {
+      answerError(connection, request.id, reject('UNAUTHORIZED_MISSING_HEADER'))
+    } else if (pays(connection, request, { principal })) later(connection, request.id, work)
+  }
+
+  /** Handles a write that concerns all orders of an address: the session must be authenticated. */
+  function ownWrite(
+    connection: Connection,
+    request: Request,
+    work: (principal: Principal, deadlineAtMs: number) => Promise<object | Rejection>,
+  ): void {
+    const principal = sessions.principalOf(connection)
+    if (principal === undefined) {
+      answerError(connection, request.id, reject('UNAUTHORIZED_MISSING_HEADER'))
+      return
+    }
+    write(connection, request, () => work(principal, clock.nowMs() + settings.deadlineMs))
+  }
+
+  /** Answers when the work is done; the connection may be gone by then. */
+  function later(connection: Connection, id: FrameId | undefined, work: Work): void {
+    if (connection.inFlight >= settings.requestsInFlightMax) {
+      answerError(connection, id, reject('OVERLOADED'))
+      return
+    }
+    connection.inFlight++
+    work()
+      .catch((error: unknown) => {
+        errors.tell(error, { session: connection.session }, 'a request of the stream failed')
+        // An outside failure may be temporary; everything else is a bug.
+        return reject(error instanceof Fault && error.retryable ? 'OVERLOADED' : 'INTERNAL')
+      })
+      .then((result) => {
+        connection.inFlight--
+        if (isRejection(result)) answerError(connection, id, result)
+        else if (result !== undefined) answer(connection, { ...result, id })
+        answered(connection)
+      })
+  }
+
+  /** Returns the units that the work charged. */
+  function charged(work: () => void): number {
+    units = 0
+    work()
+    return units
+  }
+
+  return { charged, pays, later, write, ownWrite }
+}

@@ -1,0 +1,81 @@
+/** The subscriptions of all connections, and their limits: of a connection, of the connections of one address, of all. */
+
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { Channels } from './channels.ts'
+import { type Connection, rangesOf, type Subscription } from './connection.ts'
+import type { ConnectionCount } from './connection-count.ts'
+import type { Feed } from './feeds.ts'
+import type { RequestPorts } from './request-ports.ts'
+
+export type SubscriptionTable = ReturnType<typeof makeSubscriptionTable>
+
+export function makeSubscriptionTable(
+  settings: RequestPorts['settings'],
+  count: ConnectionCount,
+  channels: Channels<Subscription>,
+) {
+  let subscriptions = 0
+  /** Sum of the weights of all subscriptions. */
+  let subscribed = 0
+
+  function countSubscribed(connection: Connection, by: number): void {
+    subscribed += by
+    connection.subscribed += by
+    for (const range of rangesOf(connection)) count.add(keyOf(range), by)
+  }
+
+  return {
+    size: () => subscriptions,
+    /** Returns why a connection cannot have this many more subscriptions. */
+    noRoomFor(connection: Connection, size: number): Rejection | undefined {
+      const { subscriptionsMax, subscriptionsPerIp, subscriptionsTotal, siteTimes } = settings
+      if (connection.subscribed + size > subscriptionsMax) {
+        const detail = `a connection may have at most ${subscriptionsMax} subscriptions`
+        return reject('RATE_LIMITED', 'channel', detail)
+      }
+      const [range = '', site] = rangesOf(connection)
+      const siteMax = subscriptionsPerIp * (siteTimes ?? Number.POSITIVE_INFINITY)
+      const isFull = count.of(keyOf(range)) + size > subscriptionsPerIp
+      if (isFull || (site !== undefined && count.of(keyOf(site)) + size > siteMax)) {
+        const detail = `the connections of one address may have at most ${subscriptionsPerIp} subscriptions`
+        return reject('RATE_LIMITED', 'channel', detail)
+      }
+      return subscribed + size > subscriptionsTotal ? reject('OVERLOADED') : undefined
+    },
+    add(connection: Connection, feed: Feed<Subscription>, size: number): Subscription {
+      const sub: Subscription = {
+        feed,
+        connection,
+        size,
+        live: false,
+        ack: undefined,
+        since: undefined,
+        reset: false,
+        lagged: false,
+        lagAt: 0,
+        missed: 0,
+        paid: true,
+        taken: undefined,
+        asking: false,
+      }
+      connection.subs.set(feed.topic.name, sub)
+      channels.join(feed, sub)
+      subscriptions++
+      countSubscribed(connection, size)
+      return sub
+    },
+    drop(sub: Subscription): void {
+      const { connection, feed } = sub
+      connection.subs.delete(feed.topic.name)
+      connection.waiting.delete(sub)
+      if (sub.live) connection.ws?.unsubscribe(feed.topic.name)
+      sub.live = false
+      channels.leave(feed, sub)
+      subscriptions--
+      countSubscribed(connection, -sub.size)
+    },
+  }
+}
+
+/** Key under which a subscription is counted, besides the connections of its range. */
+const keyOf = (range: string): string => `subscribed ${range}`
