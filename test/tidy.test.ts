@@ -126,7 +126,7 @@ const LONGER: Record<string, readonly string[]> = {
     'services/prices pricesMeters',
     'services/settlement settlementMeters',
   ],
-  'a list: one entry per route': ['services/front routes'],
+  'a list: one entry per route, after the parts behind them': ['services/front frontRoutes'],
   'the parts of a thread, which its links, timers and chains share': [
     'services/settlement settlementThread',
   ],
@@ -134,7 +134,6 @@ const LONGER: Record<string, readonly string[]> = {
 
 /** Long functions that are not split by idea yet, by room. A name that is gone from the code goes from here. */
 const TO_SPLIT: Record<string, readonly string[]> = {
-  'services/front': ['frontThread'],
   web: ['createMarketModel', 'createTicket'],
 }
 

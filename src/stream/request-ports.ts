@@ -1,4 +1,4 @@
-/** What requests of the stream need from the rest of a front. */
+/** The functions and settings that requests of the stream need from the rest of a front. */
 
 import type { OrderService } from '#api/orders/order-service.ts'
 import type { OwnOrders } from '#api/orders/own-orders.ts'

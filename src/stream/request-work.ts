@@ -1,4 +1,4 @@
-/** What requests of the stream have in common: they are charged, and answered when their work is done. */
+/** Charges the requests of the stream, and answers them when their work is done. */
 
 import { Fault } from '#domain/fault.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'

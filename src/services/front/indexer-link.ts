@@ -9,7 +9,7 @@ import type { Hearers, LinkPorts, LossReports } from './link-ports.ts'
 
 export function linkIndexer(
   options: ChannelOptions,
-  ports: Pick<LinkPorts, 'hub' | 'withdrawn' | 'delegates' | 'contracts' | 'marketEvents'>,
+  { late }: Pick<LinkPorts, 'late'>,
   lost: LossReports['lost'],
 ) {
   const chainEvents = makeRef<ChainFollowerProtocol>()
@@ -18,28 +18,27 @@ export function linkIndexer(
   function follow(port: MessagePort): void {
     const hearers: Hearers<ChainFollowerProtocol> = {
       ChainAdvanced({ chainId, events }) {
-        ports.withdrawn()?.followed(chainId, events)
-        ports.delegates()?.followed(chainId, events)
-        ports.contracts()?.advanced(chainId)
-        ports.marketEvents()?.followed(events)
+        late.withdrawn?.followed(chainId, events)
+        late.delegates?.followed(chainId, events)
+        late.contracts?.advanced(chainId)
+        late.marketEvents?.followed(events)
         for (const event of events) {
           if (event.type === 'EventMarketCreated') {
-            ports.hub()?.joinedEvent({ chainId, slug: event.info.slug }, event.marketId)
+            late.hub?.joinedEvent({ chainId, slug: event.info.slug }, event.marketId)
           }
           const step = resolutionStep(event)
           if (step === undefined) continue
-          ports.hub()?.marketHappened(step.marketId, step.event, step.facts, event.atSec * 1_000)
+          late.hub?.marketHappened(step.marketId, step.event, step.facts, event.atSec * 1_000)
         }
       },
       ChainRewound({ chainId, to, reverted }) {
-        ports.withdrawn()?.reload(chainId)
-        ports.delegates()?.reload(chainId)
-        ports.contracts()?.advanced(chainId)
-        ports.marketEvents()?.reset()
-        void ports.hub()?.eventsMissed()
+        late.withdrawn?.reload(chainId)
+        late.delegates?.reload(chainId)
+        late.contracts?.advanced(chainId)
+        late.marketEvents?.reset()
+        void late.hub?.eventsMissed()
         const facts = { blockNumber: to.number }
-        for (const id of reverted)
-          ports.hub()?.marketHappened(id, 'reverted', facts, to.atSec * 1_000)
+        for (const id of reverted) late.hub?.marketHappened(id, 'reverted', facts, to.atSec * 1_000)
       },
     }
     chainEvents.replace(
@@ -47,19 +46,19 @@ export function linkIndexer(
         heard: (type, message) => hearers[type as keyof ChainFollowerProtocol](message as never),
         lost() {
           lost('indexer')
-          ports.withdrawn()?.reload()
-          ports.delegates()?.reload()
-          ports.marketEvents()?.reset()
-          void ports.hub()?.eventsMissed()
-          ports.hub()?.missed(['market', 'markets'])
+          late.withdrawn?.reload()
+          late.delegates?.reload()
+          late.marketEvents?.reset()
+          void late.hub?.eventsMissed()
+          late.hub?.missed(['market', 'markets'])
         },
       }),
     )
     // The last messages of the previous indexer may be lost.
-    ports.withdrawn()?.reload()
-    ports.delegates()?.reload()
-    ports.marketEvents()?.reset()
-    void ports.hub()?.eventsMissed()
+    late.withdrawn?.reload()
+    late.delegates?.reload()
+    late.marketEvents?.reset()
+    void late.hub?.eventsMissed()
   }
 
   return { follow, close: () => chainEvents.close() }

@@ -1,4 +1,4 @@
-/** Parts of a front that its links reach, and reports of lost messages. */
+/** The parts of a front that its links reach, and reports of lost messages. */
 
 import type { Log } from '#config/logging.ts'
 import type { Authenticator } from '#http/auth.ts'
@@ -6,12 +6,26 @@ import type { ContractSignatures } from '#live/contract-signatures.ts'
 import type { Delegates } from '#live/delegates.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketEvents } from '#live/market-events.ts'
+import type { FiguresBook } from '#live/market-figures.ts'
 import type { PriceBoard } from '#live/price-board.ts'
 import type { WithdrawnOrders } from '#live/withdrawn-orders.ts'
 import type { Protocol } from '#runtime/actor.ts'
 import type { LinkMeters } from '#services/kit/link-metrics.ts'
 import type { HeldSessions } from '#stream/held-sessions.ts'
 import type { StreamHub } from '#stream/hub.ts'
+import type { FrontPools } from './pools.ts'
+
+/** Parts that exist once the front has opened its pools: they read the database. */
+export type LateParts = {
+  pools?: FrontPools
+  hub?: StreamHub
+  heldSessions?: HeldSessions
+  figures?: FiguresBook
+  withdrawn?: WithdrawnOrders
+  delegates?: Delegates
+  contracts?: ContractSignatures
+  marketEvents?: MarketEvents
+}
 
 export type LinkPorts = {
   readonly log: Pick<Log, 'warn'>
@@ -19,12 +33,7 @@ export type LinkPorts = {
   readonly board: MarketBoard
   readonly priceBoard: PriceBoard
   readonly authenticator: Authenticator
-  readonly hub: () => StreamHub | undefined
-  readonly heldSessions: () => HeldSessions | undefined
-  readonly withdrawn: () => WithdrawnOrders | undefined
-  readonly delegates: () => Delegates | undefined
-  readonly contracts: () => ContractSignatures | undefined
-  readonly marketEvents: () => MarketEvents | undefined
+  readonly late: LateParts
   /** Reports that idle markets are active now. */
   readonly woken: () => void
 }

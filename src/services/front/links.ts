@@ -25,7 +25,7 @@ export type FrontLinks = ReturnType<typeof linkFront>
 
 /** The stream exists once the front has started. */
 export function linkFront(settings: Settings, ports: LinkPorts) {
-  const { hub } = ports
+  const { late } = ports
   const options = channelOptions(settings)
   const losses = makeLossReports(ports)
   const { lost, dropped } = losses
@@ -45,7 +45,7 @@ export function linkFront(settings: Settings, ports: LinkPorts) {
   function followAccounts(peer: string, index: number, port: MessagePort): void {
     const hearers: Hearers<AccountsFollowerProtocol> = {
       FundsChanged({ accounts: changed }) {
-        for (const { trader, chainId } of changed) hub()?.fundsChanged(trader, chainId)
+        for (const { trader, chainId } of changed) late.hub?.fundsChanged(trader, chainId)
       },
     }
     accounts[index]?.replace(
@@ -57,7 +57,7 @@ export function linkFront(settings: Settings, ports: LinkPorts) {
             hearers[type as keyof AccountsFollowerProtocol](message as never),
           lost() {
             lost(peer)
-            hub()?.missed(['funds'])
+            late.hub?.missed(['funds'])
           },
           // A promise that is not released ends on its own.
           dropped: dropped(peer),
@@ -105,20 +105,20 @@ export function linkFront(settings: Settings, ports: LinkPorts) {
 function storeFollower(
   store: ReplaceableRef<ApiKeysRequests & WriteRequests>,
   options: ChannelOptions,
-  { authenticator, hub }: Pick<LinkPorts, 'authenticator' | 'hub'>,
+  { authenticator, late }: Pick<LinkPorts, 'authenticator' | 'late'>,
   lost: LossReports['lost'],
 ): (port: MessagePort) => void {
   /** The store may have revoked keys while this front was not linked. */
   function unheard(): void {
     // Resets the cache of keys first, because the open sessions read it.
     authenticator.unheard()
-    hub()?.unheard()
+    late.hub?.unheard()
   }
 
   const hearers: Hearers<KeyFollowerProtocol> = {
     KeysRevoked({ ids }) {
       authenticator.revoked(ids)
-      hub()?.revoked(ids)
+      late.hub?.revoked(ids)
     },
     KeyRegistered: ({ key }) => authenticator.registered(key),
   }

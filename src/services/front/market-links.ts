@@ -33,12 +33,12 @@ export const patienceOf = (settings: Settings) => ({
   deadlineMs: settings.front.deadlineMs,
 })
 
-type MarketPorts = Pick<LinkPorts, 'board' | 'hub' | 'heldSessions' | 'woken'>
+type MarketPorts = Pick<LinkPorts, 'board' | 'late' | 'woken'>
 
 /** Makes the link to one market thread. */
 function linkMarket(
   settings: Settings,
-  { board, heldSessions, woken }: MarketPorts,
+  { board, late, woken }: MarketPorts,
   { lost, dropped }: LossReports,
   index: number,
 ) {
@@ -85,12 +85,12 @@ function linkMarket(
             lost(peer)
             load.lost()
           },
-          missed: () => void heldSessions()?.claim(index),
+          missed: () => void late.heldSessions?.claim(index),
           dropped: dropped(peer),
         },
       ),
     )
-    void heldSessions()?.claim(index)
+    void late.heldSessions?.claim(index)
     watch?.changed()
     void watch?.ask()
     load.begin()
@@ -121,7 +121,7 @@ export function linkMarkets(settings: Settings, ports: MarketPorts, losses: Loss
       loads: Array.from({ length: partitions }, (_, each) => links[threadOf(each, topology)]!.load),
       partitionOf: (marketId) => partitionOf(marketId, topology),
       isShown: (marketId) => ports.board.markets.has(marketId),
-      watched: () => ports.hub()?.watched() ?? [],
+      watched: () => ports.late.hub?.watched() ?? [],
     })
   }
 

@@ -13,7 +13,7 @@ const LOAD_AGAIN_MS = 100
 
 export function linkPrices(
   options: ChannelOptions,
-  { priceBoard, hub }: Pick<LinkPorts, 'priceBoard' | 'hub'>,
+  { priceBoard, late }: Pick<LinkPorts, 'priceBoard' | 'late'>,
   lost: LossReports['lost'],
 ) {
   const prices = makeRef<PriceLoadProtocol>()
@@ -32,7 +32,7 @@ export function linkPrices(
         closed: () => priceBoard.lost(),
         lost() {
           lost(PRICES_THREAD)
-          void loadPrices().then(() => hub()?.missed(['price', 'quick-market']))
+          void loadPrices().then(() => late.hub?.missed(['price', 'quick-market']))
         },
       }),
     )

@@ -15,12 +15,7 @@ test('all keys are looked up again when the link to the store ends and when a ne
       board: {} as never,
       priceBoard: {} as never,
       authenticator: { unheard: () => heard.push('authenticator') } as never,
-      hub: () => ({ unheard: () => heard.push('sessions') }) as never,
-      heldSessions: () => undefined,
-      withdrawn: () => undefined,
-      delegates: () => undefined,
-      contracts: () => undefined,
-      marketEvents: () => undefined,
+      late: { hub: { unheard: () => heard.push('sessions') } as never },
       woken() {},
     },
   )

@@ -1,0 +1,77 @@
+/** The HTTP servers of a front: one for its clients, and one for operators if it has its own port. */
+
+import { isLoopback } from '#config/settings.ts'
+import type { ThreadData } from '#config/thread-data.ts'
+import { type Front, startFront } from '#http/server.ts'
+import { systemClock } from '#runtime/clock.ts'
+import type { StageMeter } from '#runtime/stage-meter.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
+import type { makeOperation } from '#services/kit/operation.ts'
+import { liveExamples } from './examples.ts'
+import type { FrontMemory } from './memory.ts'
+
+type StartOptions = Parameters<typeof startFront>[0]
+
+type ServerParts = Pick<StartOptions, 'routes' | 'info'> & {
+  readonly meter: StageMeter
+  readonly memory: FrontMemory
+  readonly operation: ReturnType<typeof makeOperation>
+}
+
+export function makeServers({ settings, port }: ThreadData, kit: ThreadContext) {
+  let front: Front | undefined
+  let admin: Front | undefined
+  const { log, registry, tracer } = kit
+
+  return {
+    publish: (topic: string, text: string) => void front?.publish(topic, text),
+    /** Returns the port of the clients' server. */
+    async open({ routes, info, meter, memory, operation }: ServerParts): Promise<number> {
+      const { authenticator, board, limits } = memory
+      const { adminHost, adminPort } = settings.front
+      const plain = {
+        sharePort: settings.front.threads > 1,
+        corsOrigins: settings.front.corsOrigins,
+        deadlineMs: settings.front.deadlineMs,
+        requestsInFlightMax: settings.front.requestsInFlightMax,
+        connectionsMax: settings.front.connectionsMax,
+      }
+      front = await startFront({
+        routes,
+        operation: adminPort === 0 ? 'here' : 'apart',
+        isPrivate: isLoopback(settings.front.host) && settings.front.trustedProxies.length === 0,
+        settings: {
+          ...plain,
+          host: settings.front.host,
+          port,
+          trustedProxies: settings.front.trustedProxies,
+          logEvery: settings.logging.requestsEvery,
+          ...(settings.limits.enabled
+            ? {
+                connectionsPerIpMax: settings.front.connectionsPerIpMax,
+                siteTimes: settings.limits.siteTimes,
+              }
+            : {}),
+        },
+        services: {
+          authenticate: ({ authorization }) => authenticator.identify(authorization),
+          ...(settings.auth.bearer ? {} : { asks: (auth) => auth === 'token' }),
+          ...limits.limiter,
+          ...operation,
+        },
+        ...liveExamples(settings, board, systemClock.nowMs),
+        ...{ info, log, registry, meter, tracer },
+      })
+      if (adminPort !== 0) {
+        admin = await startFront({
+          ...{ routes: [], operation: 'alone', services: operation, info, log },
+          settings: { ...plain, host: adminHost, port: adminPort },
+        })
+      }
+      return front.port
+    },
+    async close(how?: { readonly drainMs: number }): Promise<void> {
+      await Promise.all([admin?.close(how), front?.close(how)])
+    },
+  }
+}
