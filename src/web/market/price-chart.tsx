@@ -18,7 +18,8 @@ import {
 import { readColours } from './chart-colours.ts'
 import { type ChartMode, type DrawnChart, drawChart } from './chart-drawing.ts'
 import { chartWords } from './chart-words.ts'
-import { bestOf, type MarketModel, type Outcome } from './market-model.ts'
+import type { Outcome } from './market-book.ts'
+import { bestOf, type MarketModel } from './market-model.ts'
 import type { TapeTrade } from './tape-merge.ts'
 import { tradeMarks } from './trade-marks.ts'
 

@@ -1,42 +1,19 @@
-/** State of the ticket, and its estimate against the current book. */
+/** State of the ticket: each typed field changes the others. */
 
-import { batch, computed, effect, type Signal, signal, untracked } from '@preact/signals'
-import { costCeil, ONE, type Price, type Shares } from '#domain/money.ts'
+import { batch, effect, type Signal, signal, untracked } from '@preact/signals'
+import { ONE } from '#domain/money.ts'
 import type { NamedTimeInForce } from '#domain/time-in-force.ts'
 import type { TradeIntent } from '../state/router.ts'
-import {
-  costAtMost,
-  type Fill,
-  sharesFor,
-  sharesFromBook,
-  simulateFill,
-} from './fill-simulation.ts'
+import { sharesFor } from './fill-simulation.ts'
 import { bestOf, heldShares, type MarketModel } from './market-model.ts'
-import { firstPrice, midOf, stepped, worstPrice } from './ticket-price.ts'
 import {
-  centsText,
-  meantCents,
-  plainText,
-  type Read,
-  readCents,
-  readDollars,
-  readShares,
-} from './ticket-text.ts'
-
-type TicketSide = 'buy' | 'sell'
-/** A market order matches the current book within a slippage limit; its rest is cancelled. */
-export type TicketKind = 'market' | 'limit'
-
-/** Estimate for the ticket; undefined while it is empty. */
-export type Estimate = {
-  readonly price: number
-  readonly size: number
-  readonly fill: Fill
-  /** Maximum cost for a buyer, or a seller's proceeds from the part that fills at once. */
-  readonly cost: bigint
-  /** Payout of the shares if they win. */
-  readonly payout: bigint
-}
+  type Estimate,
+  makeTicketEstimate,
+  type TicketKind,
+  type TicketSide,
+} from './ticket-estimate.ts'
+import { firstPrice, midOf, stepped } from './ticket-price.ts'
+import { centsText, plainText, readCents, readDollars, readShares } from './ticket-text.ts'
 
 export type TicketModel = {
   readonly kind: Signal<TicketKind>
@@ -89,37 +66,8 @@ export function createTicket(model: MarketModel): TicketModel {
   let typed: 'size' | 'amount' = 'amount'
   let isPriceTyped = false
 
-  const worst = computed(() => worstPrice(side.value, best.value, slippage.value))
-  /** Price of the order: the typed one, or the worst that a market order accepts. */
-  const priceRead = computed<Read>(() => {
-    if (kind.value === 'limit') return readCents(price.value)
-    if (worst.value !== undefined) return { value: worst.value }
-    const [doing, same] = side.value === 'buy' ? ['sells', 'buys'] : ['buys', 'sells']
-    const other = model.outcome.value === 'YES' ? 'NO' : 'YES'
-    const or = model.isComplementary.value ? ` or ${same} ${other}` : ''
-    const who = `No trader ${doing} ${model.outcome.value}${or} now.`
-    return { error: `${who} Place a limit order instead.` }
-  })
-  const meantPrice = computed(() => (kind.value === 'limit' ? meantCents(price.value) : undefined))
-  const sizeRead = computed(() => readShares(size.value))
-
-  const fault = computed(() => {
-    const [one, other] = [priceRead.value, sizeRead.value]
-    if ('error' in one) return one.error
-    return 'error' in other ? other.error : undefined
-  })
-
-  const estimate = computed<Estimate | undefined>(() => {
-    const [one, other] = [priceRead.value, sizeRead.value]
-    if (!('value' in one && 'value' in other)) return undefined
-    void pulse.value
-    const meeting = { side: side.value, price: one.value, size: other.value }
-    const levels = untracked(() => model.levels(side.value === 'buy' ? 'asks' : 'bids'))
-    const fill = simulateFill(meeting, levels)
-    const most = kind.value === 'market' ? costOf(meeting) : costAtMost(meeting, fill)
-    const cost = side.value === 'buy' ? most : fill.cost
-    return { price: one.value, size: other.value, fill, cost, payout: BigInt(other.value) }
-  })
+  const estimating = makeTicketEstimate(model, { kind, side, slippage, price, size, best, pulse })
+  const { priceRead, meantPrice, fault, estimate, sharesOf, amountOf } = estimating
 
   /** Keeps size and amount consistent. */
   function relate(): void {
@@ -152,19 +100,6 @@ export function createTicket(model: MarketModel): TicketModel {
     relate()
   }
 
-  const met = () => model.levels(side.peek() === 'buy' ? 'asks' : 'bids')
-
-  function sharesOf(money: bigint, at: number): number {
-    if (kind.peek() === 'limit') return sharesFor(money, at)
-    return sharesFromBook({ side: side.peek(), price: at, amount: money }, met())
-  }
-
-  function amountOf(shares: number, at: number): number {
-    const meeting = { side: side.peek(), price: at, size: shares }
-    if (kind.peek() === 'limit') return Number(costOf(meeting))
-    return Number(simulateFill(meeting, met()).cost)
-  }
-
   function setPrice(text: string, byHand: boolean): void {
     isPriceTyped = byHand
     price.value = text
@@ -177,18 +112,48 @@ export function createTicket(model: MarketModel): TicketModel {
     else setPrice(centsText(firstPrice(side.peek(), best.peek())), false)
   }
 
+  /** Follows the market and the other fields; returns the function that ends this. */
+  function start(): () => void {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const stops = [
+      effect(() => {
+        // Another outcome has other prices.
+        void model.outcome.value
+        isPriceTyped = false
+        price.value = ''
+      }),
+      effect(() => {
+        // Until a price is typed, it stays at the mid.
+        const isThere = midOf(best.value) !== undefined
+        if (isThere && !isPriceTyped && size.peek() === '') untracked(prefill)
+      }),
+      effect(() => {
+        if (model.book.value === undefined) return
+        timer ??= setTimeout(() => {
+          timer = undefined
+          pulse.value++
+          // The cost of a market order depends on the book.
+          if (kind.peek() === 'market') relate()
+        }, ESTIMATE_MS)
+      }),
+      effect(() => {
+        void [kind.value, side.value, slippage.value]
+        untracked(relate)
+      }),
+      effect(() => {
+        void model.position.value
+        untracked(sellAll)
+      }),
+    ]
+    return () => {
+      clearTimeout(timer)
+      for (const stop of stops) stop()
+    }
+  }
+
   return {
-    kind,
-    side,
-    slippage,
-    meantPrice,
-    price,
-    size,
-    amount,
-    postOnly,
-    timeInForce,
-    fault,
-    estimate,
+    ...{ kind, side, slippage, meantPrice, price, size, amount, postOnly, timeInForce },
+    ...{ fault, estimate },
     choose(wanted) {
       side.value = wanted
       if (!isPriceTyped) prefill()
@@ -240,47 +205,6 @@ export function createTicket(model: MarketModel): TicketModel {
       amount.value = ''
       prefill()
     },
-    start() {
-      let timer: ReturnType<typeof setTimeout> | undefined
-      const stops = [
-        effect(() => {
-          // Another outcome has other prices.
-          void model.outcome.value
-          isPriceTyped = false
-          price.value = ''
-        }),
-        effect(() => {
-          // Until a price is typed, it stays at the mid.
-          const isThere = midOf(best.value) !== undefined
-          if (isThere && !isPriceTyped && size.peek() === '') untracked(prefill)
-        }),
-        effect(() => {
-          if (model.book.value === undefined) return
-          timer ??= setTimeout(() => {
-            timer = undefined
-            pulse.value++
-            // The cost of a market order depends on the book.
-            if (kind.peek() === 'market') relate()
-          }, ESTIMATE_MS)
-        }),
-        effect(() => {
-          void [kind.value, side.value, slippage.value]
-          untracked(relate)
-        }),
-        effect(() => {
-          void model.position.value
-          untracked(sellAll)
-        }),
-      ]
-      return () => {
-        clearTimeout(timer)
-        for (const stop of stops) stop()
-      }
-    },
+    start,
   }
-}
-
-/** Returns the cost of the whole order at its own price. */
-function costOf({ price, size }: { readonly price: number; readonly size: number }): bigint {
-  return BigInt(costCeil(price as Price, size as Shares))
 }

@@ -5,7 +5,8 @@ import { account } from '../state/account.ts'
 import { connection } from '../state/exchange.ts'
 import { funds } from '../state/funds.ts'
 import type { MarketModel } from './market-model.ts'
-import type { Estimate, TicketModel } from './ticket-model.ts'
+import type { Estimate } from './ticket-estimate.ts'
+import type { TicketModel } from './ticket-model.ts'
 import type { Stage, Submitting } from './ticket-submit.ts'
 
 type Props = {

@@ -14,7 +14,8 @@ import { sessionFor } from '../state/session-key.ts'
 import { showToast } from '../state/toasts.ts'
 import { heldShares, type MarketModel } from './market-model.ts'
 import { orderWords } from './order-words.ts'
-import type { Estimate, TicketModel } from './ticket-model.ts'
+import type { Estimate } from './ticket-estimate.ts'
+import type { TicketModel } from './ticket-model.ts'
 
 export type Stage = 'idle' | 'permission' | 'signature' | 'sending'
 

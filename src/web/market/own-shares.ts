@@ -1,0 +1,75 @@
+/** The account's shares in a market, read again until the indexer has seen an action. */
+
+import { effect, signal, untracked } from '@preact/signals'
+import type { UserPosition } from '#protocol/shapes/users.ts'
+import { account } from '../state/account.ts'
+import { chain, reader } from '../state/exchange.ts'
+
+/** Shares and their cost, in millionths. */
+export type OwnPosition = Pick<UserPosition, 'yesShares' | 'noShares' | 'yesCost' | 'noCost'>
+
+const NO_POSITION: OwnPosition = { yesShares: 0, noShares: 0, yesCost: 0, noCost: 0 }
+
+const POSITION_MS = 15_000
+/** Pauses after which the position is read again, until the indexer has seen the transaction. */
+const INDEXED_MS = [300, 700, 1_500]
+
+export function makeOwnShares(marketId: string) {
+  const position = signal<OwnPosition | undefined>(undefined)
+  let soon: ReturnType<typeof setTimeout> | undefined
+  let isOver = false
+
+  async function read(): Promise<void> {
+    const address = account.value?.address
+    const chainId = chain.value?.chainId
+    if (address === undefined || chainId === undefined) return
+    try {
+      const all = await reader.positions({ address, chainId })
+      if (account.value?.address !== address) return
+      const found = all.find((one) => one.marketId === marketId) ?? NO_POSITION
+      if (!isSame(position.value, found)) position.value = found
+    } catch {
+      // Retried soon.
+    }
+  }
+
+  return {
+    position,
+    /** Reads the position until it has changed, or the last pause is over. */
+    readSoon(): void {
+      const before = position.peek()
+      const again = async (pauses: readonly number[]): Promise<void> => {
+        clearTimeout(soon)
+        await read()
+        const [pauseMs, ...rest] = pauses
+        if (isOver || pauseMs === undefined || position.peek() !== before) return
+        clearTimeout(soon)
+        soon = setTimeout(() => void again(rest), pauseMs)
+      }
+      void again(INDEXED_MS)
+    },
+    /** Reads it from time to time, and at once for another account. */
+    follow(): () => void {
+      isOver = false
+      const stop = effect(() => {
+        const address = account.value?.address
+        position.value = undefined
+        if (address !== undefined) untracked(() => void read())
+      })
+      const timer = setInterval(() => {
+        if (!document.hidden) void read()
+      }, POSITION_MS)
+      return () => {
+        isOver = true
+        stop()
+        clearInterval(timer)
+        clearTimeout(soon)
+      }
+    },
+  }
+}
+
+function isSame(one: OwnPosition | undefined, other: OwnPosition): boolean {
+  const names = ['yesShares', 'noShares', 'yesCost', 'noCost'] as const
+  return one !== undefined && names.every((name) => one[name] === other[name])
+}
