@@ -4,6 +4,7 @@ import type { Hex } from 'viem'
 import type { BlockMark } from '#domain/chain-event.ts'
 import { Fault } from '#domain/fault.ts'
 import { type Address, toAddress } from '#domain/ids.ts'
+import { partsOf } from '#domain/parts-of.ts'
 import type { ChainLog } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
 
@@ -113,8 +114,7 @@ async function receiptsOf(
   }
   const one = (hash: Hex) => ask<RpcReceipt | null>(node, 'eth_getTransactionReceipt', [hash])
   const receipts: (RpcReceipt | null)[] = []
-  for (let start = 0; start < transactions.length; start += REQUESTS_AT_ONCE) {
-    const part = transactions.slice(start, start + REQUESTS_AT_ONCE)
+  for (const part of partsOf(transactions, REQUESTS_AT_ONCE)) {
     receipts.push(...(await Promise.all(part.map(one))))
   }
   return receipts
@@ -143,8 +143,7 @@ export async function headersOf(
   wanted: readonly number[],
 ): Promise<Map<number, Header> | undefined> {
   const headers = new Map<number, Header>()
-  for (let start = 0; start < wanted.length; start += REQUESTS_AT_ONCE) {
-    const part = wanted.slice(start, start + REQUESTS_AT_ONCE)
+  for (const part of partsOf(wanted, REQUESTS_AT_ONCE)) {
     for (const header of await Promise.all(part.map((number) => headerOf(node, number)))) {
       if (header === undefined) return undefined
       headers.set(header.number, header)

@@ -3,6 +3,7 @@
  * answers has seen the write.
  */
 
+import { remember } from '#domain/remember.ts'
 import type { SeenFrom } from '#protocol/shapes/orders.ts'
 
 /** Maximum number of markets; the one with the oldest write is forgotten first. */
@@ -24,12 +25,7 @@ export function createSeenSeqs(): SeenSeqs {
       if (marketId === undefined || seq === undefined) return answer
       const name = nameOf(marketId)
       const known = seqs.get(name) ?? 0
-      seqs.delete(name)
-      seqs.set(name, Math.max(known, seq))
-      for (const oldest of seqs.keys()) {
-        if (seqs.size <= MARKETS_MAX) break
-        seqs.delete(oldest)
-      }
+      remember(seqs, name, Math.max(known, seq), MARKETS_MAX)
       return answer
     },
     minSeqOf: (marketId) => seqs.get(nameOf(marketId)),

@@ -7,6 +7,7 @@
 
 import type { Address } from './ids.ts'
 import { PAUSED_TRADERS_MAX } from './limits.ts'
+import { remember } from './remember.ts'
 
 export class TraderPauses {
   readonly #firstMs: number
@@ -61,14 +62,7 @@ export class TraderPauses {
     const { chainId, trader } = pause
     const traders = this.#chains.get(chainId) ?? new Map<Address, TraderPause>()
     this.#chains.set(chainId, traders)
-    traders.delete(trader)
-    if (traders.size >= PAUSED_TRADERS_MAX) {
-      for (const oldest of traders.keys()) {
-        traders.delete(oldest)
-        break
-      }
-    }
-    traders.set(trader, pause)
+    remember(traders, trader, pause, PAUSED_TRADERS_MAX)
   }
 }
 

@@ -64,10 +64,3 @@ export function isSpent(
   const limit = limitOf(limits, budget)
   return limit > 0 && used >= limit && !limits.exempt.has(trader)
 }
-
-export function dropOldest(traders: Map<Address, unknown>): void {
-  for (const oldest of traders.keys()) {
-    traders.delete(oldest)
-    return
-  }
-}

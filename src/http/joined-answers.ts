@@ -5,6 +5,7 @@
 
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
+import { remember } from '#domain/remember.ts'
 import { entityTag } from './entity-tag.ts'
 import { encodingFor } from './header-values.ts'
 import type { RawReply } from './route.ts'
@@ -43,13 +44,8 @@ export function joinAnswers(options: { readonly listsMax: number }): JoinedAnswe
 
   function joined(name: string, list: List): Joined {
     const before = lists.get(name)
-    lists.delete(name)
     const now = before !== undefined && isSame(before, list) ? before : join(list)
-    lists.set(name, now)
-    for (const oldest of lists.keys()) {
-      if (lists.size <= options.listsMax) break
-      lists.delete(oldest)
-    }
+    remember(lists, name, now, options.listsMax)
     return now
   }
 

@@ -8,6 +8,7 @@ import { createPublicKey, type KeyObject } from 'node:crypto'
 import { API_KEY_ID, type ApiKey } from '#domain/api-key.ts'
 import { Fault } from '#domain/fault.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import { remember } from '#domain/remember.ts'
 import type { Clock } from '#runtime/clock.ts'
 
 /** Time for which a key is used from memory without a query, while the store publishes changes. */
@@ -85,8 +86,8 @@ export function makeKeyCache(options: {
     if (askedAtMs <= revokedAtMs || (kept !== undefined && kept.askedAtMs > askedAtMs)) return found
     known.delete(id)
     unknown.delete(id)
-    if (found !== undefined) remember(known, id, found)
-    else remember(unknown, id, askedAtMs)
+    if (found !== undefined) remember(known, id, found, KEYS_CACHED_MAX)
+    else remember(unknown, id, askedAtMs, KEYS_CACHED_MAX)
     return found
   }
 
@@ -107,7 +108,7 @@ export function makeKeyCache(options: {
     registered(key: ApiKey): void {
       unknown.delete(key.id)
       const publicKey = publicKeyOf(key.publicKey)
-      remember(known, key.id, { key, publicKey, askedAtMs: clock.nowMs() })
+      remember(known, key.id, { key, publicKey, askedAtMs: clock.nowMs() }, KEYS_CACHED_MAX)
     },
 
     revoked(ids: readonly string[]): void {
@@ -143,20 +144,6 @@ async function withGrace(
     return kept
   } finally {
     stopWaiting()
-  }
-}
-
-/** Remembers a value; evicts the oldest ones above the limit. */
-export function remember<Value>(
-  map: Map<string, Value>,
-  id: string,
-  value: Value,
-  most = KEYS_CACHED_MAX,
-): void {
-  map.set(id, value)
-  for (const oldest of map.keys()) {
-    if (map.size <= most) break
-    map.delete(oldest)
   }
 }
 

@@ -13,6 +13,7 @@ import {
   CONTRACT_SIGNATURES_WAITING_MAX,
 } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
+import { remember } from '#domain/remember.ts'
 import type { Asker, ContractSignatureLimit } from '#http/limits.ts'
 import { makeBoundedWork } from '#runtime/bounded-work.ts'
 import { PoolFull } from '#runtime/pool.ts'
@@ -82,13 +83,7 @@ export function makeContractSignatures(ports: {
       return Promise.resolve({ ...reject('RATE_LIMITED', 'signature', detail), retryAfterSec })
     }
     const answer = ask(call)
-    answers.set(key, answer)
-    if (answers.size > CONTRACT_SIGNATURES_KEPT_MAX) {
-      for (const oldest of answers.keys()) {
-        answers.delete(oldest)
-        break
-      }
-    }
+    remember(answers, key, answer, CONTRACT_SIGNATURES_KEPT_MAX)
     // A failed query proves nothing about the signature: the next order queries again.
     void answer.then((result) => {
       if (typeof result !== 'boolean' && answers.get(key) === answer) answers.delete(key)

@@ -7,6 +7,7 @@ import type { ChainEvent } from '#domain/chain-event.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { MARKET_EVENTS_KEPT_MAX, MARKETS_LISTED_MAX } from '#domain/limits.ts'
+import { partsOf } from '#domain/parts-of.ts'
 
 export type EventName = { readonly slug: string; readonly title: string }
 
@@ -59,9 +60,9 @@ export function makeMarketEvents(
     },
     async prepare(marketIds) {
       const missing = marketIds.filter((id) => !known.has(id))
-      for (let from = 0; from < missing.length; from += MARKETS_LISTED_MAX) {
+      for (const part of partsOf(missing, MARKETS_LISTED_MAX)) {
         try {
-          await ask(missing.slice(from, from + MARKETS_LISTED_MAX))
+          await ask(part)
         } catch (error) {
           if (error instanceof Fault && error.retryable) return
           throw error

@@ -12,6 +12,8 @@ import type { MarketId, Sequence } from '#domain/ids.ts'
 import { FIGURES_KEPT_MAX, MARKETS_LISTED_MAX, TRADES_LISTED_MAX } from '#domain/limits.ts'
 import { costCeil } from '#domain/money.ts'
 import { NO, type Outcome, YES } from '#domain/order.ts'
+import { partsOf } from '#domain/parts-of.ts'
+import { remember } from '#domain/remember.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { MarketBoard, ShownMarket } from './market-board.ts'
 
@@ -124,12 +126,9 @@ export function makeFiguresBook(ports: {
 
   function keep(marketId: MarketId, stored: StoredFigures, readAtMs: number): void {
     version++
-    entries.delete(marketId)
-    entries.set(marketId, {
-      ...{ stored, readAtMs, known: undefined, knownSeq: 0, knownMinute: 0 },
-    })
+    const entry = { stored, readAtMs, known: undefined, knownSeq: 0, knownMinute: 0 }
+    remember(entries, marketId, entry, FIGURES_KEPT_MAX)
     if (readAtMs >= (unsure.get(marketId) ?? readAtMs)) unsure.delete(marketId)
-    limit(entries)
   }
 
   return {
@@ -146,8 +145,7 @@ export function makeFiguresBook(ports: {
         if (asked === undefined) old.push(id)
         else waits.add(asked)
       }
-      for (let from = 0; from < old.length; from += MARKETS_LISTED_MAX) {
-        const some = old.slice(from, from + MARKETS_LISTED_MAX)
+      for (const some of partsOf(old, MARKETS_LISTED_MAX)) {
         const asked = ask(some)
         for (const id of some) asking.set(id, asked)
         waits.add(asked)
@@ -170,24 +168,13 @@ export function makeFiguresBook(ports: {
       clock.nowMs() < (unsure.get(marketId) ?? 0),
     touched(marketId) {
       version++
-      unsure.delete(marketId)
-      unsure.set(marketId, clock.nowMs() + UNSURE_MS)
-      limit(unsure)
+      remember(unsure, marketId, clock.nowMs() + UNSURE_MS, FIGURES_KEPT_MAX)
     },
     forgotten(marketId) {
       version++
       entries.delete(marketId)
       unsure.delete(marketId)
     },
-  }
-}
-
-/** Removes the oldest entry. */
-function limit(map: Map<MarketId, unknown>): void {
-  if (map.size <= FIGURES_KEPT_MAX) return
-  for (const oldest of map.keys()) {
-    map.delete(oldest)
-    return
   }
 }
 

@@ -3,10 +3,8 @@
  * They would match and then fail. A withdrawal counts from the block that contains it. The contract lets trades that
  * matched earlier settle for a while, but a new order is not among them.
  *
- * A front remembers which traders have withdrawn anything, from the database at its start and from messages of the
- * indexer; orders of all others pass without a read. A trader's withdrawals are read from the database with their
- * next order, and again after each change. Any account can withdraw for the price of gas, so memory is bounded: if
- * there are too many, every trader is read once and remembered for a while.
+ * A trader's withdrawals are read with their next order, and again after each change; most traders have none, and
+ * need no read (`chain-accounts.ts`).
  */
 
 import type { ChainEvent } from '#domain/chain-event.ts'
@@ -14,14 +12,10 @@ import { Fault } from '#domain/fault.ts'
 import type { Address, OrderHash, Uint64 } from '#domain/ids.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
+import { type ChainAccountsPorts, makeChainAccounts } from './chain-accounts.ts'
 
-/** Maximum number of remembered traders per chain. */
-const TRADERS_MAX = 100_000
-/** Maximum number of traders with remembered withdrawals, and of orders per trader. */
-const READ_MAX = 5_000
+/** Maximum number of remembered orders per trader. */
 const ORDERS_MAX = 100
-/** Pause before the database is read again. */
-const AGAIN_MS = 1_000
 
 type Withdrawn = {
   readonly beforeNonce: Uint64
@@ -29,8 +23,7 @@ type Withdrawn = {
   readonly isWithdrawn: boolean
 }
 
-type WithdrawnOrdersPorts = {
-  readonly chainIds: Iterable<number>
+type WithdrawnOrdersPorts = ChainAccountsPorts & {
   readonly withdrawers: (chainId: number, limit: number) => Promise<readonly Address[]>
   readonly withdrawnBy: (asked: {
     readonly chainId: number
@@ -38,9 +31,6 @@ type WithdrawnOrdersPorts = {
     readonly orderHash: OrderHash
     readonly ordersMax: number
   }) => Promise<Withdrawn>
-  /** Schedules a call; a stopping front does not wait for it. */
-  readonly after: (ms: number, then: () => void) => void
-  readonly tradersMax?: number
 }
 
 type Order = Pick<VerifiedOrder, 'trader' | 'orderHash' | 'nonce'>
@@ -58,63 +48,18 @@ export type WithdrawnOrders = {
 
 type Read = { readonly beforeNonce: bigint; readonly orders: ReadonlySet<OrderHash> }
 
-type Chain = {
-  /** Traders who may have withdrawn something. */
-  readonly traders: Set<Address>
-  /** True if all other traders have withdrawn nothing. */
-  isWhole: boolean
-  /** Known withdrawals by trader, the latest read last. */
-  readonly read: Map<Address, Read>
-  /** Counts changes that make a read in progress too old to be remembered. */
-  changes: number
-  /** … and a load. */
-  loads: number
-}
-
 export function makeWithdrawnOrders(ports: WithdrawnOrdersPorts): WithdrawnOrders {
-  const { tradersMax = TRADERS_MAX } = ports
-  const chains = new Map<number, Chain>()
-  for (const chainId of ports.chainIds) {
-    chains.set(chainId, {
-      traders: new Set(),
-      isWhole: false,
-      read: new Map(),
-      changes: 0,
-      loads: 0,
-    })
-    void load(chainId)
-  }
+  const traders = makeChainAccounts<Read>(ports, ports.withdrawers)
 
-  async function load(chainId: number): Promise<void> {
-    const chain = chains.get(chainId)
-    if (chain === undefined) return
-    const { loads } = chain
-    try {
-      const found = await ports.withdrawers(chainId, tradersMax + 1)
-      if (loads !== chain.loads) return
-      for (const trader of found) {
-        if (chain.traders.size < tradersMax) chain.traders.add(trader)
-      }
-      chain.isWhole = found.every((trader) => chain.traders.has(trader))
-    } catch (error) {
-      if (!(error instanceof Fault)) throw error
-      ports.after(AGAIN_MS, () => {
-        if (loads === chain.loads) void load(chainId)
-      })
-    }
-  }
-
-  async function ask(chain: Chain, chainId: number, order: Order): Promise<Rejection | undefined> {
+  async function ask(chainId: number, order: Order): Promise<Rejection | undefined> {
     const { trader, orderHash } = order
-    const { changes } = chain
+    const remember = traders.reading(chainId, trader)
     try {
       const asked = { chainId, trader, orderHash, ordersMax: ORDERS_MAX }
       const { beforeNonce, orderHashes, isWithdrawn } = await ports.withdrawnBy(asked)
       const read = { beforeNonce: BigInt(beforeNonce), orders: new Set(orderHashes) }
       // If a trader has more withdrawn orders than can be remembered, every order needs a read.
-      if (changes === chain.changes && orderHashes.length < ORDERS_MAX) {
-        remember(chain, trader, read)
-      }
+      if (orderHashes.length < ORDERS_MAX) remember(read)
       return flawIn(read, order, isWithdrawn)
     } catch (error) {
       if (!(error instanceof Fault)) throw error
@@ -125,51 +70,20 @@ export function makeWithdrawnOrders(ports: WithdrawnOrdersPorts): WithdrawnOrder
 
   return {
     flawOf(order, chainId) {
-      const chain = chains.get(chainId)
-      if (chain === undefined) return undefined
-      if (chain.isWhole && !chain.traders.has(order.trader)) return undefined
-      const known = chain.read.get(order.trader)
-      if (known === undefined) return ask(chain, chainId, order)
+      if (!traders.mayHave(chainId, order.trader)) return undefined
+      const known = traders.known(chainId, order.trader)
+      if (known === undefined) return ask(chainId, order)
       const flaw = flawIn(known, order, known.orders.has(order.orderHash))
       return flaw === undefined ? undefined : Promise.resolve(flaw)
     },
     followed(chainId, events) {
-      const chain = chains.get(chainId)
-      if (chain === undefined) return
       for (const event of events) {
-        if (event.type !== 'OrderWithdrawn' && event.type !== 'OrdersWithdrawn') continue
-        chain.changes++
-        touch(chain, event.trader, tradersMax)
+        if (event.type === 'OrderWithdrawn' || event.type === 'OrdersWithdrawn') {
+          traders.changed(chainId, event.trader)
+        }
       }
     },
-    reload(chainId) {
-      for (const [id, chain] of chains) {
-        if (chainId !== undefined && id !== chainId) continue
-        chain.changes++
-        chain.loads++
-        chain.isWhole = false
-        chain.traders.clear()
-        chain.read.clear()
-        void load(id)
-      }
-    },
-  }
-}
-
-/** A withdrawal of the trader is new: earlier reads are too old. */
-function touch(chain: Chain, trader: Address, tradersMax: number): void {
-  chain.read.delete(trader)
-  if (chain.traders.size < tradersMax) chain.traders.add(trader)
-  else if (!chain.traders.has(trader)) chain.isWhole = false
-}
-
-function remember(chain: Chain, trader: Address, read: Read): void {
-  chain.read.delete(trader)
-  chain.read.set(trader, read)
-  if (chain.read.size <= READ_MAX) return
-  for (const oldest of chain.read.keys()) {
-    chain.read.delete(oldest)
-    break
+    reload: traders.reload,
   }
 }
 

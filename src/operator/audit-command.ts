@@ -12,6 +12,7 @@ import { databaseUrlOf } from '#config/thread-data.ts'
 import { readChainRecord } from '#devnet/chain-record.ts'
 import { runCommand } from '#devnet/command.ts'
 import { toAddress } from '#domain/ids.ts'
+import { partsOf } from '#domain/parts-of.ts'
 import { auditPositions, heldAt } from '#store/audit/audit-positions.ts'
 import { auditSetAside } from '#store/audit/audit-set-aside.ts'
 import { auditTrades, type Difference } from '#store/audit/audit-trades.ts'
@@ -142,8 +143,7 @@ async function askChain(
   const tokens = conditionalTokens(client, toAddress(tokensAddress), toAddress(stablecoin))
   const { blockNumber, held } = known
   const differences: Difference[] = []
-  for (let start = 0; start < held.length; start += PAIRS_MAX) {
-    const part = held.slice(start, start + PAIRS_MAX)
+  for (const part of partsOf(held, PAIRS_MAX)) {
     const { shares } = await tokens.balances(part, blockNumber)
     for (const [at, { holder, marketId, shares: kept }] of part.entries()) {
       const [yes, no] = shares[at] ?? [0n, 0n]

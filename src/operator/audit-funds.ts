@@ -9,6 +9,7 @@ import { createClient } from '#client/client.ts'
 import { type FundsToken, STABLECOIN } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
+import { partsOf } from '#domain/parts-of.ts'
 import type { LogReader } from '#log/event-log.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import { PACKED } from '#log/packed-event.ts'
@@ -148,8 +149,7 @@ async function lookAt(
 ): Promise<Looked> {
   const differences: (Owner & Difference)[] = []
   const busy: Owner[] = []
-  for (let start = 0; start < wanted.length; start += ASKED_TOGETHER) {
-    const part = wanted.slice(start, start + ASKED_TOGETHER)
+  for (const part of partsOf(wanted, ASKED_TOGETHER)) {
     shadow.follow()
     const before = byOwner(shadow)
     const answers = await Promise.all(part.map(ask))

@@ -3,6 +3,7 @@
  * (`services/market/thread/session-orders.ts`); a front only reports which sessions are alive and which have ended.
  */
 
+import { partsOf } from '#domain/parts-of.ts'
 import type { SessionsProtocol } from '#protocol/market-followers.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Clock } from '#runtime/clock.ts'
@@ -76,10 +77,9 @@ export function makeHeldSessions(ports: {
     if (link === undefined) return
     const turn = ++link.claims
     for (const session of [...link.unanswered.keys()]) start(link, session)
-    const sessions = [...live]
-    for (let at = 0; at < sessions.length; at += CLAIMED_AT_ONCE) {
-      const part = sessions.slice(at, at + CLAIMED_AT_ONCE).filter((session) => live.has(session))
-      const answer = await link.ref.ask('ClaimSessions', { sessions: part })
+    for (const part of partsOf([...live], CLAIMED_AT_ONCE)) {
+      const sessions = part.filter((session) => live.has(session))
+      const answer = await link.ref.ask('ClaimSessions', { sessions })
       if (link.claims !== turn) return
       if (isUnanswered(answer)) {
         if (link.ref.isOpen) clock.after(AGAIN_MS, () => void claim(thread))

@@ -5,6 +5,7 @@
 
 import type { MarketId } from '#domain/ids.ts'
 import type { CloseReason } from '#domain/market.ts'
+import { remember } from '#domain/remember.ts'
 import type { AllMarketsFeed, MarketFeed, OneMarketFeed } from './feeds.ts'
 import * as messages from './messages.ts'
 import type { ResolutionUpdate } from './resolution-update.ts'
@@ -70,12 +71,7 @@ export function makeMarketChannel<M>(registry: TopicRegistry<M>): MarketChannel<
       const text = JSON.stringify([event, facts])
       // A source that was away repeats the state of the market: nothing new.
       if (remembered.get(marketId)?.text === text) return
-      remembered.delete(marketId)
-      remembered.set(marketId, { text, resolutionUpdate })
-      for (const oldest of remembered.keys()) {
-        if (remembered.size <= REMEMBERED_MAX) break
-        remembered.delete(oldest)
-      }
+      remember(remembered, marketId, { text, resolutionUpdate }, REMEMBERED_MAX)
       tell(of, { marketId, event, facts, atMs })
     },
     unheard: () => remembered.clear(),

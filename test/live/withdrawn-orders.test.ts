@@ -9,7 +9,7 @@ import { hashNamed, traderNamed } from '../support/orders.ts'
 const CHAIN_ID = 31_337
 
 /** A front's knowledge beside a database that the test writes. */
-function given({ tradersMax = 100 } = {}) {
+function given({ accountsMax = 100 } = {}) {
   const epochs = new Map<Address, Uint64>()
   const orders = new Map<Address, OrderHash[]>()
   const asked = { loads: 0, reads: 0 }
@@ -20,7 +20,7 @@ function given({ tradersMax = 100 } = {}) {
   }
   const known = makeWithdrawnOrders({
     chainIds: [CHAIN_ID],
-    tradersMax,
+    accountsMax,
     async withdrawers(_chainId, limit) {
       asked.loads++
       fail()
@@ -133,7 +133,7 @@ test('a withdrawal that a reorg removed voids nothing', async () => {
 })
 
 test('if more traders have withdrawals than fit in memory, every trader is read from the database once', async () => {
-  const its = given({ tradersMax: 2 })
+  const its = given({ accountsMax: 2 })
   for (const name of ['t1', 't2', 't3']) its.withdrawBelow(name, 500, false)
   its.known.reload()
   await its.turn()

@@ -7,6 +7,7 @@
  * no older page is used.
  */
 
+import { remember } from '#domain/remember.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { ListedMarket } from './market-pages.ts'
 
@@ -80,15 +81,6 @@ export function keepPages<Answer>(ports: {
     return isSame ? known.page : undefined
   }
 
-  function keep(name: string, entry: Kept<Answer>): void {
-    kept.delete(name)
-    kept.set(name, entry)
-    for (const oldest of kept.keys()) {
-      if (kept.size <= pagesMax) break
-      kept.delete(oldest)
-    }
-  }
-
   async function make(
     name: string,
     read: (nowSec: number) => Promise<readonly ListedMarket[]>,
@@ -100,7 +92,7 @@ export function keepPages<Answer>(ports: {
       const before = { version, nowSec: second(), listVersion: board.listVersion }
       const page = { markets: await read(before.nowSec), answer: undefined }
       if ((await check()) === before.version) {
-        keep(name, { ...before, page })
+        remember(kept, name, { ...before, page }, pagesMax)
         return page
       }
       if (attempt === ATTEMPTS_MAX) return page

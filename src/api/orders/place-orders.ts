@@ -4,6 +4,7 @@ import Type from 'typebox'
 import type { MarketId } from '#domain/ids.ts'
 import { BATCH_ORDERS_MAX, BODY_BYTES_MAX, REPLACEMENTS_PER_STEP_MAX } from '#domain/limits.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
+import { partsOf } from '#domain/parts-of.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { errorBody, sentenceOf } from '#http/errors.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
@@ -130,8 +131,7 @@ async function enterEach(
     steps.set(order.marketId, step)
   }
   for (const [marketId, step] of steps) {
-    for (let from = 0; from < step.length; from += REPLACEMENTS_PER_STEP_MAX) {
-      const some = step.slice(from, from + REPLACEMENTS_PER_STEP_MAX)
+    for (const some of partsOf(step, REPLACEMENTS_PER_STEP_MAX)) {
       const stages = request.stages && newWriteStages(false, request.stages.span)
       entering.push(
         service.enterAll(marketId, some, ownContext(request, stages)).then((done) => {

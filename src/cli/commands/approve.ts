@@ -2,6 +2,7 @@
 
 import type { RelayMarket } from '#client/relayer.ts'
 import { CommandError, OptionError } from '#devnet/command.ts'
+import { partsOf } from '#domain/parts-of.ts'
 import { command, SIGN_OPTIONS } from '../command.ts'
 import { traderOf } from '../connect.ts'
 import { findMarket } from '../find-market.ts'
@@ -83,8 +84,8 @@ async function redeemAll(
 ): Promise<string[]> {
   const most = limits.relayerRedemptionsMax ?? 1
   const txHashes: string[] = []
-  for (let at = 0; at < markets.length; at += most) {
-    const { txHash } = await relayer.batchCtfRedemption({ markets: markets.slice(at, at + most) })
+  for (const part of partsOf(markets, most)) {
+    const { txHash } = await relayer.batchCtfRedemption({ markets: part })
     txHashes.push(txHash)
   }
   return txHashes

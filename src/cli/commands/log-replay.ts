@@ -6,6 +6,7 @@ import { CommandError, OptionError } from '#devnet/command.ts'
 import { type Address, type OrderHash, toAddress } from '#domain/ids.ts'
 import { SIGNATURES_LISTED_MAX } from '#domain/limits.ts'
 import { orderHash } from '#domain/order-hash.ts'
+import { partsOf } from '#domain/parts-of.ts'
 import type { SignaturesAnswer } from '#protocol/shapes/transparency.ts'
 import type { DelegateList } from '#protocol/shapes/users.ts'
 import { permitHash, signatureHash } from '#transparency/log-entries.ts'
@@ -104,10 +105,8 @@ async function checkSigners(
   let signers = 0
   const others: string[] = []
   const delegatesOf = makeDelegates(url)
-  for (let from = 0; from < orders.length; from += SIGNATURES_LISTED_MAX) {
-    const part = new Map<string, OrderOnChain>(
-      orders.slice(from, from + SIGNATURES_LISTED_MAX).map((order) => [order.orderHash, order]),
-    )
+  for (const some of partsOf(orders, SIGNATURES_LISTED_MAX)) {
+    const part = new Map<string, OrderOnChain>(some.map((order) => [order.orderHash, order]))
     const asked = [...part.keys()].join(',')
     const response = await fetch(`${url}/api/v1/transparency/signatures?orders=${asked}`)
     if (!response.ok) throw new CommandError(`the exchange answers ${response.status}`)

@@ -8,6 +8,7 @@
 import assert from 'node:assert/strict'
 import type BetterSqlite3 from 'better-sqlite3'
 import type { OrderHash } from '#domain/ids.ts'
+import { partsOf } from '#domain/parts-of.ts'
 import type { ClosedOrder } from '../event-log.ts'
 import { corrupt, type RowHome, rowCrc } from '../partition/record.ts'
 import { checkTally, EMPTY, type FileState, minus, plus, type Tally } from '../partition/schema.ts'
@@ -176,8 +177,7 @@ export class ClosedTable {
 
   add(orders: readonly ClosedOrder[], state: FileState, changes: IndexChanges): FileState {
     let next = state
-    for (let from = 0; from < orders.length; from += ROW_ORDERS_MAX) {
-      const part = orders.slice(from, from + ROW_ORDERS_MAX)
+    for (const part of partsOf(orders, ROW_ORDERS_MAX)) {
       next = this.#addRow(encodeClosedOrders(part), (index) => part[index]!, next, changes)
     }
     return next
@@ -189,8 +189,7 @@ export class ClosedTable {
     let next: FileState = { ...state, closed: this.#drop(hashes, state.closed, changes) }
     if (this.#frozen === undefined && this.runs.count === 0) return next
     const older = this.#findOlder(hashes)
-    for (let from = 0; from < older.length; from += ROW_ORDERS_MAX) {
-      const part = older.slice(from, from + ROW_ORDERS_MAX)
+    for (const part of partsOf(older, ROW_ORDERS_MAX)) {
       next = this.#addRow(encodeReopened(part), (index) => part[index]!, next, changes)
     }
     return next

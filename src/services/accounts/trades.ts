@@ -6,6 +6,7 @@
 
 import type { NeedsTrade } from '#domain/funds.ts'
 import type { OrderHash, TradeId } from '#domain/ids.ts'
+import { remember } from '#domain/remember.ts'
 import { accountOf, countBuyer, countSeller, unuse, use } from './account.ts'
 import type { Account, AccountsState, ChainAccounts, ReportedTrade, TradeNeed } from './state.ts'
 
@@ -184,12 +185,7 @@ export function applySettled(
     return
   }
   const early = chain.early.get(pair) ?? []
-  chain.early.set(pair, [...early, settled])
-  if (chain.early.size <= EARLY_MAX) return
-  for (const oldest of chain.early.keys()) {
-    chain.early.delete(oldest)
-    break
-  }
+  remember(chain.early, pair, [...early, settled], EARLY_MAX)
 }
 
 /** Applies a settlement that was reported before the match was read. */

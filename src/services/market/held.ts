@@ -6,6 +6,7 @@
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import type { MarketEvent, PendingTrade } from '#domain/market-event.ts'
 import type { Side } from '#domain/order.ts'
+import { remember } from '#domain/remember.ts'
 
 export type HeldOrder = {
   readonly marketId: MarketId
@@ -122,11 +123,7 @@ export class LoggedHolds {
     this.forgetEnded(orderHash, around)
     if (held === undefined || this.#orders?.has(orderHash) === true) return
     this.#settled ??= new Map()
-    this.#settled.set(orderHash, held)
-    for (const oldest of this.#settled.keys()) {
-      if (this.#settled.size <= SETTLED_MAX) break
-      this.#settled.delete(oldest)
-    }
+    remember(this.#settled, orderHash, held, SETTLED_MAX)
   }
 
   /** A reorg removed a trade of the order, so its quantity may return. */

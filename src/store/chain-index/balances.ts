@@ -2,6 +2,7 @@
 
 import type { ChainEvent, TokensMoved } from '#domain/chain-event.ts'
 import { ZERO_ADDRESS } from '#domain/ids.ts'
+import { partsOf } from '#domain/parts-of.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 import type { Statements } from '../engine/statements.ts'
 
@@ -67,8 +68,7 @@ async function balancesOf(
   keys: readonly { readonly positionId: string; readonly holder: string }[],
 ): Promise<Map<string, bigint>> {
   const balances = new Map<string, bigint>()
-  for (let start = 0; start < keys.length; start += KEYS_MAX) {
-    const part = keys.slice(start, start + KEYS_MAX)
+  for (const part of partsOf(keys, KEYS_MAX)) {
     const rows = await sql.all<{ position_id: Uint8Array; holder: Uint8Array; balance: string }>(
       `select position_id, holder, cast(balance_e6 as char) as balance from chain_token_balances
         where chain_id = ? and (${part.map(() => '(position_id = ? and holder = ?)').join(' or ')})`,

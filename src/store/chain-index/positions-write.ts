@@ -13,6 +13,7 @@ import type {
 } from '#domain/chain-event.ts'
 import { type Address, type MarketId, ZERO_ADDRESS } from '#domain/ids.ts'
 import { OUTCOMES, type Outcome, YES } from '#domain/order.ts'
+import { partsOf } from '#domain/parts-of.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 import type { Row, Statements } from '../engine/statements.ts'
 import {
@@ -237,8 +238,7 @@ async function tradesOfMoves(
     ...new Set(moves.filter(({ kind }) => kind === 'trade').map(({ txHash }) => txHash)),
   ]
   const trades: SettledTrade[] = []
-  for (let start = 0; start < hashes.length; start += KEYS_MAX) {
-    const part = hashes.slice(start, start + KEYS_MAX)
+  for (const part of partsOf(hashes, KEYS_MAX)) {
     const rows = await sql.all<{
       tx_hash: Uint8Array
       log_index: number
@@ -275,8 +275,7 @@ async function marketsAmong(
   ids: readonly MarketId[],
 ): Promise<Set<MarketId>> {
   const markets = new Set<MarketId>()
-  for (let start = 0; start < ids.length; start += KEYS_MAX) {
-    const part = ids.slice(start, start + KEYS_MAX)
+  for (const part of partsOf(ids, KEYS_MAX)) {
     const rows = await sql.all<{ market_id: Uint8Array }>(
       `select distinct market_id from chain_outcomes
         where chain_id = ? and market_id in (${part.map(() => '?').join(', ')})`,
@@ -294,8 +293,7 @@ async function marketsOfTokens(
 ): Promise<Map<string, { marketId: MarketId; outcome: Outcome }>> {
   const ids = [...new Set(moved.map(({ positionId }) => positionId))]
   const tokens = new Map<string, { marketId: MarketId; outcome: Outcome }>()
-  for (let start = 0; start < ids.length; start += KEYS_MAX) {
-    const part = ids.slice(start, start + KEYS_MAX)
+  for (const part of partsOf(ids, KEYS_MAX)) {
     const rows = await sql.all<{
       position_id: Uint8Array
       market_id: Uint8Array
@@ -345,8 +343,7 @@ export async function positionsOf(
   keys: readonly (readonly [MarketId, Address])[],
 ): Promise<Map<string, Position>> {
   const positions = new Map<string, Position>()
-  for (let start = 0; start < keys.length; start += KEYS_MAX) {
-    const part = keys.slice(start, start + KEYS_MAX)
+  for (const part of partsOf(keys, KEYS_MAX)) {
     const rows = await sql.all<
       { market_id: Uint8Array; holder: Uint8Array } & Record<'yes' | 'no', string> &
         Record<'yes_cost' | 'no_cost', string>

@@ -5,6 +5,7 @@
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'
+import { partsOf } from '#domain/parts-of.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 import type { Statements } from '../engine/statements.ts'
 
@@ -29,8 +30,7 @@ export async function profitsOf(
   keys: readonly (readonly [MarketId, Address])[],
 ): Promise<Profit[]> {
   const profits: Profit[] = []
-  for (let start = 0; start < keys.length; start += KEYS_MAX) {
-    const part = keys.slice(start, start + KEYS_MAX)
+  for (const part of partsOf(keys, KEYS_MAX)) {
     const rows = await sql.all<ProfitRow>(
       `select ${COLUMNS} from position_profits
         where ${part.map(() => '(market_id = ? and holder = ?)').join(' or ')}`,
@@ -88,8 +88,7 @@ async function addToHolders(
   chainId: number,
   differences: readonly (readonly [Address, bigint])[],
 ): Promise<void> {
-  for (let start = 0; start < differences.length; start += KEYS_MAX) {
-    const part = differences.slice(start, start + KEYS_MAX)
+  for (const part of partsOf(differences, KEYS_MAX)) {
     const before = new Map<string, bigint>()
     const rows = await sql.all<{ holder: Uint8Array; profit: string }>(
       `select holder, cast(profit_e6 as char) as profit from holder_profits

@@ -5,6 +5,7 @@
 
 import type { SqliteConnection } from '@mikro-orm/sqlite'
 import type { Database as DatabaseFile, Statement } from 'better-sqlite3'
+import { remember } from '#domain/remember.ts'
 import { type Database, read, sqlConnection } from './database.ts'
 import { storeFault } from './store-fault.ts'
 
@@ -81,10 +82,6 @@ async function prepare(database: Database, sql: string): Promise<Statement<Value
   const statement = file.prepare<Value[]>(withHiddenValues(sql))
   const known: Prepared = prepared.get(database) ?? new Map()
   prepared.set(database, known)
-  known.set(sql, statement)
-  for (const oldest of known.keys()) {
-    if (known.size <= STATEMENTS_MAX) break
-    known.delete(oldest)
-  }
+  remember(known, sql, statement, STATEMENTS_MAX)
   return statement
 }

@@ -2,6 +2,7 @@
 
 import type { QueryResult, Transaction } from '@mikro-orm/core'
 import type { AbstractSqlConnection } from '@mikro-orm/mysql'
+import { partsOf } from '#domain/parts-of.ts'
 import type { Database } from './database.ts'
 
 export type Row = Record<string, string | number | Buffer | null>
@@ -32,8 +33,7 @@ export function statements(
     async insert(table, rows, tail = '') {
       const names = Object.keys(rows[0] ?? {})
       const marks = `(${names.map(() => '?').join(', ')})`
-      for (let start = 0; start < rows.length; start += ROWS_MAX) {
-        const part = rows.slice(start, start + ROWS_MAX)
+      for (const part of partsOf(rows, ROWS_MAX)) {
         await run(
           `insert into ${table} (${names.join(', ')}) values ${part.map(() => marks).join(', ')}${tail}`,
           part.flatMap((row) => names.map((name) => row[name] ?? null)),

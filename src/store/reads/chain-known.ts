@@ -1,6 +1,7 @@
 /** Known markets and tokens, for the reader of a chain. */
 
 import type { Address, MarketId } from '#domain/ids.ts'
+import { partsOf } from '#domain/parts-of.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 
@@ -76,9 +77,7 @@ async function inParts<Key, Row>(
   ask: (part: readonly Key[]) => Promise<Row[]>,
 ): Promise<Row[]> {
   const rows: Row[] = []
-  for (let start = 0; start < keys.length; start += KEYS_MAX) {
-    rows.push(...(await ask(keys.slice(start, start + KEYS_MAX))))
-  }
+  for (const part of partsOf(keys, KEYS_MAX)) rows.push(...(await ask(part)))
   return rows
 }
 

@@ -5,6 +5,7 @@
 
 import type { Address } from '#domain/ids.ts'
 import { MARKET_TEXTS_MAX } from '#domain/limits.ts'
+import { partsOf } from '#domain/parts-of.ts'
 import type { Database } from '../engine/database.ts'
 import { hexColumn } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
@@ -39,8 +40,8 @@ export async function textsOfMarkets(
     else found.set(market, own)
   }
   const asked = [...unknown]
-  for (let from = 0; from < asked.length; from += ASKED_MAX) {
-    for (const row of await rowsOfMarkets(database, asked.slice(from, from + ASKED_MAX))) {
+  for (const part of partsOf(asked, ASKED_MAX)) {
+    for (const row of await rowsOfMarkets(database, part)) {
       const contractAddress = `0x${row.contract}` as Address
       found.set(row.market, { question: row.question, contractAddress })
     }

@@ -1,6 +1,7 @@
 /** Volumes of events, by which lists are sorted: the sums of their markets, written some seconds after the trades. */
 
 import type { MarketId } from '#domain/ids.ts'
+import { partsOf } from '#domain/parts-of.ts'
 import { type Database, transact } from '../engine/database.ts'
 import { bytesOf } from '../engine/hex.ts'
 import { statements } from '../engine/statements.ts'
@@ -22,8 +23,7 @@ export async function sumEventVolumes(
   database: Database,
   marketIds: readonly MarketId[],
 ): Promise<void> {
-  for (let from = 0; from < marketIds.length; from += MARKETS_MAX) {
-    const some = marketIds.slice(from, from + MARKETS_MAX)
+  for (const some of partsOf(marketIds, MARKETS_MAX)) {
     await transact(database, async (transaction, connection) => {
       const sql = statements(database, connection, transaction)
       const found = await sql.all<{ chain_id: number | string; event_hash: Uint8Array }>(

@@ -1,6 +1,7 @@
 /** Prices of assets, and reports of sources at boundaries: written in batches, kept for a limited time. */
 
 import { Fault } from '#domain/fault.ts'
+import { partsOf } from '#domain/parts-of.ts'
 import type { PriceSource } from '#domain/price-providers.ts'
 import type { Mark } from '#domain/quick-market.ts'
 import { type Database, read, transact } from '../engine/database.ts'
@@ -59,8 +60,7 @@ export async function recordPrices(database: Database, batch: PriceBatch): Promi
 
 async function writePrices(database: Database, batch: PriceBatch): Promise<void> {
   await transact(database, async (transaction, connection) => {
-    for (let from = 0; from < batch.prices.length; from += ROWS_PER_STATEMENT) {
-      const some = batch.prices.slice(from, from + ROWS_PER_STATEMENT)
+    for (const some of partsOf(batch.prices, ROWS_PER_STATEMENT)) {
       await connection.execute(
         `replace into asset_prices (asset, at_sec, observed_at_ms, price_e8, source, price_number)
           values ${tuples(some.length, 6)}`,

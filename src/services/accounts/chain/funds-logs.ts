@@ -22,6 +22,7 @@ import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
 import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
 import type { SettledTrade } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'
+import { partsOf } from '#domain/parts-of.ts'
 
 /** Remaining requests of a step. */
 type AskingBudget = { left: number }
@@ -145,8 +146,8 @@ export function makeFundsLogs(contracts: FundsContracts): FundsLogs {
       return [{ address: both, topics: [[...OWNER_PLACES.keys()]] }]
     }
     const filters: LogFilter[] = []
-    for (let start = 0; start < owners.length; start += OWNERS_ASKED_MAX) {
-      const group = owners.slice(start, start + OWNERS_ASKED_MAX).map(topicOfOwner)
+    for (const some of partsOf(owners, OWNERS_ASKED_MAX)) {
+      const group = some.map(topicOfOwner)
       filters.push(
         { address: both, topics: [[TRANSFER, APPROVAL, FOR_ALL], group] },
         { address: both, topics: [[TRANSFER, SINGLE, BATCH], null, group] },

@@ -30,6 +30,7 @@ import { MARKET_TOPICS } from '#chain/market-contract.ts'
 import type { BlockMark, ChainEvent, SetAside } from '#domain/chain-event.ts'
 import { Fault } from '#domain/fault.ts'
 import { CHAIN_HEADERS_PER_RANGE_MAX } from '#domain/limits.ts'
+import { partsOf } from '#domain/parts-of.ts'
 import { type ChainReaderOptions, createdIn, eventsOf } from './chain-events.ts'
 
 /** `read`: the range. `reorg`: the block before it has changed. `behind`: the node lacks these blocks. */
@@ -192,8 +193,8 @@ async function marketFilters(
   const asked = [...new Set([...open, ...created.map(({ contract }) => contract)])].map(hexAddress)
   if (asked.length > MARKETS_ASKED_MAX) return [{ topics }]
   const filters: Filter[] = []
-  for (let start = 0; start < asked.length; start += ADDRESSES_MAX) {
-    filters.push({ address: asked.slice(start, start + ADDRESSES_MAX), topics })
+  for (const address of partsOf(asked, ADDRESSES_MAX)) {
+    filters.push({ address: [...address], topics })
   }
   return filters
 }

@@ -8,11 +8,11 @@
 import type { Address } from '#domain/ids.ts'
 import { SPENDING_TRADERS_MAX } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
+import { remember } from '#domain/remember.ts'
 import {
   BUDGETS,
   type Budget,
   dayOf,
-  dropOldest,
   isSpent,
   limitOf,
   nextDayMs,
@@ -51,9 +51,7 @@ export class TraderBudgets {
       const before = traders.get(trader)
       const was = before !== undefined && isSpent(this.#limits, 'failedGas', before)
       if (!was && isSpent(this.#limits, 'failedGas', each)) barred.push({ chainId, trader })
-      traders.delete(trader)
-      if (traders.size >= SPENDING_TRADERS_MAX) dropOldest(traders)
-      traders.set(trader, each)
+      remember(traders, trader, each, SPENDING_TRADERS_MAX)
     }
     return barred
   }

@@ -6,11 +6,12 @@
 
 import type { Address } from '#domain/ids.ts'
 import { SPENDING_TRADERS_MAX } from '#domain/limits.ts'
+import { partsOf } from '#domain/parts-of.ts'
+import { remember } from '#domain/remember.ts'
 import {
   BUDGETS,
   type Budget,
   dayOf,
-  dropOldest,
   hasLimits,
   isSpent,
   type SpendingLimits,
@@ -70,10 +71,8 @@ function publish(
   { chainId, day, traders }: ChainSums,
   changed: Address[],
 ) {
-  for (let from = 0; from < changed.length; from += PUBLISH_MAX) {
-    const spending = changed
-      .slice(from, from + PUBLISH_MAX)
-      .flatMap((each) => traders.get(each) ?? [])
+  for (const part of partsOf(changed, PUBLISH_MAX)) {
+    const spending = part.flatMap((each) => traders.get(each) ?? [])
     const bytes = TRADER_BYTES * spending.length
     for (const market of to) market.tell('TradersSpent', { chainId, day, spending }, bytes)
   }
@@ -94,9 +93,7 @@ function charge(
       gas: before.gas + more.gas,
       failedGas: before.failedGas + more.failedGas,
     }
-    traders.delete(trader)
-    if (traders.size >= SPENDING_TRADERS_MAX) dropOldest(traders)
-    traders.set(trader, sum)
+    remember(traders, trader, sum, SPENDING_TRADERS_MAX)
     unpublished.add(trader)
     if (isSpent(limits, 'failedGas', sum) && barred.size < SPENDING_TRADERS_MAX) barred.add(trader)
   }

@@ -1,0 +1,110 @@
+/**
+ * Accounts of each chain that have something nearly all others lack, such as delegates. A front remembers which
+ * accounts do, from the database at its start and from messages of the indexer, so any other account needs no read.
+ * The details of an account are read when they are needed, and again after each change. Any account can get such
+ * details for the price of gas, so memory is bounded: if there are too many accounts, each is read once and remembered
+ * for a while.
+ */
+
+import { Fault } from '#domain/fault.ts'
+import type { Address } from '#domain/ids.ts'
+import { remember } from '#domain/remember.ts'
+
+/** Maximum number of remembered accounts per chain, and of those with remembered details. */
+const ACCOUNTS_MAX = 100_000
+const DETAILS_MAX = 5_000
+/** Pause before the database is read again. */
+const AGAIN_MS = 1_000
+
+type Chain<Details> = {
+  /** Accounts that may have details. */
+  readonly accounts: Set<Address>
+  /** True if no other account has any. */
+  isWhole: boolean
+  /** Known details by account, the latest read last. */
+  readonly details: Map<Address, Details>
+  /** Counts changes that make a read in progress too old to be remembered. */
+  changes: number
+  /** … and a load. */
+  loads: number
+}
+
+export type ChainAccountsPorts = {
+  readonly chainIds: Iterable<number>
+  /** Schedules a call; a stopping front does not wait for it. */
+  readonly after: (ms: number, then: () => void) => void
+  readonly accountsMax?: number
+}
+
+export function makeChainAccounts<Details>(
+  { chainIds, after, accountsMax = ACCOUNTS_MAX }: ChainAccountsPorts,
+  /** Returns accounts with details, at most `limit`. */
+  list: (chainId: number, limit: number) => Promise<readonly Address[]>,
+) {
+  const chains = new Map<number, Chain<Details>>()
+  for (const chainId of chainIds) {
+    const chain = { isWhole: false, changes: 0, loads: 0 }
+    chains.set(chainId, { ...chain, accounts: new Set(), details: new Map() })
+    void load(chainId)
+  }
+
+  async function load(chainId: number): Promise<void> {
+    const chain = chains.get(chainId)
+    if (chain === undefined) return
+    const { loads } = chain
+    try {
+      const found = await list(chainId, accountsMax + 1)
+      if (loads !== chain.loads) return
+      for (const account of found) {
+        if (chain.accounts.size < accountsMax) chain.accounts.add(account)
+      }
+      chain.isWhole = found.every((account) => chain.accounts.has(account))
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error
+      after(AGAIN_MS, () => {
+        if (loads === chain.loads) void load(chainId)
+      })
+    }
+  }
+
+  return {
+    chainIds: () => chains.keys(),
+    /** Returns whether an account may have details. */
+    mayHave(chainId: number, account: Address): boolean {
+      const chain = chains.get(chainId)
+      return chain !== undefined && (!chain.isWhole || chain.accounts.has(account))
+    },
+    /** Returns the details of an account; undefined if they are not known. */
+    known: (chainId: number, account: Address) => chains.get(chainId)?.details.get(account),
+    /** Returns the function that remembers details whose read begins now; if they change meanwhile, it does nothing. */
+    reading(chainId: number, account: Address): (details: Details) => void {
+      const chain = chains.get(chainId)
+      const changes = chain?.changes
+      return (details) => {
+        if (chain === undefined || chain.changes !== changes) return
+        remember(chain.details, account, details, DETAILS_MAX)
+      }
+    },
+    /** Forgets the details of an account, which have changed. */
+    changed(chainId: number, account: Address): void {
+      const chain = chains.get(chainId)
+      if (chain === undefined) return
+      chain.changes++
+      chain.details.delete(account)
+      if (chain.accounts.size < accountsMax) chain.accounts.add(account)
+      else if (!chain.accounts.has(account)) chain.isWhole = false
+    },
+    /** Forgets everything of one chain or all, and loads it again after a lost message or a reorg. */
+    reload(chainId?: number): void {
+      for (const [id, chain] of chains) {
+        if (chainId !== undefined && id !== chainId) continue
+        chain.changes++
+        chain.loads++
+        chain.isWhole = false
+        chain.accounts.clear()
+        chain.details.clear()
+        void load(id)
+      }
+    },
+  }
+}
