@@ -42,6 +42,16 @@ export type Trade = {
   readonly kind?: FillKind
 }
 
+/** A trade as lists show it, without its orders. */
+export type ListedTrade = Omit<
+  Trade,
+  'marketId' | 'fillIndex' | 'buyOrderHash' | 'sellOrderHash'
+> & {
+  readonly status: TradeStatus
+  /** Empty until the first submission. */
+  readonly txHash: string
+}
+
 /** Side of a failed trade that the chain found at fault. */
 export type FaultySide = 'buyer' | 'seller' | 'both' | 'none'
 

@@ -5,13 +5,8 @@
 
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { MarketId } from '#domain/ids.ts'
-import type { Trade, TradeStatus } from '#domain/trade.ts'
-
-/** Fields of a trade that a page shows. */
-type ListedTrade = Omit<Trade, 'marketId' | 'fillIndex' | 'buyOrderHash' | 'sellOrderHash'> & {
-  readonly status: TradeStatus
-  readonly txHash: string
-}
+import type { ListedTrade, Trade } from '#domain/trade.ts'
+import type { MatchedField } from '#protocol/shapes/trades.ts'
 
 /** Position of a trade in its market. */
 export type TradePlace = Pick<Trade, 'seq' | 'fillIndex'>
@@ -39,7 +34,7 @@ export function matchedJson({
   seller,
   outcome,
   kind,
-}: Pick<Trade, 'tradeId' | 'price' | 'size' | 'buyer' | 'seller' | 'outcome' | 'kind'>): string {
+}: Pick<Trade, MatchedField>): string {
   return (
     `"tradeId":"${tradeId}","price":${price},"size":${size},` +
     `"buyer":"${checksumAddress(buyer)}","seller":"${checksumAddress(seller)}","outcome":${outcome}${

@@ -1,4 +1,6 @@
-/** Trades in REST and the stream. A new field of a trade is declared here. */
+/**
+ * Trades in REST and the stream. A new field of a trade is declared here, and written by `api/markets/trade-pages.ts`.
+ */
 
 import Type from 'typebox'
 import { FILL_KINDS, TRADE_STATUSES } from '#domain/trade.ts'
@@ -20,6 +22,8 @@ const matched = {
     ),
   ),
 }
+export type MatchedField = keyof typeof matched
+
 const takerSide = side('The taker: 0 = buyer, 1 = seller')
 
 const fields = {

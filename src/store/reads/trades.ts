@@ -7,7 +7,7 @@ import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
-import type { FillKind, Trade, TradeStatus } from '#domain/trade.ts'
+import type { FillKind, ListedTrade, Trade, TradeStatus } from '#domain/trade.ts'
 import type { Database } from '../engine/database.ts'
 import { bytesOf, hexColumn, hexOf, hexOfDigits } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
@@ -52,10 +52,6 @@ export async function recentTrades(
     limit,
   ])
 }
-
-/** A trade without its orders. */
-type ListedTrade = Omit<Trade, 'marketId' | 'fillIndex' | 'buyOrderHash' | 'sellOrderHash'> &
-  Pick<TradeRecord, 'status' | 'txHash'>
 
 type ListedRow = Pick<
   TradeRowRead,
