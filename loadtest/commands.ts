@@ -49,6 +49,7 @@ export const BENCHES: Readonly<Record<string, Command>> = {
   ...bench('reads', 'every read with 1,000,000 trades beside 10,000'),
   ...bench('recovery', 'replay, recovery, and the pause of a snapshot'),
   ...bench('relayer', 'operations by signature until they are in a block'),
+  ...bench('signers', 'orders of delegates and contract accounts beside those of traders'),
   ...bench('settlement', 'trades settled in batches of 50 beside batches of 1'),
   ...bench('sse', 'prices to 2,000 readers of their stream beside a bare loop'),
   ...bench('store', 'projected rows on both databases beside the insertMany of the ORM'),

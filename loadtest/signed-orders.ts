@@ -9,7 +9,7 @@ import { createRequire } from 'node:module'
 import type { PermitInput } from '#client/order-submission.ts'
 import { type Address, type MarketId, UINT256_MAX, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import { BUY, type Order, SELL, YES } from '#domain/order.ts'
+import { BUY, type Order, SELL, type Side, YES } from '#domain/order.ts'
 import { makeOrderHasher, type OrderDomain } from '#domain/order-hash.ts'
 import { PERMIT_TYPES, type Stablecoin, stablecoinDomain } from '#domain/typed-data.ts'
 import { loadKeccak } from '#verify/keccak.ts'
@@ -91,6 +91,8 @@ export function signOrders(options: {
   readonly domain: OrderDomain
   readonly price?: number
   readonly size?: number
+  /** Without it, sells and buys take turns. */
+  readonly side?: Side
   /** Goes with every buy. */
   readonly permits?: ReadonlyMap<Address, PermitInput>
 }): SignedOrder[] {
@@ -102,7 +104,7 @@ export function signOrders(options: {
     const order: Order = {
       marketId: markets[(index >> 1) % markets.length] as MarketId,
       trader: trader.address,
-      side: index % 2 === 0 ? SELL : BUY,
+      side: options.side ?? (index % 2 === 0 ? SELL : BUY),
       outcome: YES,
       price: price as Price,
       size: size as Shares,
