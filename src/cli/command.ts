@@ -93,5 +93,5 @@ export function readWord<const W extends string>(
 ): W {
   const found = words.find((word) => word.toLowerCase() === text.toLowerCase())
   if (found !== undefined) return found
-  throw new OptionError(`${name} is ${words.join(' or ')}, not '${text}'`)
+  throw new OptionError(`${name} must be ${words.join(' or ')}, not '${text}'`)
 }

@@ -64,12 +64,12 @@ export async function chainFor(
   const [chain] = found
   if (found.length !== 1 || chain === undefined) {
     throw new CommandError(
-      `--chain-id is one of ${chains.map(({ chainId }) => chainId).join(', ')}`,
+      `--chain-id must be one of ${chains.map(({ chainId }) => chainId).join(', ')}`,
     )
   }
   const rpcUrl = values.rpc ?? chain.rpcUrl
   if (rpcUrl === undefined && chain.chainId !== DEVNET_CHAIN_ID) {
-    throw new CommandError(`--rpc is missing: chain ${chain.chainId} is not the devnet's`)
+    throw new CommandError(`--rpc is required: chain ${chain.chainId} is not a devnet`)
   }
   return { chain, rpcUrl: rpcUrl ?? '' }
 }
@@ -133,19 +133,19 @@ export function isTraderNamed(values: SignValues): boolean {
 export function keyOf(values: SignValues, { env }: CommandIo, onDevnet: boolean): Hex {
   const { 'key-file': file, account } = values
   if (file !== undefined && account !== undefined) {
-    throw new OptionError('--key-file and --account are two traders: give one of them')
+    throw new OptionError('give --key-file or --account, not both')
   }
   if (file !== undefined) return readKeyFile('--key-file', file)
   if (account !== undefined) {
     const index = readInteger('account', account, 0, ACCOUNTS - 1)
     if (onDevnet) return devnetKey(index)
-    throw new CommandError('--account is for the local chain, and this exchange has none')
+    throw new CommandError('--account works on the local chain only, and this exchange has none')
   }
   const named = env.SIBYL_TRADER_KEY ?? ''
   if (KEY.test(named)) return named as Hex
   if (named !== '') return readKeyFile('SIBYL_TRADER_KEY', named)
   const devnetHint = onDevnet ? '; on this local chain also --account 10' : ''
-  throw new OptionError(`no trader: give --key-file or SIBYL_TRADER_KEY${devnetHint}`)
+  throw new OptionError(`the trader is missing: give --key-file or SIBYL_TRADER_KEY${devnetHint}`)
 }
 
 /** An invalid key is not printed: it may be a real one with a typo. */
@@ -158,7 +158,7 @@ export function readKeyFile(name: string, file: string): Hex {
     throw new CommandError(`${name}: ${shown} cannot be read as a file`)
   }
   if (KEY.test(text)) return text as Hex
-  throw new CommandError(`${name}: ${file} holds no private key, 0x and 64 hex digits`)
+  throw new CommandError(`${name}: ${file} does not contain a private key (0x and 64 hex digits)`)
 }
 
 /** Returns the account for which a delegate's key signs. */

@@ -21,7 +21,7 @@ export async function findMarket(client: Client, text: string): Promise<Market> 
   if (found.length === 1) return only
   const some = found.slice(0, NAMED_MAX).map(({ id, question }) => `${showId(id)} (${question})`)
   throw new CommandError(
-    `'${text}' may be ${some.join(', ')}${found.length > NAMED_MAX ? ', …' : ''}`,
+    `'${text}' matches several markets: ${some.join(', ')}${found.length > NAMED_MAX ? ', …' : ''}`,
   )
 }
 

@@ -19,7 +19,7 @@ export function readMoment(values: {
   if (at === undefined) return {}
   const time = new Date(at)
   if (Number.isNaN(time.getTime())) {
-    throw new OptionError('--at is a time such as 2026-11-18T12:00:00Z')
+    throw new OptionError('--at must be a time such as 2026-11-18T12:00:00Z')
   }
   return { at: time }
 }

@@ -14,7 +14,7 @@ export type NamedLog = RemoteLog & { readonly origin: string; readonly partition
 export async function namedLogs(url: string, trusted: string | undefined): Promise<NamedLog[]> {
   const response = await fetch(`${url}/api/v1/transparency`)
   if (!response.ok)
-    throw new CommandError(`${url} answers ${response.status}: has it a public log?`)
+    throw new CommandError(`${url} answered ${response.status}; does it publish a log?`)
   const { logs } = (await response.json()) as TransparencyAnswer
   if (logs.length === 0) throw new CommandError('this exchange does not publish its log')
   return logs.map(({ origin, path, partition, verifierKeys }) => ({
@@ -33,7 +33,7 @@ function keyOf(
   const keys = [...inUse, ...trusted].map((text) => parseVerifierKey(text))
   const found = keys.find((key) => key?.name === origin)
   if (found !== undefined) return found
-  throw new OptionError(`--key: no verifier key is of ${origin}`)
+  throw new OptionError(`--key: no verifier key belongs to ${origin}`)
 }
 
 function getBelow(prefix: string): LogGet {

@@ -74,7 +74,9 @@ function readOption(
     throw new OptionError(`--${name} needs a value: ${option.value}`)
   }
   if (name.endsWith('key-file') && KEY.test(value)) {
-    throw new OptionError(`--${name} is the path of a file: a key is never an argument`)
+    throw new OptionError(
+      `--${name} must be the path of a file; a key is never accepted as an argument`,
+    )
   }
   return value
 }
@@ -82,7 +84,7 @@ function readOption(
 function checkPositionals(command: Command, positionals: readonly string[]): void {
   const { min, max } = positionalsOf(command)
   const usage = `sibyl ${command.name} ${command.takes}`.trimEnd()
-  if (positionals.length < min) throw new OptionError(`something is missing: ${usage}`)
+  if (positionals.length < min) throw new OptionError(`an argument is missing: ${usage}`)
   if (positionals.length > max) {
     const extra = positionals[max] ?? ''
     const shown = KEY.test(extra) ? 'the last argument' : `'${extra}'`

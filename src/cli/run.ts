@@ -57,7 +57,7 @@ async function runOfGroup(
     return 0
   }
   if (second === undefined || second.startsWith('-')) {
-    throw new OptionError(`something is missing: sibyl ${first} ${names.join('|')}`)
+    throw new OptionError(`the command is incomplete: sibyl ${first} ${names.join('|')}`)
   }
   const command = group.find(({ name }) => name === `${first} ${second}`)
   if (command !== undefined) return runOne(command, rest, io)

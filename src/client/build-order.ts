@@ -102,7 +102,7 @@ function readPrice(amount: Amount): Price {
 function readSize(amount: Amount): Shares {
   const size = readAmount('size', amount)
   if (isShares(size)) return size
-  throw refuse('SIZE_NOT_POSITIVE', 'size', `${amount} is not above zero`)
+  throw refuse('SIZE_NOT_POSITIVE', 'size', `${amount} must be above zero`)
 }
 
 function readExpiration(intent: OrderIntent): Uint64 {
@@ -114,7 +114,7 @@ function readExpiration(intent: OrderIntent): Uint64 {
   const value = readUint64('expiration', expiration ?? nowSec + (ttlSeconds ?? 0))
   if (expiresAtSec(value) < nowSec + ORDER_EXPIRATION_AHEAD_SEC_MIN) {
     const least = `${ORDER_EXPIRATION_AHEAD_SEC_MIN} seconds ahead`
-    throw refuse('EXPIRATION_TOO_SOON', 'expiration', `${value} is not at least ${least}`)
+    throw refuse('EXPIRATION_TOO_SOON', 'expiration', `${value} must be at least ${least}`)
   }
   return value
 }

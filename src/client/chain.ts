@@ -288,7 +288,7 @@ function readMarket(marketId: string): Hex {
 function readShares(amount: Amount): bigint {
   const value = readAmount('amount', amount)
   if (value > 0) return BigInt(value)
-  throw new SibylError('SIZE_NOT_POSITIVE', `amount: ${amount} is not above zero`, {
+  throw new SibylError('SIZE_NOT_POSITIVE', `amount: ${amount} must be above zero`, {
     field: 'amount',
   })
 }

@@ -252,7 +252,7 @@ export function createClient(options: ClientOptions): Client {
         : chains.find(({ chainId }) => chainId === pinnedChainId)
     if (found !== undefined) return trust(found)
     const ids = chains.map(({ chainId }) => chainId).join(', ')
-    throw new SibylError('INVALID_FIELD', `give createClient a chainId that is one of ${ids}`, {
+    throw new SibylError('INVALID_FIELD', `createClient needs a chainId: ${ids}`, {
       field: 'chainId',
     })
   }

@@ -72,7 +72,8 @@ function holds(terms: ProofTerms): (entry: Uint8Array) => boolean {
 
 function readKey(text: string): VerifierKey {
   const key = parseVerifierKey(text)
-  if (key === undefined) throw new Error(`'${text.slice(0, 60)}' is no verifier key, name+id+key`)
+  if (key === undefined)
+    throw new Error(`'${text.slice(0, 60)}' is not a verifier key (name+id+key)`)
   return key
 }
 
@@ -107,7 +108,7 @@ function keyOf(
 ): VerifierKey {
   if (origin === undefined) throw new Error('the text is malformed')
   const found = keyFor(note, origin, keys.map(readKey))
-  if (found === undefined) throw new Error(`no trusted key is of ${origin}`)
+  if (found === undefined) throw new Error(`no trusted key belongs to ${origin}`)
   return found
 }
 

@@ -254,7 +254,8 @@ const LINE_BREAK = /[\r\n\0]/
 /** Throws on a line break in a header, which would end it early: the caller has a bug. */
 function checkLines(lines: Readonly<Record<string, string>>): void {
   for (const name in lines) {
-    if (LINE_BREAK.test(lines[name]!)) throw new TypeError(`the value of ${name} breaks the line`)
+    if (LINE_BREAK.test(lines[name]!))
+      throw new TypeError(`the value of ${name} contains a line break`)
   }
 }
 

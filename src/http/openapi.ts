@@ -58,7 +58,7 @@ export async function openapiDocument(
   return {
     openapi: '3.1.0',
     info,
-    servers: [{ url: '/', description: 'Where this document comes from' }],
+    servers: [{ url: '/', description: 'The server that this document comes from' }],
     ...(tags === undefined ? {} : { tags }),
     paths: Object.fromEntries(document),
     components: {

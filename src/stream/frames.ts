@@ -104,7 +104,7 @@ export const SUBSCRIBE_FRAMES = {
 } as const satisfies Record<string, TSchema>
 
 const receipt = Type.Optional(
-  Type.Boolean({ description: 'True for a receipt in the answer, if the log is public' }),
+  Type.Boolean({ description: 'True to get a receipt in the answer, if the log is public' }),
 )
 
 /** A parent span as in the HTTP header of that name (W3C Trace Context). */
@@ -321,7 +321,7 @@ const DEFAULT_HZ: Hz = 10
 function paceOf(mode: string | undefined, maxHz: number | undefined): Hz | undefined | Rejection {
   if (mode !== 'conflate') {
     if (maxHz === undefined) return undefined
-    return reject('INVALID_FIELD', 'maxHz', 'maxHz goes with mode conflate only')
+    return reject('INVALID_FIELD', 'maxHz', 'maxHz works with mode conflate only')
   }
   const hz = CONFLATED_HZ.find((known) => known === (maxHz ?? DEFAULT_HZ))
   return hz ?? reject('INVALID_FIELD', 'maxHz', `maxHz must be one of ${PACES}`)

@@ -67,7 +67,7 @@ test('wrong usage gets one line with a suggestion, and exit code 2', async () =>
   assert.match(await wrong('markets', '--category', 'sport'), /--category is defi or/)
   assert.match(await wrong('cancel'), /--all/)
   assert.match(await wrong('cancel', '0x12', '--all'), /--all/)
-  assert.match(await wrong('cancel', '0x12', '--market', 'rain'), /--market goes with --all/)
+  assert.match(await wrong('cancel', '0x12', '--market', 'rain'), /--market needs --all/)
   assert.match(await wrong('redeem'), /--all/)
   assert.match(await wrong('positions', '0x12'), /no address/)
   assert.equal((await callSibyl([])).code, 2)

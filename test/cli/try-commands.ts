@@ -169,7 +169,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     assert.equal((await call(['orders', '--key-file', annFile, '--account', '10'])).code, 2)
     const wrong = join(folder, 'wrong.key')
     await writeFile(wrong, `${devnetKey(14)}0`)
-    assert.match(await fail('orders', '--key-file', wrong), /holds no private key/)
+    assert.match(await fail('orders', '--key-file', wrong), /does not contain a private key/)
   })
 
   await t.test('positions change after a trade', async () => {

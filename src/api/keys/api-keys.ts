@@ -34,8 +34,8 @@ export function registerApiKey(
     tag: 'keys',
     summary: 'Register an API key',
     description:
-      `The wallet signs \`Register API key for ${service}: <address>\`, the address as in the ` +
-      'field. The private key is only in the answer. An address has up to ' +
+      `The wallet signs \`Register API key for ${service}: <address>\`, with the address exactly as in ` +
+      'the field. The private key is only in the answer. An address has up to ' +
       `${API_KEYS_PER_ADDRESS_MAX} active keys; one more revokes its oldest.`,
     body: Type.Object(
       {

@@ -59,7 +59,7 @@ export function candles(ports: {
     summary: 'Prices of an outcome over time',
     description:
       'Open, high, low and close of each interval with trades, oldest first, at most ' +
-      `${CANDLES_LISTED_MAX}. Failed trades are not included. \`to\` is now by default; without \`from\`, ` +
+      `${CANDLES_LISTED_MAX}. Failed trades are not included. By default \`to\` is the current time; without \`from\`, ` +
       'and if the range has more candles, the newest ones are returned.',
     cacheControl: 'public, max-age=1',
     revalidates: true,

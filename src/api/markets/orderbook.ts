@@ -96,7 +96,11 @@ export function orderbook(ports: {
         return reject('INVALID_FIELD', 'implied', 'implied needs an outcome')
       }
       if (query.implied === true && (seq !== undefined || at !== undefined)) {
-        return reject('INVALID_FIELD', 'implied', 'implied goes with the current book only')
+        return reject(
+          'INVALID_FIELD',
+          'implied',
+          'implied works for the current book only, not with seq or at',
+        )
       }
       if (seq !== undefined || at !== undefined) {
         if (seq !== undefined && at !== undefined) {

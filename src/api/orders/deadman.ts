@@ -23,7 +23,7 @@ export function deadman(own: OwnOrders): AnswerRoute {
     auth: 'token',
     cost: 'write',
     tag: 'orders',
-    summary: 'Cancel your orders unless this is renewed',
+    summary: 'Set a dead-man switch: your orders are cancelled unless you renew it',
     description:
       `Each API key has one switch. Unless the key sets it again within \`afterMs\` (${DEADMAN_MS_MIN} to ` +
       `${DEADMAN_MS_MAX}), all orders of its address are cancelled, in all markets, within about two seconds; then ` +

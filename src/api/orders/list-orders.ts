@@ -27,7 +27,7 @@ const page = {
 }
 const description =
   'Read from the markets themselves, so an accepted order is in the next list. The oldest come ' +
-  'first; `nextCursor` leads to the next page, and `count` is the number of all.'
+  'first; `nextCursor` leads to the next page, and `count` is the total number.'
 const responses = { 200: OpenOrders }
 const examples = { responses: { 200: { 'one order': OPEN_ORDERS_EXAMPLE } } }
 

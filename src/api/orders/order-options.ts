@@ -58,11 +58,11 @@ export function optionsFlaw(submission: OrderSubmission): Rejection | undefined 
     return reject('INVALID_FIELD', 'timeInForce', detail)
   }
   if (replaceMode !== undefined && replaces === undefined) {
-    return reject('INVALID_FIELD', 'replaceMode', 'replaceMode goes with replaces only')
+    return reject('INVALID_FIELD', 'replaceMode', 'replaceMode needs replaces')
   }
   if (protection === undefined) return undefined
   if (group === undefined) {
-    return reject('INVALID_FIELD', 'protection', 'protection goes with group only')
+    return reject('INVALID_FIELD', 'protection', 'protection needs group')
   }
   const isEmpty = protection.fillsMax === undefined && protection.sharesMax === undefined
   const detail = 'protection must have fillsMax, sharesMax or both'

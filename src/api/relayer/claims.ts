@@ -48,7 +48,7 @@ const common = {
   cost: 'read',
   weight: 10,
   tag: 'relayer',
-  description: `The newest ${CLAIMS_LISTED_MAX}; use \`before\` for earlier ones. \`count\` is the number of all.`,
+  description: `The newest ${CLAIMS_LISTED_MAX}; use \`before\` for earlier ones. \`count\` is the total number.`,
   query,
 } as const
 

@@ -20,11 +20,11 @@ export function relayerNonces(service: RelayService, nowMs: () => number): Answe
     cost: 'write',
     tag: 'relayer',
     summary: 'Nonces for the next signatures of an owner',
-    description: 'Current values on the chain; the contracts return the same.',
+    description: 'Read from the chain at each request; the contracts return the same values.',
     query: Type.Object(
       {
         chain_id: safeInteger({ description: 'The chain' }),
-        owner: saying(FORMAT, address({ description: 'The owner, who will sign' })),
+        owner: saying(FORMAT, address({ description: 'Address of the owner who will sign' })),
         market: Type.Optional(
           saying(FORMAT, address({ description: 'A market contract, to propose or settle there' })),
         ),

@@ -140,7 +140,7 @@ export function listPendingTrades({ pending, cache }: SettlementSources): Answer
     weigh: pageWeight,
     tag: 'settlement',
     summary: 'Trades that are not decided on the chain yet',
-    description: 'Newest first, in pages; `count` is the number of all.',
+    description: 'Newest first, in pages; `count` is the total number.',
     cacheControl: 'no-cache',
     revalidates: true,
     query: pageQuery,
@@ -177,7 +177,7 @@ export function listFailedTrades(ports: SettlementSources): AnswerRoute {
     tag: 'settlement',
     summary: `Trades that failed to settle in the last ${FAILED_TRADES_LISTED_HOURS} hours`,
     description:
-      'Newest first, in pages; `count` is the number of all. Nothing has moved on chain. The ' +
+      'Newest first, in pages; `count` is the total number. Nothing has moved on chain. The ' +
       'quantity of the side that was not at fault is back in its order; the open orders of the ' +
       'side at fault in that market are cancelled.',
     cacheControl: 'no-cache',

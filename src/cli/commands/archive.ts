@@ -20,7 +20,7 @@ export const archive = command({
     ...READ_OPTIONS,
   },
   async run({ values, positionals: [named = '', day = ''], io }) {
-    if (!/^\d{4}-\d{2}-\d{2}$/.test(day)) throw new OptionError('the day is like 2026-11-18')
+    if (!/^\d{4}-\d{2}-\d{2}$/.test(day)) throw new OptionError('the day must be like 2026-11-18')
     const client = readerOf(values, io)
     const { id } = await findMarket(client, named)
     const path = values.out ?? `${id}-${day}.jsonl.gz`

@@ -73,7 +73,7 @@ export const marketCreate = command({
     const { chain, rpcUrl } = await chainFor(client, values)
     const file = values['key-file']
     if (file === undefined && chain.chainId !== DEVNET_CHAIN_ID) {
-      throw new CommandError(`--key-file is missing: chain ${chain.chainId} is not the devnet's`)
+      throw new CommandError(`--key-file is required: chain ${chain.chainId} is not a devnet`)
     }
     const { id, address, expiration } = await createMarket(client, {
       ...{ chain, seconds, matching, rpcUrl },
@@ -128,7 +128,8 @@ async function makerOf(
   io: Parameters<typeof keyOf>[1],
 ): Promise<{ maker: Client; taker?: Client }> {
   const config = await readerOf(values, io).config()
-  if (config.chains.length === 0) throw new CommandError('this exchange has no chain to sign for')
+  if (config.chains.length === 0)
+    throw new CommandError('this exchange has no chain, so nothing can be signed')
   const onDevnet = config.chains.some(({ chainId }) => chainId === DEVNET_CHAIN_ID)
   // Not the account of the environment: users would trade with themselves.
   if (isTraderNamed(values) || !onDevnet) {

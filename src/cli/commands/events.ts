@@ -195,7 +195,7 @@ async function createMarkets(
     const file = values[name]
     if (file !== undefined) return readKeyFile(`--${name}`, file)
     if (onDevnet) return devnetKey(account)
-    throw new CommandError(`--${name} is missing: chain ${chain.chainId} is not the devnet's`)
+    throw new CommandError(`--${name} is required: chain ${chain.chainId} is not a devnet`)
   }
   const created: { id: string; question: string }[] = []
   for (const question of positionals) {
@@ -211,7 +211,7 @@ async function createMarkets(
     const { event } = await client.market(id)
     if (event?.slug !== info.slug) {
       throw new CommandError(
-        `the exchange lists '${question}' without an event: another event has the slug ${info.slug}, or it is full`,
+        `the exchange lists '${question}' without an event: another event has the slug ${info.slug}, or this event is full`,
       )
     }
   }

@@ -55,7 +55,8 @@ export const logReplay = command({
       const orders: OrderOnChain[] = []
       const counts = await replayLog(log, (order, chainId) => {
         const domain = domains.get(chainId)
-        if (domain === undefined) throw new OptionError(`the exchange names no chain ${chainId}`)
+        if (domain === undefined)
+          throw new OptionError(`the configuration of the exchange lacks chain ${chainId}`)
         if (orderHash(order, domain) !== order.orderHash) {
           throw new CommandError(`order ${order.orderHash}: its hash does not match its terms`)
         }
@@ -86,7 +87,7 @@ async function replayLog(log: NamedLog, seen: (order: PublicOrder, chainId: numb
     const [first] = events
     if (index === 0 && first !== undefined && first.offset !== 1) {
       throw new CommandError(
-        `${log.origin} begins at event ${first.offset}: what was before is not public, so it cannot be replayed`,
+        `${log.origin} begins at event ${first.offset}; earlier events are not public, so it cannot be replayed`,
       )
     }
     for (const event of events) replay.apply(event)
@@ -109,7 +110,7 @@ async function checkSigners(
     const part = new Map<string, OrderOnChain>(some.map((order) => [order.orderHash, order]))
     const asked = [...part.keys()].join(',')
     const response = await fetch(`${url}/api/v1/transparency/signatures?orders=${asked}`)
-    if (!response.ok) throw new CommandError(`the exchange answers ${response.status}`)
+    if (!response.ok) throw new CommandError(`the exchange answered ${response.status}`)
     const answer = (await response.json()) as SignaturesAnswer
     for (const revealed of answer.orders) {
       const order = part.get(revealed.orderHash)
@@ -138,7 +139,7 @@ function makeDelegates(url: string): (order: OrderOnChain) => Promise<ReadonlySe
     if (known !== undefined) return known
     const path = `/api/v1/users/${trader}/delegates?chain_id=${chainId}`
     const response = await fetch(url + path)
-    if (!response.ok) throw new CommandError(`the exchange answers ${response.status}`)
+    if (!response.ok) throw new CommandError(`the exchange answered ${response.status}`)
     const { delegates } = (await response.json()) as DelegateList
     const found = new Set(delegates.map(({ delegate }) => delegate.toLowerCase()))
     if (kept.size >= TRADERS_KEPT_MAX) kept.clear()

@@ -84,7 +84,7 @@ async function verifyLog(
   const older = before === undefined ? undefined : parseCheckpoint(before)
   const seen = Math.max(builder.size, older?.head.size ?? 0)
   if (size < seen) {
-    throw new CommandError(`${origin} shows ${size} entries, and ${seen} were seen before`)
+    throw new CommandError(`${origin} has ${size} entries, fewer than the ${seen} seen before`)
   }
   if (older !== undefined) await proveConsistency(log, older, checkpoint)
   await verifyEntries(log, checkpoint, builder, read)
@@ -113,11 +113,13 @@ export const logProof = command({
         ? keysOf('key', values.key)
         : (await namedLogs(urlOf(values, io), undefined)).map(({ key }) => key)
     const key = keyFor(opened?.note, origin, keys)
-    if (key === undefined) throw new CommandError(`no trusted key is of ${origin ?? 'this proof'}`)
+    if (key === undefined)
+      throw new CommandError(`no trusted key belongs to ${origin ?? 'this proof'}`)
     const witnesses = keysOf('witness', values.witness)
     const { entry, index, head, cosigners } = verifyInclusionText(text, key, witnesses)
     for (const { name } of witnesses) {
-      if (!cosigners.includes(name)) throw new CommandError(`${name} has not cosigned`)
+      if (!cosigners.includes(name))
+        throw new CommandError(`the proof has no cosignature of ${name}`)
     }
     if (!isFile && !Buffer.from(entry).includes(named.split('-')[0] ?? '')) {
       throw new CommandError('the proof is for another entry')
@@ -149,13 +151,13 @@ export const logReceipt = command({
         : keysOf('key', values.key)
     const key = keyFor(parseNote(text), origin, keys)
     if (key === undefined)
-      throw new CommandError(`no trusted key is of ${origin ?? 'this receipt'}`)
+      throw new CommandError(`no trusted key belongs to ${origin ?? 'this receipt'}`)
     const receipt = openReceipt(text, key)
     const proof = await fetchProof(url, receipt.orderHash)
     const { note } = parseCheckpoint(parseInclusionText(proof)?.checkpoint ?? '') ?? {}
     const { entry, index } = verifyInclusionText(proof, keyFor(note, origin, keys) ?? key)
     if (!findsOrder(receipt.orderHash)(entry)) {
-      throw new CommandError('the proof of the exchange is of another entry')
+      throw new CommandError('the exchange sent the proof of another entry')
     }
     io.out(
       values.json
@@ -171,7 +173,7 @@ async function fetchProof(url: string, named: string): Promise<string> {
   const response = await fetch(`${url}/api/v1/${kind}/${encodeURIComponent(named)}/proof`)
   if (response.ok) return response.text()
   if (response.status === 404) throw new CommandError(`the public log does not have '${named}'`)
-  throw new CommandError(`the exchange answers ${response.status}`)
+  throw new CommandError(`the exchange answered ${response.status}`)
 }
 
 /** Reads verifier keys, separated by commas. */
@@ -182,6 +184,6 @@ function keysOf(name: string, text: string | undefined): VerifierKey[] {
     .map((each) => {
       const key = parseVerifierKey(each)
       if (key !== undefined && verifierKeyText(key) === each) return key
-      throw new OptionError(`--${name}: '${each.slice(0, 60)}' is no verifier key, name+id+key`)
+      throw new OptionError(`--${name}: '${each.slice(0, 60)}' is not a verifier key (name+id+key)`)
     })
 }

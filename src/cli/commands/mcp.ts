@@ -50,7 +50,7 @@ export const mcp = command({
   },
   async run({ values, io }) {
     const file = values['key-file']
-    if (values.live && file === undefined) throw new OptionError('--live goes with --key-file')
+    if (values.live && file === undefined) throw new OptionError('--live needs --key-file')
     const limits: TradingLimits = {
       sizeMax: Number(readAmount('max-size', values['max-size'])),
       notionalMax: Number(readAmount('max-notional', values['max-notional'])),
@@ -116,7 +116,7 @@ async function delegateOf(
   const create = `sibyl delegate create ${own} ${CREATE_OPTIONS} --key-file <key of ${trader.address}>`
   if (own.toLowerCase() === trader.address.toLowerCase()) {
     throw new CommandError(
-      'the key is that of the account itself. Make a new key, and appoint it: ' +
+      'this key is that of the account itself. Make a new key, and appoint it: ' +
         create.replace(own, '<address of the new key>'),
     )
   }
@@ -124,7 +124,7 @@ async function delegateOf(
     ({ delegate, active }) => active && delegate.toLowerCase() === own.toLowerCase(),
   )
   if (delegation === undefined) {
-    throw new CommandError(`${own} is no delegate of ${trader.address}. Appoint it: ${create}`)
+    throw new CommandError(`${own} is not a delegate of ${trader.address}. Appoint it: ${create}`)
   }
   if (delegation.maxOrderSize === 0 || delegation.maxOpenNotional === 0) {
     throw new CommandError(

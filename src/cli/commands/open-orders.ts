@@ -43,10 +43,10 @@ export const cancel = command({
       throw new OptionError('give the hash of one order, or --all')
     }
     if (values.market !== undefined && !values.all) {
-      throw new OptionError('--market goes with --all')
+      throw new OptionError('--market needs --all')
     }
     const { group } = values
-    if (group !== undefined && !values.all) throw new OptionError('--group goes with --all')
+    if (group !== undefined && !values.all) throw new OptionError('--group needs --all')
     const { client, hasToken } = await traderOf(values, io)
     const where = await inMarket(client, values.market)
     if (values.all && hasToken) {

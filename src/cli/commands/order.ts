@@ -85,7 +85,7 @@ function lifeOf(values: {
   const within = values['book-within']
   const always = values['replace-always'] === true
   if (always && replaces === undefined) {
-    throw new OptionError('--replace-always goes with --replaces')
+    throw new OptionError('--replace-always needs --replaces')
   }
   return {
     ...(label === undefined ? {} : { label }),

@@ -13,7 +13,7 @@ export const positions = command({
   options: SIGN_OPTIONS,
   async run({ values, positionals: [named], io }) {
     if (named !== undefined && parseAddress(named) === undefined) {
-      throw new OptionError(`'${named}' is no address, 0x and 40 hex digits`)
+      throw new OptionError(`'${named}' is not an address (0x and 40 hex digits)`)
     }
     const { client, address } =
       named === undefined

@@ -91,7 +91,7 @@ async function traderNamed({ values, positionals: [named], io }: Call<typeof SIG
     return signerAddress(keyOf(values, io, true))
   }
   if (parseAddress(named) !== undefined) return named
-  throw new OptionError(`'${named}' is no address, 0x and 40 hex digits`)
+  throw new OptionError(`'${named}' is not an address (0x and 40 hex digits)`)
 }
 
 type Followed<Message, State> = {

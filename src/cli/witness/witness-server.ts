@@ -69,6 +69,9 @@ export async function feedWitness(witness: Witness, log: NamedLog): Promise<numb
   }
   const proof = known === undefined ? [] : await proveConsistency(log, known, newest)
   const { status, body } = addCheckpoint(witness, addCheckpointBody(oldSize, proof, newest.text))
-  if (status !== 200) throw new Error(`${log.origin}: the witness refuses ${size}: ${body.trim()}`)
+  if (status !== 200)
+    throw new Error(
+      `${log.origin}: the witness refuses the checkpoint of ${size} entries: ${body.trim()}`,
+    )
   return size
 }

@@ -123,7 +123,7 @@ export function decodeBody<Event extends LogEvent>(
       for (const { event } of decodeBatch(home, whole, upcasters, form)) events.push(event)
       at += 4 + length
     }
-    if (at !== body.length) throw new Error('there is more than it says')
+    if (at !== body.length) throw new Error('it has more bytes than its parts')
     const { nowMs, reopened, trades, meta } = head
     return {
       ...{ events, nowMs, closed },

@@ -24,7 +24,7 @@ export const SignatureScheme = Type.Object({
         function: Type.String(),
         args: Type.Array(Type.String({ description: 'Fields of the message' })),
       },
-      { description: 'How to read the current nonce' },
+      { description: 'The contract function that returns the current nonce' },
     ),
   ),
 })

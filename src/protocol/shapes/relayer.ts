@@ -31,7 +31,9 @@ export const RelayerNonces = Type.Object({
   delegates: Type.String({ description: 'For a delegation' }),
   market: Type.Optional(Type.String({ description: 'For a proposal or a settlement' })),
   bond: Type.Optional(Type.String({ description: 'Bond of a proposal there, 6 decimals' })),
-  serverTime: Type.Integer({ description: 'Unix seconds, to count deadlines from' }),
+  serverTime: Type.Integer({
+    description: 'Current time of the exchange in Unix seconds; add to it for a deadline',
+  }),
 })
 export type RelayerNonces = Answer<typeof RelayerNonces>
 

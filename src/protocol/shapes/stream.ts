@@ -49,7 +49,7 @@ const stale = Type.Optional(
     description: 'The newest changes may be missing: the owner of a market has not been confirmed',
   }),
 )
-const named = { sub: Type.String({ description: 'Subscription that it belongs to' }) }
+const named = { sub: Type.String({ description: 'Subscription that the message belongs to' }) }
 const echoed = { id: Type.Optional(Id) }
 const market = { marketId: Type.String() }
 const outcome = outcomeField()
@@ -258,7 +258,9 @@ export const SERVER_FRAMES = {
         { description: 'Latest event on the chain, if any' },
       ),
     ),
-    count: Type.Optional(Type.Integer({ description: 'For all markets: their number' })),
+    count: Type.Optional(
+      Type.Integer({ description: 'Number of markets, if the subscription is to all markets' }),
+    ),
     seq: Type.Optional(seq),
     cursor,
     ts,

@@ -17,8 +17,8 @@ const matched = {
   kind: Type.Optional(
     word(
       FILL_KINDS,
-      'Only in complementary markets. mint: both bought, the buyer this outcome at this price, the seller the other ' +
-        'at the rest of a dollar. merge: both sold, the seller this outcome, the buyer the other',
+      'Only in complementary markets. mint: both sides bought, the buyer this outcome at this price, and the seller ' +
+        'the other outcome at 1 minus this price. merge: both sides sold, the seller this outcome, the buyer the other',
     ),
   ),
 }

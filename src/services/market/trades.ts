@@ -38,7 +38,9 @@ export function reportFlaw(state: MarketState, report: TradeReport): Rejection |
     (buy.side === BUY && sell.side === SELL && buy.outcome === sell.outcome) ||
     (isComplementary(state.market) && kindOf(buy, sell) !== undefined)
   const here = buy.marketId === state.market.id && sell.marketId === state.market.id
-  return pair && here ? undefined : reject('INVALID_FIELD', 'report', 'not a pair of this market')
+  return pair && here
+    ? undefined
+    : reject('INVALID_FIELD', 'report', 'the two orders are not a pair of this market')
 }
 
 /** Returns whether more quantity would return to an order than was ever filled. */
