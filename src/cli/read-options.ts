@@ -46,7 +46,7 @@ export function readArguments(command: Command, args: readonly string[]): ReadAr
     for (const [name, option] of Object.entries(options)) {
       const given = values[name] ?? option.default
       if (given === undefined && option.required === true) {
-        throw new OptionError(`--${name} is missing; sibyl ${command.name} --help has all options`)
+        throw new OptionError(`--${name} is missing; sibyl ${command.name} --help lists all options`)
       }
       if (given !== undefined) values[name] = given
       else if (option.value === undefined) values[name] = false
@@ -63,7 +63,7 @@ function readOption(
   const option = Object.hasOwn(options, name) ? options[name] : undefined
   if (option === undefined) {
     const meant = suggest(name, [...Object.keys(options), 'help'])
-    const hint = meant === undefined ? `sibyl ${command} --help has all options` : undefined
+    const hint = meant === undefined ? `sibyl ${command} --help lists all options` : undefined
     throw new OptionError(`there is no option ${rawName}; ${hint ?? `is --${meant} meant?`}`)
   }
   if (option.value === undefined) {

@@ -50,7 +50,7 @@ function readOptions<Name extends string>(
     names.map((name) => {
       const value = given[name] ?? command.options[name].default
       if (value === undefined) {
-        throw new OptionError(`--${name} is missing; ${command.call} --help has all options`)
+        throw new OptionError(`--${name} is missing; ${command.call} --help lists all options`)
       }
       return [name, value]
     }),
@@ -66,7 +66,7 @@ function parsed(options: ParseArgsOptionsConfig, call: string) {
     })
   } catch (error) {
     const [what = ''] = wordsOf(error).split('. ')
-    throw new OptionError(`${what.replace(/\.$/, '')}; ${call} --help has all options`)
+    throw new OptionError(`${what.replace(/\.$/, '')}; ${call} --help lists all options`)
   }
 }
 

@@ -49,27 +49,27 @@ test('wrong usage gets one line with a suggestion, and exit code 2', async () =>
   }
   assert.match(await wrong('ordr'), /no command 'ordr'; is order meant\?/)
   assert.match(await wrong('market', 'crate'), /is create meant\?/)
-  assert.match(await wrong('frobnicate'), /sibyl --help has them all/)
+  assert.match(await wrong('frobnicate'), /sibyl --help lists them all/)
   assert.match(await wrong('markets', '--jsn'), /no option --jsn; is --json meant\?/)
-  assert.match(await wrong('markets', '--colour'), /sibyl markets --help has all options/)
+  assert.match(await wrong('markets', '--colour'), /sibyl markets --help lists all options/)
   assert.match(await wrong('order'), /sibyl order buy\|sell/)
   assert.match(await wrong('order', 'buy', 'rain'), /sibyl order buy <market> <YES\|NO>/)
   assert.match(await wrong('order', 'buy', 'rain', 'YES', '--size', '1'), /--price is missing/)
   assert.match(
     await wrong('order', 'buy', 'rain', 'MAYBE', '--size', '1', '--price', '0.5'),
-    /outcome is YES or NO, not 'MAYBE'/,
+    /outcome must be YES or NO, not 'MAYBE'/,
   )
   assert.match(await wrong('book', 'a', 'YES', 'c'), /unexpected argument 'c'/)
   assert.match(await wrong('warp', '--seconds', '-5'), /from 1 to 31536000, not '-5'/)
   assert.match(await wrong('warp', '--seconds', '--json'), /--seconds needs a value/)
   assert.match(await wrong('markets', '--json=yes'), /--json takes no value/)
   assert.match(await wrong('markets', '--url', 'exchange'), /--url must be like/)
-  assert.match(await wrong('markets', '--category', 'sport'), /--category is defi or/)
+  assert.match(await wrong('markets', '--category', 'sport'), /--category must be defi or/)
   assert.match(await wrong('cancel'), /--all/)
   assert.match(await wrong('cancel', '0x12', '--all'), /--all/)
   assert.match(await wrong('cancel', '0x12', '--market', 'rain'), /--market needs --all/)
   assert.match(await wrong('redeem'), /--all/)
-  assert.match(await wrong('positions', '0x12'), /no address/)
+  assert.match(await wrong('positions', '0x12'), /not an address/)
   assert.equal((await callSibyl([])).code, 2)
 })
 
