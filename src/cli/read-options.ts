@@ -46,7 +46,9 @@ export function readArguments(command: Command, args: readonly string[]): ReadAr
     for (const [name, option] of Object.entries(options)) {
       const given = values[name] ?? option.default
       if (given === undefined && option.required === true) {
-        throw new OptionError(`--${name} is missing; sibyl ${command.name} --help lists all options`)
+        throw new OptionError(
+          `--${name} is missing; sibyl ${command.name} --help lists all options`,
+        )
       }
       if (given !== undefined) values[name] = given
       else if (option.value === undefined) values[name] = false

@@ -81,7 +81,7 @@ function unknown(
   { known, see }: { readonly known: readonly string[]; readonly see: string },
 ): OptionError {
   const meant = suggest(word, known)
-  const hint = meant === undefined ? `${see} has them all` : `is ${meant} meant?`
+  const hint = meant === undefined ? `${see} lists them all` : `is ${meant} meant?`
   return new OptionError(`there is no ${what} '${word.slice(0, 40)}'; ${hint}`)
 }
 
