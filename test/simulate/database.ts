@@ -68,6 +68,7 @@ async function openTables(): Promise<Tables> {
     await closeDatabase(template)
     const database: Database = { address: { dialect: 'sqlite', path: PATH }, readOnly: false, orm }
     const file = await fileOf(database)
+    keepStatements(file)
     file.exec(LEASES)
     file.function('server_ms', { deterministic: false }, () => serverMs())
     return { database, file }
@@ -75,6 +76,22 @@ async function openTables(): Promise<Tables> {
     rmSync(folder, { recursive: true, force: true })
   }
 }
+
+/** SQLite compiles each statement once: the simulation repeats a few hundred of them. */
+function keepStatements(file: DatabaseFile): void {
+  const prepare = file.prepare.bind(file)
+  const kept = new Map<string, ReturnType<typeof prepare>>()
+  file.prepare = ((sql: string) => {
+    let statement = kept.get(sql)
+    if (statement === undefined) {
+      statement = prepare(sql)
+      if (kept.size < STATEMENTS_MAX) kept.set(sql, statement)
+    }
+    return statement
+  }) as typeof file.prepare
+}
+
+const STATEMENTS_MAX = 2_000
 
 async function fileOf(database: Database): Promise<DatabaseFile> {
   const connection: unknown = sqlConnection(database)

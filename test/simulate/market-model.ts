@@ -54,6 +54,7 @@ export class MarketModel {
   readonly market: Market
   readonly orders = new Map<OrderHash, KnownOrder>()
   readonly trades = new Map<TradeId, KnownTrade>()
+  readonly #tradesOf = new Map<OrderHash, KnownTrade[]>()
   readonly #books = [new NaiveBook(), new NaiveBook()] as const
   readonly #digests = new Map<number, string>()
   readonly #selfTrade: 'allow' | 'cancel-resting'
@@ -78,6 +79,11 @@ export class MarketModel {
   /** Quantity of an order that rests. */
   remainingOf(orderHash: OrderHash): number {
     return this.#books.reduce((sum, book) => sum + (book.find(orderHash)?.remaining ?? 0), 0)
+  }
+
+  /** Trades of an event of this market. */
+  tradesOf({ seq, fills }: OrdersMatched): KnownTrade[] {
+    return fills.map((_, index) => this.trades.get(tradeId(this.id, seq, index))!)
   }
 
   openOrders(trader: Address): OrderHash[] {
@@ -215,8 +221,16 @@ export class MarketModel {
       const maker = this.#known(makerHash)
       const id = tradeId(this.id, event.seq, index)
       const [buy, sell] = side === BUY ? [taker, maker.order] : [maker.order, taker]
-      const terms = { tradeId: id, price: at, size, buy, sell }
-      this.trades.set(id, { ...terms, status: 'matched', txHash: '' })
+      const trade: KnownTrade = {
+        ...{ tradeId: id, price: at, size, buy, sell },
+        ...{ status: 'matched', txHash: '' },
+      }
+      this.trades.set(id, trade)
+      for (const { orderHash } of [buy, sell]) {
+        const trades = this.#tradesOf.get(orderHash)
+        if (trades === undefined) this.#tradesOf.set(orderHash, [trade])
+        else trades.push(trade)
+      }
     }
   }
 
@@ -244,9 +258,8 @@ export class MarketModel {
   /** Matched quantity of an order that the chain has not decided. */
   #pendingOf(orderHash: OrderHash): number {
     let pending = 0
-    for (const { buy, sell, size, status } of this.trades.values()) {
-      if (status === 'confirmed' || status === 'failed') continue
-      if (buy.orderHash === orderHash || sell.orderHash === orderHash) pending += size
+    for (const { size, status } of this.#tradesOf.get(orderHash) ?? []) {
+      if (status !== 'confirmed' && status !== 'failed') pending += size
     }
     return pending
   }

@@ -42,6 +42,8 @@ export function isFinal(answer: unknown): boolean {
 
 export class Oracle {
   readonly markets = new Map<MarketId, MarketModel>()
+  /** In the order of their matches. */
+  readonly #trades: KnownTrade[] = []
   readonly #scheduler: Scheduler
   readonly #selfTrade: 'allow' | 'cancel-resting'
   readonly #attempts = new Map<OrderHash, Attempts>()
@@ -67,6 +69,7 @@ export class Oracle {
       }
       if (model === undefined) throw new Violation('market-known', lineOf(event))
       model.apply(event, this.#scheduler.nowUs)
+      if (event.type === 'OrdersMatched') this.#trades.push(...model.tradesOf(event))
       this.#checkCause(event)
       this.onEvent(event)
     }
@@ -317,9 +320,14 @@ export class Oracle {
     return [...this.markets.values()].flatMap(({ trades }) => [...trades.values()])
   }
 
-  /** Trades that the chain has not refused. */
-  pendingTrades(): KnownTrade[] {
-    return this.allTrades().filter(({ status }) => status !== 'failed')
+  /** The newest trades that the chain has not refused, at most this many. */
+  newestTrades(count: number): KnownTrade[] {
+    const found: KnownTrade[] = []
+    for (let at = this.#trades.length - 1; at >= 0 && found.length < count; at--) {
+      const trade = this.#trades[at]!
+      if (trade.status !== 'failed') found.push(trade)
+    }
+    return found
   }
 
   tradeOf(tradeId: string): KnownTrade | undefined {

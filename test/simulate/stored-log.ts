@@ -45,9 +45,17 @@ export function encodeRow(
   return { first, count: events.length, payloads, batch: structuredClone(rest) }
 }
 
-export function eventsOf(row: StoredRow): MarketEvent[] {
-  return readRows(row.payloads)
+/** Decodes the events of a row, once. */
+export function eventsOf(row: StoredRow): readonly MarketEvent[] {
+  let events = decoded.get(row)
+  if (events === undefined) {
+    events = readRows(row.payloads)
+    decoded.set(row, events)
+  }
+  return events
 }
+
+const decoded = new WeakMap<StoredRow, readonly MarketEvent[]>()
 
 type Landed = (partition: number, events: readonly MarketEvent[]) => void
 

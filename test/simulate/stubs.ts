@@ -73,9 +73,9 @@ export class SettlementStub extends Stub {
       await this.#report(random.pick(this.#reports))
       return
     }
-    const pending = this.oracle.pendingTrades()
+    const pending = this.oracle.newestTrades(20)
     if (pending.length === 0) return
-    const trade = random.pick(pending.slice(-20))
+    const trade = random.pick(pending)
     const status = this.#next(trade)
     if (status === undefined) return
     const { tradeId, size, buy, sell } = trade

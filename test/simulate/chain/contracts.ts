@@ -40,6 +40,7 @@ import { costCeil, ONE, type Price, type Shares } from '#domain/money.ts'
 import { BUY, expiresAtSec, type Order, type Outcome, SELL, type Side } from '#domain/order.ts'
 import { makeOrderHasher } from '#domain/order-hash.ts'
 import type { FaultySide } from '#domain/trade.ts'
+import { loadKeccak } from '#verify/keccak.ts'
 
 export const GRACE_SEC = 3_600
 const CANCEL_DELAY_SEC = 7_200
@@ -118,6 +119,13 @@ type SettleTuple = Extract<
   { functionName: 'settle' }
 >['args']
 type SettleArgs = ReturnType<typeof settleArgs>
+type Decoded = {
+  readonly args: SettleArgs
+  readonly orders: readonly Order[]
+  readonly hashes: readonly OrderHash[]
+}
+
+const DECODED_MAX = 256
 
 /** Functions of the contracts by selector: viem hashes every function of an ABI for each look-up. */
 const FUNCTIONS = new Map(
@@ -154,10 +162,15 @@ export class Contracts {
   readonly #ids = new Map<Token, bigint>()
   readonly #hash: (order: Order) => OrderHash
   readonly #keyOf
+  /** Keys of trades, which are asked for again and again. */
+  readonly #keys = new Map<string, string>()
+  /** The newest calls of `settle`, decoded: most are simulated several times before they are mined. */
+  readonly #decoded = new Map<Hex, Decoded>()
 
   constructor(at: ChainContracts) {
     this.at = at
-    const hasher = makeOrderHasher({ chainId: at.chainId, verifyingContract: at.settlement })
+    const domain = { chainId: at.chainId, verifyingContract: at.settlement }
+    const hasher = makeOrderHasher(domain, loadKeccak().keccak256)
     this.#hash = (order) => `0x${Buffer.from(hasher(order)).toString('hex')}` as OrderHash
     const viem = undefined as never
     const client = { chainId: at.chainId, viem } as unknown as Parameters<
@@ -171,7 +184,14 @@ export class Contracts {
   }
 
   tradeKeyOf(trade: Parameters<ReturnType<typeof settlementContract>['tradeKeyOf']>[0]): string {
-    return this.#keyOf(trade)
+    const { tradeId: id, buyOrderHash, sellOrderHash, price, size } = trade
+    const name = `${id} ${buyOrderHash} ${sellOrderHash} ${price} ${size}`
+    let key = this.#keys.get(name)
+    if (key === undefined) {
+      key = this.#keyOf(trade)
+      this.#keys.set(name, key)
+    }
+    return key
   }
 
   /** Makes the ids of a market's tokens known. */
@@ -183,15 +203,24 @@ export class Contracts {
     }
   }
 
+  #decode(data: Hex): Decoded {
+    const known = this.#decoded.get(data)
+    if (known !== undefined) return known
+    const args = settleArgs(data)
+    const orders = args.orders.map(({ order }) => orderOf(order))
+    const decoded = { args, orders, hashes: orders.map((order) => this.hashOf(order)) }
+    if (this.#decoded.size >= DECODED_MAX) this.#decoded.clear()
+    this.#decoded.set(data, decoded)
+    return decoded
+  }
+
   /** Runs a transaction, or a call of `settle`. */
   settle(from: Address, data: Hex, funds: Funds): Executed {
     if (from !== this.at.operator) {
       return { revert: revertData('NotOperator', [from as HexAddress]) }
     }
     if (funds.isPaused) return { revert: revertData('EnforcedPause', []) }
-    const args = settleArgs(data)
-    const orders = args.orders.map(({ order }) => orderOf(order))
-    const hashes = orders.map((order) => this.hashOf(order))
+    const { args, orders, hashes } = this.#decode(data)
     const signed = args.orders.map(({ r }, at) => r === hashes[at])
     const filledHere = new Map<OrderHash, number>()
     const settledHere = new Set<string>()
