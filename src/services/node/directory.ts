@@ -4,8 +4,9 @@
  * decides which node may write.
  *
  * A slot is a thread that runs on one node at a time. A live node's claim holds while its epoch is the highest known
- * for the slot. Without a claim, the slot goes to the first by rendezvous hash of the nodes that offer it. A node that
- * has just started, or did not receive its own beats, listens before it takes slots.
+ * for the slot. Without a claim, the slot goes to the first by rendezvous hash of the nodes that offer it. If it was
+ * served before, nodes that can serve it within moments come first. A node that has just started, or did not receive its
+ * own beats, listens before it takes slots.
  *
  * Some slots are shared evenly: each goes to the first node by that hash that has room. They move there when that node
  * arrives later, one at a time, by a planned hand-over, after it has been ready for long enough.
@@ -45,6 +46,8 @@ export type Beat = {
   readonly incarnation: string
   /** Settings that all nodes of a cluster must have in common. */
   readonly shape: string
+  /** Counts the beats of this incarnation, so that recorded ones are ignored; undefined from older versions. */
+  readonly number?: number
   readonly offers: readonly string[]
   readonly claims: readonly Claim[]
   /** True if it takes nothing new and releases its slots. */
@@ -101,6 +104,9 @@ export class Directory {
   readonly #failures = new Map<string, Failure>()
   /** Slots that moved from here: how often, and the earliest time of the next move. */
   readonly #moved = new Map<string, Failure>()
+  /** Number of the newest beat of each incarnation, also of those that are gone. */
+  readonly #numbers = new Map<string, number>()
+  #sent = 0
   /** Refused nodes; each is reported once. */
   readonly #refused = new Set<string>()
   /** Time since which it receives its own beats without a break; undefined while it does not. */
@@ -124,6 +130,7 @@ export class Directory {
     const { node, incarnation, shape } = this.#own
     return {
       ...{ node, incarnation, shape, leaving: this.#leaving, warm: this.#warm, gone },
+      number: ++this.#sent,
       settled: this.isSettled(nowMs),
       offers: this.#leaving ? [] : this.#own.offers.filter((slot) => this.#isOffered(slot, nowMs)),
       claims: [...this.#held].map(([slot, { epoch, servingSinceMs, releasing }]) => {
@@ -171,6 +178,7 @@ export class Directory {
 
   hear(heard: Beat, nowMs: number): Duty[] {
     this.#noticeBreak(nowMs)
+    if (this.#isRepeated(heard)) return []
     const beat = { ...heard, claims: heard.claims.filter((claim) => this.#isCredible(claim)) }
     const { node, incarnation, shape } = this.#own
     if (beat.node === node) {
@@ -257,6 +265,20 @@ export class Directory {
     if (deaf) this.cutOff()
   }
 
+  /** NATS keeps the order of beats, so one that is not newer was recorded and sent again by another client. */
+  #isRepeated({ incarnation, number }: Beat): boolean {
+    const before = this.#numbers.get(incarnation)
+    if (number === undefined) return before !== undefined
+    if (before !== undefined && number <= before) return true
+    this.#numbers.delete(incarnation)
+    this.#numbers.set(incarnation, number)
+    for (const oldest of this.#numbers.keys()) {
+      if (this.#numbers.size <= NODES_MAX) break
+      this.#numbers.delete(oldest)
+    }
+    return false
+  }
+
   #heardNamesake(beat: Beat, nowMs: number): Duty[] {
     if (beat.gone || this.#unfit) return []
     // The node that came second leaves: it has not listened for long. So does one that was away while the other joined,
@@ -323,7 +345,7 @@ export class Directory {
   #moveOne(nowMs: number): Duty[] {
     const { node, moves, moveAfterMs } = this.#own
     if (moveAfterMs === 0 || this.#leaving || !this.isSettled(nowMs) || !this.#isAtRest()) return []
-    const places = this.#places(nowMs)
+    const places = this.#places(this.nodes(nowMs))
     for (const slot of moves) {
       const held = this.#held.get(slot)
       const { times, untilMs } = this.#moved.get(slot) ?? { times: 0, untilMs: 0 }
@@ -379,17 +401,21 @@ export class Directory {
   }
 
   #firstFor(slot: string, nowMs: number): string {
-    if (this.#own.moves.includes(slot)) return this.#places(nowMs).get(slot) ?? this.#own.node
-    const offering = this.nodes(nowMs).filter(({ offers }) => offers.includes(slot))
+    const nodes = this.nodes(nowMs)
+    // A node without a copy of the log would keep clients waiting although another is ready.
+    const ready = this.#epochs.has(slot)
+      ? nodes.filter(({ warm, offers }) => warm === true && offers.includes(slot))
+      : []
+    const able = ready.length > 0 ? ready : nodes
+    if (this.#own.moves.includes(slot)) return this.#places(able).get(slot) ?? this.#own.node
+    const offering = able.filter(({ offers }) => offers.includes(slot))
     return this.#heaviest(slot, offering) ?? this.#own.node
   }
 
   /** Shares movable slots evenly: each belongs to the first node by the hash that has room. */
-  #places(nowMs: number): Map<string, string> {
+  #places(nodes: readonly Beat[]): Map<string, string> {
     const { moves } = this.#own
-    const able = this.nodes(nowMs).filter(({ offers }) =>
-      moves.some((slot) => offers.includes(slot)),
-    )
+    const able = nodes.filter(({ offers }) => moves.some((slot) => offers.includes(slot)))
     const room = Math.ceil(moves.length / able.length)
     const counts = new Map<string, number>()
     const places = new Map<string, string>()

@@ -33,6 +33,7 @@ export function readBeat(bytes: Uint8Array, slots: ReadonlySet<string>): Beat | 
   if (beat === undefined || !areTexts(beat.node, beat.incarnation, beat.shape)) return undefined
   const { offers, claims } = beat
   if (!NODE.test(beat.node) || !Array.isArray(offers) || !Array.isArray(claims)) return undefined
+  if (beat.number !== undefined && !Number.isSafeInteger(beat.number)) return undefined
   if (!claims.every((claim) => Number.isSafeInteger(claim?.epoch) && claim.epoch > 0)) {
     return undefined
   }

@@ -430,3 +430,39 @@ test('a claim with an epoch near the largest integer is ignored, and the slot ca
   )
   for (const { epoch } of a.beat(cluster.nowMs).claims) assert(epoch < 10, `epoch ${epoch}`)
 })
+
+test('a slot of a dead node goes to a node with a copy of the log, not to one that is still copying', () => {
+  for (const cold of ['c', 'e', 'g', 'i']) {
+    const cluster = world()
+    cluster.add('a', SLOTS).warmed()
+    cluster.pass(3 * SILENCE_MS)
+    cluster.add('b', SLOTS).warmed()
+    cluster.add(cold, SLOTS)
+    cluster.pass(3 * SILENCE_MS)
+    cluster.nodes.get('a')!.dead = true
+    cluster.pass(3 * SILENCE_MS)
+    assert.deepEqual(
+      cluster.owners(SLOTS),
+      SLOTS.map(() => 'b'),
+    )
+  }
+})
+
+test('a recorded beat that is sent again does not keep a dead node alive', () => {
+  const cluster = world()
+  const a = cluster.add('a', SLOTS)
+  cluster.pass(3 * SILENCE_MS)
+  cluster.add('b', SLOTS)
+  cluster.pass(SILENCE_MS)
+  const recorded = a.beat(cluster.nowMs)
+  cluster.say(recorded)
+  cluster.nodes.get('a')!.dead = true
+  for (let count = 0; count < 10; count++) {
+    cluster.pass(BEAT_MS)
+    cluster.say(recorded)
+  }
+  assert.deepEqual(
+    cluster.owners(SLOTS),
+    SLOTS.map(() => 'b'),
+  )
+})
