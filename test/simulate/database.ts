@@ -19,7 +19,7 @@ import type { Reads } from '#store/reads/reads.ts'
 import { makeMigratedFile } from '../support/migrated-database.ts'
 import { type Random, randomFrom } from '../support/random.ts'
 import type { Faults } from './faults.ts'
-import type { Life, Scheduler } from './scheduler.ts'
+import { type Life, type Scheduler, Violation } from './scheduler.ts'
 
 /** The tables, for one simulation of this process at a time. */
 export type Tables = { readonly database: Database; readonly file: DatabaseFile }
@@ -77,6 +77,12 @@ async function openTables(): Promise<Tables> {
   }
 }
 
+/** Returns whether the journal of transactions has this hash. */
+export function isJournalled({ file }: Tables, hash: string): boolean {
+  const found = file.prepare('select 1 from transaction_hashes where tx_hash = ?').get(hash)
+  return found !== undefined
+}
+
 /** SQLite compiles each statement once: the simulation repeats a few hundred of them. */
 function keepStatements(file: DatabaseFile): void {
   const prepare = file.prepare.bind(file)
@@ -104,6 +110,8 @@ type WayPorts = {
   readonly life: Life
   readonly seed: number
   readonly tables: Tables
+  /** True if several machines write, so that a write of the journal must pass the fence of a lease. */
+  readonly isShared: boolean
 }
 
 const away = () => new Fault('STORE_AWAY', 'the database does not answer', { retryable: true })
@@ -131,15 +139,23 @@ export function wayToDatabase(ports: WayPorts) {
   }
 
   const connection = sqlConnection(tables.database)
+  const fence = makeFenceWatch()
   const transactional: typeof connection.transactional = (change, options) =>
     // A transaction within another is a savepoint.
     options?.ctx === undefined
-      ? there(() => connection.transactional(change, options))
+      ? there(async () => {
+          fence.begin()
+          const result = await connection.transactional(change, options)
+          if (ports.isShared && fence.isPassedBy()) {
+            scheduler.fail(new Violation('fenced', 'the journal was written without a lease'))
+          }
+          return result
+        })
       : connection.transactional(change, options)
   const own = new Proxy(connection, {
     get(target, key) {
       if (key === 'transactional') return transactional
-      if (key === 'execute') return executeLeases(target)
+      if (key === 'execute') return fence.watch(executeLeases(target))
       const value: unknown = Reflect.get(target, key, target)
       return typeof value === 'function' ? value.bind(target) : value
     },
@@ -158,6 +174,26 @@ export function wayToDatabase(ports: WayPorts) {
     close: async () => {},
   }
   return { database, reads }
+}
+
+/** Watches whether transactions that write the journal pass the fence of their lease. They run one at a time. */
+function makeFenceWatch() {
+  let [isWritten, isFenced] = [false, false]
+  return {
+    begin(): void {
+      isWritten = false
+      isFenced = false
+    },
+    isPassedBy: () => isWritten && !isFenced,
+    watch(execute: Execute): Execute {
+      return (async (sql: string, ...more: unknown[]) => {
+        const result = await (execute as (...all: unknown[]) => Promise<unknown>)(sql, ...more)
+        if (/^(insert into|update) transactions\b/.test(String(sql))) isWritten = true
+        if (String(sql).startsWith('update leases set writes')) isFenced = true
+        return result
+      }) as Execute
+    },
+  }
 }
 
 type Execute = ReturnType<typeof sqlConnection>['execute']

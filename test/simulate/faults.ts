@@ -63,6 +63,21 @@ const RATE_MAX = {
   'service-pause': 0.05,
   /** A client asks hundreds of times at once for a trader's funds. */
   'funds-flood': 0.02,
+  /** A message between nodes is late or lost. */
+  'nats-slow': 0.02,
+  'nats-lost': 0.02,
+  /** A node receives nothing from another, or from half of the others. */
+  'nats-cut': 0.15,
+  'nats-split': 0.05,
+  /** A node's connection to NATS is lost. */
+  'nats-away': 0.05,
+  /** A stranger sends messages in the name of nodes. */
+  forged: 0.5,
+  'node-kill': 0.03,
+  'node-leave': 0.03,
+  'node-pause': 0.05,
+  /** The thread of a slot does not start. */
+  'slot-fails': 0.3,
 } as const
 
 export type FaultKind = keyof typeof RATE_MAX

@@ -67,6 +67,9 @@ export class Front implements Peer {
   #sessionsMade = 0
   /** Partitions that are not followed, or not again yet. */
   readonly #idlePartitions = new Set<number>()
+  /** Highest number of each market among the events that the current link has delivered. */
+  readonly #delivered = new Map<MarketId, number>()
+  #isChecking = false
   readonly #board
   readonly #load
   /** Share of acts that change nothing. */
@@ -106,7 +109,11 @@ export class Front implements Peer {
     const hearers: {
       [K in keyof MarketFollowerProtocol]: (message: MarketFollowerProtocol[K]['takes']) => void
     } = {
-      MarketEvents: ({ rows }) => load.follow(readRows(rows)),
+      MarketEvents: ({ rows }) => {
+        const events = readRows(rows)
+        for (const { marketId, seq } of events) this.#delivered.set(marketId, seq)
+        load.follow(events)
+      },
       MarketFacts: ({ events }) => load.followFacts(events),
       MarketsReloaded: ({ views }) => {
         for (const view of views) this.#board.load(view)
@@ -118,11 +125,13 @@ export class Front implements Peer {
         heard: (type, message) => {
           hearers[type as keyof MarketFollowerProtocol]?.(message as never)
           this.#checkBoard()
+          this.#checkDeliveredSoon()
         },
         closed: () => load.closed(),
         lost: () => load.lost(),
       }),
     )
+    this.#delivered.clear()
     if (this.#sessions.size > 0) {
       void this.#thread.ask('ClaimSessions', { sessions: [...this.#sessions] })
     }
@@ -180,6 +189,28 @@ export class Front implements Peer {
       this.#oracle.checkBook(market.id, seq, digestOf(levels), this.name)
     }
     this.#changed.clear()
+  }
+
+  #checkDeliveredSoon(): void {
+    if (this.#isChecking) return
+    this.#isChecking = true
+    const check = () => {
+      this.#isChecking = false
+      this.#checkDelivered()
+    }
+    this.#world.scheduler.after(1, check, this.life)
+  }
+
+  /** When the load has ended, the board has every event that its link has delivered. */
+  #checkDelivered(): void {
+    if (!this.#load.isLoaded()) return
+    for (const [id, seq] of this.#delivered) {
+      const shown = this.#board.markets.get(id)
+      const isIdle = this.#idlePartitions.has(partitionOf(id, topologyOf(this.#world.settings)))
+      if (shown === undefined || shown.seq >= seq || shown.closed === 'resolved' || isIdle) continue
+      const told = `${this.name}: ${id.slice(-4)} at ${shown.seq}, delivered: ${seq}`
+      throw new Violation('delivered-shown', told)
+    }
   }
 
   #actSoon(): void {

@@ -54,6 +54,8 @@ export class MarketModel {
   readonly market: Market
   readonly orders = new Map<OrderHash, KnownOrder>()
   readonly trades = new Map<TradeId, KnownTrade>()
+  /** Trades that are neither confirmed nor failed. */
+  readonly undecided = new Set<KnownTrade>()
   readonly #tradesOf = new Map<OrderHash, KnownTrade[]>()
   readonly #books = [new NaiveBook(), new NaiveBook()] as const
   readonly #digests = new Map<number, string>()
@@ -81,15 +83,22 @@ export class MarketModel {
     return this.#books.reduce((sum, book) => sum + (book.find(orderHash)?.remaining ?? 0), 0)
   }
 
+  /** True if the order rests, or has an undecided trade. */
+  isLive(orderHash: OrderHash): boolean {
+    const known = this.orders.get(orderHash)
+    return known !== undefined && (known.ended === undefined || this.#pendingOf(orderHash) > 0)
+  }
+
   /** Trades of an event of this market. */
   tradesOf({ seq, fills }: OrdersMatched): KnownTrade[] {
     return fills.map((_, index) => this.trades.get(tradeId(this.id, seq, index))!)
   }
 
   openOrders(trader: Address): OrderHash[] {
-    return [...this.orders]
-      .filter(([, { ended, order }]) => ended === undefined && order.trader === trader)
-      .map(([orderHash]) => orderHash)
+    return this.#books
+      .flatMap(({ bids, asks }) => [...bids, ...asks])
+      .filter((resting) => resting.trader === trader)
+      .map(({ orderHash }) => orderHash)
   }
 
   apply(event: MarketEvent, nowUs: number): void {
@@ -226,6 +235,7 @@ export class MarketModel {
         ...{ status: 'matched', txHash: '' },
       }
       this.trades.set(id, trade)
+      this.undecided.add(trade)
       for (const { orderHash } of [buy, sell]) {
         const trades = this.#tradesOf.get(orderHash)
         if (trades === undefined) this.#tradesOf.set(orderHash, [trade])
@@ -286,6 +296,8 @@ export class MarketModel {
     this.#check(allowed, 'trade-status', `${event.tradeId} became ${status} after ${trade.status}`)
     trade.status = status
     trade.txHash = event.txHash
+    if (status === 'confirmed' || status === 'failed') this.undecided.delete(trade)
+    else this.undecided.add(trade)
     const { buy, sell, size } = trade
     if (event.type !== 'TradeFailed') return
     const { fault, excused } = event

@@ -77,12 +77,7 @@ export class Oracle {
 
   /** Orders enter the log, and are cancelled, only on request. */
   #checkCause(event: MarketEvent): void {
-    const placed =
-      event.type === 'OrderRested'
-        ? event.order
-        : event.type === 'OrdersMatched' && !event.known
-          ? event.taker
-          : undefined
+    const placed = placedBy(event)
     if (placed !== undefined && (this.#attempts.get(placed.orderHash)?.possible ?? 0) === 0) {
       throw new Violation(
         'placed-on-request',
@@ -316,6 +311,11 @@ export class Oracle {
     }
   }
 
+  /** True if the order rests, or has an undecided trade. */
+  isLive(orderHash: OrderHash): boolean {
+    return [...this.markets.values()].some((model) => model.isLive(orderHash))
+  }
+
   allTrades(): KnownTrade[] {
     return [...this.markets.values()].flatMap(({ trades }) => [...trades.values()])
   }
@@ -335,6 +335,12 @@ export class Oracle {
     if (marketId === undefined) return undefined
     return this.markets.get(marketId)?.trades.get(tradeId as TradeId)
   }
+}
+
+/** Returns the order whose first event this is. */
+export function placedBy(event: MarketEvent): VerifiedOrder | undefined {
+  if (event.type === 'OrderRested') return event.order
+  return event.type === 'OrdersMatched' && !event.known ? event.taker : undefined
 }
 
 function lineOf(event: MarketEvent): string {

@@ -1,18 +1,26 @@
 /** Compares the reservations of each trader with open orders and pending trades, and their funds with the chain. */
 
 import type { FundsToken } from '#domain/funds.ts'
-import { needOf, outcomeToken, STABLECOIN } from '#domain/funds.ts'
+import { needMinOf, needOf, outcomeToken, STABLECOIN } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'
 import { costCeil, type Shares } from '#domain/money.ts'
 import { BUY } from '#domain/order.ts'
 import type { FundsView } from '#protocol/accounts.ts'
 import type { SimulatedChain } from './chain/chain.ts'
+import type { KnownTrade } from './market-model.ts'
 import type { Oracle } from './oracle.ts'
+
+type NeedRules = {
+  /** Returns whether an undecided trade still takes funds. */
+  readonly isPending?: (trade: KnownTrade) => boolean
+  readonly needOpen?: typeof needOf
+}
 
 /** Returns the trader's needs by token, from the open orders and pending trades in the log. */
 function needsOf(
   oracle: Oracle,
   trader: Address,
+  { isPending = () => true, needOpen = needOf }: NeedRules = {},
 ): Map<FundsToken, [open: bigint, pending: bigint]> {
   const needs = new Map<FundsToken, [bigint, bigint]>()
   const add = (token: FundsToken, at: 0 | 1, amount: number) => {
@@ -25,10 +33,11 @@ function needsOf(
       const { order } = model.orders.get(orderHash)!
       const remaining = model.remainingOf(orderHash) as Shares
       const token = order.side === BUY ? STABLECOIN : outcomeToken(order.marketId, order.outcome)
-      add(token, 0, needOf(order, remaining))
+      add(token, 0, needOpen(order, remaining))
     }
-    for (const { buy, sell, price, size, status } of model.trades.values()) {
-      if (status === 'confirmed' || status === 'failed') continue
+    for (const trade of model.undecided) {
+      if (!isPending(trade)) continue
+      const { buy, sell, price, size } = trade
       if (buy.trader === trader) add(STABLECOIN, 1, costCeil(price, size))
       if (sell.trader === trader) add(outcomeToken(sell.marketId, sell.outcome), 1, size)
     }
@@ -58,6 +67,24 @@ export function reservationFlaw(
     }
     const has = token === STABLECOIN ? wallet?.dollars : wallet?.shares.get(token)
     if (held !== String(has ?? 0n)) return `${trader} ${token}: holds ${held}, not ${has}`
+  }
+  return undefined
+}
+
+/** Returns a token of which the trader's open orders and unsettled trades take more than the trader has. */
+export function overdrawn(
+  oracle: Oracle,
+  trader: Address,
+  chain: SimulatedChain,
+): string | undefined {
+  const wallet = chain.head.wallets.get(trader)
+  const isPending = (trade: KnownTrade) => !chain.hasSettled(trade)
+  for (const [token, [open, pending]] of needsOf(oracle, trader, {
+    isPending,
+    needOpen: needMinOf,
+  })) {
+    const has = (token === STABLECOIN ? wallet?.dollars : wallet?.shares.get(token)) ?? 0n
+    if (open + pending > has) return `${trader} ${token}: ${open} and ${pending} of ${has}`
   }
   return undefined
 }

@@ -7,6 +7,7 @@
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { endWithHelp } from '../support/help.ts'
+import { runMutants } from './mutants.ts'
 import { shrink } from './shrink.ts'
 import { type SimulationOptions, type SimulationResult, simulate } from './simulation.ts'
 
@@ -16,17 +17,25 @@ endWithHelp(`Runs market threads, projection, settlement and accounts on virtual
   npm run simulate -- --seeds 100            this many seeds, from --seed on
   npm run simulate -- --nodes 3              this many nodes that take the markets from each other
   npm run simulate -- --services             only the real services; --no-services: only stand-ins
+  npm run simulate -- --kind server --funds  the log in a server (or files), and funds that are reserved
+  npm run simulate -- --cluster              the directory of nodes instead of an exchange
+  npm run simulate -- --mutants permit       finds mistakes with this word in their name; without a word, all
   npm run simulate -- --until-failure        seeds until one violates an invariant; also --seconds of processor time
   npm run simulate -- --soak                 new seeds of an hour each, until it is stopped; goes on after a violation
 `)
 
-const { values } = parseArgs({
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
     seed: { type: 'string' },
     minutes: { type: 'string' },
     seeds: { type: 'string', default: '1' },
     nodes: { type: 'string' },
     services: { type: 'boolean' },
+    kind: { type: 'string' },
+    funds: { type: 'boolean' },
+    cluster: { type: 'boolean', default: false },
+    mutants: { type: 'boolean', default: false },
     'until-failure': { type: 'boolean', default: false },
     soak: { type: 'boolean', default: false },
     /** Seconds of processor time after which no further seed is begun. */
@@ -36,6 +45,10 @@ const { values } = parseArgs({
   },
   allowNegative: true,
 })
+if (values.mutants) {
+  const seconds = Math.min(600, Number(values.seconds))
+  process.exit((await runMutants(positionals.join(' '), seconds)) === 0 ? 0 : 1)
+}
 const isEndless = values.soak || values['until-failure']
 const first = Number(values.seed ?? (values.soak ? randomInt(2 ** 31) : 1))
 const minutes = Number(values.minutes ?? (values.soak ? 60 : 3))
@@ -43,6 +56,9 @@ const seeds = isEndless ? Number.POSITIVE_INFINITY : Number(values.seeds)
 const more: Omit<SimulationOptions, 'seed'> = {
   minutes,
   ...(values.nodes === undefined ? {} : { nodes: Number(values.nodes) }),
+  ...(values.kind === undefined ? {} : { kind: values.kind as 'files' | 'server' }),
+  ...(values.funds === undefined ? {} : { funds: values.funds }),
+  ...(values.cluster ? { cluster: true } : {}),
   ...(values.services === undefined ? {} : { services: values.services }),
   ...(values.trace ? { print: (line: string) => console.log(line) } : {}),
 }
@@ -86,10 +102,14 @@ async function tell(result: SimulationResult): Promise<void> {
   const { print: _, ...quietly } = more
   const shrunk = values.shrink ? await shrink(result, { seed, ...quietly }) : result
   console.log(`necessary faults: ${shrunk.faults.join(' ') || 'none'}`)
-  const [nodes, services] = [values.nodes, values.services]
-  const same =
-    (nodes === undefined ? '' : ` --nodes ${nodes}`) +
-    (services === undefined ? '' : services ? ' --services' : ' --no-services')
+  const { nodes, kind, services, funds } = values
+  const same = [
+    ...(nodes === undefined ? [] : [` --nodes ${nodes}`]),
+    ...(kind === undefined ? [] : [` --kind ${kind}`]),
+    ...(services === undefined ? [] : [services ? ' --services' : ' --no-services']),
+    ...(funds === undefined ? [] : [funds ? ' --funds' : ' --no-funds']),
+    ...(values.cluster ? [' --cluster'] : []),
+  ].join('')
   console.log(`again: npm run simulate -- --seed ${seed} --minutes ${minutes}${same} --trace`)
   for (const line of (shrunk.violation === undefined ? trace : shrunk.trace).lines.slice(-60)) {
     console.log(`  ${line}`)

@@ -248,14 +248,14 @@ export class Services {
     const { settings, chain, scheduler, faults, isBalanced, tables, truth } = this.#world
     const seed = Math.imul(this.#world.seed, 31) + this.#starts
     const world = this.#worldOf(service, life)
-    const { database, reads } = wayToDatabase({ scheduler, faults, life, seed, tables })
+    const isShared = this.all.some(({ node }) => node > 0)
+    const { database, reads } = wayToDatabase({ scheduler, faults, life, seed, tables, isShared })
     const adapters = {
       makeChainClient: () => simulatedClient({ chain, scheduler, faults, life, seed, isBalanced }),
       makeReads: () => reads,
       openDatabase: async () => database,
       openLogReader: () => logReaderOf(truth),
     }
-    const isShared = this.all.some(({ node }) => node > 0)
     const data = {
       ...{ name: service.name, index: 0 },
       settings: servicesSettings(settings, isShared ? service.node : undefined),

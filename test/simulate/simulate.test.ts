@@ -14,8 +14,9 @@ type Log = EventLog<MarketEvent>
 
 async function assertHolds(options: SimulationOptions): Promise<void> {
   const { violation, trace } = await simulate(options)
-  const { seed, minutes, services } = options
-  const which = services === undefined ? '' : services ? ' --services' : ' --no-services'
+  const { seed, minutes, services, cluster } = options
+  const part = services === undefined ? '' : services ? ' --services' : ' --no-services'
+  const which = cluster === true ? ' --cluster' : part
   const again = `npm run simulate -- --seed ${seed} --minutes ${minutes}${which}`
   assert.equal(violation, undefined, `${again}\n${trace.lines.slice(-30).join('\n')}`)
 }
@@ -66,6 +67,15 @@ test('every promise of the market thread holds under simulated faults', async ()
 test('every promise of projection, settlement and accounts holds under simulated faults', async () => {
   for (let seed = 1; seed <= FIXED_SEEDS; seed++) {
     await assertHolds({ seed, minutes: 1, services: true })
+  }
+})
+
+test('every slot of a cluster has one owner in the end, whatever happens between its nodes', async () => {
+  const options = { seed: 11, minutes: 2, cluster: true }
+  const first = await simulate(options)
+  assert.deepEqual(await simulate(options), first)
+  for (let seed = 1; seed <= 2 * FIXED_SEEDS; seed++) {
+    await assertHolds({ seed, minutes: 2, cluster: true })
   }
 })
 

@@ -17,7 +17,8 @@ import { ChainAudit } from './chain/audit.ts'
 import { SimulatedChain } from './chain/chain.ts'
 import { Contracts } from './chain/contracts.ts'
 import { People } from './chain/people.ts'
-import { emptyTables } from './database.ts'
+import { runCluster } from './cluster/cluster.ts'
+import { emptyTables, isJournalled } from './database.ts'
 import { Exchange, type Peer, type SimulatedWorld } from './exchange.ts'
 import { Faults } from './faults.ts'
 import { Front, TRADERS } from './front.ts'
@@ -31,6 +32,10 @@ import { StoredPartition } from './stored-log.ts'
 import { OperatorStub, ProjectorStub, SettlementStub } from './stubs.ts'
 
 export type SimulationOptions = {
+  /** True for the directory of nodes instead of an exchange. */
+  readonly cluster?: boolean
+  /** True if the funds of orders are reserved, in a run with services; drawn from the seed if undefined. */
+  readonly funds?: boolean
   readonly seed: number
   readonly minutes: number
   /** Drawn from the seed if undefined. */
@@ -74,7 +79,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   const drawn = random.chance(0.5) ? 'files' : 'server'
   const kind = options.kind ?? (options.nodes === undefined ? drawn : 'server')
   const hasServices = options.services ?? random.chance(0.5)
-  const settings = settingsOf(kind, random, hasServices)
+  const settings = settingsOf(kind, random, hasServices, options.funds)
   const oracle = new Oracle(scheduler, settings.matching.selfTrade)
   // A rejection without a handler would end a real thread.
   const fail = (error: unknown) => scheduler.fail(error)
@@ -89,14 +94,18 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   }
   let error: unknown
   try {
-    const truth = Array.from(
-      { length: settings.markets.partitions },
-      (_, at) => new StoredPartition(at, landed),
-    )
-    const nodes = options.nodes ?? (kind === 'server' ? random.int(2, 3) : 1)
-    const world = { seed, scheduler, faults, random, settings, truth, kind, nodes, between }
-    if (hasServices) await runWithServices(world, oracle, minutes)
-    else await runWithStubs(world, oracle, minutes)
+    if (options.cluster === true) {
+      await runCluster({ seed, scheduler, faults }, { minutes, nodes: options.nodes })
+    } else {
+      const truth = Array.from(
+        { length: settings.markets.partitions },
+        (_, at) => new StoredPartition(at, landed),
+      )
+      const nodes = options.nodes ?? (kind === 'server' ? random.int(2, 3) : 1)
+      const world = { seed, scheduler, faults, random, settings, truth, kind, nodes, between }
+      if (hasServices) await runWithServices(world, oracle, minutes)
+      else await runWithStubs(world, oracle, minutes)
+    }
   } catch (thrown) {
     error = thrown
   } finally {
@@ -144,6 +153,11 @@ async function runWithServices(
   const audit = new ChainAudit(scheduler, chain, { people, oracle, hasFunds })
   oracle.onEvent = (event) => audit.logged(event)
   const tables = await emptyTables(() => scheduler.nowMs)
+  chain.onPooled = (hash) => {
+    if (!isJournalled(tables, hash)) {
+      scheduler.fail(new Violation('journalled', `${hash} was sent before it was stored`))
+    }
+  }
   const world = { ...base, people, chain, tables, isBalanced: random.chance(0.5), hasFunds }
   const services = new Services(world, [
     ...(['store', 'settlement'] as const),
@@ -289,7 +303,12 @@ const CLOCK_BEHIND_MS = 70_000
 
 let defaults: Settings | undefined
 
-function settingsOf(kind: 'files' | 'server', random: Random, hasServices: boolean): Settings {
+function settingsOf(
+  kind: 'files' | 'server',
+  random: Random,
+  hasServices: boolean,
+  hasFunds?: boolean,
+): Settings {
   defaults ??= loadSettings({ SIBYL_LOG_LEVEL: 'silent', SIBYL_DATA_DIR: '/simulated' })
   const base = defaults
   const partitions = random.int(1, 3)
@@ -308,7 +327,9 @@ function settingsOf(kind: 'files' | 'server', random: Random, hasServices: boole
     risk: {
       ...base.risk,
       cooldownSeconds: random.pick([0, 5]),
-      ...(hasServices && random.chance(0.5) ? { funds: 'reserve', threads: 1 } : {}),
+      ...(hasServices && (random.chance(0.5) || hasFunds) && hasFunds !== false
+        ? { funds: 'reserve', threads: 1 }
+        : {}),
     },
     front: { ...base.front, deadlineMs: random.pick([1_000, 10_000]) },
     eventLog: { ...base.eventLog, url: kind === 'server' ? 'mysql://simulated' : '' },

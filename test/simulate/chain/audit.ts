@@ -4,9 +4,12 @@
  * conserved.
  */
 
+import type { Address, OrderHash, TradeId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
+import type { VerifiedOrder } from '#domain/order.ts'
 import type { KnownTrade } from '../market-model.ts'
-import type { Oracle } from '../oracle.ts'
+import { type Oracle, placedBy } from '../oracle.ts'
+import { overdrawn } from '../reserved.ts'
 import { type Scheduler, Violation } from '../scheduler.ts'
 import type { Block, SimulatedChain } from './chain.ts'
 import type { People } from './people.ts'
@@ -16,6 +19,8 @@ export class ChainAudit {
   readonly #oracle: Oracle
   readonly #people: People
   settled = 0
+  /** The newest order of each permit. */
+  readonly #permits = new Map<string, OrderHash>()
   /** True if funds are reserved, so that no trade fails by the fault of a calm trader. */
   readonly #hasFunds: boolean
 
@@ -62,12 +67,18 @@ export class ChainAudit {
 
   /** Called with each event that becomes durable. */
   logged(event: MarketEvent): void {
+    const placed = placedBy(event)
+    if (placed !== undefined) {
+      this.#permitted(placed)
+      this.#entered(placed.trader)
+    }
     const isEnd = event.type === 'TradeConfirmed' || event.type === 'TradeFailed'
     if (!isEnd || this.#chain.deepReorgs > 0) return
     const isSettled = this.#isSettled(this.#oracle.tradeOf(event.tradeId))
     if (event.type === 'TradeConfirmed' && !isSettled) {
       throw new Violation('confirmed-settled', `${event.tradeId} is confirmed, but has not settled`)
     }
+    if (event.type === 'TradeConfirmed') this.#final(event.tradeId)
     if (event.type !== 'TradeFailed') return
     if (isSettled) throw new Violation('failed-settles', `${event.tradeId} fails, but has settled`)
     const { fault, tradeId } = event
@@ -82,11 +93,34 @@ export class ChainAudit {
   }
 
   #isSettled(trade: KnownTrade | undefined): boolean {
-    if (trade === undefined) return false
-    const { tradeId, size, price, buy, sell } = trade
-    const orders = { buyOrderHash: buy.orderHash, sellOrderHash: sell.orderHash }
-    const tradeKey = this.#chain.contracts.tradeKeyOf({ tradeId, size, price, ...orders })
-    return this.#chain.isSettled(tradeKey)
+    return trade !== undefined && this.#chain.hasSettled(trade)
+  }
+
+  /** A trade is confirmed only when no reorg of the usual depth can remove it. */
+  #final(tradeId: TradeId): void {
+    const { head, confirmations } = this.#chain
+    const deep = this.#chain.blockAt(head.number - confirmations, head)
+    const trade = this.#oracle.tradeOf(tradeId)
+    if (deep === undefined || trade === undefined || this.#chain.hasSettled(trade, deep)) return
+    throw new Violation('confirmed-final', `${tradeId} lacks ${confirmations} confirmations`)
+  }
+
+  /** A new order is covered, beside everything else that its trader has open or pending. */
+  #entered(trader: Address): void {
+    if (!this.#hasFunds || !this.#people.isCalm || this.#chain.reorgs > 0) return
+    const flaw = overdrawn(this.#oracle, trader, this.#chain)
+    if (flaw !== undefined) throw new Violation('covered', flaw)
+  }
+
+  /** No two live orders of a trader have the same permit. */
+  #permitted({ orderHash, trader, permit }: VerifiedOrder): void {
+    if (!this.#hasFunds || permit === undefined) return
+    const name = `${trader} ${permit.nonce}`
+    const before = this.#permits.get(name)
+    if (before !== undefined && before !== orderHash && this.#oracle.isLive(before)) {
+      throw new Violation('permit-once', `${orderHash} and ${before} have the permit ${name}`)
+    }
+    this.#permits.set(name, orderHash)
   }
 
   /** Trades that the chain has not decided, or that the log describes otherwise. */

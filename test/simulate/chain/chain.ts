@@ -7,6 +7,7 @@ import { type Hex, keccak256, parseTransaction } from 'viem'
 import { type Address, type MarketId, type OrderHash, toAddress } from '#domain/ids.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
 import type { Faults } from '../faults.ts'
+import type { KnownTrade } from '../market-model.ts'
 import { type Scheduler, Violation } from '../scheduler.ts'
 import {
   type Contracts,
@@ -95,8 +96,11 @@ export class SimulatedChain {
   #forks = 0
   /** Refusals that the contract ever gave for a trade, in calls and in blocks. */
   readonly refusals = new Map<string, Set<string>>()
+  reorgs = 0
   /** Reorgs that removed final blocks. */
   deepReorgs = 0
+  /** Called with the hash of each transaction that reaches a pool. */
+  onPooled: (hash: Hex) => void = () => {}
   /** Called for each new block. */
   onBlock: (block: Block) => void = () => {}
 
@@ -149,6 +153,7 @@ export class SimulatedChain {
       this.#pool.delete(rival.hash)
     }
     this.#pool.set(hash, { hash, from, nonce, to, data: parsed.data ?? '0x', maxFee, tip })
+    this.onPooled(hash)
     this.#ports.scheduler.trace(`chain pools ${hash.slice(2, 10)} nonce ${nonce} at ${maxFee}`)
     return hash
   }
@@ -186,6 +191,13 @@ export class SimulatedChain {
 
   isSettled(tradeKey: string, tip: Block = this.head): boolean {
     return this.#settledIn.get(tradeKey)?.some((block) => this.isIn(block, tip)) === true
+  }
+
+  /** True if a trade of the log has settled in the branch that ends with `tip`. */
+  hasSettled(trade: KnownTrade, tip: Block = this.head): boolean {
+    const { tradeId, size, price, buy, sell } = trade
+    const orders = { buyOrderHash: buy.orderHash, sellOrderHash: sell.orderHash }
+    return this.isSettled(this.contracts.tradeKeyOf({ tradeId, size, price, ...orders }), tip)
   }
 
   /** The state after a block, and changes to it that are kept here. */
@@ -344,6 +356,7 @@ export class SimulatedChain {
     const depth = Math.min(blocks, this.head.number - 1)
     if (depth < 1) return
     this.#forks++
+    this.reorgs++
     const removed = this.blocks.splice(-depth)
     this.#ports.scheduler.trace(`chain reorg from block ${removed[0]?.number}`)
     this.#acts = [...removed.flatMap(({ acts }) => acts), ...this.#acts]

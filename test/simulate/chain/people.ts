@@ -57,8 +57,11 @@ export class People {
     const isPlain = this.isCalm || order.side !== BUY || !this.#random.chance(0.1)
     if (isPlain) return { orderHash, signature }
     const { trader } = order
-    const nonce = this.#signed.get(trader) ?? 0n
-    this.#signed.set(trader, nonce + 1n)
+    const next = this.#signed.get(trader) ?? 0n
+    // Some traders sign two permits with the same nonce, of which the token accepts one.
+    const isAgain = next > 0n && this.#random.chance(0.2)
+    const nonce = isAgain ? next - 1n : next
+    if (!isAgain) this.#signed.set(trader, next + 1n)
     const value = BigInt(needOf(order, order.size))
     const deadlineSec = expiresAtSec(order.expiration) + 2 * GRACE_SEC
     const s = this.#random.hex(32)

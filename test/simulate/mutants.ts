@@ -1,0 +1,301 @@
+/**
+ * Mistakes that the simulator must find. Each replaces a text of the code in a copy of the tree; then seeds run in a
+ * process of its own until an invariant breaks. `npm run simulate -- --mutants` prints the invariant and the processor
+ * time; `--mutants permit` runs those with this word in their name.
+ */
+
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+type Mutant = {
+  readonly name: string
+  readonly file: string
+  readonly from: string
+  readonly to: string
+  /** Options of the runs. */
+  readonly with: readonly string[]
+}
+
+const MARKETS = ['--no-services']
+const SERVICES = ['--services']
+const MACHINES = ['--services', '--kind', 'server']
+const SERVER = ['--no-services', '--kind', 'server']
+const FUNDS = ['--services', '--funds']
+const NODES = ['--cluster']
+
+const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'answers leave before the log has synced',
+    file: 'src/runtime/serve.ts',
+    from: `    return Promise.all([confirmed, commit]).then(
+      ([isConfirmed]) => finish(isConfirmed),`,
+    to: `    finish()
+    return Promise.all([confirmed, commit]).then(
+      () => {},`,
+    with: SERVER,
+  },
+  {
+    name: 'an owner ignores that it was taken over',
+    file: 'src/services/market/thread/serve-partitions.ts',
+    from: 'return taken?.length === 0',
+    to: 'return true',
+    with: SERVER,
+  },
+  {
+    name: 'a reload loses cancels',
+    file: 'src/services/market/market.ts',
+    from: `      if (event.remaining > 0) {
+        const resting`,
+    to: `      if (event.remaining > 0 && event.reason !== 'cancelled') {
+        const resting`,
+    with: MARKETS,
+  },
+  {
+    name: 'a snapshot is one event too new',
+    file: 'src/services/market/host/market-host.ts',
+    from: 'hosted.state.seq = head.seq\n',
+    to: 'hosted.state.seq = head.seq + 1\n',
+    with: MARKETS,
+  },
+  {
+    name: 'a snapshot forgets pending trades',
+    file: 'src/services/market/host/market-host.ts',
+    from: '  hosted.state.pending.restore(pending)\n',
+    to: '',
+    with: MARKETS,
+  },
+  {
+    name: 'a failed trade returns its quantity twice',
+    file: 'src/services/market/trades.ts',
+    from: `      return from === 'matched' || from === 'submitted' || from === 'reverted'`,
+    to: `      return from !== 'confirmed'`,
+    with: MARKETS,
+  },
+  {
+    name: 'a failed trade returns its quantity to the trader at fault',
+    file: 'src/services/market/trades.ts',
+    from: '    if (atFault.has(order.trader)) continue\n',
+    to: '',
+    with: MARKETS,
+  },
+  {
+    name: 'expired makers are matched',
+    file: 'src/services/market/orders.ts',
+    from: '    nowSec: secondsOf(context.nowMs),\n    selfTrade',
+    to: '    nowSec: 0,\n    selfTrade',
+    with: MARKETS,
+  },
+  {
+    name: 'ended orders are forgotten before they expire',
+    file: 'src/services/market/host/housekeeping.ts',
+    from: 'log.forgetClosed(partition, durableSec(thread, partition), FORGET_STEP)',
+    to: 'log.forgetClosed(partition, durableSec(thread, partition) + 60, FORGET_STEP)',
+    with: MARKETS,
+  },
+  {
+    name: 'a returned order gets another first answer',
+    file: 'src/services/market/orders.ts',
+    from: '    matches: first?.matches ?? matches,\n  }\n  if (left',
+    to: '    matches,\n  }\n  if (left',
+    with: MARKETS,
+  },
+  {
+    name: 'the clock of a market goes back after a restart',
+    file: 'src/services/market/thread/start-markets.ts',
+    from: 'nowMs: () => Math.max(lastMs, clock.nowMs())',
+    to: 'nowMs: () => Math.max(0 * lastMs, clock.nowMs())',
+    with: MARKETS,
+  },
+  {
+    name: 'the end of a session is confirmed without proof',
+    file: 'src/services/market/thread/start-markets.ts',
+    from: '{ ...commands, isAway })',
+    to: '{ hear: commands.hear, isAway })',
+    with: MARKETS,
+  },
+  {
+    name: 'a session ends while some markets are not loaded',
+    file: 'src/services/market/host/session-ends.ts',
+    from: ' && !this.#isAway()',
+    to: '',
+    with: MARKETS,
+  },
+  {
+    name: 'messages of the batch of a loaded part are lost',
+    file: 'src/live/board-load.ts',
+    from: '      batch.repeat()\n',
+    to: '',
+    with: MARKETS,
+  },
+  {
+    name: 'a partition that wakes is not loaded',
+    file: 'src/live/board-load.ts',
+    from: '      if (idle.wake(partition) && !loading) void load()\n',
+    to: '      idle.wake(partition)\n',
+    with: MARKETS,
+  },
+  {
+    name: 'the position of the projection is not written',
+    file: 'src/store/projection/project.ts',
+    from: 'update checkpoints set log_offset = ? where',
+    to: 'update checkpoints set log_offset = log_offset + 0 * ? where',
+    with: SERVICES,
+  },
+  {
+    name: 'a failed projection counts as written',
+    file: 'src/services/projector/projector.ts',
+    from: '    progress.writing = false\n    failed(',
+    to: '    progress.writing = false\n    progress.projected = progress.due\n    failed(',
+    with: SERVICES,
+  },
+  {
+    name: 'a write of the journal is not fenced',
+    file: 'src/store/engine/database.ts',
+    from: '        await passFence(fence, connection, transaction)\n        return changed',
+    to: '        return changed',
+    with: MACHINES,
+  },
+  {
+    name: 'a transaction is sent although the journal failed',
+    file: 'src/chain/sender/lane-ledger.ts',
+    from: '      throw error\n    }\n    return numbered',
+    to: '    }\n    return numbered',
+    with: SERVICES,
+  },
+  {
+    name: 'a reorg is ignored',
+    file: 'src/chain/sender/lane-follower.ts',
+    from: 'if (canonical !== undefined) return canonical.hash !== blockHash',
+    to: 'if (canonical !== undefined) return false',
+    with: SERVICES,
+  },
+  {
+    name: 'trades are confirmed without confirmations',
+    file: 'src/chain/sender/lane-follower.ts',
+    from: 'receipt.blockNumber < policy.confirmations) return',
+    to: 'receipt.blockNumber < 0) return',
+    with: SERVICES,
+  },
+  {
+    name: 'a batch that a reorg removed is not followed again',
+    file: 'src/services/settlement/batches.ts',
+    from: '    state.flight.vanished.push(update)\n',
+    to: '',
+    with: SERVICES,
+  },
+  {
+    name: 'a trade fails while a transaction may settle it',
+    file: 'src/services/settlement/reports.ts',
+    from: `if (status === 'failed' && isInFlight(state, tradeId)) {`,
+    to: `if (status === 'failed' && state.trades.size < 0) {`,
+    with: SERVICES,
+  },
+  {
+    name: 'an unanswered report is not repeated',
+    file: 'src/services/settlement/settlement.ts',
+    from: '      pending.reportAgainMs = context.nowMs + REPORT_AGAIN_MS\n',
+    to: '      pending.reportAgainMs = Number.POSITIVE_INFINITY\n',
+    with: SERVICES,
+  },
+  {
+    name: 'a promise reserves nothing',
+    file: 'src/services/accounts/account.ts',
+    from: `  state.promises.set(orderHash, promised)
+  const sums = holding ?? account.cash
+  sums.promised += need`,
+    to: `  state.promises.set(orderHash, { ...promised, need: 0n })
+  const sums = holding ?? account.cash
+  sums.promised += 0n`,
+    with: FUNDS,
+  },
+  {
+    name: 'a permit is reused',
+    file: 'src/services/accounts/permits.ts',
+    from: 'if (BigInt(permit) === permitsEnd) return undefined',
+    to: 'if (BigInt(permit) <= permitsEnd) return undefined',
+    with: FUNDS,
+  },
+  {
+    name: 'a node takes a slot without the next epoch',
+    file: 'src/services/node/directory.ts',
+    from: 'const epoch = (this.#epochs.get(slot) ?? 0) + 1',
+    to: 'const epoch = Math.max(1, this.#epochs.get(slot) ?? 0)',
+    with: NODES,
+  },
+  {
+    name: 'a node takes slots before it knows the others',
+    file: 'src/services/node/directory.ts',
+    from: 'if (this.#leaving || this.#unfit || !this.isSettled(nowMs)) return duties',
+    to: 'if (this.#leaving || this.#unfit) return duties',
+    with: NODES,
+  },
+  {
+    name: 'a node keeps a slot that another has taken',
+    file: 'src/services/node/directory.ts',
+    from: 'if (rival === undefined && !this.#leaving) continue',
+    to: 'if (!this.#leaving) continue',
+    with: NODES,
+  },
+]
+
+/** Folders and files of the tree that a copy needs. */
+const TREE = ['config', 'contracts', 'src', 'test', 'workers', 'package.json', 'tsconfig.json']
+
+/** Runs the mutants with this text in their name, each at most this long; returns how many were not found. */
+export async function runMutants(text: string, seconds: number): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), 'sibyl-mutants-'))
+  let missed = 0
+  try {
+    for (const each of TREE) cpSync(each, join(folder, each), { recursive: true })
+    symlinkSync(join(process.cwd(), 'node_modules'), join(folder, 'node_modules'))
+    for (const mutant of MUTANTS.filter(({ name }) => name.includes(text))) {
+      const found = await withMutant(folder, mutant, () => run(folder, mutant, seconds))
+      if (found === undefined) missed++
+      console.log(`| ${mutant.name} | ${found ?? `not found in ${seconds} s`} |`)
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+  return missed
+}
+
+async function withMutant<Result>(
+  folder: string,
+  { name, file, from, to }: Mutant,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const path = join(folder, file)
+  const before = readFileSync(path, 'utf8')
+  assert.equal(before.split(from).length, 2, `${name}: its text must be in ${file} once`)
+  writeFileSync(
+    path,
+    before.replace(from, () => to),
+  )
+  try {
+    return await work()
+  } finally {
+    writeFileSync(path, before)
+  }
+}
+
+/** Returns the broken invariant and the processor time in seconds; undefined if no seed broke one. */
+function run(folder: string, mutant: Mutant, seconds: number): Promise<string | undefined> {
+  const options = ['--until-failure', '--no-shrink', '--minutes', '2', '--seconds', String(seconds)]
+  const program = ['--import', './src/loader/hooks.js', 'test/simulate/run.ts']
+  return new Promise((resolve, reject) => {
+    execFile(
+      process.execPath,
+      [...program, ...options, ...mutant.with],
+      { cwd: folder, maxBuffer: 64 * 1024 * 1024 },
+      (_error, stdout, stderr) => {
+        const invariant = /^seed \d+: ([a-z-]+|[A-Za-z]*Error)\b/m.exec(stdout)?.[1]
+        const spent = /in ([\d.]+) s of processor time/.exec(stdout)?.[1]
+        if (spent === undefined) reject(new Error(`${mutant.name}: ${stderr}`))
+        else resolve(invariant === undefined ? undefined : `${invariant} | ${spent}`)
+      },
+    )
+  })
+}
