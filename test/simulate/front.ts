@@ -420,7 +420,8 @@ export class Front implements Peer {
       if (closed === 'resolved') continue
       if (!(await this.view(id))) throw new Violation('answers', `${this.name}: no view of ${id}`)
       const shown = this.#board.markets.get(id)
-      if (shown?.seq !== seq) {
+      // The market may expire while its view is on the way.
+      if (shown === undefined || shown.seq < seq) {
         throw new Violation(
           'board-current',
           `${this.name}: ${id.slice(-4)} at ${shown?.seq}, not ${seq}`,
