@@ -187,10 +187,10 @@ const MUTANTS: readonly Mutant[] = [
     with: SERVICES,
   },
   {
-    name: 'a trade fails while a transaction may settle it',
-    file: 'src/services/settlement/reports.ts',
-    from: `if (status === 'failed' && isInFlight(state, tradeId)) {`,
-    to: `if (status === 'failed' && state.trades.size < 0) {`,
+    name: 'a trade fails in the name of both sides',
+    file: 'src/services/settlement/retries.ts',
+    from: `const blamed = fault === 'none' ? 'both' : fault`,
+    to: `const blamed = fault === 'none' ? 'both' : 'both'`,
     with: SERVICES,
   },
   {
