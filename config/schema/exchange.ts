@@ -114,8 +114,8 @@ export const markets = Type.Object({
     maximum: 100_000,
     unit: 'orders',
     description:
-      'Synthetic orders that a market thread places in a scratch market before it serves, so that the code of the ' +
-      'first orders is compiled. 2,000 take about 0.1 s; 0 turns it off.',
+      'Synthetic orders that a market thread and a front each place in a scratch market before they serve, so that ' +
+      'the code of the first orders is compiled. 2,000 take a front about 1 s; 0 turns it off.',
   }),
 })
 

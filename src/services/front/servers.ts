@@ -1,5 +1,6 @@
 /** The HTTP servers of a front: one for its clients, and one for operators if it has its own port. */
 
+import type { OrderVerifier } from '#api/orders/order-verifier.ts'
 import { isLoopback } from '#config/settings.ts'
 import type { ThreadData } from '#config/thread-data.ts'
 import { type Front, startFront } from '#http/server.ts'
@@ -9,6 +10,7 @@ import type { ThreadContext } from '#services/kit/kit.ts'
 import type { makeOperation } from '#services/kit/operation.ts'
 import { liveExamples } from './examples.ts'
 import type { FrontMemory } from './memory.ts'
+import { warmUpFront } from './warm-up.ts'
 
 type StartOptions = Parameters<typeof startFront>[0]
 
@@ -21,21 +23,32 @@ type ServerParts = Pick<StartOptions, 'routes' | 'info'> & {
 export function makeServers({ settings, port }: ThreadData, kit: ThreadContext) {
   let front: Front | undefined
   let admin: Front | undefined
+  /** Serves synthetic orders, until it is closed. */
+  let scratch: Front | undefined
   const { log, registry, tracer } = kit
+  const plain = {
+    sharePort: settings.front.threads > 1,
+    corsOrigins: settings.front.corsOrigins,
+    deadlineMs: settings.front.deadlineMs,
+    requestsInFlightMax: settings.front.requestsInFlightMax,
+    connectionsMax: settings.front.connectionsMax,
+  }
 
   return {
     publish: (topic: string, text: string) => void front?.publish(topic, text),
+    /** Called before the servers are opened. */
+    warmUp: (verifier: OrderVerifier, info: StartOptions['info']) =>
+      warmUpFront({
+        ...{ settings, verifier, log },
+        front: { info, log, settings: plain },
+        opened(server) {
+          scratch = server
+        },
+      }),
     /** Returns the port of the clients' server. */
     async open({ routes, info, meter, memory, operation }: ServerParts): Promise<number> {
       const { authenticator, board, limits } = memory
       const { adminHost, adminPort } = settings.front
-      const plain = {
-        sharePort: settings.front.threads > 1,
-        corsOrigins: settings.front.corsOrigins,
-        deadlineMs: settings.front.deadlineMs,
-        requestsInFlightMax: settings.front.requestsInFlightMax,
-        connectionsMax: settings.front.connectionsMax,
-      }
       front = await startFront({
         routes,
         operation: adminPort === 0 ? 'here' : 'apart',
@@ -71,7 +84,7 @@ export function makeServers({ settings, port }: ThreadData, kit: ThreadContext) 
       return front.port
     },
     async close(how?: { readonly drainMs: number }): Promise<void> {
-      await Promise.all([admin?.close(how), front?.close(how)])
+      await Promise.all([scratch?.close(how), admin?.close(how), front?.close(how)])
     },
   }
 }

@@ -53,6 +53,7 @@ export function frontThread(data: ThreadData): Thread {
     const { publish } = servers
     const routes = frontRoutes(data, kit, { memory, late, pools, about: info, meter, publish })
     const previews = frontPreviews(board, late, pools)
+    await servers.warmUp(pools.verifier, info)
     const port = await servers.open({
       routes: [
         ...withDeprecations(routes, DEPRECATIONS),
