@@ -14,7 +14,7 @@ import type { Ref } from '#runtime/ref.ts'
 
 type AccountsRef = Ref<AccountsRequests>
 
-type CheckedOrder = Order & Pick<VerifiedOrder, 'orderHash'> & Pick<ReserveOrder, 'permit'>
+type CheckedOrder = Order & Pick<VerifiedOrder, 'orderHash' | 'permit'>
 type Deadline = Pick<RequestContext, 'deadlineAtMs'>
 
 export type FundsGateway = {
@@ -52,11 +52,9 @@ export function makeFundsGateway(
   }
 
   return {
-    reserve: (order, chainId, context) =>
-      ask('Reserve', askedOf(order, chainId, order.permit?.nonce), context),
+    reserve: (order, chainId, context) => ask('Reserve', askedOf(order, chainId), context),
     release: ({ trader, orderHash }) => refOf(trader).tell('Release', { orderHash }),
-    check: (order, chainId, context) =>
-      ask('Check', askedOf(order, chainId, order.permit), context),
+    check: (order, chainId, context) => ask('Check', askedOf(order, chainId), context),
     async funds(chainId, trader, { deadlineAtMs }) {
       const leftMs = Math.max(1, deadlineAtMs - clock.nowMs())
       const answer = await refOf(trader).ask('Funds', { chainId, trader, deadlineAtMs }, leftMs)
@@ -67,9 +65,10 @@ export function makeFundsGateway(
 
 /** Returns the fields of an order that accounts need. */
 function askedOf(
-  { orderHash, marketId, trader, side, outcome, price, size }: Omit<CheckedOrder, 'permit'>,
+  { orderHash, marketId, trader, side, outcome, price, size, permit }: CheckedOrder,
   chainId: number,
-  permit: ReserveOrder['permit'],
 ): ReserveOrder {
-  return { chainId, orderHash, marketId, trader, side, outcome, price, size, permit }
+  const order = { chainId, orderHash, marketId, trader, side, outcome, price, size }
+  if (permit === undefined) return { ...order, permit }
+  return { ...order, permit: permit.nonce, permitValue: permit.value }
 }

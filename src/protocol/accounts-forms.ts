@@ -11,6 +11,8 @@ type Reserve = AccountsRequests['Reserve']['takes']
 const reserve: Form<Reserve> = {
   cells: 10,
   write({ order, deadlineAtMs }, into) {
+    // Few orders have a permit, and its value has no cell.
+    if (order.permitValue !== undefined) return false
     into.push(
       order.chainId,
       order.orderHash,

@@ -18,6 +18,8 @@ export type ReserveOrder = {
   readonly size: Shares
   /** Nonce of the order's permit, if any: such an order needs no earlier allowance. */
   readonly permit: Uint64 | undefined
+  /** The value of that permit; absent in a message of an earlier version. */
+  readonly permitValue?: string
 }
 
 export type Granted = { readonly granted: true }

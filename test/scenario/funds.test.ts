@@ -224,17 +224,19 @@ describe('an exchange that reserves funds', () => {
     const client = s.clientOf(PERMITTER)
     await chain.send(owner, collateral, 'mint', [trader.address, 10_000_000n])
     const deadline = BigInt(Math.floor(Date.now() / 1_000) + 7_200)
-    const value = 110_000n
-    const permit = (nonce: bigint, spender = settlement.address) =>
+    // The permit of the second order covers the first as well.
+    const worthOf = (nonce: bigint) => 110_000n * (nonce + 1n)
+    const permit = (nonce: bigint, spender: `0x${string}`, value: bigint) =>
       usdcPermit(trader, spender, value, { nonce, deadline })
-    const place = async (nonce: bigint) => {
-      const { v, r, s: low } = await permit(nonce)
+    const place = async (nonce: bigint, value = worthOf(nonce)) => {
+      const { v, r, s: low } = await permit(nonce, settlement.address, value)
       const texts = { nonce: String(nonce), value: String(value), deadline: String(deadline) }
       const permitSignature = { ...texts, v, r, s: low }
       return client.orders.place({ ...terms('buy', '1', '0.1'), permitSignature })
     }
     const use = async (nonce: bigint, spender = settlement.address) => {
-      const { v, r, s: low } = await permit(nonce, spender)
+      const value = worthOf(nonce)
+      const { v, r, s: low } = await permit(nonce, spender, value)
       const args = [trader.address, spender, value, deadline, v, r, low] as const
       await chain.send(owner, collateral, 'permit', [...args])
     }
@@ -245,6 +247,8 @@ describe('an exchange that reserves funds', () => {
     assert.deepEqual([early.code, early.field], ['INVALID_PERMIT', 'permitSignature.nonce'])
     assert.match(early.message, /must be 0: the trader's next nonce at the token is 0/)
     const first = await place(0n)
+    const narrow = await codeOf(place(1n, worthOf(1n) - 1n))
+    assert.deepEqual([narrow.code, narrow.field], ['INVALID_PERMIT', 'permitSignature.value'])
     const second = await place(1n)
     assert.deepEqual(await open(), [first.orderHash, second.orderHash])
     // The trader used the nonce of the first permit for another spender.
@@ -262,7 +266,9 @@ describe('an exchange that reserves funds', () => {
     assert.equal(reason, 'unfunded')
     // A stranger sends the permit of the second: the allowance that it brings covers the order.
     await use(1n)
-    await eventually(async () => assert.equal(cashOf(await client.funds()).allowed, String(value)))
+    await eventually(async () =>
+      assert.equal(cashOf(await client.funds()).allowed, String(worthOf(1n))),
+    )
     assert.deepEqual(await open(), [second.orderHash])
     const used = await codeOf(place(1n))
     assert.match(used.message, /must be 2: /)

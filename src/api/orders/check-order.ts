@@ -86,11 +86,11 @@ export function makeOrderCheck(
     context: CheckContext,
     errors: Rejection[],
   ): Promise<Rejection | undefined> {
-    const hashed = { ...order, orderHash }
+    const hashed = { ...order, orderHash, ...(permit === undefined ? {} : { permit }) }
     const voided = add(errors, await ports.withdrawn?.flawOf(hashed, chainId))
     if (voided !== undefined) return voided
     if (errors.length > 0 || funds === undefined) return undefined
-    return add(errors, await funds.check({ ...hashed, permit: permit?.nonce }, chainId, context))
+    return add(errors, await funds.check(hashed, chainId, context))
   }
 
   async function signerOf(

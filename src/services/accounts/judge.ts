@@ -75,6 +75,8 @@ function compared(
   const flaw = order.permit === undefined ? undefined : permitFlaw(state, account, order.permit)
   if (buys && flaw !== undefined) return flaw
   const need = BigInt(needOf(order, order.size))
+  const narrow = buys ? permitValueFlaw(state, account, order, need) : undefined
+  if (narrow !== undefined) return narrow
   const sums = holding ?? account.cash
   const name = buys ? 'the stablecoin' : `${order.outcome === YES ? 'YES' : 'NO'} of this market`
   if (lacks(state, account, { sums, has: held, need })) {
@@ -108,6 +110,29 @@ function permitFlaw(state: AccountsState, account: Account, permit: Uint64): Rej
   // Orders of a closed market may still hold their permits.
   dropClosed(state, account)
   return permitNonceFlaw(account, permit)
+}
+
+/**
+ * A permit replaces the allowance of the ones before it, and any account may submit them. So a permit that comes after
+ * others must cover all payments of the trader. Then settlement can send them together: if it had to wait for each
+ * of them, a trader could decide the last trade by what they do meanwhile.
+ */
+function permitValueFlaw(
+  state: AccountsState,
+  account: Account,
+  { permitValue }: ReserveOrder,
+  need: bigint,
+): Rejection | undefined {
+  const isFirst = account.permitsEnd === account.nonce
+  if (permitValue === undefined || isFirst) return undefined
+  if (!lacks(state, account, { sums: account.cash, has: BigInt(permitValue), need })) {
+    return undefined
+  }
+  const field = 'permitSignature.value'
+  const others = reserved(account.cash)
+  const why = 'earlier permits of the trader are open, and this one replaces their allowance'
+  const detail = `${field} must be at least ${others + need}: ${why}, so it must cover ${others} of other buys and ${need} of this order`
+  return reject('INVALID_PERMIT', field, detail)
 }
 
 function lacks(

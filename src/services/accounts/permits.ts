@@ -87,16 +87,24 @@ export function recountPermits(account: Account): void {
   for (let at = nonce; at < end; at++) setCounts(account, nonces.get(at), true)
 }
 
-/** Rejects a permit if its nonce is not the trader's next one. */
+/**
+ * Rejects a permit if its nonce is not the trader's next one. It also rejects one that would fill a gap before later
+ * permits: those were not checked to cover its order too (`judge.ts`).
+ */
 export function permitNonceFlaw(account: Account, permit: Uint64): Rejection | undefined {
-  const { nonce, permitsEnd, block } = account
+  const { nonce, nonces, permitsEnd, block } = account
   const field = 'permitSignature.nonce'
   const held = permitsEnd - nonce
   if (held >= PERMITS_AHEAD_MAX) {
     const detail = `the trader has ${held} open orders with permits, which is the maximum: use one allowance for all`
     return reject('INVALID_PERMIT', field, detail)
   }
-  if (BigInt(permit) === permitsEnd) return undefined
+  if (BigInt(permit) === permitsEnd) {
+    const later = [...nonces.keys()].filter((each) => each > permitsEnd).length
+    if (later === 0) return undefined
+    const detail = `${later} open orders of the trader have permits with a later nonce: cancel them first`
+    return reject('INVALID_PERMIT', field, detail)
+  }
   const why = held === 0n ? '' : `, and ${held} open orders of the trader use the next ones`
   const chain = `the trader's next nonce at the token is ${nonce} at block ${block}`
   return reject('INVALID_PERMIT', field, `${field} must be ${permitsEnd}: ${chain}${why}`)

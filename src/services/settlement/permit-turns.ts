@@ -1,11 +1,15 @@
 /**
- * Sends one permit of an owner at a time. A permit is public as soon as its transaction is in the pool, and any
+ * Decides when the permits of an owner are sent together and when one at a time. A permit is public as soon as its transaction is in the pool, and any
  * account may submit it first. For a single permit this is harmless: it brings the same allowance. But each permit
  * replaces the allowance of the one before. If another account submits two at once, only the allowance of the second
  * remains, and the trade of the first takes from it. So a transaction contains at most one unused permit of an owner,
  * the one with the lowest nonce, and the next permit waits until that transaction is in a block.
  *
  *   waiting: A1 (permit 0)  A2 (permit 1)  A3 (no permit)      sent now: A1 A3      A2, once that is mined
+ *
+ * If each permit of an owner covers the payments with earlier permits too, nothing can go wrong, and all are sent at once.
+ * Where funds are reserved every order has such a permit (`accounts/judge.ts`): otherwise a trader could delay a trade
+ * by permits before it, and decide it by what they do meanwhile.
  *
  * A trade that waits for others (`older-trades.ts`) keeps its turn only while none of them waits for a turn: two trades
  * that wait for each other would block the chain's settlement until their deadline. A mint may bring a permit of each
@@ -15,8 +19,9 @@
 import { type Address, type OrderHash, type TradeId, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { PermitSignature } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
+import { isCarriable } from './chain/settlement-batch.ts'
 import type { PendingSettlement, SettlementState, Stage } from './state.ts'
-import { isPaying, SIDES } from './trade-sides.ts'
+import { isPaying, SIDES, takenFrom } from './trade-sides.ts'
 import { byAge } from './turns.ts'
 
 const ON_ITS_WAY: ReadonlySet<Stage> = new Set(['submitting', 'sent'])
@@ -26,6 +31,7 @@ export function onePermitEach(
   waiting: readonly TradeToSettle[],
 ): readonly TradeToSettle[] {
   if (waiting.every((trade) => permitsOf(state, trade).length === 0)) return waiting
+  const covering = coveringOwners(state)
   const turn = permitsInFlight(state)
   const next = new Map<OrderHash, TradeToSettle>()
   for (const { trade, order } of byNonce(state)) {
@@ -33,7 +39,9 @@ export function onePermitEach(
     if (!next.has(order.orderHash)) next.set(order.orderHash, trade)
   }
   const waitsFor = (trade: TradeToSettle): PermittedOrder | undefined =>
-    permitsOf(state, trade).find(({ trader, orderHash }) => turn.get(trader) !== orderHash)
+    permitsOf(state, trade).find(
+      ({ trader, orderHash }) => !covering.has(trader) && turn.get(trader) !== orderHash,
+    )
   const blocking = (trade: TradeToSettle): TradeToSettle | undefined => {
     const first = turn.get(waitsFor(trade)?.trader ?? ZERO_ADDRESS)
     return first === undefined ? undefined : next.get(first)
@@ -57,6 +65,32 @@ function isFirstOfRing(
     at = blocking(at)
   }
   return at?.tradeId === trade.tradeId
+}
+
+/** Returns owners of whom each permit but the first covers their payments with the permits before it and its own. */
+function coveringOwners({ trades }: SettlementState): ReadonlySet<Address> {
+  const payments = [...trades.values()]
+    .filter(({ stage }) => stage !== 'ended')
+    .flatMap(({ trade }) =>
+      SIDES.filter((side) => isPaying(trade, side)).flatMap((side) => {
+        const { permit } = side === 'buyer' ? trade.buy : trade.sell
+        return permit === undefined ? [] : [{ trader: trade[side], permit, side, trade }]
+      }),
+    )
+  const covering = new Set<Address>()
+  for (const [trader, own] of Map.groupBy(payments, (payment) => payment.trader)) {
+    if (!own.every(({ permit }) => isCarriable(permit))) continue
+    const ofNonce = [...Map.groupBy(own, ({ permit }) => BigInt(permit.nonce))]
+    let owed = 0n
+    const isCovering = ofNonce
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .every(([, paid], at) => {
+        for (const { trade, side } of paid) owed += takenFrom(trade, side).amount
+        return at === 0 || paid.every(({ permit }) => BigInt(permit.value) >= owed)
+      })
+    if (isCovering) covering.add(trader)
+  }
+  return covering
 }
 
 /** Returns by owner the order with a permit in a transaction that is in no block yet. */

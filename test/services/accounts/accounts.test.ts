@@ -346,6 +346,9 @@ test('when an order ends, permits with later nonces do not count until the gap i
   its.feed()
   assert.deepEqual(its.withdrawn(), ['b'], 'the chain would not take its permit')
   assert.match(its.reserve(ann('c'), permitted(7)), /^INVALID_PERMIT: .* must be 5: /)
+  assert.match(its.reserve(ann('c'), permitted(5)), /^INVALID_PERMIT: 1 open orders .* later nonce/)
+  its.market.cancel('b', 'buy')
+  its.feed()
   assert.equal(its.reserve(ann('c'), permitted(5)), 'granted')
 })
 
@@ -358,6 +361,22 @@ test('a trader has at most 32 permits that wait for each other', () => {
     its.reserve(ann('x').size(1), permitted(37)),
     /^INVALID_PERMIT: .*which is the maximum/,
   )
+})
+
+test('a permit after others must cover all payments of the trader, because it replaces their allowance', () => {
+  const its = withPermits()
+  const wide = (nonce: number, value: bigint) => ({
+    ...permitted(nonce),
+    permitValue: String(value),
+  })
+  const need = units(4.21)
+  assert.equal(its.reserve(ann('a'), wide(5, need)), 'granted')
+  assert.match(
+    its.reserve(ann('b'), wide(6, 2n * need - 1n)),
+    /^INVALID_PERMIT: permitSignature.value must be at least 8420000: .* 4210000 of other buys and 4210000 of/,
+  )
+  assert.equal(its.reserve(ann('b'), wide(6, 2n * need)), 'granted')
+  assert.match(its.reserve(ann('c'), wide(7, 2n * need)), /at least 12630000/)
 })
 
 test('after a restart permits of open orders and pending trades are reserved again', () => {

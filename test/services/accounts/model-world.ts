@@ -298,9 +298,10 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   }
 
   function permitOf(chainId: number, trader: Address, price: Price, size: Shares) {
-    const value = String(needBySpec({ side: BUY, price }, size)) as Uint256
     const v: 27 | 28 = 27
     counted.clear()
+    const others = random.chance(0.7) ? needsOf(chainId, trader).all(STABLECOIN) : 0n
+    const value = String(others + needBySpec({ side: BUY, price }, size)) as Uint256
     const next = permitsOf(chainId, trader).end
     const number = random.chance(0.9) ? next : next + BigInt(random.int(-1, 1))
     const nonce = String(number < 0n ? 0n : number) as Uint64
@@ -351,8 +352,11 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   function ask(order: VerifiedOrder): void {
     const { orderHash, marketId, trader, side, outcome, price, size } = order
     const chainId = placeOf(marketId).chainId
-    const permit = order.permit?.nonce
-    const reserve = { chainId, orderHash, marketId, trader, side, outcome, price, size, permit }
+    const { nonce: permit, value } = order.permit ?? {}
+    const reserve = {
+      ...{ chainId, orderHash, marketId, trader, side, outcome, price, size, permit },
+      ...(value === undefined ? {} : { permitValue: value }),
+    }
     const deadlineAtMs = nowMs + DEADLINE_MS
     const answer = actor.ask('Reserve', { order: reserve, deadlineAtMs })
     asked.push({ order, reserve, answer, deadlineAtMs })
@@ -398,7 +402,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
 
   function isCoveredBy(order: ReserveOrder): boolean {
     counted.clear()
-    const { chainId, trader, side, permit, size } = order
+    const { chainId, trader, side, permit, permitValue = '0', size } = order
     const wallet = toldWallet(chainId, trader)
     const token = tokenOf(order)
     const need = needBySpec(order, size)
@@ -407,8 +411,11 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     if (sums.all(token) + need > has) return false
     if (side === SELL) return wallet.isApproved
     if (permit === undefined) return sums.unpermitted + need <= wallet.allowance
-    const { nonce, end } = permitsOf(chainId, trader)
-    return BigInt(permit) === end && end - nonce < PERMITS_AHEAD_MAX
+    const { nonce, holders, end } = permitsOf(chainId, trader)
+    if (BigInt(permit) !== end || end - nonce >= PERMITS_AHEAD_MAX) return false
+    // No permit is put before another one, and one after others covers everything.
+    if ([...holders.keys()].some((each) => each > end)) return false
+    return end === nonce || BigInt(permitValue) >= sums.all(token) + need
   }
 
   function toldWallet(chainId: number, trader: Address) {

@@ -359,6 +359,47 @@ describe('settlement: permits of one owner', () => {
     for (const id of [first, second, plain, other]) assert.equal(world.status(id), 'confirmed')
   })
 
+  it('permits of one owner that cover each other are sent at once, so the last trade is not decided later', async () => {
+    const world = new World()
+    world.automine = false
+    const trades = Array.from({ length: 32 }, (_, nonce) =>
+      world.trade({ buyer: OWNER, permit: { nonce, value: nonce + 1 } }),
+    )
+    await world.step()
+    assert.deepEqual(
+      world.rows.flatMap(({ tradeIds }) => tradeIds),
+      trades,
+    )
+  })
+
+  it('a permit that does not cover the payments before it is not sent together with them', async () => {
+    const world = new World()
+    world.automine = false
+    const [first] = [1, 2, 2].map((value, nonce) =>
+      world.trade({ buyer: OWNER, permit: { nonce, value } }),
+    )
+    await world.step()
+    assert.deepEqual(
+      world.rows.map(({ tradeIds }) => tradeIds),
+      [[first]],
+    )
+  })
+
+  it('a chain of mints, each with two permits, does not settle block by block and stop the markets', async () => {
+    const world = new World({ maxLagMs: 20_000 })
+    const wallet = (index: number) => traderNumbered(1_000 + index)
+    // Each wallet pays in two mints: its first permit is in the one before, its second in the one after.
+    const mints = Array.from({ length: 90 }, (_, at) =>
+      world.trade({
+        ...{ buyer: wallet(at), permit: { nonce: 1, value: 2 } },
+        ...{ seller: wallet(at + 1), sellerPermit: { nonce: 0, value: 1 } },
+      }),
+    )
+    await world.steps(20)
+    for (const id of mints) assert.equal(world.status(id), 'confirmed')
+    assert.deepEqual(world.saidOf('LagChanged'), [])
+  })
+
   it('permits of one owner do not deadlock when their seller sells shares bought a moment ago', async () => {
     const world = new World({ maxLagMs: 60_000 })
     world.automine = false

@@ -10,7 +10,15 @@
 import assert from 'node:assert/strict'
 import { Fault } from '#domain/fault.ts'
 import { type Address, type MarketId, type OrderHash, type TradeId, tradeId } from '#domain/ids.ts'
-import { BUY, SELL, type Side, type VerifiedOrder, YES } from '#domain/order.ts'
+import {
+  BUY,
+  NO,
+  type PermitSignature,
+  SELL,
+  type Side,
+  type VerifiedOrder,
+  YES,
+} from '#domain/order.ts'
 import type {
   FaultySide,
   TradeNote,
@@ -139,6 +147,16 @@ type Life = {
 
 type Known = { status: TradeStatus; txHash: string; attempts: number }
 
+/** A permit with a value that settlement may compare with what it has to cover. */
+type Wide = { readonly nonce: number; readonly value: number }
+
+function permitOf(wish: boolean | number | Wide): PermitSignature {
+  if (typeof wish !== 'object') return { nonce: String(Number(wish)) } as PermitSignature
+  const [nonce, value] = [String(wish.nonce), String(wish.value)]
+  const word = `0x${'1'.repeat(64)}`
+  return { nonce, value, deadline: '1', v: 27, r: word, s: word } as PermitSignature
+}
+
 export class World {
   nowMs = NOON_MS
   readonly rules: SettlementRules
@@ -236,7 +254,9 @@ export class World {
       market?: number
       matchedAtMs?: number
       expiresInSec?: number
-      permit?: boolean | number
+      permit?: boolean | number | Wide
+      /** The seller pays too, with this permit: the trade is a mint. */
+      sellerPermit?: Wide
       size?: number
       buyer?: Address
       seller?: Address
@@ -257,10 +277,13 @@ export class World {
         price: 500_000,
         orderHash: `0x${side}${number}` as OrderHash,
         ...(side === BUY && (wish.permit ?? false) !== false
-          ? { permit: { nonce: String(wish.permit === true ? 0 : wish.permit) } }
+          ? { permit: permitOf(wish.permit === true ? 0 : (wish.permit ?? 0)) }
           : {}),
       }) as VerifiedOrder
-    const [buy, sell] = [order(BUY), order(SELL)]
+    const { sellerPermit } = wish
+    const [buy, other] = [order(BUY), order(SELL)]
+    const paying = { side: BUY, outcome: NO, permit: sellerPermit && permitOf(sellerPermit) }
+    const sell = sellerPermit === undefined ? other : ({ ...other, ...paying } as VerifiedOrder)
     this.trades.set(id, {
       tradeId: id,
       marketId,
@@ -278,6 +301,7 @@ export class World {
       takerSide: wish.takerSide ?? BUY,
       buy,
       sell,
+      ...(sellerPermit === undefined ? {} : { kind: 'mint' }),
     } as unknown as TradeWithOrders)
     const known: Known = { status: 'matched', txHash: '', attempts: 0, ...wish.known }
     this.markets.set(id, { ...known })

@@ -50,9 +50,7 @@ export function makeSparePermits({ stored, nonceOf }: SparePermitsOptions): Spar
     const owners = [...own.keys()]
     const next = new Map<Address, bigint>()
     await Promise.all(owners.map(async (owner) => next.set(owner, await nextNonce(nonceOf, owner))))
-    const isMissing = (owner: Address) =>
-      (own.get(owner) ?? []).every(({ nonce }) => BigInt(nonce) > (next.get(owner) ?? 0n))
-    const missing = owners.filter(isMissing)
+    const missing = owners.filter((owner) => hasGap(own.get(owner) ?? [], next.get(owner) ?? 0n))
     for (const { owner, permit } of missing.length === 0 ? [] : await stored(missing)) {
       own.get(owner)?.push(permit)
     }
@@ -60,6 +58,12 @@ export function makeSparePermits({ stored, nonceOf }: SparePermitsOptions): Spar
     for (const [owner, permits] of own) earlier.set(owner, inTurn(permits, next.get(owner) ?? 0n))
     return { earlier, fitting: fittingOf(trades, earlier) }
   }
+}
+
+/** True if the token needs permits before these, or between them. */
+function hasGap(permits: readonly PermitSignature[], next: bigint): boolean {
+  const nonces = new Set(permits.map(({ nonce }) => BigInt(nonce)).filter((nonce) => nonce >= next))
+  return [...nonces].some((nonce) => nonce >= next + BigInt(nonces.size))
 }
 
 /** A stablecoin without `nonces` has no permits; a request that a node does not answer is retried. */

@@ -115,6 +115,9 @@ test('a permit is sent with all unused earlier permits of its owner, each once',
   assert.deepEqual(all.nonces, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
   assert.deepEqual((await withSpare(trades, { stored: 9, used: 7 })).nonces, [7, 8, 9, 10])
   assert.deepEqual((await withSpare(trades, { stored: 9, used: 9 })).nonces, [9, 10])
+  const apart = [trade(buy('Ann1', 9)), trade(buy('Ann2', 12))]
+  const between = await withSpare(apart, { stored: 12, used: 9 })
+  assert.deepEqual(between.nonces, [9, 10, 11, 12])
 })
 
 test('a permit is sent with at most 32 earlier permits', async () => {

@@ -144,27 +144,34 @@ describe('settlement: forged permits', () => {
 })
 
 describe('settlement: permits that another account submits', () => {
-  it(
-    'a permit that another account submits before the block costs its owner nothing',
-    inWorld(async (world) => {
-      const permits = await permitsOf([500_000n, 500_000n])
-      await world.place({ by: MAKER, side: SELL, size: 2 })
-      for (const permit of permits) await world.place({ by: OWNER, permit })
-      const seen = new Set<string>()
-      world.proxy.before = async (method, [raw]) => {
-        if (method !== 'eth_sendRawTransaction') return
-        // A stranger sees the transaction in the pool, and is faster with all permits in it.
-        for (const permit of permits) {
-          if (seen.has(permit.r) || !String(raw).includes(permit.r.slice(2))) continue
-          seen.add(permit.r)
-          await submitAsStranger(permit)
+  for (const [what, values, blocks] of [
+    ['a permit', [500_000n, 500_000n], 2],
+    ['each of three permits in one transaction', [500_000n, 1_000_000n, 1_500_000n], 1],
+  ] as const) {
+    it(
+      `${what} that another account submits before the block costs its owner nothing`,
+      inWorld(async (world) => {
+        const permits = await permitsOf(values)
+        await world.place({ by: MAKER, side: SELL, size: values.length })
+        for (const permit of permits) await world.place({ by: OWNER, permit })
+        const seen = new Set<string>()
+        const sent = new Set<string>()
+        world.proxy.before = async (method, [raw]) => {
+          if (method !== 'eth_sendRawTransaction') return
+          sent.add(String(raw))
+          // A stranger sees the transaction in the pool, and is faster with all permits in it.
+          for (const permit of permits) {
+            if (seen.has(permit.r) || !String(raw).includes(permit.r.slice(2))) continue
+            seen.add(permit.r)
+            await submitAsStranger(permit)
+          }
         }
-      }
-      await world.until('both are decided', world.allDecided)
-      assert.equal(seen.size, 2)
-      assert.deepEqual(await world.statuses(), ['confirmed', 'confirmed'])
-    }),
-  )
+        await world.until('all are decided', world.allDecided)
+        assert.deepEqual([seen.size, sent.size], [values.length, blocks])
+        assert.deepEqual(await world.statuses(), Array(values.length).fill('confirmed'))
+      }),
+    )
+  }
 })
 
 describe('settlement: permits of resting orders', () => {
