@@ -40,8 +40,6 @@ export async function acceptsSignature(
     readonly account: Address
     readonly digest: string
     readonly signature: string
-    /** A recovered key is accepted if it is a delegate on the chain, whatever its limits are. */
-    readonly delegate?: Address
   },
 ): Promise<boolean> {
   // The caller has checked the form: r, s and v in 65 bytes.
@@ -51,23 +49,27 @@ export async function acceptsSignature(
     asking.signature.slice(130),
   ]
   const vs = BigInt(`0x${s}`) | (/^(01|1c)$/i.test(v) ? 1n << 255n : 0n)
-  const account = hexAddress(asking.account)
-  const ask = (functionName: 'isSigner' | 'isCurrent', data: Hex) =>
-    answerOf(client, settlement, functionName, data)
-  if (asking.delegate !== undefined) {
-    const args = [account, hexAddress(asking.delegate)] as const
-    const data = encodeFunctionData({ abi: delegatesAbi, functionName: 'isCurrent', args })
-    if (await ask('isCurrent', data)) return true
-  }
   const args = [
-    account,
+    hexAddress(asking.account),
     // Not accepted as a delegate here: the exchange knows delegates from events, with their limits.
     hexAddress(ZERO_ADDRESS),
     asking.digest as Hex,
     `0x${r}` as Hex,
     `0x${vs.toString(16).padStart(64, '0')}` as Hex,
   ] as const
-  return ask('isSigner', encodeFunctionData({ abi: delegatesAbi, functionName: 'isSigner', args }))
+  const data = encodeFunctionData({ abi: delegatesAbi, functionName: 'isSigner', args })
+  return answerOf(client, settlement, 'isSigner', data)
+}
+
+/** Returns whether a key is a delegate of the account on the chain now, whatever its limits are. */
+export function isCurrentDelegate(
+  client: ChainClient,
+  settlement: Address,
+  { account, delegate }: Pick<Delegation, 'account' | 'delegate'>,
+): Promise<boolean> {
+  const args = [hexAddress(account), hexAddress(delegate)] as const
+  const data = encodeFunctionData({ abi: delegatesAbi, functionName: 'isCurrent', args })
+  return answerOf(client, settlement, 'isCurrent', data)
 }
 
 /** Returns whether an account has code. */

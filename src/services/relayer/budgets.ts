@@ -2,13 +2,15 @@
  * Limits of the relayer: operations of an owner per minute, gas of an owner and of all owners per day (UTC).
  * Redemptions have a budget of their own, so that other operations cannot use up the gas that winners need. Owners with
  * settled trades may spend more, and a part of each budget is kept for them, so one person with many wallets cannot use
- * it up.
+ * it up. Delegates of an owner get half of the owner's rate and gas: a stolen key must not use up what the owner needs to
+ * revoke it.
  */
 
 import type { Address } from '#domain/ids.ts'
 import { RELAY_OWNERS_KNOWN_MAX } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import { purposeOf, type RelayOperation, type RelayPurpose } from '#domain/relay.ts'
+import type { RelayExamination } from './chain/relay-examination.ts'
 import type { Owner, RelayerState } from './state.ts'
 
 const DAY_MS = 86_400_000
@@ -42,6 +44,7 @@ export function ownerOf(state: RelayerState, address: Address, nowMs: number): O
 export function drawFor(
   state: RelayerState,
   address: Address,
+  { byDelegate }: Pick<RelayExamination, 'byDelegate'>,
   nowMs: number,
 ): Rejection | undefined {
   const { ownerRate } = state.rules
@@ -49,7 +52,7 @@ export function drawFor(
   const owner = ownerOf(state, address, nowMs)
   const unitMs = 60_000 / ownerRate.perMinute
   const afterMs = Math.max(owner.fullAtMs, nowMs) + unitMs
-  if (afterMs - nowMs > ownerRate.burst * unitMs) {
+  if (afterMs - nowMs > partFor(byDelegate, ownerRate.burst) * unitMs) {
     const detail = `too many operations of this owner: at most ${ownerRate.perMinute} per minute are relayed`
     return reject('RATE_LIMITED', undefined, detail)
   }
@@ -59,7 +62,11 @@ export function drawFor(
 
 export function budgetFlaw(
   state: RelayerState,
-  { kind, owner: address }: Pick<RelayOperation, 'kind' | 'owner'>,
+  {
+    kind,
+    owner: address,
+    byDelegate,
+  }: Pick<RelayOperation, 'kind' | 'owner'> & Pick<RelayExamination, 'byDelegate'>,
   gas: number,
   nowMs: number,
 ): Rejection | undefined {
@@ -69,9 +76,11 @@ export function budgetFlaw(
   const owner = ownerOf(state, address, nowMs)
   // Creating wallets is free, settling trades is not, so a wallet's gas grows with its trades.
   const earned = newcomers.ownerGas + owner.trades * newcomers.gasPerTrade
-  if (owner.gas[purpose] + gas > Math.min(ownerGas, earned)) {
+  const most = partFor(byDelegate, Math.min(ownerGas, earned))
+  if (owner.gas[purpose] + gas > most) {
     const more = earned < ownerGas ? `, each settled trade adds ${newcomers.gasPerTrade}` : ''
-    const detail = `this owner's relayer gas for today (${Math.min(ownerGas, earned)}) is used up: retry after midnight UTC${more}`
+    const whose = byDelegate ? ' for operations of delegates' : ''
+    const detail = `this owner's relayer gas for today${whose} (${most}) is used up: retry after midnight UTC${more}`
     return reject('RATE_LIMITED', undefined, detail)
   }
   const kept = owner.trades > 0 ? 0 : Math.ceil((allGas * newcomers.keptPercent) / 100)
@@ -81,6 +90,10 @@ export function budgetFlaw(
     return reject('RELAYER_UNAVAILABLE', undefined, detail)
   }
   return undefined
+}
+
+function partFor(byDelegate: boolean | undefined, all: number): number {
+  return byDelegate ? Math.floor(all / 2) : all
 }
 
 export function spend(

@@ -31,7 +31,7 @@ import { isRejection, reject } from '#domain/rejection.ts'
 import { purposeOf, type RelayRecord } from '#domain/relay.ts'
 import type { Behaviour } from '#runtime/actor.ts'
 import { budgetFlaw, dayOf, dayStart, drawFor, nothingSpent, ownerOf, spend } from './budgets.ts'
-import type { RelayExamination } from './chain/relay-examination.ts'
+import { NOTHING, type RelayExamination } from './chain/relay-examination.ts'
 import { adopt, changeOf, hear, referenceOf, submission, submitted, write } from './following.ts'
 import { heldAgain, needsFlaw } from './guards.ts'
 import { lanesByPreference, missed, newLane, polled, pollLane, unfunded, weigh } from './lanes.ts'
@@ -213,7 +213,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       return undefined
     }
     // Counted against the owner's rate only now, when the signature is known to be the owner's.
-    const limited = drawFor(state, one.operation.owner, context.nowMs)
+    const limited = drawFor(state, one.operation.owner, found, context.nowMs)
     if (limited !== undefined) return refuse(state, one, limited, context)
     one.examination = found
     if (found.guard === undefined) return tryOut(state, one, found, context)
@@ -241,7 +241,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     if (one?.operation === undefined) return undefined
     if (isRejection(trial)) return refuse(state, one, trial, context)
     const { operation, examination } = one
-    const overspent = budgetFlaw(state, operation, trial.gas, context.nowMs)
+    const asked = { ...operation, ...(examination ?? NOTHING) }
+    const overspent = budgetFlaw(state, asked, trial.gas, context.nowMs)
     if (overspent !== undefined) return refuse(state, one, overspent, context)
     spend(state, operation, trial.gas, context.nowMs)
     one.trial = trial

@@ -65,6 +65,8 @@ export class World {
   done: { doneBy?: string } = {}
   /** The effect of the operation on its owner's orders. */
   guard: RelayGuard | undefined
+  /** True if a delegate of the owner signs everything. */
+  byDelegate = false
   /** The needs of the owner's orders and trades, as market threads return them. */
   needs: TraderNeeds | Rejection = NO_NEEDS
   /** Whose new orders are held, by operation. */
@@ -95,7 +97,8 @@ export class World {
       this.#may('examine')
       this.examined.push(operation)
       const guard = this.guard === undefined ? {} : { guard: this.guard }
-      return this.verdict ?? { claims: [], ownBond: false, ...this.done, ...guard }
+      const { byDelegate } = this
+      return this.verdict ?? { claims: [], ownBond: false, ...this.done, ...guard, byDelegate }
     },
     hold: async (key, owner, orders) => {
       this.#may('hold')

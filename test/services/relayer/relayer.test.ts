@@ -284,6 +284,24 @@ test('gas is limited per owner and in total, counted as used, and reset each day
   assert.equal(await next('a', 5), 'pending')
 })
 
+test('the delegates of an owner use at most half of its rate and gas, so the owner can still revoke them', async () => {
+  for (const rules of [
+    { gasPerDay: { ...RULES.gasPerDay, other: { ownerGas: 250_000, allGas: 1_000_000 } } },
+    { ownerRate: { perMinute: 1, burst: 2 } },
+  ]) {
+    const { world, relay, advance } = await start(new World(), rules)
+    const next = async (number: number, byDelegate: boolean) => {
+      world.byDelegate = byDelegate
+      const answer = await relay(approval('a', number))
+      world.tell(world.sent.length - 1, 'finished')
+      await advance(100)
+      return code(answer)
+    }
+    assert.deepEqual([await next(1, true), await next(2, true)], ['pending', 'RATE_LIMITED'])
+    assert.equal(await next(3, false), 'pending')
+  }
+})
+
 test('an operation without effect is answered with the earlier transaction, and nothing is sent or spent', async () => {
   const { world, relay, state, events } = await start(new World(), {
     gasPerDay: { ...RULES.gasPerDay, other: { ownerGas: 0, allGas: 0 } },

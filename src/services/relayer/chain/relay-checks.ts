@@ -34,7 +34,7 @@ export function makeRelayChecks(
 ) {
   const { contracts } = options
   const signatureFlaw = makeSignatureCheck(options)
-  const signed = { signatureFlaw, isAccepted: makeContractCheck(options) }
+  const signed = { signatureFlaw, signedBy: makeContractCheck(options) }
   const examineDelegation = makeDelegationCheck(options, facts, signed)
   const examineCancellation = makeCancellationCheck(options, facts, signed, cancellations)
   const examineRedemptions = makeRedemptionCheck(options, facts, signatureFlaw)
@@ -122,14 +122,14 @@ export function makeRelayChecks(
 
 type SignedChecks = {
   readonly signatureFlaw: ReturnType<typeof makeSignatureCheck>
-  readonly isAccepted: ReturnType<typeof makeContractCheck>
+  readonly signedBy: ReturnType<typeof makeContractCheck>
 }
 
 /** Checks a cancellation: the owner's key, its code or, for single orders, a delegate signed it. */
 function makeCancellationCheck(
   options: RelayExaminerOptions,
   facts: Pick<RelayFacts, 'owner'>,
-  { signatureFlaw, isAccepted }: SignedChecks,
+  { signatureFlaw, signedBy }: SignedChecks,
   cancellations: Pick<ReturnType<typeof relayCancellations>, 'flaw'>,
 ) {
   return async (
@@ -137,10 +137,12 @@ function makeCancellationCheck(
   ): Promise<RelayExamination | Rejection> => {
     const { owner } = operation
     const flaw = signatureFlaw(operation, { nonce: 0n })
-    if (flaw !== undefined && !(await isAccepted(operation, { nonce: 0n }))) return flaw
+    const by = flaw === undefined ? 'owner' : await signedBy(operation, { nonce: 0n })
+    if (by === undefined) return flaw ?? NOTHING
     const { stablecoinBalance } = await facts.owner(owner)
     const poor = await holdingFlaw(owner, stablecoinBalance, options)
-    return poor ?? (await cancellations.flaw(operation)) ?? NOTHING
+    const examined = by === 'delegate' ? { ...NOTHING, byDelegate: true } : NOTHING
+    return poor ?? (await cancellations.flaw(operation)) ?? examined
   }
 }
 
@@ -154,7 +156,7 @@ function makeDelegationCheck(
     const { owner } = operation
     const nonce = await delegationNonce(options.client, options.contracts.settlement, owner)
     const flaw = signed.signatureFlaw(operation, { nonce })
-    if (flaw !== undefined && !(await signed.isAccepted(operation, { nonce }))) return flaw
+    if (flaw !== undefined && !(await signed.signedBy(operation, { nonce }))) return flaw
     const { stablecoinBalance } = await facts.owner(owner)
     return (await holdingFlaw(owner, stablecoinBalance, options)) ?? NOTHING
   }

@@ -25,6 +25,8 @@ export type RelayExamination = {
   /** True if the relayer's own stablecoin is used. */
   readonly ownBond: boolean
   readonly guard?: RelayGuard
+  /** True if a delegate of the owner signed it. */
+  readonly byDelegate?: boolean
 }
 
 /** A call that would succeed now, and the key that would send it. */

@@ -1,6 +1,6 @@
 /** Checks that the owner of an operation signed it, with the current nonces of the contracts. */
 
-import { acceptsSignature } from '#chain/delegates-contract.ts'
+import { acceptsSignature, isCurrentDelegate } from '#chain/delegates-contract.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { RelayOperation } from '#domain/relay.ts'
@@ -45,23 +45,28 @@ export function makeSignatureCheck(
 }
 
 /**
- * Returns whether the contracts accept a signature that the owner's key did not make: one that the code of the owner's
- * account accepts and, for cancellations of single orders, one of a delegate.
+ * Returns who made a signature that the owner's key did not make and the contracts accept: the code of the owner's account
+ * or, for cancellations of single orders, a delegate. Undefined if they do not accept it.
  */
 export function makeContractCheck(
   options: Pick<RelayExaminerOptions, 'client' | 'contracts' | 'stablecoin' | 'recover'>,
 ) {
   const { client, contracts, recover } = options
-  return async (operation: RelayOperation, nonces: MessageNonces): Promise<boolean> => {
+  return async (
+    operation: RelayOperation,
+    nonces: MessageNonces,
+  ): Promise<'delegate' | 'code' | undefined> => {
+    const { owner: account } = operation
     const [message] = signedMessages(operation, partsOf(options), nonces)
-    if (message === undefined) return false
+    if (message === undefined) return undefined
     const signature = signatureText(message)
     const { signer, digest } = recover(message, signature)
-    const delegate = typeof signer === 'string' ? signer : undefined
-    return acceptsSignature(client, contracts.settlement, {
-      ...{ account: operation.owner, digest, signature },
-      ...(operation.kind === 'cancel-orders' && delegate !== undefined ? { delegate } : {}),
-    })
+    if (operation.kind === 'cancel-orders' && typeof signer === 'string') {
+      const asked = { account, delegate: signer }
+      if (await isCurrentDelegate(client, contracts.settlement, asked)) return 'delegate'
+    }
+    const asked = { account, digest, signature }
+    return (await acceptsSignature(client, contracts.settlement, asked)) ? 'code' : undefined
   }
 }
 
