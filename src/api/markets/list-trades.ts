@@ -3,7 +3,7 @@
  * ones come from the front's memory.
  */
 
-import Type from 'typebox'
+import Type, { type TSchema } from 'typebox'
 import type { MarketId } from '#domain/ids.ts'
 import { ACTIVITY_LISTED_MAX, TRADES_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
@@ -179,25 +179,32 @@ async function earlier(
   return { status: 200, raw }
 }
 
-export function listTrades(ports: TradeSources): AnswerRoute {
+/** A route that answers with a page of a list of trades. */
+function tradesRoute(
+  ports: TradeSources,
+  listing: Listing,
+  about: Pick<AnswerRoute, 'operationId' | 'path' | 'summary' | 'description'> & {
+    readonly item: TSchema
+    readonly example: object
+  },
+): AnswerRoute {
+  const { item, example, ...rest } = about
+  const { name, most } = listing
   return route({
+    ...rest,
     method: 'GET',
-    path: '/api/v1/trades/{marketId}',
-    operationId: 'listTrades',
     auth: 'public',
     cost: 'read',
     weigh: pageWeight,
     tag: 'markets',
-    summary: 'The newest trades of a market',
-    description: `Up to ${TRADES_LISTED_MAX}, newest first. An unknown market has none.`,
     cacheControl: 'no-cache',
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, closed),
-    query: pageQuery(TRADES_LISTED_MAX),
+    query: pageQuery(most),
     responses: {
       200: Type.Object({
         marketId: Type.String(),
-        trades: Type.Array(Trade),
+        [name]: Type.Array(item),
         count: Type.Integer(),
         nextBefore,
       }),
@@ -206,56 +213,34 @@ export function listTrades(ports: TradeSources): AnswerRoute {
       responses: {
         200: {
           'one trade': {
-            value: { marketId: MARKET_ID, trades: [TRADE_EXAMPLE], count: 1, nextBefore: null },
+            value: { marketId: MARKET_ID, [name]: [example], count: 1, nextBefore: null },
           },
         },
       },
     },
     errors: ['SEQ_NOT_REACHED'],
-    handle: (request) => answerPage(ports, TRADES, request),
+    handle: (request) => answerPage(ports, listing, request),
   })
 }
 
-export function listActivity(ports: TradeSources): AnswerRoute {
-  return route({
-    method: 'GET',
+export const listTrades = (ports: TradeSources): AnswerRoute =>
+  tradesRoute(ports, TRADES, {
+    path: '/api/v1/trades/{marketId}',
+    operationId: 'listTrades',
+    summary: 'The newest trades of a market',
+    description: `Up to ${TRADES_LISTED_MAX}, newest first. An unknown market has none.`,
+    item: Trade,
+    example: TRADE_EXAMPLE,
+  })
+
+export const listActivity = (ports: TradeSources): AnswerRoute =>
+  tradesRoute(ports, ACTIVITY, {
     path: '/api/v1/activity/{marketId}',
     operationId: 'listActivity',
-    auth: 'public',
-    cost: 'read',
-    weigh: pageWeight,
-    tag: 'markets',
     summary: 'Recent activity in a market',
     description:
       `Its ${ACTIVITY_LISTED_MAX} newest trades, newest first, each with the side of its taker and its ` +
       'settlement status. An unknown market has none.',
-    cacheControl: 'no-cache',
-    revalidates: true,
-    params: Type.Object({ marketId: marketIdParam() }, closed),
-    query: pageQuery(ACTIVITY_LISTED_MAX),
-    responses: {
-      200: Type.Object({
-        marketId: Type.String(),
-        activity: Type.Array(MarketActivity),
-        count: Type.Integer(),
-        nextBefore,
-      }),
-    },
-    examples: {
-      responses: {
-        200: {
-          'one trade': {
-            value: {
-              marketId: MARKET_ID,
-              activity: [{ ...TRADE_EXAMPLE, takerSide: 0 }],
-              count: 1,
-              nextBefore: null,
-            },
-          },
-        },
-      },
-    },
-    errors: ['SEQ_NOT_REACHED'],
-    handle: (request) => answerPage(ports, ACTIVITY, request),
+    item: MarketActivity,
+    example: { ...TRADE_EXAMPLE, takerSide: 0 },
   })
-}

@@ -37,7 +37,7 @@ const partition = Type.String({
 })
 
 export function logFiles(source: PublicLogSource): AnswerRoute[] {
-  return [listLogs(source), checkpoint(source), cosignedCheckpoint(source), ...tiles(source)]
+  return [listLogs(source), ...checkpoints(source), ...tiles(source)]
 }
 
 function listLogs(source: PublicLogSource): AnswerRoute {
@@ -92,56 +92,54 @@ function listLogs(source: PublicLogSource): AnswerRoute {
   })
 }
 
-function checkpoint(source: PublicLogSource): AnswerRoute {
-  return route({
-    method: 'GET',
-    path: '/log/{logId}/{partition}/checkpoint',
-    operationId: 'getCheckpoint',
-    auth: 'public',
-    cost: 'read',
-    tag: 'transparency',
-    summary: 'The newest signed checkpoint of a log',
-    description:
-      'A signed note (C2SP tlog-checkpoint): origin, number of entries, root hash. It has the cosignatures of witnesses ' +
-      'if they have signed this size already.',
-    cacheControl: 'no-cache',
-    revalidates: true,
-    produces: TEXT,
-    params: Type.Object({ logId, partition }, { additionalProperties: false }),
-    responses: { 200: Type.String() },
-    errors: ['NOT_FOUND'],
-    async handle({ path }) {
-      const tree = await treeAt(source, path)
-      if (tree === undefined) return reject('NOT_FOUND')
-      return { status: 200, raw: newestCheckpoint(tree), contentType: TEXT }
-    },
-  })
-}
-
-function cosignedCheckpoint(source: PublicLogSource): AnswerRoute {
-  return route({
-    method: 'GET',
-    path: '/log/{logId}/{partition}/cosigned-checkpoint',
-    operationId: 'getCosignedCheckpoint',
-    auth: 'public',
-    cost: 'read',
-    tag: 'transparency',
-    summary: 'The newest checkpoint of a log that a witness has cosigned',
-    description:
-      'Like `checkpoint`, and a few seconds older: it has the signature of at least one witness (C2SP tlog-cosignature). ' +
-      '`NOT_FOUND` if the exchange submits its checkpoints to no witness, or none has answered yet.',
-    cacheControl: 'no-cache',
-    revalidates: true,
-    produces: TEXT,
-    params: Type.Object({ logId, partition }, { additionalProperties: false }),
-    responses: { 200: Type.String() },
-    errors: ['NOT_FOUND'],
-    async handle({ path }) {
-      const tree = await treeAt(source, path)
-      if (tree?.cosigned === undefined) return reject('NOT_FOUND')
-      return { status: 200, raw: tree.cosigned.checkpoint, contentType: TEXT }
-    },
-  })
+/** The two checkpoints of a log: the newest one, and the newest that a witness has cosigned. */
+function checkpoints(source: PublicLogSource): AnswerRoute[] {
+  const checkpointRoute = (
+    about: Pick<AnswerRoute, 'operationId' | 'path' | 'summary' | 'description'>,
+    checkpointOf: (tree: PublishedTree) => string | undefined,
+  ) =>
+    route({
+      ...about,
+      method: 'GET',
+      auth: 'public',
+      cost: 'read',
+      tag: 'transparency',
+      cacheControl: 'no-cache',
+      revalidates: true,
+      produces: TEXT,
+      params: Type.Object({ logId, partition }, { additionalProperties: false }),
+      responses: { 200: Type.String() },
+      errors: ['NOT_FOUND'],
+      async handle({ path }) {
+        const tree = await treeAt(source, path)
+        const raw = tree && checkpointOf(tree)
+        return raw === undefined ? reject('NOT_FOUND') : { status: 200, raw, contentType: TEXT }
+      },
+    })
+  return [
+    checkpointRoute(
+      {
+        path: '/log/{logId}/{partition}/checkpoint',
+        operationId: 'getCheckpoint',
+        summary: 'The newest signed checkpoint of a log',
+        description:
+          'A signed note (C2SP tlog-checkpoint): origin, number of entries, root hash. It has the cosignatures of witnesses ' +
+          'if they have signed this size already.',
+      },
+      newestCheckpoint,
+    ),
+    checkpointRoute(
+      {
+        path: '/log/{logId}/{partition}/cosigned-checkpoint',
+        operationId: 'getCosignedCheckpoint',
+        summary: 'The newest checkpoint of a log that a witness has cosigned',
+        description:
+          'Like `checkpoint`, and a few seconds older: it has the signature of at least one witness (C2SP tlog-cosignature). ' +
+          '`NOT_FOUND` if the exchange submits its checkpoints to no witness, or none has answered yet.',
+      },
+      ({ cosigned }) => cosigned?.checkpoint,
+    ),
+  ]
 }
 
 /** One route for each number of segments that the index of a tile may have. */

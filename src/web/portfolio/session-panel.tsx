@@ -1,6 +1,6 @@
 /** The session key of this browser: creates it, shows its limits, and revokes it. */
 
-import { useSignal } from '@preact/signals'
+import { type Signal, useSignal } from '@preact/signals'
 import { money, shares } from '../format.ts'
 import { changing, createSessionKey, revokeSessionKey, sessionKey } from '../state/session-key.ts'
 import { showError } from '../state/toasts.ts'
@@ -46,39 +46,9 @@ function Create() {
   const isBusy = changing.value !== undefined
   return (
     <>
-      <label>
-        Hours
-        <input
-          inputMode="decimal"
-          size={4}
-          value={hours}
-          onInput={(event) => {
-            hours.value = event.currentTarget.value
-          }}
-        />
-      </label>
-      <label>
-        Shares per order
-        <input
-          inputMode="decimal"
-          size={6}
-          value={maxOrderSize}
-          onInput={(event) => {
-            maxOrderSize.value = event.currentTarget.value
-          }}
-        />
-      </label>
-      <label>
-        Dollars open
-        <input
-          inputMode="decimal"
-          size={6}
-          value={maxOpenNotional}
-          onInput={(event) => {
-            maxOpenNotional.value = event.currentTarget.value
-          }}
-        />
-      </label>
+      <Amount label="Hours" size={4} text={hours} />
+      <Amount label="Shares per order" size={6} text={maxOrderSize} />
+      <Amount label="Dollars open" size={6} text={maxOpenNotional} />
       <button
         type="button"
         disabled={isBusy || !(Number(hours.value) > 0)}
@@ -93,6 +63,28 @@ function Create() {
         {isBusy ? 'Waiting …' : 'Create a session key'}
       </button>
     </>
+  )
+}
+
+type AmountProps = {
+  readonly label: string
+  readonly size: number
+  readonly text: Signal<string>
+}
+
+function Amount({ label, size, text }: AmountProps) {
+  return (
+    <label>
+      {label}
+      <input
+        inputMode="decimal"
+        size={size}
+        value={text}
+        onInput={(event) => {
+          text.value = event.currentTarget.value
+        }}
+      />
+    </label>
   )
 }
 
