@@ -82,10 +82,10 @@ const MUTANTS: readonly Mutant[] = [
     with: MARKETS,
   },
   {
-    name: 'expired makers are matched',
+    name: 'traders match their own orders although the rules forbid it',
     file: 'src/services/market/orders.ts',
-    from: '    nowSec: secondsOf(context.nowMs),\n    selfTrade',
-    to: '    nowSec: 0,\n    selfTrade',
+    from: '    selfTrade: state.rules.selfTrade,\n',
+    to: `    selfTrade: 'allow' as const,\n`,
     with: MARKETS,
   },
   {
