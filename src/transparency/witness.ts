@@ -7,7 +7,14 @@ import { type Checkpoint, parseCheckpoint, parseDecimal } from './checkpoint.ts'
 import { cosign } from './cosignature.ts'
 import { parseHashes } from './inclusion-text.ts'
 import { verifyConsistency } from './merkle-proof.ts'
-import { isSignedBy, type NoteSigner, signaturesBy, type VerifierKey } from './note.ts'
+import {
+  isSignedBy,
+  type Note,
+  type NoteSigner,
+  signatureLine,
+  signaturesBy,
+  type VerifierKey,
+} from './note.ts'
 import { sameBytes, treeHasher } from './tree-hash.ts'
 
 export type WitnessState = {
@@ -33,14 +40,13 @@ const BODY_CHARS_MAX = 100_000
 export function addCheckpoint(witness: Witness, body: string): WitnessAnswer {
   const request = parseRequest(body)
   if (request === undefined) return plain(400, 'the request is malformed\n')
-  const { oldSize, proof, checkpoint, text } = request
+  const { oldSize, proof, checkpoint } = request
   const { head } = checkpoint
   const keys = witness.logs.get(head.origin)
   if (keys === undefined) return plain(404, 'the log is unknown\n')
   if (!isSigned(checkpoint, keys)) return plain(403, 'no key of the log has signed\n')
   if (oldSize > head.size) return plain(400, 'the old size is larger than the checkpoint\n')
-  const known = witness.state.read(head.origin)
-  const before = known === undefined ? undefined : parseCheckpoint(known)?.head
+  const before = cosignedBefore(witness.state, head.origin)?.head
   if (oldSize !== (before?.size ?? 0)) {
     return { status: 409, body: `${before?.size ?? 0}\n`, type: 'text/x.tlog.size' }
   }
@@ -54,8 +60,29 @@ export function addCheckpoint(witness: Witness, body: string): WitnessAnswer {
     return plain(422, 'the checkpoint is not consistent with the one before\n')
   }
   const line = cosign(checkpoint.note.text, witness.nowSec(), witness.signer)
-  witness.state.write(head.origin, text + line)
+  witness.state.write(head.origin, ownNote(checkpoint.note, keys) + line)
   return plain(200, line)
+}
+
+/**
+ * Returns the newest checkpoint that was cosigned for a log. Throws if it cannot be read: a witness that forgets what it
+ * cosigned would cosign another history.
+ */
+export function cosignedBefore(state: WitnessState, origin: string): Checkpoint | undefined {
+  const known = state.read(origin)
+  const checkpoint = known === undefined ? undefined : parseCheckpoint(known)
+  if (known === undefined || checkpoint?.head.origin === origin) return checkpoint
+  throw new Error(`what was cosigned for ${origin} before cannot be read: restore it from a backup`)
+}
+
+/** Returns a note without the signatures of strangers: anybody can add up to as many as a note may have. */
+function ownNote(note: Note, keys: readonly VerifierKey[]): string {
+  const lines = keys.flatMap((key) =>
+    signaturesBy(note, key)
+      .slice(0, 1)
+      .map(({ signature }) => signatureLine(key, signature)),
+  )
+  return `${note.text}\n${lines.join('')}`
 }
 
 /** A wrong signature under the name of a trusted key makes the note malformed. */
@@ -66,17 +93,16 @@ function isSigned({ note }: Checkpoint, keys: readonly VerifierKey[]): boolean {
 
 function parseRequest(
   body: string,
-): { oldSize: number; proof: Uint8Array[]; checkpoint: Checkpoint; text: string } | undefined {
+): { oldSize: number; proof: Uint8Array[]; checkpoint: Checkpoint } | undefined {
   const blank = body.indexOf('\n\n')
   if (blank < 0 || body.length > BODY_CHARS_MAX) return undefined
   const [first = '', ...lines] = body.slice(0, blank).split('\n')
   const [, oldText = ''] = /^old ([0-9]+)$/.exec(first) ?? []
   const oldSize = parseDecimal(oldText)
   const proof = parseHashes(lines)
-  const text = body.slice(blank + 2)
-  const checkpoint = parseCheckpoint(text)
+  const checkpoint = parseCheckpoint(body.slice(blank + 2))
   if (oldSize === undefined || proof === undefined || checkpoint === undefined) return undefined
-  return { oldSize, proof, checkpoint, text }
+  return { oldSize, proof, checkpoint }
 }
 
 function plain(status: number, body: string): WitnessAnswer {

@@ -1,11 +1,13 @@
 /** A log on another server: one changed byte anywhere is found, and so is a rewritten history. */
 
 import assert from 'node:assert/strict'
+import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
+import { serveWitness } from '#cli/witness/witness-server.ts'
 import { toBase64 } from '#transparency/base64.ts'
 import { parseCheckpoint } from '#transparency/checkpoint.ts'
 import { cosignedAtSec } from '#transparency/cosignature.ts'
-import { parseNote } from '#transparency/note.ts'
+import { parseNote, signatureLine } from '#transparency/note.ts'
 import { proveConsistency, readCheckpoint, verifyEntries } from '#transparency/remote-log.ts'
 import { TreeBuilder } from '#transparency/tree-builder.ts'
 import { treeHasher } from '#transparency/tree-hash.ts'
@@ -130,4 +132,59 @@ test('a witness cosigns only a log that grows', async () => {
     `${['old 11', ...forkProof.map(toBase64)].join('\n')}\n\n${forked.checkpoint()}`,
   )
   assert.equal(refused.status, 422)
+})
+
+test('signatures of strangers do not make a witness forget what it cosigned', async () => {
+  const log = makeMemoryLog()
+  const origin = log.signer.key.name
+  const kept = new Map<string, string>()
+  const witness: Witness = {
+    logs: new Map([[origin, [log.signer.key]]]),
+    signer: newWitnessSigner(),
+    state: { read: (name) => kept.get(name), write: (name, text) => void kept.set(name, text) },
+    nowSec: () => 1_700_000_000,
+  }
+  log.grow(...names(5))
+  const stranger = '— stranger.example AAAAAAA=\n'
+  // A wrong signature in the name of the witness would hide the right one.
+  const forged = signatureLine(witness.signer.key, new Uint8Array(72))
+  for (const lines of [stranger.repeat(99), forged]) {
+    assert.equal(addCheckpoint(witness, `old 0\n\n${log.checkpoint()}${lines}`).status, 200)
+    const note = parseNote(kept.get(origin)!)!
+    assert.equal(note.signatures.length, 2)
+    assert.equal(cosignedAtSec(note, witness.signer.key), 1_700_000_000)
+    // A second history of the same log, from its beginning.
+    const forked = makeMemoryLog(origin, undefined, log.signer)
+    forked.grow('another')
+    const answer = addCheckpoint(witness, `old 0\n\n${forked.checkpoint()}`)
+    assert.deepEqual([answer.status, answer.body], [409, '5\n'])
+    kept.delete(origin)
+  }
+})
+
+test('a witness whose memory of a log cannot be read cosigns nothing for it', async () => {
+  const log = makeMemoryLog()
+  const origin = log.signer.key.name
+  log.grow(...names(5))
+  for (const damaged of ['', 'x', log.checkpoint().replace(origin, 'example.com/other')]) {
+    const written: string[] = []
+    const witness: Witness = {
+      logs: new Map([[origin, [log.signer.key]]]),
+      signer: newWitnessSigner(),
+      state: { read: () => damaged, write: (_, text) => void written.push(text) },
+      nowSec: () => 1_700_000_000,
+    }
+    const ask = () => addCheckpoint(witness, `old 0\n\n${log.checkpoint()}`)
+    assert.throws(ask, /cannot be read: restore it/)
+    const server = serveWitness(witness)
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    try {
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/add-checkpoint`
+      const body = `old 0\n\n${log.checkpoint()}`
+      assert.equal((await fetch(url, { method: 'POST', body })).status, 500)
+    } finally {
+      server.close().closeAllConnections()
+    }
+    assert.deepEqual(written, [])
+  }
 })

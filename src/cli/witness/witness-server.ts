@@ -1,20 +1,20 @@
 /** Serves a witness over HTTP, and passes it the checkpoints of an exchange that does not submit them itself. */
 
 import { createServer, type IncomingMessage, type Server } from 'node:http'
-import { parseCheckpoint } from '#transparency/checkpoint.ts'
 import { proveConsistency, readCheckpoint } from '#transparency/remote-log.ts'
-import { addCheckpoint, type Witness } from '#transparency/witness.ts'
+import { addCheckpoint, cosignedBefore, type Witness } from '#transparency/witness.ts'
 import { addCheckpointBody } from '#transparency/witness-request.ts'
 import type { NamedLog } from '../public-logs.ts'
 import { originHash } from './witness-folder.ts'
 
+const PLAIN = 'text/plain; charset=utf-8'
 const BODY_BYTES_MAX = 100_000
 const REQUEST_MS_MAX = 10_000
 const CONNECTIONS_MAX = 100
 
 export function serveWitness(witness: Witness): Server {
   const server = createServer((request, response) => {
-    const answer = (status: number, body: string, type = 'text/plain; charset=utf-8'): void => {
+    const answer = (status: number, body: string, type = PLAIN): void => {
       response.writeHead(status, { 'content-type': type }).end(body)
     }
     const [, hash] = /^\/([0-9a-f]{64})\/checkpoint$/.exec(request.url ?? '') ?? []
@@ -33,7 +33,7 @@ export function serveWitness(witness: Witness): Server {
       (text) => {
         if (text === undefined) answer(413, `the body has more than ${BODY_BYTES_MAX} bytes\n`)
         else {
-          const { status, body, type } = addCheckpoint(witness, text)
+          const { status, body, type } = answerOf(witness, text)
           answer(status, body, type)
         }
       },
@@ -43,6 +43,15 @@ export function serveWitness(witness: Witness): Server {
   server.requestTimeout = REQUEST_MS_MAX
   server.maxConnections = CONNECTIONS_MAX
   return server
+}
+
+/** Nothing was cosigned if the folder cannot be read or written, and the next request may be answered. */
+function answerOf(witness: Witness, text: string): ReturnType<typeof addCheckpoint> {
+  try {
+    return addCheckpoint(witness, text)
+  } catch {
+    return { status: 500, body: 'the witness cannot read or write its state\n', type: PLAIN }
+  }
 }
 
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
@@ -59,7 +68,7 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
 /** Lets the witness cosign the newest checkpoint of a log; returns its size. Throws if the witness refuses it. */
 export async function feedWitness(witness: Witness, log: NamedLog): Promise<number> {
   const newest = await readCheckpoint(log)
-  const known = parseCheckpoint(witness.state.read(log.origin) ?? '')
+  const known = cosignedBefore(witness.state, log.origin)
   const oldSize = known?.head.size ?? 0
   const { size } = newest.head
   // A log that is being rebuilt may show a smaller tree for a while, which must be the beginning of the known one.
