@@ -52,6 +52,10 @@ export function readParameter(
   if (value === undefined) {
     return reject('INVALID_FIELD', name, `${name} is not valid percent-encoding`)
   }
+  // SQLite ends a statement at this character.
+  if (value.includes('\0')) {
+    return reject('INVALID_FIELD', name, `${name} must not contain the character NUL`)
+  }
   if (!fits(value)) return flaw(value)
   into[name] = normalise === undefined ? value : normalise(value)
   return undefined

@@ -178,6 +178,7 @@ test('query parameters that are unknown, repeated, malformed or missing are refu
     ['side=BUY', 'INVALID_FIELD', 'side'],
     ['quick=1', 'INVALID_FIELD', 'quick'],
     ['name=123456789', 'INVALID_FIELD', 'name'],
+    ['name=a%00b', 'INVALID_FIELD', 'name'],
   ]
   for (const [query, code, field] of cases) {
     await assertError(await fetch(`${url}/echo/${MARKET}?${query}`), 400, code, field)

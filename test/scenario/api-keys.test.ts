@@ -185,6 +185,8 @@ test('API keys work on an exchange with two front threads', async (t) => {
     ['no address', { signature: good.signature }, 400, 'MISSING_FIELD', 'address'],
     ['half an address', { ...good, address: '0x1234' }, 400, 'INVALID_FIELD', 'address'],
     ['an address that is a number', { ...good, address: 7 }, 400, 'INVALID_FIELD', 'address'],
+    ['a name of two lines', { ...good, name: 'a\r\nb' }, 400, 'INVALID_FIELD', 'name'],
+    ['a name with NUL', { ...good, name: 'a\0b' }, 400, 'INVALID_FIELD', 'name'],
     ['a name that is too long', { ...good, name: 'x'.repeat(101) }, 400, 'INVALID_FIELD', 'name'],
     ['an end in the past', { ...good, expiresAt: 1_000 }, 400, 'INVALID_FIELD', 'expiresAt'],
     ['an end that is no time', { ...good, expiresAt: 'soon' }, 400, 'INVALID_FIELD', 'expiresAt'],

@@ -41,7 +41,13 @@ export function registerApiKey(
       {
         address: addressAsWritten(),
         signature: walletSignature(),
-        name: Type.Optional(Type.String({ maxLength: API_KEY_NAME_CHARS_MAX })),
+        name: Type.Optional(
+          Type.String({
+            pattern: '^[^\\x00-\\x1f\\x7f]*$',
+            maxLength: API_KEY_NAME_CHARS_MAX,
+            description: 'One line, for the owner',
+          }),
+        ),
         expiresAt: Type.Optional(safeInteger({ description: 'Unix seconds' })),
       },
       closed,
