@@ -17,6 +17,12 @@ export async function namedLogs(url: string, trusted: string | undefined): Promi
     throw new CommandError(`${url} answered ${response.status}; does it publish a log?`)
   const { logs } = (await response.json()) as TransparencyAnswer
   if (logs.length === 0) throw new CommandError('this exchange does not publish its log')
+  const names = new Set(logs.map(({ origin }) => origin))
+  for (const text of trusted?.split(',') ?? []) {
+    const name = parseVerifierKey(text)?.name
+    if (name === undefined || names.has(name)) continue
+    throw new CommandError(`the exchange does not show ${name}, of which you trust a key`)
+  }
   return logs.map(({ origin, path, partition, verifierKeys }) => ({
     ...{ origin, partition, get: getBelow(url + path) },
     key: keyOf(origin, trusted?.split(',') ?? verifierKeys, verifierKeys),

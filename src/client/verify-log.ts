@@ -67,7 +67,7 @@ function holds(terms: ProofTerms): (entry: Uint8Array) => boolean {
   if ('orderHash' in terms) return findsOrder(terms.orderHash)
   const trade = parseTradeId(terms.tradeId)
   if (trade === undefined) throw new Error('tradeId must be market-seq-fill')
-  return findsMatch(trade.marketId, trade.sequence)
+  return findsMatch(trade.marketId, trade.sequence, trade.fillIndex)
 }
 
 function readKey(text: string): VerifierKey {

@@ -18,6 +18,7 @@ import { BUY, type Order, type Outcome, type Side } from '#domain/order.ts'
 import type { CancelCause } from '#domain/order-tags.ts'
 import { type TimeInForce, timeInForceByNumber } from '#domain/time-in-force.ts'
 import type { FaultySide } from '#domain/trade.ts'
+import { checkedEvent } from './check-event.ts'
 import type { EntryHead } from './entry-head.ts'
 
 /** An order with the hashes of its signature and of its permit. */
@@ -104,8 +105,12 @@ type EntryText = { readonly head: EntryHead; readonly lines: readonly string[] }
 /** Reads the head and the lines of an entry; throws if it is malformed. */
 export function readEntry(entry: Uint8Array): EntryText {
   const [headText = '', ...lines] = decoder.decode(entry).split('\n')
-  const head = JSON.parse(headText) as EntryHead
-  if (head.v !== 1) throw new Error(`an entry of version ${head.v}`)
+  const head = JSON.parse(headText) as EntryHead | null
+  if (head?.v !== 1) throw new Error(`an entry of version ${String(head?.v).slice(0, 20)}`)
+  const numbers = [head.first, head.count, head.piece ?? 0, head.pieces ?? 0]
+  if (!numbers.every((each) => Number.isSafeInteger(each) && each >= 0)) {
+    throw new Error('the head of an entry must have numbers')
+  }
   if (lines.pop() !== '' || lines.length !== head.count) {
     throw new Error(
       `the entry at offset ${head.first} has ${lines.length} events, not ${head.count}`,
@@ -156,7 +161,7 @@ export function makeLineReader(): (entry: Uint8Array) => EntryText {
 export function eventsIn(lines: readonly string[], first: number): PublicEvent[] {
   let before: MarketId | undefined
   return lines.map((line, at) => {
-    const event = readEvent(JSON.parse(line), before, first + at)
+    const event = checkedEvent(readEvent(JSON.parse(line), before, first + at))
     before = event.marketId
     return event
   })
@@ -164,8 +169,14 @@ export function eventsIn(lines: readonly string[], first: number): PublicEvent[]
 
 type Cells = readonly unknown[]
 
+const LISTED: ReadonlySet<unknown> = new Set(['OrderRested', 'OrdersMatched', 'OrderClosed'])
+
 function readEvent(value: unknown, before: MarketId | undefined, offset: number): PublicEvent {
-  if (!Array.isArray(value)) return { ...(value as PublicEvent), offset }
+  if (!Array.isArray(value)) {
+    const fact = { ...(value as PublicEvent), offset }
+    if (LISTED.has(fact.type)) throw new Error(`the event at offset ${offset} must be a list`)
+    return fact
+  }
   const cells: Cells = value
   const marketId = cells[1] === 0 ? before : (cells[1] as MarketId)
   if (marketId === undefined) throw new Error(`the event at offset ${offset} names no market`)
@@ -254,7 +265,7 @@ function readRested(row: Cells, head: ReadHead): PublicRested {
 function readMatched(row: Cells, head: ReadHead): PublicMatched {
   const fills: Fill[] = []
   const { cells, tail } = withoutTail(row)
-  const others = new Set(tail.others)
+  const others = new Set(Array.isArray(tail.others) ? tail.others : [])
   const kind = cells[6] === BUY ? 'mint' : 'merge'
   const firstFill = FIRST_FILL_CELL
   const hasForce = (cells.length - firstFill) % FILL_CELLS === 1

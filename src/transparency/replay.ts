@@ -59,11 +59,13 @@ type ReplayMarket = {
   closed: boolean
 }
 
-type Replay = {
+export type Replay = {
   /** Applies the next event; throws at a difference. */
   apply(event: PublicEvent): void
   /** Returns the book of an outcome as of the last event; undefined if the market was not opened. */
   bookOf(marketId: MarketId, outcome: Outcome): ReplayBook | undefined
+  /** Returns whether an order has ended and not returned to the book since. */
+  hasEnded(marketId: MarketId, orderHash: OrderHash): boolean
   readonly counts: { events: number; markets: number; orders: number; fills: number }
 }
 
@@ -73,6 +75,8 @@ export function makeReplay(seen: (order: PublicOrder, market: Market) => void): 
   const counts = { events: 0, markets: 0, orders: 0, fills: 0 }
   return {
     counts,
+    hasEnded: (marketId, orderHash) =>
+      (markets.get(marketId)?.orders.get(orderHash)?.closed ?? '') !== '',
     bookOf(marketId, outcome) {
       const market = markets.get(marketId)
       return market?.closed ? new ReplayBook() : market?.books[outcome]

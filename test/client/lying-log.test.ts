@@ -14,7 +14,17 @@ import { makeMemoryLog } from '../transparency/memory-log.ts'
 
 const ORIGIN = 'example.com/log/1/p0'
 const ORDER = `0x${'ab'.repeat(32)}`
-const ENTRY = `{"v":1,"first":1,"count":1}\n["R","${ORDER}"]\n`
+const OTHER_ORDER = `0x${'cd'.repeat(32)}`
+const MARKET = `0x${'11'.repeat(32)}`
+const TERMS = [`0x${'22'.repeat(20)}`, 0, 0, 400_000, 1_000_000]
+const SIGNED = ['7', '1900000000', 0, `0x${'33'.repeat(32)}`, 0]
+const lineOf = (cells: readonly unknown[]) =>
+  `{"v":1,"first":1,"count":1}\n${JSON.stringify(cells)}\n`
+const restedLine = (orderHash: string, ...tail: object[]) => {
+  const life = [1_000_000, 1_000_000, 1_900_000_000, 1, 0, 0]
+  return lineOf(['R', MARKET, 2, 1, orderHash, ...TERMS, ...life, ...SIGNED, ...tail])
+}
+const ENTRY = restedLine(ORDER)
 
 type Log = ReturnType<typeof makeMemoryLog>
 
@@ -24,11 +34,11 @@ function logOf(origin: string, ...entries: string[]): Log {
   return log
 }
 
-async function proofIn({ remote, checkpoint }: Log): Promise<string> {
+async function proofIn({ remote, checkpoint, entries }: Log): Promise<string> {
   const size = parseCheckpoint(checkpoint())!.head.size
   const subtrees = subtreesOf(size, async (place) => (await remote.get(tilePath(place)))!)
   const proof = await inclusionProof(0, size, subtrees)
-  const extra = Buffer.from(ENTRY)
+  const extra = entries[0]!
   return inclusionText({ extra, index: 0, proof, checkpoint: checkpoint() })
 }
 
@@ -111,4 +121,30 @@ test('during a rotation of keys a proof counts if any trusted key has signed it'
   assert.throws(() => verifyProof(text, { keys: [keys[0]!], orderHash: ORDER }), {
     code: 'INVALID_PROOF',
   })
+})
+
+test('the proof of another entry does not count, even if it names the order or the match', async () => {
+  const { verifyProof } = await import('#client/verify-log.ts')
+  const match = (...fills: unknown[]) =>
+    lineOf(['M', MARKET, 3, 1, ORDER, ...TERMS, 0, 1, ...SIGNED, ...fills])
+  const fill = [OTHER_ORDER, `0x${'44'.repeat(20)}`, 400_000, 1_000_000, 0]
+  const proves = async (entry: string, terms: { orderHash: string } | { tradeId: string }) => {
+    const log = makeMemoryLog(ORIGIN)
+    log.grow(entry)
+    const keys = [verifierKeyText(log.signer.key)]
+    return verifyProof(await proofIn(log), { keys, ...terms })
+  }
+  const refused = { code: 'INVALID_PROOF', message: /another entry/ }
+  assert.equal((await proves(ENTRY, { orderHash: ORDER })).size, 1)
+  // The trader of an order chooses which order it replaces: that one may never have been logged.
+  const replacing = restedLine(OTHER_ORDER, { replaces: ORDER })
+  await assert.rejects(proves(replacing, { orderHash: ORDER }), refused)
+  // An earlier event has the taker of this match, and makers have rested before.
+  await assert.rejects(proves(match(...fill), { orderHash: ORDER }), refused)
+  await assert.rejects(proves(match(...fill), { orderHash: OTHER_ORDER }), refused)
+
+  assert.equal((await proves(match(...fill), { tradeId: `${MARKET}-3-0` })).size, 1)
+  for (const other of ['3-1', '2-0', '4-0']) {
+    await assert.rejects(proves(match(...fill), { tradeId: `${MARKET}-${other}` }), refused, other)
+  }
 })

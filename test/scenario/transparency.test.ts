@@ -240,6 +240,11 @@ test('the log of a running exchange is public and verifiable', async (t) => {
       )
       const gone = (await cancelled.json()) as { receipt?: string }
       assert.equal(openReceipt(gone.receipt ?? '', key).status, 'cancelled')
+      await writeFile(file, gone.receipt ?? '')
+      await eventually(async () => {
+        const { code, out } = await callSibyl(['log', 'receipt', file, '--url', url])
+        assert.deepEqual([code, out.slice(0, 14)], [0, 'ok  cancelled '])
+      })
     },
   )
 

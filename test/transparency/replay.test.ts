@@ -20,8 +20,8 @@ const STEPS = 3_000
 const ROW = 50
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
-/** Replays events as they come out of the entries of a public log. */
-function replay(events: readonly MarketEvent[]) {
+/** Replays events as they come out of the entries of a public log; `forge` may change the lines of an entry. */
+function replay(events: readonly MarketEvent[], forge = (line: string): string => line) {
   const read = makeEventReader()
   const orders: string[] = []
   const run = makeReplay(({ orderHash }) => orders.push(orderHash))
@@ -35,7 +35,9 @@ function replay(events: readonly MarketEvent[]) {
     text.raw('\n]')
     const payload = Buffer.from(text.bytes)
     for (const entry of entriesOf({ first: first + 1, count: row.length, payload }, sha256)) {
-      for (const event of read(entry)) run.apply(event)
+      const [head, ...lines] = Buffer.from(entry).toString().split('\n')
+      const forged = [head, ...lines.map((line) => (line === '' ? '' : forge(line)))].join('\n')
+      for (const event of read(Buffer.from(forged))) run.apply(event)
     }
   }
   return { ...run.counts, placed: orders.length }
@@ -254,6 +256,62 @@ test('the replay finds a fill that skips a better price', () => {
     return events
   }, /comes before/)
 })
+
+test('the replay finds prices and sizes that are text, which would be compared letter by letter', () => {
+  const market = given()
+  market.place(sell('YES').at(0.099_999).size(1).named('better'))
+  market.place(sell('YES').at(0.1).size(1).named('worse'))
+  market.place(buy('YES').at(0.2).size(1).by('bob').named('t'))
+  const events = [...market.events]
+  const prices = [8, 19]
+  const asText = (cells: unknown[]) =>
+    cells.map((cell, at) => (prices.includes(at) ? String(cell) : cell))
+  const forge = (line: string): string =>
+    line[0] === '[' ? JSON.stringify(asText(JSON.parse(line))) : line
+  assert.throws(() => replay(events, forge), /another form than its kind/)
+})
+
+test('the replay refuses every cell of another type, and facts of unknown types', () => {
+  const wrong: unknown[] = [null, -1, 0.5, 2 ** 53, 'x', '0x', [], {}, true]
+  const kinds = new Set<string>()
+  for (const line of sampleLines()) {
+    const cells = JSON.parse(line) as unknown[] | Record<string, unknown>
+    if (!Array.isArray(cells)) continue
+    kinds.add(String(cells[0]))
+    for (let at = 1; at < cells.length; at++) {
+      // The replay does not read marks and the unsettled size, and a last object is the tail.
+      if (at === UNREAD_CELLS[String(cells[0])]) continue
+      for (const value of wrong) {
+        const changed = JSON.stringify(cells.toSpliced(at, 1, value))
+        const isSame = at === cells.length - 1 && typeof value === 'object'
+        if (changed !== line && !isSame) assert.throws(() => readLine(changed), Error, changed)
+      }
+    }
+  }
+  assert.deepEqual(kinds, new Set(['R', 'M', 'C']))
+  const head = { marketId: hashNamed('market'), seq: 2, atMs: 1 }
+  for (const type of ['OrderRested', 'OrderVanished', '__proto__', null, undefined]) {
+    assert.throws(() => readLine(JSON.stringify({ type, ...head, tradeId: 'x' })), Error, `${type}`)
+  }
+  for (const line of ['null', '1', '[]', '"R"', '{}', '["R"]', `["R","${hashNamed('m')}"]`]) {
+    assert.throws(() => readLine(line), Error, line)
+  }
+})
+
+const UNREAD_CELLS: Readonly<Record<string, number>> = { R: 15, M: 11, C: 15 }
+const HEAD = '{"v":1,"first":1,"count":1}'
+const readLine = (line: string) => makeEventReader()(Buffer.from(`${HEAD}\n${line}\n`))
+
+/** One line of each kind, with its market named. */
+function sampleLines(): Iterable<string> {
+  const found = new Map<string, string>()
+  replay(life, (line) => {
+    const key = `${line[2]} ${line.split(',').length}`
+    if (line[0] === '[' && line[5] === '"' && !found.has(key)) found.set(key, line)
+    return line
+  })
+  return found.values()
+}
 
 test('the replay finds a fill beyond the size of an order', () => {
   finds((events) => {

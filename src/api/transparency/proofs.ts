@@ -69,7 +69,8 @@ export function proofs(sources: ProofSources): AnswerRoute[] {
           return reject('INVALID_FIELD', 'tradeId', 'tradeId must be market-seq-fill')
         const { marketId, sequence, fillIndex } = trade
         const place = await sources.tradePlace(marketId, sequence, fillIndex)
-        return answer(place && (await proveEntry(source, place, findsMatch(marketId, sequence))))
+        const holds = findsMatch(marketId, sequence, fillIndex)
+        return answer(place && (await proveEntry(source, place, holds)))
       },
     }),
   ]

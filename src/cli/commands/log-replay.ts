@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { recoverSigner } from '#client/recover-signer.ts'
 import { CommandError, OptionError } from '#devnet/command.ts'
-import { type Address, type OrderHash, toAddress } from '#domain/ids.ts'
+import { type Address, type MarketId, type OrderHash, toAddress } from '#domain/ids.ts'
 import { SIGNATURES_LISTED_MAX } from '#domain/limits.ts'
 import { orderHash } from '#domain/order-hash.ts'
 import { partsOf } from '#domain/parts-of.ts'
@@ -12,7 +12,7 @@ import type { DelegateList } from '#protocol/shapes/users.ts'
 import { permitHash, signatureHash } from '#transparency/log-entries.ts'
 import { makeEventReader, type PublicOrder } from '#transparency/public-event.ts'
 import { readCheckpoint, verifyEntries } from '#transparency/remote-log.ts'
-import { makeReplay } from '#transparency/replay.ts'
+import { makeReplay, type Replay } from '#transparency/replay.ts'
 import { TreeBuilder } from '#transparency/tree-builder.ts'
 import { treeHasher } from '#transparency/tree-hash.ts'
 import { command, READ_OPTIONS } from '../command.ts'
@@ -32,13 +32,16 @@ export const logReplay = command({
     'Every fill, price, remainder and return is compared with what the logged orders lead to. The hash of each order is\n' +
     'computed from its terms, and the signers of orders that have ended are recovered, unless --no-signatures is given.\n' +
     'An order may be signed by a delegate of its trader, or by a rule of a contract account (EIP-1271): signers that are\n' +
-    'neither the trader nor a delegate are listed, and --strict makes them an error.',
+    'neither the trader nor a delegate are listed, and ended orders without a signature are counted; --strict makes both\n' +
+    'an error.',
   options: {
     key: {
       value: '<keys>',
       help: 'verifier keys that you trust, with commas; else those that the exchange names itself',
     },
-    strict: { help: 'ends with 1 if an order is signed by neither its trader nor a delegate' },
+    strict: {
+      help: 'ends with 1 if an ended order has no signature, or neither of its trader nor of a delegate',
+    },
     'no-signatures': { help: 'recovers no signers, which takes a millisecond each' },
     ...READ_OPTIONS,
   },
@@ -51,9 +54,10 @@ export const logReplay = command({
         { chainId, verifyingContract: toAddress(contracts.settlement ?? '') },
       ]),
     )
+    const places = new Map<MarketId, string>()
     for (const log of await namedLogs(url, values.key)) {
       const orders: OrderOnChain[] = []
-      const counts = await replayLog(log, (order, chainId) => {
+      const { counts, hasEnded } = await replayLog(log, places, (order, chainId) => {
         const domain = domains.get(chainId)
         if (domain === undefined)
           throw new OptionError(`the configuration of the exchange lacks chain ${chainId}`)
@@ -62,13 +66,16 @@ export const logReplay = command({
         }
         if (!values['no-signatures']) orders.push({ ...order, chainId })
       })
-      const { signers, others } = await checkSigners(url, orders, values.strict === true)
-      const facts = { origin: log.origin, ...counts, signers, others: others.length }
+      const isStrict = values.strict === true
+      const { signers, others, unsigned } = await checkSigners(url, orders, { isStrict, hasEnded })
+      const facts = { origin: log.origin, ...counts, signers, others: others.length, unsigned }
       io.out(
         values.json
           ? showJson(facts)
           : `ok  ${log.origin}  ${counts.events} events, ${counts.orders} orders, ${counts.fills} fills, ${signers} signers\n`,
       )
+      if (unsigned > 0)
+        io.err(`${unsigned} orders have ended, but their signatures are not shown\n`)
       for (const other of others.slice(0, OTHERS_SHOWN_MAX)) io.err(`${other}\n`)
       if (others.length > OTHERS_SHOWN_MAX) {
         io.err(`and ${others.length - OTHERS_SHOWN_MAX} more\n`)
@@ -78,7 +85,12 @@ export const logReplay = command({
   },
 })
 
-async function replayLog(log: NamedLog, seen: (order: PublicOrder, chainId: number) => void) {
+/** `places` has the log of each market: a market with books in two logs would have no order of its matches. */
+async function replayLog(
+  log: NamedLog,
+  places: Map<MarketId, string>,
+  seen: (order: PublicOrder, chainId: number) => void,
+) {
   const read = makeEventReader()
   const replay = makeReplay((order, { chainId }) => seen(order, chainId))
   const checkpoint = await readCheckpoint(log)
@@ -90,20 +102,38 @@ async function replayLog(log: NamedLog, seen: (order: PublicOrder, chainId: numb
         `${log.origin} begins at event ${first.offset}; earlier events are not public, so it cannot be replayed`,
       )
     }
-    for (const event of events) replay.apply(event)
+    for (const event of events) {
+      replay.apply(event)
+      if (event.type !== 'MarketOpened') continue
+      const other = places.get(event.marketId)
+      if (other !== undefined) {
+        throw new CommandError(
+          `market ${event.marketId} is in two logs, ${other} and ${log.origin}`,
+        )
+      }
+      places.set(event.marketId, log.origin)
+    }
   })
-  return replay.counts
+  return replay
 }
 
 const OTHERS_SHOWN_MAX = 20
 
-/** Recovers the signers of orders that have ended. `others` names those that are neither trader nor delegate. */
+/**
+ * Recovers the signers of orders that have ended. `others` names those that are neither trader nor delegate, and
+ * `unsigned` counts ended orders whose signature the exchange does not show.
+ */
 async function checkSigners(
   url: string,
   orders: readonly OrderOnChain[],
-  isStrict: boolean,
-): Promise<{ readonly signers: number; readonly others: readonly string[] }> {
+  { isStrict, hasEnded }: { readonly isStrict: boolean; readonly hasEnded: Replay['hasEnded'] },
+): Promise<{
+  readonly signers: number
+  readonly others: readonly string[]
+  readonly unsigned: number
+}> {
   let signers = 0
+  let unsigned = 0
   const others: string[] = []
   const delegatesOf = makeDelegates(url)
   for (const some of partsOf(orders, SIGNATURES_LISTED_MAX)) {
@@ -115,6 +145,7 @@ async function checkSigners(
     for (const revealed of answer.orders) {
       const order = part.get(revealed.orderHash)
       if (order === undefined) continue
+      part.delete(revealed.orderHash)
       const signer = await signerOf(order, revealed)
       signers++
       if (signer === order.trader) continue
@@ -123,8 +154,15 @@ async function checkSigners(
       if (isStrict) throw new CommandError(other)
       others.push(other)
     }
+    for (const { marketId, orderHash } of part.values()) {
+      if (!hasEnded(marketId, orderHash)) continue
+      unsigned++
+      if (isStrict) {
+        throw new CommandError(`order ${orderHash} has ended, but its signature is not shown`)
+      }
+    }
   }
-  return { signers, others }
+  return { signers, others, unsigned }
 }
 
 /** Traders whose delegates are remembered at once. */

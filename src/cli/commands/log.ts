@@ -1,11 +1,12 @@
 /** `sibyl log`: verifies the public log of an exchange, checks saved proofs, and witnesses. */
 
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { CommandError, OptionError, readInteger } from '#devnet/command.ts'
-import { parseCheckpoint } from '#transparency/checkpoint.ts'
-import { findsOrder } from '#transparency/find-event.ts'
+import { parseTradeId } from '#domain/ids.ts'
+import { type Checkpoint, parseCheckpoint } from '#transparency/checkpoint.ts'
+import { findsMatch, findsOrder } from '#transparency/find-event.ts'
 import { parseInclusionText, verifyInclusionText } from '#transparency/inclusion-text.ts'
 import {
   keyFor,
@@ -14,8 +15,8 @@ import {
   type VerifierKey,
   verifierKeyText,
 } from '#transparency/note.ts'
-import { makeEventReader } from '#transparency/public-event.ts'
-import { openReceipt, receiptOrigin } from '#transparency/receipt.ts'
+import { eventsIn, makeEventReader, readEntry } from '#transparency/public-event.ts'
+import { openReceipt, type Receipt, receiptOrigin } from '#transparency/receipt.ts'
 import { proveConsistency, readCheckpoint, verifyEntries } from '#transparency/remote-log.ts'
 import { TreeBuilder } from '#transparency/tree-builder.ts'
 import { treeHasher } from '#transparency/tree-hash.ts'
@@ -51,7 +52,9 @@ export const logVerify = command({
     if (values.keep !== undefined) mkdirSync(values.keep, { recursive: true })
     const followed = new Map<string, Followed>()
     for (;;) {
-      for (const log of await namedLogs(urlOf(values, io), values.key)) {
+      const logs = await namedLogs(urlOf(values, io), values.key)
+      requireAll(logs, [...followed.keys(), ...keptIn(values.keep).map(({ head }) => head.origin)])
+      for (const log of logs) {
         const size = await verifyLog(log, followed, values.keep)
         const line = { origin: log.origin, size, verified: true }
         io.out(values.json ? showJson(line) : `ok  ${log.origin}  ${size} entries\n`)
@@ -62,6 +65,24 @@ export const logVerify = command({
     }
   },
 })
+
+/** Returns the checkpoints that are remembered in a folder. */
+function keptIn(folder: string | undefined): Checkpoint[] {
+  if (folder === undefined) return []
+  const names = readdirSync(folder).filter((name) => name.endsWith('.checkpoint'))
+  return names.map((name) => {
+    const checkpoint = parseCheckpoint(readFileSync(join(folder, name), 'utf8'))
+    if (checkpoint !== undefined) return checkpoint
+    throw new CommandError(`${join(folder, name)} is damaged: without it a rewritten log looks new`)
+  })
+}
+
+/** Throws if a log that was verified before is not shown any more: hiding it would hide that it was rewritten. */
+function requireAll(logs: readonly NamedLog[], origins: readonly string[]): void {
+  const missing = origins.find((origin) => !logs.some((log) => log.origin === origin))
+  if (missing === undefined) return
+  throw new CommandError(`the exchange does not show ${missing} any more, which it showed before`)
+}
 
 /** A log and the part of it that was verified. */
 type Followed = { readonly builder: TreeBuilder; readonly read: (entry: Uint8Array) => unknown }
@@ -121,7 +142,7 @@ export const logProof = command({
       if (!cosigners.includes(name))
         throw new CommandError(`the proof has no cosignature of ${name}`)
     }
-    if (!isFile && !Buffer.from(entry).includes(named.split('-')[0] ?? '')) {
+    if (!isFile && !finds(named)(entry)) {
       throw new CommandError('the proof is for another entry')
     }
     if (values.save !== undefined) writeDurably(values.save, text)
@@ -139,7 +160,9 @@ export const logReceipt = command({
   name: 'log receipt',
   takes: '<file>',
   about: 'checks a receipt, and that the public log has what it promises',
-  more: 'It ends with 1 if the receipt is not signed by the key of the log, or the log does not have the order.',
+  more:
+    'It ends with 1 if the receipt is not signed by the key of the log, or the log does not have the order. For a cancel\n' +
+    'it verifies the whole log, because a proof of the order does not show that it was cancelled.',
   options: { key: KEY_OPTION, ...READ_OPTIONS },
   async run({ values, positionals: [file = ''], io }) {
     const text = readFileSync(file, 'utf8')
@@ -153,12 +176,10 @@ export const logReceipt = command({
     if (key === undefined)
       throw new CommandError(`no trusted key belongs to ${origin ?? 'this receipt'}`)
     const receipt = openReceipt(text, key)
-    const proof = await fetchProof(url, receipt.orderHash)
-    const { note } = parseCheckpoint(parseInclusionText(proof)?.checkpoint ?? '') ?? {}
-    const { entry, index } = verifyInclusionText(proof, keyFor(note, origin, keys) ?? key)
-    if (!findsOrder(receipt.orderHash)(entry)) {
-      throw new CommandError('the exchange sent the proof of another entry')
-    }
+    const index =
+      receipt.status === 'accepted'
+        ? await acceptedAt(url, receipt, keys)
+        : await cancelledAt(url, receipt, values.key)
     io.out(
       values.json
         ? showJson({ ...receipt, index }, 2)
@@ -167,6 +188,58 @@ export const logReceipt = command({
     return 0
   },
 })
+
+/** Returns the entry by which an order was accepted, from its proof. */
+async function acceptedAt(
+  url: string,
+  { orderHash, origin, marketId, seq }: Receipt,
+  keys: readonly VerifierKey[],
+): Promise<number> {
+  const proof = await fetchProof(url, orderHash)
+  const { note } = parseCheckpoint(parseInclusionText(proof)?.checkpoint ?? '') ?? {}
+  const key = keyFor(note, origin, keys)
+  if (key === undefined) throw new CommandError(`no trusted key belongs to ${origin}`)
+  const { entry, index } = verifyInclusionText(proof, key)
+  if (!findsOrder(orderHash)(entry)) {
+    throw new CommandError('the exchange sent the proof of another entry')
+  }
+  const { head, lines } = readEntry(entry)
+  // Only a match is long enough for pieces; its market and number are not compared then.
+  const events = head.pieces === undefined ? eventsIn(lines, head.first) : []
+  const isLate = events.every((each) => each.marketId !== marketId || each.seq > seq)
+  if (events.length > 0 && isLate) {
+    throw new CommandError(`the log has the order later than the receipt promises, after ${seq}`)
+  }
+  return index
+}
+
+/** Returns the entry by which an order was cancelled; verifies the whole log. */
+async function cancelledAt(
+  url: string,
+  { orderHash, origin, marketId, seq }: Receipt,
+  trusted: string | undefined,
+): Promise<number> {
+  const log = (await namedLogs(url, trusted)).find((each) => each.origin === origin)
+  if (log === undefined) throw new CommandError(`the exchange does not show ${origin}`)
+  const read = makeEventReader()
+  let found: number | undefined
+  await verifyEntries(log, await readCheckpoint(log), new TreeBuilder(treeHasher), (entry, at) => {
+    for (const event of read(entry)) {
+      const isCancel = event.type === 'OrderClosed' && event.reason === 'cancelled'
+      if (!isCancel || event.orderHash !== orderHash) continue
+      if (event.marketId === marketId && event.seq <= seq) found = at
+    }
+  })
+  if (found !== undefined) return found
+  throw new CommandError(`the public log does not have the cancel of ${orderHash}`)
+}
+
+/** Returns a function that checks whether an entry has the named order or trade. */
+function finds(named: string): (entry: Uint8Array) => boolean {
+  const trade = parseTradeId(named)
+  if (trade === undefined) return findsOrder(named)
+  return findsMatch(trade.marketId, trade.sequence, trade.fillIndex)
+}
 
 async function fetchProof(url: string, named: string): Promise<string> {
   const kind = /^0x[0-9a-f]{64}$/.test(named) ? 'orders' : 'trades'
