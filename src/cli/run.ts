@@ -7,6 +7,7 @@ import { CommandError, OptionError } from '#devnet/command.ts'
 import type { Command, CommandIo } from './command.ts'
 import { helpOf, helpOfAll, helpOfGroup } from './help.ts'
 import { readArguments } from './read-options.ts'
+import { printable } from './show.ts'
 import { suggest } from './suggest.ts'
 
 const CALLED_WRONGLY = 2
@@ -16,8 +17,13 @@ const FAILED = 1
 export async function runSibyl(
   commands: readonly Command[],
   args: readonly string[],
-  io: CommandIo,
+  { out, err, ...rest }: CommandIo,
 ): Promise<number> {
+  const io: CommandIo = {
+    ...rest,
+    out: (text) => out(printable(text)),
+    err: (text) => err(printable(text)),
+  }
   try {
     return (await run(commands, args, io)) ?? 0
   } catch (error) {

@@ -38,9 +38,32 @@ export function showJson(value: unknown, space?: number): string {
   return `${text}\n`
 }
 
+/** Control characters but line breaks, and marks that change the direction of the text around them. */
+const UNPRINTABLE =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it finds
+  /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+
+/**
+ * Replaces characters that a terminal would obey by their escapes in JSON: strangers write the questions of markets, and
+ * an exchange its errors. JSON has these characters only within strings, so it means the same afterwards.
+ */
+export function printable(text: string): string {
+  return text.replace(
+    UNPRINTABLE,
+    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(ESCAPE_DIGITS, '0')}`,
+  )
+}
+
+const ESCAPE_DIGITS = 4
+
+/** A line break in a text of a stranger could imitate another row. */
+function oneLine(text: string): string {
+  return text.replaceAll('\n', ' ')
+}
+
 /** Prints columns under a header; the last one is not padded. */
 export function showTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [head, ...rows]
+  const all = [head, ...rows.map((row) => row.map(oneLine))]
   const widths = head.map((_, at) => Math.max(...all.map((row) => row[at]?.length ?? 0)))
   return all
     .map(
@@ -57,6 +80,6 @@ export function showTable(head: readonly string[], rows: readonly (readonly stri
 export function showFacts(facts: Readonly<Record<string, string | number>>): string {
   const width = Math.max(...Object.keys(facts).map((name) => name.length))
   return Object.entries(facts)
-    .map(([name, value]) => `${name.padEnd(width)}  ${value}\n`)
+    .map(([name, value]) => `${name.padEnd(width)}  ${oneLine(String(value))}\n`)
     .join('')
 }

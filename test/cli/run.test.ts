@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { COMMANDS } from '#cli/commands.ts'
 import { readArguments } from '#cli/read-options.ts'
-import { showAmount, showJson, showTable } from '#cli/show.ts'
+import { printable, showAmount, showFacts, showJson, showTable } from '#cli/show.ts'
 import { suggest } from '#cli/suggest.ts'
 import { callSibyl } from './call-sibyl.ts'
 
@@ -30,6 +32,27 @@ test('every command has help, and the general help lists all commands', async ()
     const [group = '', second] = name.split(' ')
     if (second !== undefined) assert.ok((await callSibyl([group, '--help'])).out.includes(name))
   }
+})
+
+test('texts of strangers do not move the cursor of a terminal, and are the same in JSON', async (t) => {
+  const question = 'a\u001b]52;c;aGk=\u0007 \u009b2J \u202eb\r\nok  another market'
+  const server = createServer((_, response) => {
+    response.writeHead(400, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ error: question, code: 'INVALID_FIELD' }))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => server.close().closeAllConnections())
+  const { port } = server.address() as AddressInfo
+  const { err } = await callSibyl(['markets', '--url', `http://127.0.0.1:${port}`])
+  assert.match(
+    err,
+    /^sibyl: a\\u001b\]52;c;aGk=\\u0007 \\u009b2J \\u202eb\\u000d \(INVALID_FIELD\)\n$/,
+  )
+
+  assert.equal(JSON.parse(printable(showJson({ question }))).question, question)
+  const rows = printable(showTable(['QUESTION'], [[question]])).split('\n')
+  assert.equal(rows.length, 3, 'a line break does not make a row')
+  assert.equal(showFacts({ question }).split('\n').length, 2)
 })
 
 test('every command that prints data can print JSON, and every command for an exchange takes its address', () => {
