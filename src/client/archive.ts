@@ -2,7 +2,7 @@
 
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex } from '@noble/hashes/utils.js'
-import type { PublicEvent } from '#transparency/public-event.ts'
+import type { PublicEvent } from '#transparency/public-event-shapes.ts'
 import { SibylError } from './sibyl-error.ts'
 import type { CallOptions, FileAnswer, Transport } from './transport.ts'
 

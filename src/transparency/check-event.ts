@@ -8,7 +8,7 @@ import { MATCHINGS } from '#domain/market.ts'
 import { ORDER_CLOSE_REASONS } from '#domain/market-event.ts'
 import { isPrice, isShares } from '#domain/money.ts'
 import { CANCEL_CAUSES } from '#domain/order-tags.ts'
-import type { OrderTerms, PublicEvent, PublicOrder } from './public-event.ts'
+import type { OrderTerms, PublicEvent, PublicOrder } from './public-event-shapes.ts'
 
 const HASH = /^0x[0-9a-f]{64}$/
 const ADDRESS = /^0x[0-9a-f]{40}$/

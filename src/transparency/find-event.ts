@@ -1,6 +1,7 @@
 /** Finds an event in entries of the public log by its text, without reading the others. */
 
-import { eventsIn, type PublicEvent, readEntry } from './public-event.ts'
+import { eventsIn, readEntry } from './public-event.ts'
+import type { PublicEvent } from './public-event-shapes.ts'
 
 const decoder = new TextDecoder()
 /** Cell of an event with the hash of its order. */

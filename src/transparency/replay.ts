@@ -17,7 +17,7 @@ import type {
   PublicMatched,
   PublicOrder,
   PublicRested,
-} from './public-event.ts'
+} from './public-event-shapes.ts'
 import { ReplayBook, type ReplayOrder } from './replay-book.ts'
 
 type Known = ReplayOrder & {

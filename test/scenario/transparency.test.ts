@@ -28,7 +28,8 @@ import {
   type VerifierKey,
   verifierKeyText,
 } from '#transparency/note.ts'
-import { makeEventReader, type PublicEvent } from '#transparency/public-event.ts'
+import { makeEventReader } from '#transparency/public-event.ts'
+import type { PublicEvent } from '#transparency/public-event-shapes.ts'
 import { openReceipt } from '#transparency/receipt.ts'
 import { verifyEntries } from '#transparency/remote-log.ts'
 import { TreeBuilder } from '#transparency/tree-builder.ts'

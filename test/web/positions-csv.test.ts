@@ -25,7 +25,19 @@ test('positions are exported with exact decimals that a spreadsheet reads as num
 })
 
 test('a question that a spreadsheet would run as a formula is exported as text', () => {
-  for (const question of ['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', '\n=1']) {
+  for (const question of [
+    '=1+1',
+    '+1',
+    '-1',
+    '@SUM(A1)',
+    '\t=1',
+    '\r=1',
+    '\n=1',
+    ' =1',
+    '\u00a0=1',
+    '＝1',
+    '＠A',
+  ]) {
     const [, row = ''] = positionsCsv([holding(question)]).split(/\r\n(?=")/)
     assert.ok(row.startsWith(`"'${question}"`), JSON.stringify(question))
   }

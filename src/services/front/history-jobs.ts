@@ -18,7 +18,8 @@ import { checksumOf } from '#stream/checksum.ts'
 import { type BookChange, changesIn } from '#transparency/book-change.ts'
 import { makeMarketReader } from '#transparency/market-events.ts'
 import { PastBook } from '#transparency/past-book.ts'
-import { eventsIn, type PublicEvent } from '#transparency/public-event.ts'
+import { eventsIn } from '#transparency/public-event.ts'
+import type { PublicEvent } from '#transparency/public-event-shapes.ts'
 
 /** Leaves that are read at once: up to 4 MB. */
 const LEAVES_READ = 64

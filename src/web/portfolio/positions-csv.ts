@@ -35,9 +35,9 @@ function asNumber(amount: bigint | number | undefined): string {
 
 /**
  * Quotes a cell: the creator of a market chooses its question. Spreadsheets run a cell that begins with one of these
- * characters; an apostrophe before it makes it text.
+ * characters, also after spaces and in their wide form; an apostrophe before it makes it text.
  */
 function asText(text: string): string {
-  const safe = /^[=+\-@\t\r\n]/.test(text) ? `'${text}` : text
+  const safe = /^\s*[=+\-@＝＋－＠\t\r\n]/.test(text) ? `'${text}` : text
   return `"${safe.replaceAll('"', '""')}"`
 }
