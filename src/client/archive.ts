@@ -3,6 +3,7 @@
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex } from '@noble/hashes/utils.js'
 import type { PublicEvent } from '#transparency/public-event-shapes.ts'
+import { pageNames } from './pages.ts'
 import { SibylError } from './sibyl-error.ts'
 import type { CallOptions, FileAnswer, Transport } from './transport.ts'
 
@@ -36,6 +37,7 @@ export function createArchive(send: Transport): ClientArchive {
   ): AsyncGenerator<ArchiveFile, void, undefined> {
     const path = `/api/v1/archive/${encodeURIComponent(marketId)}/${encodeURIComponent(day)}`
     let after: string | undefined
+    const named = pageNames()
     do {
       const request = { method: 'GET', path, query: { after }, answers: 'file' } as const
       const { bytes, headers } = await send<FileAnswer>(request, call)
@@ -44,7 +46,7 @@ export function createArchive(send: Transport): ClientArchive {
         throw new SibylError('UNEXPECTED_ANSWER', `GET ${path}: the file is damaged`, {})
       }
       yield { file: bytes, sha256: digest, events: Number(headers.get('sibyl-events')) }
-      after = headers.get('sibyl-next') ?? undefined
+      after = named(headers.get('sibyl-next'))
     } while (after !== undefined)
   }
 
@@ -53,11 +55,29 @@ export function createArchive(send: Transport): ClientArchive {
     async *events(marketId, day, call) {
       for await (const { file } of files(marketId, day, call)) {
         const lines = new Blob([file]).stream().pipeThrough(new DecompressionStream('gzip'))
-        const text = await new Response(lines).text()
+        const text = await textOf(lines)
         for (const line of text.split('\n')) {
           if (line !== '') yield JSON.parse(line) as PublicEvent
         }
       }
     },
+  }
+}
+
+/** A file has 4 MiB of lines and perhaps one long event more; a few bytes of gzip could become many gigabytes. */
+const FILE_CHARS_MAX = 16 * 1024 * 1024
+
+async function textOf(bytes: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<string> {
+  const decoder = new TextDecoder()
+  // Not every browser iterates over a stream.
+  const reader = bytes.getReader()
+  let text = ''
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return text
+    text += decoder.decode(value, { stream: true })
+    if (text.length <= FILE_CHARS_MAX) continue
+    await reader.cancel().catch(() => {})
+    throw new SibylError('UNEXPECTED_ANSWER', `a file has more than ${FILE_CHARS_MAX} characters`)
   }
 }

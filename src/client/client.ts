@@ -32,6 +32,7 @@ import {
   splitOptions,
 } from './order-submission.ts'
 import { createOrderbook, type MarketRead, type ReadOrderbook, type ReadSeen } from './orderbook.ts'
+import { pageNames } from './pages.ts'
 import {
   type ClientPrices,
   type ClientQuickMarkets,
@@ -366,13 +367,14 @@ export function createClient(options: ClientOptions): Client {
   ): Promise<OpenOrder[]> {
     const all: OpenOrder[] = []
     let cursor: string | undefined
+    const named = pageNames()
     do {
       const page = await send<{ orders: OpenOrder[]; nextCursor: string | null }>(
         { method: 'GET', path, query: { ...query, cursor } },
         call,
       )
       all.push(...page.orders)
-      cursor = page.nextCursor ?? undefined
+      cursor = named(page.nextCursor)
     } while (cursor !== undefined)
     return all
   }

@@ -5,6 +5,7 @@ import type { Event, EventDetail } from '#protocol/shapes/events.ts'
 import type { Candles, Market, MarketStats, PlatformStats } from '#protocol/shapes/markets.ts'
 import type { MarketActivity } from '#protocol/shapes/trades.ts'
 import type { ActivityPage, Holders, UserPosition } from '#protocol/shapes/users.ts'
+import { pageNames } from './pages.ts'
 import { SibylError } from './sibyl-error.ts'
 import type { CallOptions, Transport } from './transport.ts'
 
@@ -106,6 +107,7 @@ export function createReads(ports: {
     call?: CallOptions,
   ): AsyncGenerator<Market, void, undefined> {
     let cursor: string | undefined
+    const named = pageNames()
     do {
       const filter = { chain_id: chainId, category, resolved, status, quick, search }
       const query = { ...filter, limit: pageSize, cursor }
@@ -114,7 +116,7 @@ export function createReads(ports: {
         call,
       )
       yield* page.markets
-      cursor = page.nextCursor ?? undefined
+      cursor = named(page.nextCursor)
     } while (cursor !== undefined)
   }
 
@@ -144,6 +146,7 @@ export function createReads(ports: {
       const { user, chainId } = await userOf(of, call)
       const all: UserPosition[] = []
       let cursor: string | undefined
+      const named = pageNames()
       do {
         const page = await send<{ positions: UserPosition[]; nextCursor: string | null }>(
           {
@@ -154,7 +157,7 @@ export function createReads(ports: {
           call,
         )
         all.push(...page.positions)
-        cursor = page.nextCursor ?? undefined
+        cursor = named(page.nextCursor)
       } while (cursor !== undefined)
       return all
     },
@@ -185,6 +188,7 @@ async function* eachEvent(
   call: CallOptions | undefined,
 ): AsyncGenerator<Event, void, undefined> {
   let cursor: string | undefined
+  const named = pageNames()
   do {
     const query = { ...filter, chain_id: chainId, limit: pageSize, cursor }
     const page = await send<{ events: Event[]; nextCursor: string | null }>(
@@ -192,6 +196,6 @@ async function* eachEvent(
       call,
     )
     yield* page.events
-    cursor = page.nextCursor ?? undefined
+    cursor = named(page.nextCursor)
   } while (cursor !== undefined)
 }

@@ -207,3 +207,38 @@ test('an exchange with a made-up name gets no API-key signature', async (t) => {
   const refused = ['UNEXPECTED_ANSWER', undefined]
   assert.deepEqual(await codeOf(registerApiKey({ url }, signer)), refused)
 })
+
+test('lists whose pages never end, and files that decompress without an end, are refused', async (t) => {
+  const { hash } = await import('node:crypto')
+  const { gzipSync } = await import('node:zlib')
+  let file: Uint8Array = gzipSync('{"seq":1}\n')
+  const server = createServer((request, response) => {
+    if (request.url?.startsWith('/api/v1/archive/')) {
+      const next = file.length > 1_000 ? {} : { 'sibyl-next': '7' }
+      const etag = `"${hash('sha256', file)}"`
+      response.writeHead(200, { 'content-type': 'application/gzip', etag, ...next }).end(file)
+      return
+    }
+    response.writeHead(200, { 'content-type': 'application/json' })
+    const lists = { markets: [], events: [], orders: [], positions: [] }
+    response.end(JSON.stringify({ ...lists, count: 0, nextCursor: 'again', chains: [chainOf({})] }))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => server.close().closeAllConnections())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const client = createClient({ url, chainId: MAIN, retries: 0 })
+  const endless = { code: 'UNEXPECTED_ANSWER', message: /without an end/ }
+  const all = async (list: AsyncIterable<unknown>) => {
+    for await (const _ of list);
+  }
+  const user = { address: ATTACKER, chainId: MAIN }
+  await assert.rejects(client.markets(), endless)
+  await assert.rejects(all(client.eachEvent()), endless)
+  await assert.rejects(client.positions(user), endless)
+  await assert.rejects(client.orders.list({ trader: ATTACKER }), endless)
+  await assert.rejects(all(client.archive.files(MARKET.id, '2026-11-18')), endless)
+  file = gzipSync(Buffer.alloc(17 * 1024 * 1024, ' '))
+  await assert.rejects(all(client.archive.events(MARKET.id, '2026-11-18')), {
+    ...{ code: 'UNEXPECTED_ANSWER', message: /more than 16777216 characters/ },
+  })
+})
