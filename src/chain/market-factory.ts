@@ -43,7 +43,7 @@ export type FactoryEvent =
       readonly startPrice: bigint
       readonly source: string
     })
-  /** This event precedes one of the two above in its transaction. */
+  /** In its transaction this event precedes `MarketCreated` or `QuickMarketCreated`. */
   | (MarketPlace & { readonly type: 'ComplementaryMarket' })
   | (MarketPlace & {
       readonly type: 'QuickMarketResolved'

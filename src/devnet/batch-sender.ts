@@ -36,7 +36,7 @@ type BatchSender = Deployer & {
 const DEPLOY_GAS = 16_000_000
 const CALL_GAS = 1_000_000
 /**
- * Far more than a local chain requires. Without fees the node would simulate every pending transaction for each new
+ * Fees far above what a local chain requires. Without fees the node would simulate every pending transaction for each new
  * one, which would take most of the start.
  */
 const FEES = { maxFeePerGas: hexOf(10 ** 10), maxPriorityFeePerGas: hexOf(10 ** 9) }

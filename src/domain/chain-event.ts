@@ -93,7 +93,7 @@ type ResolutionStep = At & {
 type MarketResolved = At & {
   readonly type: 'MarketResolved'
   readonly marketId: MarketId
-  /** Empty if a quick market was resolved by price. */
+  /** Id of the assertion; empty if a quick market was resolved by price. */
   readonly assertionId: string
   readonly winningOutcome: Outcome
 }
@@ -139,7 +139,7 @@ export type ConversionKind = 'split' | 'merge' | 'redeem'
 export type TokensConverted = At & {
   readonly type: 'TokensConverted'
   readonly kind: ConversionKind
-  /** The zero address for those of the settlement contract, in a mint or merge of two traders. */
+  /** Holder; the zero address if the settlement contract split or merged for two traders. */
   readonly holder: Address
   readonly marketId: MarketId
   /** For a redemption: the payout. */

@@ -85,7 +85,7 @@ export function makeLineReader(): (entry: Uint8Array) => EntryText {
   }
 }
 
-/** Reads the events of an entry that contains whole events. */
+/** Reads the events of an entry that is no piece of a long event. */
 export function eventsIn(lines: readonly string[], first: number): PublicEvent[] {
   let before: MarketId | undefined
   return lines.map((line, at) => {

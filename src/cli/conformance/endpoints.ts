@@ -14,7 +14,7 @@ export type Endpoint = {
   readonly body?: readonly string[]
   /** Fields of every answer. */
   readonly fields: readonly string[]
-  /** List in the answer, and the fields of its entries. */
+  /** Name of the list in the answer, and the fields of each entry. */
   readonly list?: readonly [name: string, fields: readonly string[]]
   /** Fields of some answers; the document has them. */
   readonly sometimes: readonly string[]

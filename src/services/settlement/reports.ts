@@ -50,7 +50,7 @@ export function end(
   moveTo(pending, 'ended')
   if (status === 'failed') forgetMined(state, pending.trade)
   addReport(state, tradeId, { status, txHash, reason, fault })
-  // A trade that waits for this one already has the block, unless both are decided by the same poll.
+  // If another trade waits for this one, it knows the block already, unless one poll decides both.
   if (!state.older.decided.has(tradeId) || status === 'failed')
     state.older.decided.set(tradeId, undefined)
   state.progress.lastMs = context.nowMs

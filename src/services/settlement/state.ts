@@ -86,7 +86,7 @@ export type SettlementStatus = {
   readonly queued: number
   readonly inFlight: number
   readonly waiting: number
-  /** Did not settle without a side at fault, and is retried. */
+  /** The trade did not settle, no side was at fault, and it is retried. */
   readonly retrying: number
   readonly unreported: number
   /** Age of the oldest unsettled trade. */
@@ -286,7 +286,7 @@ export type Batch = {
   acknowledging: boolean
   /** A reorg removed it; nothing is sent again until the markets have acknowledged that. */
   vanished: boolean
-  /** Trades in it that have failed and must not settle any more, by their id on chain. */
+  /** Trades of the batch that have failed and must not settle any more, by their id on chain. */
   readonly unwanted: Map<string, TradeId>
 }
 

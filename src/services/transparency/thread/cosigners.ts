@@ -69,7 +69,7 @@ export function makeCosigners(ports: CosignerPorts) {
       const pause = Math.min(PAUSE_MS_MAX, PAUSE_MS * 2 ** cosigner.failures)
       cosigner.failures++
       cosigner.askAtMs = ports.nowMs() + pause
-      // Other logs may have been cosigned; the sizes are asked for again.
+      // The witness may have cosigned other logs: ask for the sizes again.
       cosigner.sizes.clear()
       ports.said({ witness, why: error instanceof Error ? error.message : String(error) })
     }
