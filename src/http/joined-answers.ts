@@ -1,6 +1,7 @@
 /**
  * Lists whose items are cached as bytes. A list is joined again only when an item changed, and compressed once for all
- * clients, on the thread pool. The number of lists is bounded; the least recently used one is evicted.
+ * clients, on the thread pool. A long list that changes faster than it can be compressed is sent plain in between. The
+ * number of lists is bounded; the least recently used one is evicted.
  */
 
 import { promisify } from 'node:util'
@@ -31,6 +32,10 @@ export type JoinedAnswers = {
 
 /** A shorter list is not worth compressing. */
 const ZIPPED_BYTES_MIN = 4_096
+/** A list of this length takes milliseconds to compress, so it is compressed for a share of the time only. */
+const LONG_BYTES = 128 * 1024
+/** Pause after compressing a long list, in times of its duration. */
+const PAUSE_TIMES = 3
 /** The fastest level: the lists of a busy exchange change quickly. */
 const LEVEL = 1
 const COMMA = Buffer.from(',')
@@ -38,7 +43,11 @@ const GZIP = ['gzip'] as const
 
 const zip = promisify(gzip)
 
-export function joinAnswers(options: { readonly listsMax: number }): JoinedAnswers {
+export function joinAnswers(options: {
+  readonly listsMax: number
+  readonly nowMs?: () => number
+}): JoinedAnswers {
+  const { nowMs = () => performance.now() } = options
   /** Most recently used last. */
   const lists = new Map<string, Joined>()
 
@@ -49,8 +58,26 @@ export function joinAnswers(options: { readonly listsMax: number }): JoinedAnswe
     return now
   }
 
+  /** Time from which long lists may be compressed again. */
+  let freeAtMs = Number.NEGATIVE_INFINITY
+
+  function mayZip({ plain, zipped }: Joined): boolean {
+    return zipped !== undefined || plain.length < LONG_BYTES || nowMs() >= freeAtMs
+  }
+
+  async function zipped({ plain }: Joined): Promise<Buffer> {
+    if (plain.length < LONG_BYTES) return zip(plain, { level: LEVEL })
+    const beganMs = nowMs()
+    freeAtMs = Number.POSITIVE_INFINITY
+    try {
+      return await zip(plain, { level: LEVEL })
+    } finally {
+      freeAtMs = nowMs() + PAUSE_TIMES * (nowMs() - beganMs)
+    }
+  }
+
   async function zippedReply(list: Joined): Promise<RawReply> {
-    list.zipped ??= zip(list.plain, { level: LEVEL })
+    list.zipped ??= zipped(list)
     const headers = { etag: list.etag, vary: 'accept-encoding', 'content-encoding': 'gzip' }
     return { status: 200, raw: await list.zipped, headers }
   }
@@ -60,7 +87,7 @@ export function joinAnswers(options: { readonly listsMax: number }): JoinedAnswe
       const found = joined(name, list)
       const { plain, etag } = found
       const zips = plain.length >= ZIPPED_BYTES_MIN && encodingFor(accepted, GZIP) !== undefined
-      if (zips) return zippedReply(found)
+      if (zips && mayZip(found)) return zippedReply(found)
       return { status: 200, raw: plain, headers: { etag, vary: 'accept-encoding' } }
     },
   }
