@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises'
 import { ipText, limitedRange, siteOf } from './client-ip.ts'
 
 const LISTS = ['/proc/self/net/tcp', '/proc/self/net/tcp6']
-const ESTABLISHED = '01'
+const ESTABLISHED = '01 '
 
 export async function countPeers(port: number): Promise<Map<string, number> | undefined> {
   const lists = await Promise.all(
@@ -30,9 +30,12 @@ export async function countPeers(port: number): Promise<Map<string, number> | un
 function countIn(list: string, port: number, byIp: Map<string, number>): void {
   const ours = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   for (const line of list.split('\n')) {
-    const [, local = '', peer = '', state] = line.trim().split(/\s+/, 4)
-    if (state !== ESTABLISHED || !local.endsWith(ours)) continue
-    const ip = peer.slice(0, peer.indexOf(':'))
+    const localAt = line.indexOf(': ') + 2
+    const peerAt = line.indexOf(' ', localAt) + 1
+    const stateAt = line.indexOf(' ', peerAt) + 1
+    if (!line.startsWith(ESTABLISHED, stateAt)) continue
+    if (line.slice(peerAt - 1 - ours.length, peerAt - 1) !== ours) continue
+    const ip = line.slice(peerAt, line.indexOf(':', peerAt))
     byIp.set(ip, (byIp.get(ip) ?? 0) + 1)
   }
 }

@@ -19,7 +19,9 @@ type LateRefusals = {
 export const REFUSED_LATE_MS = 5_000
 /** Maximum number of delayed refusals per front thread. */
 const WAITING_MAX = 10_000
-const SWEEP_MS = 100
+const SWEEP_MS = 10
+/** Maximum number of refusals per sweep: thousands may be due at once. */
+const SENT_PER_SWEEP = 20
 
 export function makeLateRefusals(options: {
   readonly clock: Clock
@@ -38,9 +40,11 @@ export function makeLateRefusals(options: {
 
   function sweep(): void {
     const nowMs = clock.nowMs()
+    let sent = 0
     for (const [call, dueAtMs] of waiting) {
-      if (dueAtMs > nowMs) break
+      if (dueAtMs > nowMs || sent >= SENT_PER_SWEEP) break
       send(call)
+      sent++
     }
     isSweeping = waiting.size > 0
     if (isSweeping) clock.after(SWEEP_MS, sweep)
