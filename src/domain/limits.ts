@@ -313,8 +313,8 @@ export const BOOK_LEVELS_SHOWN_MAX = 1_000
 /** Bytes of snapshots that a front's stream caches until the next change. */
 export const SNAPSHOTS_KEPT_BYTES_MAX = 32 * 1024 * 1024
 
-/** Bytes of queued frames of all connections of a front. */
-export const FRAMES_WAITING_BYTES_MAX = 16 * 1024 * 1024
+/** Bytes of the requests and frames that wait for their turn at a front. */
+export const WAITING_BYTES_MAX = 16 * 1024 * 1024
 
 /** Markets in the list of a delegation; the contract refuses more. */
 export const DELEGATE_MARKETS_MAX = 32

@@ -18,6 +18,7 @@ import { makeCallReader } from './call-reader.ts'
 import { makeCharges } from './charges.ts'
 import type { CompiledRoute } from './compiled-route.ts'
 import type { Cors } from './cors.ts'
+import type { FairTurns } from './fair-turns.ts'
 import { makeHeldCalls } from './held-calls.ts'
 import type { Hooks, Log, PipelineSettings } from './hooks.ts'
 import { makeLateRefusals } from './late-refusals.ts'
@@ -105,8 +106,9 @@ export function makePipeline(options: {
   readonly meter?: StageMeter | undefined
   /** Traces some of the writes. */
   readonly tracer?: Tracer | undefined
+  readonly turns?: FairTurns | undefined
 }): Pipeline {
-  const { settings, cors, hooks, log, clock, requestIdOf, meter, tracer } = options
+  const { settings, cors, hooks, log, clock, requestIdOf, meter, tracer, turns } = options
   const begin = makeCallReader({ settings, cors, hooks, clock, requestIdOf, tracer })
   const logRequest = makeRequestLog(log, settings.logEvery ?? 0)
   const calls = makeHeldCalls({ clock, overdue: (call) => failures.overdue(call) })
@@ -141,11 +143,53 @@ export function makePipeline(options: {
       const call = begin(compiled, isHead, res, req)
       try {
         if (!isAdmitted(call, req)) return
-        if (compiled.body === undefined) proceed(call)
-        else if (bodies.isWelcome(call, req)) bodies.read(call, arrived)
+        if (compiled.body === undefined) inTurn(call, undefined)
+        else if (bodies.isWelcome(call, req)) bodies.read(call, inTurn)
       } catch (error) {
         failed(call, error)
       }
+    }
+  }
+
+  function goOn(call: Call, body: ArrayBuffer | Buffer | undefined): void {
+    if (body === undefined) proceed(call)
+    else arrived(call, body)
+  }
+
+  /** Goes on with a call when it is the turn of its address. */
+  function inTurn(call: Call, body: ArrayBuffer | Buffer | undefined): void {
+    if (turns === undefined || call.compiled.route.cost === 'free') {
+      goOn(call, body)
+      return
+    }
+    const { ip } = call.request
+    const beganMs = turns.begin(ip)
+    if (beganMs !== undefined) {
+      goOn(call, body)
+      turns.done(ip, beganMs)
+      return
+    }
+    // The chunk's memory belongs to the library and is valid until this function returns.
+    const kept = body instanceof ArrayBuffer ? Buffer.from(Buffer.from(body)) : body
+    hold(call)
+    call.phase = 'handling'
+    const whileHeld = (next: () => void) => () => {
+      if (call.phase === 'handling') call.res.cork(next)
+    }
+    const refuse = (): void => sendRejection(call, reject('RATE_LIMITED'))
+    const waits = turns.wait(ip, {
+      bytes: kept?.length ?? 0,
+      run: whileHeld(() => resume(call, kept)),
+      refuse: whileHeld(refuse),
+    })
+    if (!waits) refuse()
+  }
+
+  function resume(call: Call, body: Buffer | undefined): void {
+    try {
+      goOn(call, body)
+    } catch (error) {
+      failed(call, error)
     }
   }
 

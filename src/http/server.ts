@@ -27,6 +27,7 @@ import { type ConnectionSettings, makeConnectionGate, type Refusal } from './con
 import { makeCors } from './cors.ts'
 import { countPeers } from './count-peers.ts'
 import { ERRORS, errorBody, relayerErrorBody, sentenceOf } from './errors.ts'
+import type { FairTurns } from './fair-turns.ts'
 import type { Hooks, Log } from './hooks.ts'
 import { lazily } from './lazily.ts'
 import { registerMeters } from './meters.ts'
@@ -87,6 +88,8 @@ export type FrontOptions = {
   /** Called with the duration of each stage of a write. */
   readonly meter?: StageMeter
   readonly tracer?: Tracer | undefined
+  /** Shares the event loop between addresses; without it, requests are served in the order of arrival. */
+  readonly turns?: FairTurns | undefined
 }
 
 export type Front = {
@@ -188,6 +191,7 @@ export async function startFront(options: FrontOptions): Promise<Front> {
     requestIdOf: makeRequestIds(),
     meter: options.meter,
     tracer: options.tracer,
+    turns: options.turns,
   })
 
   // Silences the library's own header, which reveals its name and version, for the thread's loop.

@@ -16,12 +16,14 @@ import type { Channels } from './channels.ts'
 import type { Connection, Socket, Subscription } from './connection.ts'
 import type { Feed } from './feeds.ts'
 import type { FrameId } from './frames.ts'
-import { TURN_UNITS } from './intake.ts'
 import { makeOrderAsks } from './order-asks.ts'
 import { makeSlowReaders, type SlowReaderSettings } from './slow-readers.ts'
 import { type Draw, snapshotWeight } from './weights.ts'
 
 export type DeliverySettings = SlowReaderSettings & { readonly deadlineMs: number }
+
+/** Units of snapshots that one connection gets in a turn of the event loop, about 1 ms. */
+const TURN_UNITS = 25
 
 /** Result of `send` for a dropped message. */
 const DROPPED = 2
@@ -168,7 +170,7 @@ function send({ ws }: Connection, text: string): void {
 /** Charges the client for a snapshot. A lagging reader pays for repeated ones; while it cannot pay, it waits. */
 function pays(sub: Subscription, draw: Draw | undefined): boolean {
   const what = { cost: 'read', weight: snapshotWeight(sub.feed) } as const
-  sub.paid = draw?.(what, sub.connection.ip, undefined) !== false
+  sub.paid = draw?.(what, sub.connection.ip, undefined).allowed !== false
   return sub.paid
 }
 

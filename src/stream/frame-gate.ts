@@ -4,6 +4,7 @@
  */
 
 import { reject } from '#domain/rejection.ts'
+import type { FairTurns } from '#http/fair-turns.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Connection, Socket } from './connection.ts'
 import type { Delivery } from './delivery.ts'
@@ -29,6 +30,7 @@ export const WINDOW_MS = 10_000
 type FrameGatePorts = {
   readonly clock: Clock
   readonly draw?: Draw | undefined
+  readonly turns: FairTurns
   readonly settings: {
     readonly messagesPerSecond: number
     readonly messagesBurst: number
@@ -37,21 +39,20 @@ type FrameGatePorts = {
 }
 
 export function makeFrameGate(
-  { clock, draw, settings }: FrameGatePorts,
+  { clock, draw, turns, settings }: FrameGatePorts,
   {
     delivery,
     act,
     emptied,
   }: {
     readonly delivery: Pick<Delivery, 'answerError' | 'end'>
-    /** Carries out a request, and returns the units that it took. */
-    readonly act: (connection: Connection, request: Request) => number
+    readonly act: (connection: Connection, request: Request) => void
     /** Called when no frame of the connection waits any more. */
     readonly emptied: (connection: Connection) => void
   },
 ) {
   const { answerError, end } = delivery
-  const intake = makeIntake({ handle, emptied })
+  const intake = makeIntake({ turns, handle, refuse: refuseBusy, emptied })
 
   /** Returns whether the connection may send another frame now. */
   function withinRate(connection: Connection, nowMs: number): boolean {
@@ -80,11 +81,16 @@ export function makeFrameGate(
       return
     }
     const weight = frameWeight(message.byteLength)
-    if (draw?.({ cost: 'read', weight }, connection.ip, undefined) === false) {
+    const verdict = draw?.({ cost: 'read', weight }, connection.ip, undefined)
+    if (verdict?.allowed === false) {
       refuse(connection, message, UNPAID_EXCESS * weight)
+      if (verdict.insists === true) end(connection, CLOSE_FLOOD, 'too many messages')
       return
     }
-    if (intake.take(connection, message, isBinary)) return
+    if (!intake.take(connection, message, isBinary)) refuseBusy(connection, message)
+  }
+
+  function refuseBusy(connection: Connection, message: ArrayBuffer): void {
     answerError(connection, idOf(message), reject('OVERLOADED'))
   }
 
@@ -101,18 +107,19 @@ export function makeFrameGate(
     }
   }
 
-  /** Handles a frame that is paid for, and returns the units that it took. */
-  function handle(connection: Connection, message: ArrayBuffer, isBinary: boolean): number {
-    if (connection.ws === undefined || connection.doomedAtMs !== undefined) return 0
-    const units = frameWeight(message.byteLength)
+  /** Handles a frame that is paid for. */
+  function handle(connection: Connection, message: ArrayBuffer, isBinary: boolean): void {
+    if (connection.ws === undefined || connection.doomedAtMs !== undefined) return
     const read = readFrame(message, isBinary)
-    if (!isMisread(read)) return units + act(connection, read)
-    const isPaid = draw?.(MISFIT_WEIGHT, connection.ip, undefined) !== false
+    if (!isMisread(read)) {
+      act(connection, read)
+      return
+    }
+    const isPaid = draw?.(MISFIT_WEIGHT, connection.ip, undefined).allowed !== false
     answerError(connection, read.id, isPaid ? read.why() : reject('RATE_LIMITED'))
     if (read.malformed && ++connection.malformed > MALFORMED_MAX) {
       end(connection, CLOSE_MALFORMED, 'too many malformed frames')
     }
-    return units + MISFIT_WEIGHT.weight
   }
 
   /** The library answers pings by itself; too many of them end the connection like frames. */

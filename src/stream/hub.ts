@@ -10,6 +10,7 @@ import type { Address, MarketId } from '#domain/ids.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Authenticator } from '#http/auth.ts'
 import { limitedRange, siteOf } from '#http/client-ip.ts'
+import { type FairTurns, makeFairTurns } from '#http/fair-turns.ts'
 import type { BoardListener, MarketBoard } from '#live/market-board.ts'
 import type { FiguresBook } from '#live/market-figures.ts'
 import type { NeededMarkets, PartitionUse } from '#live/partition-use.ts'
@@ -136,6 +137,8 @@ export type StreamPorts = RequestPorts & {
   readonly count?: ConnectionCount
   /** Sends to every socket of this thread in the topic. */
   readonly publish: (topic: string, text: string) => void
+  /** Shared with the requests of this front; by default the stream has its own. */
+  readonly turns?: FairTurns
   readonly settings: StreamSettings
 }
 
@@ -246,6 +249,17 @@ function makeParts(
 ) {
   const { gateway, settings, clock } = ports
   let published = 0
+  const turns = ports.turns ?? makeFairTurns()
+  /** Figures for many snapshots may arrive at once. */
+  const pumpInTurn = (connection: Connection): void => {
+    const { ip } = connection
+    const pump = (): void => delivery.pump(connection)
+    const beganMs = turns.begin(ip)
+    if (beganMs !== undefined) {
+      pump()
+      turns.done(ip, beganMs)
+    } else if (!turns.wait(ip, { bytes: 0, run: pump, refuse: pump })) pump()
+  }
   const delivery = makeDelivery({
     ...{ channels: () => channels, gateway, settings, clock, draw: ports.draw },
     isFollowed: (feed) => ports.use?.needThese(marketsOf(feed)) !== false,
@@ -263,7 +277,7 @@ function makeParts(
       },
       broken: delivery.startOver,
       flushed(feed) {
-        for (const sub of feed.topic.members) if (!sub.live) delivery.pump(sub.connection)
+        for (const sub of feed.topic.members) if (!sub.live) pumpInTurn(sub.connection)
       },
     },
   })
@@ -277,10 +291,13 @@ function makeParts(
     ...{ channels, delivery, sessions, count },
     answered: leaving.quiet,
   })
-  const gate = makeFrameGate(ports, {
-    ...{ delivery, act: requests.act },
-    emptied: leaving.quiet,
-  })
+  const gate = makeFrameGate(
+    { ...ports, turns },
+    {
+      ...{ delivery, act: requests.act },
+      emptied: leaving.quiet,
+    },
+  )
   const heartbeats = makeHeartbeats(ports, {
     ...{ connections, channels, delivery },
     turned: sessions.expire,

@@ -1,82 +1,58 @@
 /**
- * Handles frames in the order of arrival, with a bounded amount of work in each turn of the event loop. One read of a
- * socket may bring thousands of frames: those beyond the budget of the turn wait, and the connections take turns. So
- * HTTP requests and all other sockets are served in between.
+ * Handles frames in the order of arrival, in the turns of their addresses. One read of a socket may bring thousands of
+ * frames; those beyond the work of one turn of the event loop wait.
  */
 
-import { FRAMES_WAITING_BYTES_MAX } from '#domain/limits.ts'
+import type { FairTurns } from '#http/fair-turns.ts'
 import { beat } from '#runtime/heartbeat.ts'
 import type { Connection } from './connection.ts'
 
-/** Units of work per turn, about 4 ms. */
-export const TURN_UNITS = 100
-
 type Intake = {
-  /** Handles the frame now or in a later turn; false if the queue is full. */
+  /** Handles the frame now or in a later turn; false if too many wait. */
   take(connection: Connection, message: ArrayBuffer, isBinary: boolean): boolean
   /** Drops the waiting frames of a connection. */
   forget(connection: Connection): void
 }
 
 export function makeIntake(ports: {
-  /** Handles a frame and returns the units that it took. */
-  readonly handle: (connection: Connection, message: ArrayBuffer, isBinary: boolean) => number
+  readonly turns: FairTurns
+  readonly handle: (connection: Connection, message: ArrayBuffer, isBinary: boolean) => void
+  /** Called instead for a frame that waited while too many did. */
+  readonly refuse: (connection: Connection, message: ArrayBuffer) => void
   /** Called when no frame of the connection waits any more. */
   readonly emptied: (connection: Connection) => void
 }): Intake {
-  /** Connections with waiting frames, in the order of service. */
-  const queue = new Set<Connection>()
-  let waitingBytes = 0
-  let spent = 0
-  let isPlanned = false
+  const { turns, handle, refuse, emptied } = ports
 
-  function handle(connection: Connection, message: ArrayBuffer, isBinary: boolean): void {
-    beat()
-    spent += ports.handle(connection, message, isBinary)
-    plan()
-  }
-
-  /** Each turn that handled a frame is followed by another one with its own budget. */
-  function plan(): void {
-    if (isPlanned) return
-    isPlanned = true
-    setImmediate(nextTurn)
-  }
-
-  function nextTurn(): void {
-    isPlanned = false
-    spent = 0
-    for (const connection of queue) {
-      if (spent >= TURN_UNITS) break
-      const frame = connection.frames.shift()
-      queue.delete(connection)
-      if (frame === undefined) continue
-      waitingBytes -= frame.message.byteLength
-      if (connection.frames.length > 0) queue.add(connection)
-      handle(connection, frame.message, frame.isBinary)
-      if (connection.frames.length === 0) ports.emptied(connection)
-    }
-    if (queue.size > 0) plan()
+  function next(connection: Connection, treat: typeof handle): void {
+    const frame = connection.frames.shift()
+    if (frame === undefined) return
+    treat(connection, frame.message, frame.isBinary)
+    if (connection.frames.length === 0) emptied(connection)
   }
 
   return {
     take(connection, message, isBinary) {
-      if (spent < TURN_UNITS && connection.frames.length === 0) {
+      const { ip, frames } = connection
+      const beganMs = turns.begin(ip)
+      if (beganMs !== undefined) {
+        beat()
         handle(connection, message, isBinary)
+        turns.done(ip, beganMs)
         return true
       }
-      if (waitingBytes + message.byteLength > FRAMES_WAITING_BYTES_MAX) return false
       // Copy: the library reuses its buffer.
-      connection.frames.push({ message: message.slice(0), isBinary })
-      waitingBytes += message.byteLength
-      queue.add(connection)
-      plan()
-      return true
+      frames.push({ message: message.slice(0), isBinary })
+      const waits = turns.wait(ip, {
+        bytes: message.byteLength,
+        run: () => next(connection, handle),
+        refuse: () => next(connection, refuse),
+      })
+      if (!waits) frames.pop()
+      return waits
     },
     forget(connection) {
-      for (const { message } of connection.frames) waitingBytes -= message.byteLength
       connection.frames.length = 0
-      queue.delete(connection)
     },
   }
 }

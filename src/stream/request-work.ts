@@ -9,7 +9,7 @@ import type { Delivery } from './delivery.ts'
 import type { FrameId, Request } from './frames.ts'
 import type { RequestPorts } from './request-ports.ts'
 import type { Sessions } from './sessions.ts'
-import { OP_WEIGHTS, WRITE_UNITS } from './weights.ts'
+import { OP_WEIGHTS } from './weights.ts'
 
 /** Returns the answer, a rejection, or undefined if the request is answered elsewhere. */
 type Work = () => Promise<object | Rejection | undefined>
@@ -32,9 +32,6 @@ export function makeRequestWork(
   const { settings, clock, log } = ports
   const { answer, answerError } = delivery
   const errors = makeRepeatedErrors(log, clock)
-  /** Units charged for the current request. */
-  let units = 0
-
   /** Charges a request beyond its frame; answers `RATE_LIMITED` if the address has no units left. */
   function pays(
     connection: Connection,
@@ -43,9 +40,9 @@ export function makeRequestWork(
   ): boolean {
     const { cost, weight: named } = OP_WEIGHTS[op]
     const weight = named === 'snapshot' ? (options.snapshot ?? 0) : named
-    units += cost === 'write' ? WRITE_UNITS * weight : weight
     if (weight === 0) return true
-    if (ports.draw?.({ cost, weight }, connection.ip, options.principal) !== false) return true
+    const verdict = ports.draw?.({ cost, weight }, connection.ip, options.principal)
+    if (verdict?.allowed !== false) return true
     answerError(connection, id, reject('RATE_LIMITED'))
     return false
   }
@@ -92,12 +89,5 @@ export function makeRequestWork(
       })
   }
 
-  /** Returns the units that the work charged. */
-  function charged(work: () => void): number {
-    units = 0
-    work()
-    return units
-  }
-
-  return { charged, pays, later, write, ownWrite }
+  return { pays, later, write, ownWrite }
 }

@@ -16,8 +16,7 @@ import { makeSubscriptionRequests } from './subscription-requests.ts'
 import { makeSubscriptionTable } from './subscription-table.ts'
 
 type Requests = {
-  /** Handles a request, and returns the units charged for it. */
-  act(connection: Connection, request: Request): number
+  act(connection: Connection, request: Request): void
   /** Ends a subscription. */
   drop(sub: Subscription): void
   subscriptions(): number
@@ -84,8 +83,8 @@ export function makeRequests(
       delivery.answer(connection, { type: 'pong', id, ts: clock.nowMs() }),
   }
 
-  function act<Op extends Request['op']>(connection: Connection, request: Asked<Op>): number {
-    return work.charged(() => handlers[request.op](connection, request as never))
+  function act<Op extends Request['op']>(connection: Connection, request: Asked<Op>): void {
+    handlers[request.op](connection, request as never)
   }
 
   return { act, drop: table.drop, subscriptions: table.size }

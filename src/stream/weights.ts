@@ -5,6 +5,7 @@
  */
 
 import { BOOK_LEVELS_SHOWN_MAX, TICKERS_PER_MESSAGE_MAX } from '#domain/limits.ts'
+import type { LimitVerdict } from '#http/call.ts'
 import type { Principal } from '#http/route.ts'
 import { bookOf } from '#live/market-board.ts'
 import type { Feed } from './feeds.ts'
@@ -26,15 +27,12 @@ const FUNDS_READS = 2
 const TICKERS_PER_SUBSCRIPTION = 5
 const ALL_TICKERS_SUBSCRIPTIONS = 20
 
-/** Weight of a write in the budget of a turn. */
-export const WRITE_UNITS = 5
-
-/** Charges a multiple of the cost of a read or a write; false if the address has no units left. */
+/** Charges a multiple of the cost of a read or a write. */
 export type Draw = (
   what: { readonly cost: 'read' | 'write'; readonly weight: number },
   ip: string,
   principal: Principal | undefined,
-) => boolean
+) => Pick<LimitVerdict, 'allowed' | 'insists'>
 
 type OpWeight = { readonly cost: 'read' | 'write'; readonly weight: number | 'snapshot' }
 

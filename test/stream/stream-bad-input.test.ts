@@ -286,7 +286,7 @@ test('every request draws from the limit of its address, and an authentication a
   let left = 7
   const draw = ({ cost }: { readonly cost: string }) => {
     drawn.push(cost)
-    return left-- > 0
+    return { allowed: left-- > 0 }
   }
   const stream = await startStream(t, { parts: { draw } })
   const client = await stream.connect()

@@ -38,7 +38,7 @@ test('a deep conflated book is encoded once per change, and its snapshots cost b
   const drawn: Draw[] = []
   const draw = (what: Draw) => {
     drawn.push(what)
-    return true
+    return { allowed: true }
   }
   const stream = await startStream(t, { parts: { draw } })
   for (let level = 1; level <= 1_200; level++) {
@@ -153,7 +153,7 @@ test('a reader that lags pays for the snapshots that it receives again', async (
   const draw = (what: Draw) => {
     if (isEmpty) refused++
     else drawn.push(what)
-    return !isEmpty
+    return { allowed: !isEmpty }
   }
   const stream = await startStream(t, {
     parts: { draw },
@@ -185,7 +185,7 @@ test('the flaws of a frame are listed only if the address can pay for that', asy
   const draw = ({ weight }: Draw) => {
     drawn.push(weight)
     left -= weight
-    return left >= 0
+    return { allowed: left >= 0 }
   }
   const stream = await startStream(t, { parts: { draw } })
   const client = await stream.connect()
@@ -229,7 +229,7 @@ test('a set of markets is paid for once, before its topic is created', async (t)
   const draw = ({ weight }: Draw) => {
     drawn.push(weight)
     left -= weight
-    return left >= 0
+    return { allowed: left >= 0 }
   }
   const stream = await startStream(t, { markets, parts: { draw } })
   const marketIds = Array.from({ length: markets }, (_, at) => marketIdOf(at))
@@ -248,7 +248,7 @@ test('a set of markets is paid for once, before its topic is created', async (t)
 
 test('long frames that cannot be paid for end a connection sooner than short ones', async (t) => {
   const settings = { messagesPerSecond: 20, messagesBurst: 1_000, payloadBytesMax: 16_384 }
-  const stream = await startStream(t, { settings, parts: { draw: () => false } })
+  const stream = await startStream(t, { settings, parts: { draw: () => ({ allowed: false }) } })
   const refusalsBefore = async (frame: string) => {
     const client = await stream.connect()
     for (let count = 0; count < 100; count++) client.say(frame)
@@ -257,4 +257,19 @@ test('long frames that cannot be paid for end a connection sooner than short one
   }
   assert.equal(await refusalsBefore('{"op":"ping"}'), 41)
   assert.equal(await refusalsBefore(`{"op":"ping"}${' '.repeat(7 * 2_048)}`), 6)
+})
+
+test('a stream of an address that keeps sending beyond its limit is closed at the first refused frame', async (t) => {
+  const stream = await startStream(t, {
+    parts: { draw: () => ({ allowed: false, insists: true }) },
+  })
+  const client = await stream.connect()
+  client.say({ op: 'ping', id: 1 })
+  client.say({ op: 'ping', id: 2 })
+  assert.equal((await client.ended()).code, 4429)
+  const refused = client.frames.filter(({ code }) => code === 'RATE_LIMITED')
+  assert.deepEqual(
+    refused.map(({ id }) => id),
+    [1],
+  )
 })

@@ -9,6 +9,7 @@ import type { MarketId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
 import type { Authenticator } from '#http/auth.ts'
+import { makeFairTurns } from '#http/fair-turns.ts'
 import type { Front } from '#http/server.ts'
 import { type MarketBoard, makeBoard } from '#live/market-board.ts'
 import { makeFiguresBook } from '#live/market-figures.ts'
@@ -134,6 +135,8 @@ export async function startStream(
     publish: (topic, text) => void front?.publish(topic, text),
     settings,
     clock: systemClock,
+    // Time stands still for them, so that no frame waits on a busy machine.
+    turns: makeFairTurns({ nowMs: () => 0 }),
     log: { debug() {}, info() {}, warn() {}, error() {} },
     ...options.parts,
     authenticator: {

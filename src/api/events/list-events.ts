@@ -15,6 +15,7 @@ import {
 } from '#domain/limits.ts'
 import { CATEGORIES, type Category } from '#domain/market.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { FairTurns } from '#http/fair-turns.ts'
 import { exactInteger, writeJson } from '#http/json.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { oneOf, safeInteger } from '#http/schemas.ts'
@@ -55,6 +56,8 @@ export type EventSources = {
   readonly marketEvents: MarketEvents
   readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
   readonly nowMs: () => number
+  /** Turns of the addresses; undefined if lists are made in the order of arrival. */
+  readonly turns?: Pick<FairTurns, 'next'> | undefined
   readonly listEvents: (filter: {
     readonly sort: Sort
     readonly nowSec: number
@@ -302,6 +305,7 @@ async function withMarkets(
   const ids = [...members.values()].flatMap(({ markets }) => markets.map(({ id }) => id))
   const late = await waiters.untilFollowed(ids, request)
   if (late !== undefined) return late
+  await ports.turns?.next(request.ip ?? '')
   await Promise.all([figures.prepare(ids), marketEvents.prepare(ids)])
   const nowSec = Math.floor(ports.nowMs() / 1_000)
   return events.map((event) => {

@@ -11,6 +11,7 @@ import { CATEGORIES } from '#domain/market.ts'
 import { YES } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { entityTag } from '#http/entity-tag.ts'
+import type { FairTurns } from '#http/fair-turns.ts'
 import type { JoinedAnswers, List } from '#http/joined-answers.ts'
 import { writeJson } from '#http/json.ts'
 import type { KeptAnswers } from '#http/kept-answers.ts'
@@ -117,6 +118,8 @@ type ListSources = MarketSources & {
   readonly marketEvents: MarketEvents
   readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
   readonly joined: JoinedAnswers
+  /** Turns of the addresses; undefined if lists are made in the order of arrival. */
+  readonly turns?: Pick<FairTurns, 'next'> | undefined
 }
 
 const ListQuery = Type.Object(
@@ -253,7 +256,8 @@ export function listMarkets(ports: ListSources): AnswerRoute {
 }
 
 /** Makes lists from pages. A list is made again only after a change on this front. */
-function makeListWriter({ board, figures, marketEvents, waiters, nowMs }: ListSources) {
+function makeListWriter(ports: ListSources) {
+  const { board, figures, marketEvents, waiters, nowMs, turns } = ports
   /** Keyed by the market's figures, which are a new object after each change. */
   const listed = new WeakMap<
     MarketFigures,
@@ -283,6 +287,10 @@ function makeListWriter({ board, figures, marketEvents, waiters, nowMs }: ListSo
     const marketIds = markets.map(({ market }) => market.id)
     const late = await waiters.untilFollowed(marketIds, request)
     if (late !== undefined) return late
+    await turns?.next(request.ip ?? '')
+    // Another request may have made the list meanwhile.
+    const made = unchanged(page)
+    if (made !== undefined) return made
     await Promise.all([figures.prepare(marketIds), marketEvents.prepare(marketIds)])
     const last = markets.length < limit ? undefined : markets.at(-1)
     const next = last === undefined ? null : cursorBehind(last)

@@ -2,6 +2,7 @@
 
 import type { ThreadData } from '#config/thread-data.ts'
 import { makeAuthenticator } from '#http/auth.ts'
+import { makeFairTurns } from '#http/fair-turns.ts'
 import { makeNonceLedger } from '#http/nonce-ledger.ts'
 import { makeSseHub } from '#http/sse.ts'
 import { makeBoard } from '#live/market-board.ts'
@@ -64,6 +65,7 @@ export function openMemory(data: ThreadData, kit: ThreadContext, late: LateParts
     startedAtMs: data.startedAtMs,
   })
   const limits = openLimiter(data, kit)
+  const turns = limits.limiter === undefined ? undefined : makeFairTurns()
   const links = linkFront(settings, {
     ...{ board, priceBoard, authenticator, late, log, meters: kit.links },
     woken() {
@@ -71,5 +73,8 @@ export function openMemory(data: ThreadData, kit: ThreadContext, late: LateParts
       waiters.woken()
     },
   })
-  return { board, waiters, sse, assets, priceBoard, findKey, tokens, authenticator, limits, links }
+  return {
+    ...{ board, waiters, sse, assets, priceBoard, findKey, tokens, authenticator },
+    ...{ limits, turns, links },
+  }
 }

@@ -32,6 +32,7 @@ import {
   READS_KEPT_BYTES_MAX,
   READS_KEPT_MAX,
 } from '#domain/limits.ts'
+import type { FairTurns } from '#http/fair-turns.ts'
 import { joinAnswers } from '#http/joined-answers.ts'
 import { keepAnswers } from '#http/kept-answers.ts'
 import { lazily } from '#http/lazily.ts'
@@ -66,11 +67,12 @@ type ReadPorts = {
   readonly askPage: AskPage
   readonly store: WriteQueueRef
   readonly clock: Clock
+  readonly turns: FairTurns | undefined
 }
 
 export function readRoutes(ports: ReadPorts): Route[] {
   const { settings, board, figures, marketEvents, waiters, gateway, query, askPage, store } = ports
-  const { clock } = ports
+  const { clock, turns } = ports
   const cache = makeReadCache({
     keepMs: settings.front.readCacheMs,
     entriesMax: READS_KEPT_MAX,
@@ -117,7 +119,7 @@ export function readRoutes(ports: ReadPorts): Route[] {
   })
   return [
     listMarkets({
-      ...{ board, figures, marketEvents, waiters, nowMs: clock.nowMs },
+      ...{ board, figures, marketEvents, waiters, nowMs: clock.nowMs, turns },
       joined: joinAnswers({ listsMax: LISTS_KEPT_MAX }),
       pages: keepPages({
         ...{ board, nowMs: clock.nowMs, pagesMax: LISTS_KEPT_MAX },
@@ -163,9 +165,9 @@ export function readRoutes(ports: ReadPorts): Route[] {
 }
 
 function eventRoutes(ports: ReadPorts): Route[] {
-  const { board, figures, marketEvents, waiters, query, clock } = ports
+  const { board, figures, marketEvents, waiters, query, clock, turns } = ports
   const sources: EventSources = {
-    ...{ board, figures, marketEvents, waiters, nowMs: clock.nowMs },
+    ...{ board, figures, marketEvents, waiters, nowMs: clock.nowMs, turns },
     listEvents: (filter) => query('listEvents', filter),
     eventsBySlug: (slug) => query('eventsBySlug', { slug }),
     marketsOfEvents: (asked) => query('marketsOfEvents', asked),

@@ -73,6 +73,7 @@ export function frontRoutes(data: ThreadData, kit: ThreadContext, parts: RoutePa
   const { log, registry } = kit
   const { memory, late, pools, about, meter, publish } = parts
   const { board, waiters, sse, assets, priceBoard, findKey, authenticator, links } = memory
+  const { turns } = memory
   const { limiter } = memory.limits
   const { query, askPage, verifier, recoverSigner, history } = pools
   const topology = topologyOf(settings)
@@ -136,7 +137,7 @@ export function frontRoutes(data: ThreadData, kit: ThreadContext, parts: RoutePa
     eventMarkets: eventMarketsBy(query),
     receipts: transparency.receipts,
     tracer: kit.tracer,
-    publish,
+    ...{ publish, turns },
   })
   const { hub } = opened
   Object.assign(late, { hub, heldSessions: opened.heldSessions })
@@ -179,7 +180,7 @@ export function frontRoutes(data: ThreadData, kit: ThreadContext, parts: RoutePa
     archive(history),
     userFunds(funds, chainIds),
     ...readRoutes({
-      ...{ settings, board, waiters, gateway, query, askPage, store, clock },
+      ...{ settings, board, waiters, gateway, query, askPage, store, clock, turns },
       ...{ figures: figuresBook, marketEvents: eventNames },
     }),
     resolution({

@@ -47,7 +47,7 @@ export function makeServers({ settings, port }: ThreadData, kit: ThreadContext) 
       }),
     /** Returns the port of the clients' server. */
     async open({ routes, info, meter, memory, operation }: ServerParts): Promise<number> {
-      const { authenticator, board, limits } = memory
+      const { authenticator, board, limits, turns } = memory
       const { adminHost, adminPort } = settings.front
       front = await startFront({
         routes,
@@ -73,7 +73,7 @@ export function makeServers({ settings, port }: ThreadData, kit: ThreadContext) 
           ...operation,
         },
         ...liveExamples(settings, board, systemClock.nowMs),
-        ...{ info, log, registry, meter, tracer },
+        ...{ info, log, registry, meter, tracer, turns },
       })
       if (adminPort !== 0) {
         admin = await startFront({

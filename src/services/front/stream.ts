@@ -5,6 +5,7 @@ import type { OwnOrders } from '#api/orders/own-orders.ts'
 import type { Log } from '#config/logging.ts'
 import type { ThreadData } from '#config/thread-data.ts'
 import type { Authenticator } from '#http/auth.ts'
+import type { FairTurns } from '#http/fair-turns.ts'
 import type { Limiter } from '#http/limits.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { FiguresBook } from '#live/market-figures.ts'
@@ -38,6 +39,7 @@ export function openStream(
     readonly receipts: NonNullable<StreamPorts['receipts']>
     readonly tracer: StreamPorts['tracer']
     readonly publish: (topic: string, text: string) => void
+    readonly turns: FairTurns | undefined
     readonly log: Log
   },
 ): { hub: StreamHub; heldSessions: HeldSessions; settings: StreamSettings } {
@@ -57,7 +59,7 @@ export function openStream(
   const heldSessions = makeHeldSessions({ threads, clock: systemClock })
   /** A request on the stream costs the same as over HTTP, for its address and its key. */
   const draw: NonNullable<StreamPorts['draw']> = ({ cost, weight }, ip, principal) => {
-    if (limiter === undefined) return true
+    if (limiter === undefined) return { allowed: true }
     const arrival = {
       requestId: '',
       route: '/api/v1/stream',
@@ -68,8 +70,8 @@ export function openStream(
       authorization: '',
       deadlineAtMs: 0,
     } as const
-    if (!limiter.limit(arrival, undefined).allowed) return false
-    return principal === undefined || limiter.limit(arrival, principal).allowed
+    const verdict = limiter.limit(arrival, undefined)
+    return principal === undefined || !verdict.allowed ? verdict : limiter.limit(arrival, principal)
   }
 
   const hub = makeStreamHub({
@@ -90,6 +92,7 @@ export function openStream(
     bearer: auth.bearer,
     draw,
     publish: ports.publish,
+    ...(ports.turns === undefined ? {} : { turns: ports.turns }),
     settings,
     clock: systemClock,
     log: ports.log,
