@@ -30,7 +30,6 @@ import { makeRef } from '#runtime/ref.ts'
 import { makeWasmKeccak } from '#verify/wasm-keccak.ts'
 
 const CONNECTIONS = 32
-/** A front that is still cold after this time serves nevertheless. */
 const WARM_UP_MS_MAX = 3_000
 const HOST = '127.0.0.1'
 const DAY_SEC = 86_400
@@ -132,6 +131,8 @@ export async function warmUpFront(options: {
     readonly settings: Omit<FrontOptions['settings'], 'host' | 'port'>
   }
   readonly log: Log
+  /** Maximum time; a front that is still cold then serves nevertheless. */
+  readonly limitMs?: number
   /** Called with the scratch server, which must not be open when the thread exits. */
   readonly opened: (scratch: Front) => void
 }): Promise<void> {
@@ -168,7 +169,7 @@ export async function warmUpFront(options: {
     options.opened(scratch)
     const domain = { chainId: chain.chainId, verifyingContract: contractsOf(chain).settlement }
     const requests = requestsOf(settings.markets.warmUpOrders, domain, nowSec)
-    await inTime(send(scratch.port, requests, sockets), WARM_UP_MS_MAX)
+    await inTime(send(scratch.port, requests, sockets), options.limitMs ?? WARM_UP_MS_MAX)
   } catch (error) {
     log.warn({ err: error }, 'synthetic orders failed; the first orders will be slower')
   } finally {

@@ -52,6 +52,7 @@ async function warmed(inspect: (signed: SignedOrder) => OrderInspection | Reject
       settings: { corsOrigins: [], deadlineMs: 60_000, requestsInFlightMax: 1_000 } as never,
     },
     log: log as never,
+    limitMs: 120_000,
     opened: (server) => servers.push(server),
   })
   return { warnings, port: servers[0]!.port }
