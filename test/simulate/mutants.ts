@@ -214,8 +214,8 @@ const MUTANTS: readonly Mutant[] = [
   {
     name: 'a permit is reused',
     file: 'src/services/accounts/permits.ts',
-    from: 'if (BigInt(permit) === permitsEnd) return undefined',
-    to: 'if (BigInt(permit) <= permitsEnd) return undefined',
+    from: '  if (BigInt(permit) === permitsEnd) {',
+    to: '  if (BigInt(permit) < permitsEnd) return undefined\n  if (BigInt(permit) === permitsEnd) {',
     with: FUNDS,
   },
   {
