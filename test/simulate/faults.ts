@@ -78,6 +78,20 @@ const RATE_MAX = {
   'node-pause': 0.05,
   /** The thread of a slot does not start. */
   'slot-fails': 0.3,
+  /** A service's wall clock is wrong for some seconds. */
+  'service-clock': 0.05,
+  /** A price provider has no prices, hangs up, says a price that is a little or far off, or sends what is no price. */
+  'price-stall': 0.03,
+  'price-drop': 0.03,
+  'price-lie': 0.05,
+  'price-wild': 0.03,
+  'price-garbage': 0.03,
+  /** It sends old reports again. */
+  'price-replay': 0.03,
+  /** Its history refuses requests, a request gets no answer, or a message is late. */
+  'price-history': 0.03,
+  'price-away': 0.05,
+  'price-slow': 0.005,
 } as const
 
 export type FaultKind = keyof typeof RATE_MAX

@@ -20,6 +20,7 @@ endWithHelp(`Runs market threads, projection, settlement and accounts on virtual
   npm run simulate -- --kind server --funds  the log in a server (or files), and funds that are reserved
   npm run simulate -- --cluster              the directory of nodes instead of an exchange
   npm run simulate -- --mutants permit       finds mistakes with this word in their name; without a word, all
+  npm run simulate -- --chain                the services that work for the chain, such as quick markets
   npm run simulate -- --until-failure        seeds until one violates an invariant; also --seconds of processor time
   npm run simulate -- --soak                 new seeds of an hour each, until it is stopped; goes on after a violation
 `)
@@ -36,6 +37,7 @@ const { values, positionals } = parseArgs({
     funds: { type: 'boolean' },
     cluster: { type: 'boolean', default: false },
     mutants: { type: 'boolean', default: false },
+    chain: { type: 'boolean', default: false },
     'until-failure': { type: 'boolean', default: false },
     soak: { type: 'boolean', default: false },
     /** Seconds of processor time after which no further seed is begun. */
@@ -60,6 +62,7 @@ const more: Omit<SimulationOptions, 'seed'> = {
   ...(values.funds === undefined ? {} : { funds: values.funds }),
   ...(values.cluster ? { cluster: true } : {}),
   ...(values.services === undefined ? {} : { services: values.services }),
+  ...(values.chain ? { scenario: 'chain' } : {}),
   ...(values.trace ? { print: (line: string) => console.log(line) } : {}),
 }
 
@@ -109,6 +112,7 @@ async function tell(result: SimulationResult): Promise<void> {
     ...(services === undefined ? [] : [services ? ' --services' : ' --no-services']),
     ...(funds === undefined ? [] : [funds ? ' --funds' : ' --no-funds']),
     ...(values.cluster ? [' --cluster'] : []),
+    ...(values.chain ? [' --chain'] : []),
   ].join('')
   console.log(`again: npm run simulate -- --seed ${seed} --minutes ${minutes}${same} --trace`)
   for (const line of (shrunk.violation === undefined ? trace : shrunk.trace).lines.slice(-60)) {

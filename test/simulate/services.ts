@@ -13,6 +13,7 @@ import type { LogReader } from '#log/event-log.ts'
 import type { Thread } from '#runtime/thread.ts'
 import { accountsThread } from '#services/accounts/thread.ts'
 import type { World } from '#services/kit/world.ts'
+import { pricesThread } from '#services/prices/thread.ts'
 import { storeThread } from '#services/projector/thread.ts'
 import { settlementThread } from '#services/settlement/thread.ts'
 import { type Random, randomFrom } from '../support/random.ts'
@@ -21,6 +22,7 @@ import { simulatedClient } from './chain/rpc.ts'
 import { type Tables, wayToDatabase } from './database.ts'
 import type { Peer, SimulatedWorld } from './exchange.ts'
 import { Link } from './port.ts'
+import type { Providers } from './prices/providers.ts'
 import { type Life, newLife, Violation } from './scheduler.ts'
 import { eventsOf, type StoredPartition } from './stored-log.ts'
 
@@ -29,20 +31,35 @@ export type ServiceWorld = SimulatedWorld & {
   readonly tables: Tables
   /** True if each request to the chain may reach another node. */
   readonly isBalanced: boolean
+  readonly providers?: Providers
 }
 
-type ServiceName = 'store' | 'settlement' | 'accounts-0'
+const THREADS = {
+  store: storeThread,
+  settlement: settlementThread,
+  'accounts-0': accountsThread,
+  prices: pricesThread,
+} satisfies Record<string, (data: ThreadData, world: never) => Thread>
+
+export type ServiceName = keyof typeof THREADS
 
 /** Services that are linked to each other. */
-const LINKED: readonly (readonly [ServiceName, ServiceName])[] = [['settlement', 'store']]
+const LINKED: readonly (readonly [ServiceName, ServiceName])[] = [
+  ['settlement', 'store'],
+  ['prices', 'store'],
+]
+
+/** A service's clock is wrong by at most this. */
+const CLOCK_MS_MAX = 20_000
 
 const TROUBLE_EVERY_US = 1_000_000
 
-/** A front, which is linked to the accounts. */
-type FundsPeer = {
+/** A front, which is linked to the accounts or the prices. */
+type FrontPeer = {
   readonly name: string
   readonly life: Life
-  connectFunds(port: MessagePort): void
+  connectFunds?(port: MessagePort): void
+  connectPrices?(port: MessagePort): void
 }
 
 /** A process with one real thread. */
@@ -53,6 +70,8 @@ class Service implements Peer {
   life: Life
   thread: Thread | undefined
   isReady = false
+  /** How far its clock is off. */
+  clockMs = 0
 
   constructor(name: ServiceName, node: number) {
     this.name = name
@@ -67,6 +86,10 @@ class Service implements Peer {
   connect(port: MessagePort): void {
     this.thread?.connect('market-0', port)
   }
+
+  isTroubled(nowUs: number): boolean {
+    return !this.isReady || this.life.pausedUntilUs > nowUs || this.clockMs !== 0
+  }
 }
 
 export class Services {
@@ -76,7 +99,9 @@ export class Services {
   readonly #links = new Map<string, Link>()
   readonly #accountsBegun
   #starts = 0
-  #fronts: readonly FundsPeer[] = []
+  #fronts: readonly FrontPeer[] = []
+  /** When a service last had a fault. */
+  troubledAtMs = 0
   /** Links a service to the owner of the markets again. */
   relink: (peer: Peer) => void = () => {}
 
@@ -92,28 +117,33 @@ export class Services {
     world.scheduler.every(TROUBLE_EVERY_US, () => this.#trouble())
   }
 
-  setFronts(fronts: readonly FundsPeer[]): void {
+  setFronts(fronts: readonly FrontPeer[]): void {
     this.#fronts = fronts
     this.#linkFronts()
   }
 
   #linkFronts(): void {
-    const accounts = this.all.find(({ name }) => name === 'accounts-0')
-    if (accounts?.isReady !== true) return
-    for (const front of this.#fronts) this.#linkFront(front, accounts)
+    for (const service of this.all) {
+      const { name, isReady } = service
+      if (!isReady || (name !== 'accounts-0' && name !== 'prices')) continue
+      for (const front of this.#fronts) {
+        const connect = name === 'prices' ? front.connectPrices : front.connectFunds
+        if (connect !== undefined) this.#linkFront(front, service, connect.bind(front))
+      }
+    }
   }
 
-  #linkFront(front: FundsPeer, accounts: Service): void {
-    const lives = [front.life, accounts.life] as const
+  #linkFront(front: FrontPeer, service: Service, connect: (port: MessagePort) => void): void {
+    const lives = [front.life, service.life] as const
     this.#world.scheduler.after(this.#random.int(100, 1_000_000), () => {
       if (!lives.every(({ alive }) => alive)) return
-      const name = `${front.name}/${accounts.id}`
+      const name = `${front.name}/${service.id}`
       this.#links.get(name)?.cut(this.#random)
       const link = new Link({ ...this.#world, random: this.#random }, lives)
       this.#links.set(name, link)
       const [near, far] = link.ports
-      accounts.thread?.connect(front.name, far)
-      front.connectFunds(near)
+      service.thread?.connect(front.name, far)
+      connect(near)
     })
   }
 
@@ -140,7 +170,7 @@ export class Services {
     if (!life.alive || service.life !== life) return
     service.isReady = true
     this.relink(service)
-    if (service.name === 'accounts-0') this.#linkFronts()
+    if (service.name === 'accounts-0' || service.name === 'prices') this.#linkFronts()
     for (const [nearName, farName] of LINKED) {
       if (service.name !== nearName && service.name !== farName) continue
       const near = this.all.filter(({ name, isReady }) => name === nearName && isReady)
@@ -198,7 +228,12 @@ export class Services {
   #trouble(): void {
     const { faults, scheduler } = this.#world
     for (const service of this.all) {
-      if (faults.healed) service.life.pausedUntilUs = 0
+      if (faults.healed) {
+        service.life.pausedUntilUs = 0
+        service.clockMs = 0
+      }
+      this.#troubleClock(service)
+      if (service.isTroubled(scheduler.nowUs)) this.troubledAtMs = scheduler.nowMs
       if (faults.strikes('service-kill')) this.#end(service)
       if (faults.strikes('service-pause')) {
         const us = faults.of('service-pause').int(10_000, 12_000_000)
@@ -215,6 +250,17 @@ export class Services {
     }
   }
 
+  /** Only the clock of prices is wrong: the others share a machine with what they judge. */
+  #troubleClock(service: Service): void {
+    const { faults, scheduler } = this.#world
+    if (service.name !== 'prices' || !faults.strikes('service-clock')) return
+    const random = faults.of('service-clock')
+    service.clockMs = random.int(-CLOCK_MS_MAX, CLOCK_MS_MAX)
+    scheduler.after(random.int(1_000_000, 30_000_000), () => {
+      service.clockMs = 0
+    })
+  }
+
   #worldOf(service: Service, life: Life): World {
     const { scheduler, seed } = this.#world
     const random = randomFrom(Math.imul(seed ^ (1_000 + this.#starts), 0x45d9f3b))
@@ -229,7 +275,7 @@ export class Services {
     const after = (delayMs: number, act: () => void) =>
       scheduler.after(delayMs * 1_000, safely(act), life)
     return {
-      clock: { nowMs: () => scheduler.nowMs, after },
+      clock: { nowMs: () => scheduler.nowMs + service.clockMs, after },
       monotonicMs: loop.monotonicMs,
       timers: {
         after,
@@ -261,9 +307,8 @@ export class Services {
       settings: servicesSettings(settings, isShared ? service.node : undefined),
       ...{ isTerminal: false, accountsBegun: this.#accountsBegun },
     } as ThreadData
-    const all = { ...world, ...adapters } as never
-    if (service.name === 'store') return storeThread(data, all)
-    return service.name === 'settlement' ? settlementThread(data, all) : accountsThread(data, all)
+    const network = this.#world.providers?.networkOf(life)
+    return THREADS[service.name](data, { ...world, ...adapters, ...network } as never)
   }
 }
 

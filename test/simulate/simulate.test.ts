@@ -14,9 +14,9 @@ type Log = EventLog<MarketEvent>
 
 async function assertHolds(options: SimulationOptions): Promise<void> {
   const { violation, trace } = await simulate(options)
-  const { seed, minutes, services, cluster } = options
+  const { seed, minutes, services, cluster, scenario } = options
   const part = services === undefined ? '' : services ? ' --services' : ' --no-services'
-  const which = cluster === true ? ' --cluster' : part
+  const which = cluster === true ? ' --cluster' : scenario === 'chain' ? ' --chain' : part
   const again = `npm run simulate -- --seed ${seed} --minutes ${minutes}${which}`
   assert.equal(violation, undefined, `${again}\n${trace.lines.slice(-30).join('\n')}`)
 }
@@ -35,6 +35,8 @@ test('a paused process runs its actions in the order in which they became due, e
   await scheduler.run(1_000)
   assert.deepEqual(acts, ['first', 'second', 'third'])
 })
+
+const CHAIN = { scenario: 'chain', seed: 11, minutes: 1 } as const
 
 /** New seeds find what fixed ones cannot; fixed ones are those that a change is tried with first. */
 const FIXED_SEEDS = WHOLE ? 5 : 2
@@ -77,6 +79,13 @@ test('every slot of a cluster has one owner in the end, whatever happens between
   for (let seed = 1; seed <= 2 * FIXED_SEEDS; seed++) {
     await assertHolds({ seed, minutes: 2, cluster: true })
   }
+})
+
+test('every promise of prices and quick markets holds under simulated faults', async () => {
+  const [first, again] = [await simulate(CHAIN), await simulate(CHAIN)]
+  assert.deepEqual(again, first)
+  for (let seed = 1; seed <= (WHOLE ? 10 : 3); seed++) await assertHolds({ ...CHAIN, seed })
+  await assertHolds({ ...CHAIN, seed: randomInt(2 ** 31) })
 })
 
 test('every promise holds for new random seeds', async () => {

@@ -17,6 +17,7 @@ import { ChainAudit } from './chain/audit.ts'
 import { SimulatedChain } from './chain/chain.ts'
 import { Contracts } from './chain/contracts.ts'
 import { People } from './chain/people.ts'
+import { runOnChain } from './chain-run.ts'
 import { runCluster } from './cluster/cluster.ts'
 import { emptyTables, isJournalled } from './database.ts'
 import { Exchange, type Peer, type SimulatedWorld } from './exchange.ts'
@@ -44,6 +45,8 @@ export type SimulationOptions = {
   readonly nodes?: number
   /** True if store and settlement are the real threads, on a simulated database and chain. */
   readonly services?: boolean
+  /** `chain`: the services that work for the chain, without traders. */
+  readonly scenario?: 'trading' | 'chain'
   /** Faults, or kinds of faults, that do not strike. */
   readonly suppressed?: ReadonlySet<string>
   /** Puts something between each market thread and its log. */
@@ -103,7 +106,8 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
       )
       const nodes = options.nodes ?? (kind === 'server' ? random.int(2, 3) : 1)
       const world = { seed, scheduler, faults, random, settings, truth, kind, nodes, between }
-      if (hasServices) await runWithServices(world, oracle, minutes)
+      if (options.scenario === 'chain') await runOnChain(world, oracle, minutes)
+      else if (hasServices) await runWithServices(world, oracle, minutes)
       else await runWithStubs(world, oracle, minutes)
     }
   } catch (thrown) {

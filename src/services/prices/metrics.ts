@@ -155,7 +155,7 @@ export function pricesMeters(
           observed.inc({ source: event.observation.source, result: 'accepted' })
           return
         case 'ObservationRefused':
-          observed.inc({ source: event.source, result: event.why })
+          observed.inc({ source: event.observation.source, result: event.why })
       }
     },
     rowsRefused(row: 'price' | 'mark', count: number): void {

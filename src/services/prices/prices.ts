@@ -32,7 +32,7 @@ export type PricesEvent =
   | { readonly type: 'ObservationAccepted'; readonly observation: Observation }
   | {
       readonly type: 'ObservationRefused'
-      readonly source: PriceSource
+      readonly observation: Observation
       readonly why: Exclude<GateVerdict, 'accepted'> | 'suspect'
     }
 
@@ -106,13 +106,13 @@ export const prices: Behaviour<PricesState, PricesProtocol, PricesEvent> = {
     if (verdict !== 'accepted' || known === undefined) {
       // A repetition is neither new nor a problem.
       const why = verdict === 'accepted' ? 'unknown' : verdict
-      if (why !== 'repeated') context.emit({ type: 'ObservationRefused', source, why })
+      if (why !== 'repeated') context.emit({ type: 'ObservationRefused', observation, why })
       return undefined
     }
     review(state, known, context)
     // A suspect may be wrong about this observation, so it is not published.
     if (failover.isSuspect(asset, source)) {
-      context.emit({ type: 'ObservationRefused', source, why: 'suspect' })
+      context.emit({ type: 'ObservationRefused', observation, why: 'suspect' })
     } else context.emit({ type: 'ObservationAccepted', observation })
     return undefined
   },

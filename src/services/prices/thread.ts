@@ -100,7 +100,11 @@ export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Threa
     }
     feeds = makeFeeds(rules, world, (source) => ({
       heard: (observation) => served?.hear('Observed', { observation }, 0, undefined),
-      troubled: (kind, detail) => meters.troubled(source, kind, detail),
+      troubled(kind, detail) {
+        meters.troubled(source, kind, detail)
+        if (kind !== 'garbage' && kind !== 'unsure') return
+        quick?.served.hear('Missed', { source, observation: undefined }, 0, undefined)
+      },
     }))
     for (const feed of feeds) feed.start()
     kit.every(TICK_MS, tick)
@@ -156,6 +160,11 @@ function makePass(
       }
       case 'ObservationAccepted':
         quick()?.served.hear('Observed', { observation: event.observation }, 0, undefined)
+        return
+      case 'ObservationRefused': {
+        const { observation } = event
+        quick()?.served.hear('Missed', { source: observation.source, observation }, 0, undefined)
+      }
     }
   }
 

@@ -18,6 +18,7 @@ import {
   type Verdict,
   type Wallet,
 } from './contracts.ts'
+import type { ChainMarket } from './factory.ts'
 
 export type Transaction = {
   readonly hash: Hex
@@ -33,7 +34,7 @@ export type Transaction = {
 export type Act = {
   readonly name: string
   /** Changes the funds; returns the logs. */
-  readonly run: (funds: Funds & { prepare(marketId: MarketId): void }) => readonly ModelLog[]
+  readonly run: (funds: Funds) => readonly ModelLog[]
 }
 
 export type Mined = {
@@ -55,6 +56,7 @@ export type Block = {
   /** Logs of actions, which belong to a transaction of their own. */
   readonly actLogs: readonly ModelLog[]
   readonly wallets: ReadonlyMap<Address, Wallet>
+  readonly markets: ReadonlyMap<Address, ChainMarket>
   /** Transactions per sender. */
   readonly counts: ReadonlyMap<Address, number>
 }
@@ -112,7 +114,7 @@ export class SimulatedChain {
     const genesis: Block = {
       ...{ number: 0, hash: hashOf(0, 0), parent: undefined, atSec: this.#nowSec },
       ...{ baseFee: BASE_FEE, mined: [], acts: [], actLogs: [] },
-      ...{ wallets: new Map(), counts: new Map() },
+      ...{ wallets: new Map(), markets: new Map(), counts: new Map() },
     }
     this.blocks.push(genesis)
     this.nodes = [0, 1].map(() => ({ tip: genesis, heldUntilUs: 0 }))
@@ -135,10 +137,8 @@ export class SimulatedChain {
   submit(raw: Hex, node: Node): Hex {
     const parsed = parseTransaction(raw)
     const hash = keccak256(raw)
-    const { settlement, operator } = this.contracts.at
-    // A transaction that does nothing goes to its own sender.
-    const to = toAddress(parsed.to ?? operator)
-    const from = to === settlement ? operator : to
+    const to = toAddress(parsed.to ?? this.contracts.at.operator)
+    const from = this.contracts.senderOf(to)
     const { nonce = 0, maxFeePerGas: maxFee = 0n, maxPriorityFeePerGas: tip = 0n } = parsed
     if (nonce < (node.tip.counts.get(from) ?? 0)) throw new RpcTrouble('nonce too low')
     if (this.#pool.has(hash)) throw new RpcTrouble('already known')
@@ -203,13 +203,15 @@ export class SimulatedChain {
   /** The state after a block, and changes to it that are kept here. */
   funds(at: Block): Funds & {
     readonly wallets: Map<Address, Wallet>
+    readonly markets: Map<Address, ChainMarket>
     readonly prepared: Set<MarketId>
-    prepare(marketId: MarketId): void
   } {
     const wallets = new Map(at.wallets)
+    const markets = new Map(at.markets)
     const prepared = new Set<MarketId>()
     return {
       wallets,
+      markets,
       prepared,
       nowSec: this.#nowSec,
       isPaused: false,
@@ -224,13 +226,16 @@ export class SimulatedChain {
         prepared.has(marketId) ||
         this.#preparedIn.get(marketId)?.some((block) => this.isIn(block, at)) === true,
       prepare: (marketId) => void prepared.add(marketId),
+      market: (contract) => markets.get(contract),
+      marketOf: (id) => [...markets.values()].find(({ marketId }) => marketId === id),
+      putMarket: (market) => void markets.set(market.contract, market),
     }
   }
 
-  /** Simulates `settle` after a block. */
-  call(from: Address, data: Hex, at: Block): Executed {
-    const executed = this.contracts.settle(from, data, this.funds(at))
-    if ('verdicts' in executed) this.#note(executed.verdicts)
+  /** Simulates a transaction after a block. */
+  call(to: Address, from: Address, data: Hex, at: Block): Executed | undefined {
+    const executed = this.contracts.execute(to, from, data, this.funds(at))
+    if (executed !== undefined && 'verdicts' in executed) this.#note(executed.verdicts)
     return executed
   }
 
@@ -307,7 +312,8 @@ export class SimulatedChain {
     const number = parent.number + 1
     const block: Block = {
       ...{ number, hash: hashOf(number, this.#forks), parent, atSec: this.#nowSec },
-      ...{ baseFee: this.#baseFee, mined, acts, actLogs, wallets: funds.wallets, counts },
+      ...{ baseFee: this.#baseFee, mined, acts, actLogs, counts },
+      ...{ wallets: funds.wallets, markets: funds.markets },
     }
     for (const tradeKey of settled) push(this.#settledIn, tradeKey, block)
     for (const { orderHash, size } of filled) push(this.#filledIn, orderHash, { block, size })
@@ -322,10 +328,11 @@ export class SimulatedChain {
 
   #execute(transaction: Transaction, funds: Funds): Mined {
     const { contracts } = this
-    if (transaction.to !== contracts.at.settlement) {
+    const { to, from, data } = transaction
+    const executed = contracts.execute(to, from, data, funds)
+    if (executed === undefined) {
       return { transaction, succeeded: true, gasUsed: BLANK_GAS, verdicts: [], logs: [] }
     }
-    const executed = contracts.settle(transaction.from, transaction.data, funds)
     if ('revert' in executed) {
       return { transaction, succeeded: false, gasUsed: 2 * BLANK_GAS, verdicts: [], logs: [] }
     }

@@ -5,18 +5,13 @@
  */
 
 import {
-  type Abi,
   type DecodeFunctionDataReturnType,
-  decodeAbiParameters,
   encodeAbiParameters,
-  encodeErrorResult,
-  encodeEventTopics,
   encodeFunctionResult,
   type Hex,
   type Address as HexAddress,
   isAddressEqual,
   maxUint256,
-  toFunctionSelector,
 } from 'viem'
 import { positionIdOf } from '#chain/position-id.ts'
 import {
@@ -41,6 +36,8 @@ import { BUY, expiresAtSec, type Order, type Outcome, SELL, type Side } from '#d
 import { makeOrderHasher } from '#domain/order-hash.ts'
 import type { FaultySide } from '#domain/trade.ts'
 import { loadKeccak } from '#verify/keccak.ts'
+import { decodedCall, logOf, revertData } from './abi.ts'
+import { type ChainMarket, FactoryModel } from './factory.ts'
 
 export const GRACE_SEC = 3_600
 const CANCEL_DELAY_SEC = 7_200
@@ -52,6 +49,9 @@ export type ChainContracts = {
   readonly conditionalTokens: Address
   readonly multicall: Address
   readonly operator: Address
+  readonly marketFactory: Address
+  /** The account that creates and resolves quick markets. */
+  readonly marketOperator?: Address
 }
 
 export type Token = `${MarketId}/${Outcome}`
@@ -93,6 +93,10 @@ export type Funds = {
   filledOf(orderHash: OrderHash): number
   isSettled(tradeKey: string): boolean
   isPrepared(marketId: MarketId): boolean
+  prepare(marketId: MarketId): void
+  market(contract: Address): ChainMarket | undefined
+  marketOf(marketId: MarketId): ChainMarket | undefined
+  putMarket(market: ChainMarket): void
 }
 
 /** The contract's decision about one fill. */
@@ -127,28 +131,8 @@ type Decoded = {
 
 const DECODED_MAX = 256
 
-/** Functions of the contracts by selector: viem hashes every function of an ABI for each look-up. */
-const FUNCTIONS = new Map(
-  [settlementAbi, testUSDCAbi, conditionalTokensAbi, multicallAbi].map((abi) => [
-    abi as Abi,
-    new Map(
-      (abi as Abi).flatMap((item) =>
-        item.type === 'function' ? [[toFunctionSelector(item), item] as const] : [],
-      ),
-    ),
-  ]),
-)
-
-/** Decodes a call of a contract. */
-function callOf(abi: Abi, data: Hex): { readonly functionName: string; readonly args: unknown[] } {
-  const item = FUNCTIONS.get(abi)?.get(data.slice(0, 10) as Hex)
-  if (item === undefined) throw new TypeError(`no function ${data.slice(0, 10)}`)
-  const args = data.length === 10 ? [] : decodeAbiParameters(item.inputs, `0x${data.slice(10)}`)
-  return { functionName: item.name, args: [...args] }
-}
-
 function settleArgs(data: Hex) {
-  const decoded = callOf(settlementAbi, data)
+  const decoded = decodedCall(settlementAbi, data)
   if (decoded.functionName !== 'settle') throw new TypeError(`not settle: ${decoded.functionName}`)
   const [orders, fills, permits] = decoded.args as unknown as SettleTuple
   return { orders, fills, permits }
@@ -162,6 +146,7 @@ export class Contracts {
   readonly #ids = new Map<Token, bigint>()
   readonly #hash: (order: Order) => OrderHash
   readonly #keyOf
+  readonly #factory: FactoryModel
   /** Keys of trades, which are asked for again and again. */
   readonly #keys = new Map<string, string>()
   /** The newest calls of `settle`, decoded: most are simulated several times before they are mined. */
@@ -169,6 +154,7 @@ export class Contracts {
 
   constructor(at: ChainContracts) {
     this.at = at
+    this.#factory = new FactoryModel(at)
     const domain = { chainId: at.chainId, verifyingContract: at.settlement }
     const hasher = makeOrderHasher(domain, loadKeccak().keccak256)
     this.#hash = (order) => `0x${Buffer.from(hasher(order)).toString('hex')}` as OrderHash
@@ -214,12 +200,24 @@ export class Contracts {
     return decoded
   }
 
-  /** Runs a transaction, or a call of `settle`. */
-  settle(from: Address, data: Hex, funds: Funds): Executed {
+  /** Returns the account that sends transactions to a contract; a blank one goes to its own sender. */
+  senderOf(to: Address): Address {
+    const { settlement, operator, marketFactory, marketOperator = operator } = this.at
+    if (to === settlement) return operator
+    return to === marketFactory ? marketOperator : to
+  }
+
+  /** Runs a transaction, or a call that changes something; undefined if it does nothing. */
+  execute(to: Address, from: Address, data: Hex, funds: Funds): Executed | undefined {
+    if (to === this.at.settlement) return this.#settle(from, data, funds)
+    return to === this.at.marketFactory ? this.#factory.execute(from, data, funds) : undefined
+  }
+
+  #settle(from: Address, data: Hex, funds: Funds): Executed {
     if (from !== this.at.operator) {
-      return { revert: revertData('NotOperator', [from as HexAddress]) }
+      return { revert: revertData(settlementAbi, 'NotOperator', [from as HexAddress]) }
     }
-    if (funds.isPaused) return { revert: revertData('EnforcedPause', []) }
+    if (funds.isPaused) return { revert: revertData(settlementAbi, 'EnforcedPause', []) }
     const { args, orders, hashes } = this.#decode(data)
     const signed = args.orders.map(({ r }, at) => r === hashes[at])
     const filledHere = new Map<OrderHash, number>()
@@ -230,7 +228,7 @@ export class Contracts {
     let permit = 0
     for (const [index, fill] of args.fills.entries()) {
       if (fill.buy >= orders.length || fill.sell >= orders.length) {
-        return { revert: revertData('OrderIndexOutOfRange', [BigInt(index)]) }
+        return { revert: revertData(settlementAbi, 'OrderIndexOutOfRange', [BigInt(index)]) }
       }
       for (; permit < args.permits.length && args.permits[permit]!.fill === index; permit++) {
         this.#tryPermit(args.permits[permit]!, funds, logs)
@@ -253,7 +251,7 @@ export class Contracts {
       if (reason !== 'None') {
         const indices = [SETTLEMENT_FAULTS.indexOf(fault), SETTLEMENT_REASONS.indexOf(reason)]
         logs.push(
-          this.#log(settlementAbi, this.at.settlement, 'TradeRejected', {
+          logOf(settlementAbi, this.at.settlement, 'TradeRejected', {
             tradeId: tradeKey,
             ...{ buyHash, sellHash, fault: indices[0], reason: indices[1] },
           }),
@@ -273,14 +271,14 @@ export class Contracts {
         logs,
       )
       logs.push(
-        this.#log(settlementAbi, this.at.settlement, 'TradeSettled', {
+        logOf(settlementAbi, this.at.settlement, 'TradeSettled', {
           ...{ tradeId: tradeKey, buyer: buy.trader, seller: sell.trader, marketId, buyHash },
           ...{ sellHash, outcome, price: BigInt(price), size: BigInt(size), cost },
         }),
       )
     }
     if (permit !== args.permits.length) {
-      return { revert: revertData('PermitOutOfOrder', [BigInt(permit)]) }
+      return { revert: revertData(settlementAbi, 'PermitOutOfOrder', [BigInt(permit)]) }
     }
     const returned = encodeFunctionResult({
       abi: settlementAbi,
@@ -400,31 +398,21 @@ export class Contracts {
 
   sharesLog(from: Address, to: Address, token: Token, value: bigint): ModelLog {
     const args = { operator: this.at.settlement, from, to, id: this.#ids.get(token), value }
-    return this.#log(conditionalTokensAbi, this.at.conditionalTokens, 'TransferSingle', args)
+    return logOf(conditionalTokensAbi, this.at.conditionalTokens, 'TransferSingle', args)
   }
 
   transferLog(from: Address, to: Address, value: bigint): ModelLog {
-    return this.#log(testUSDCAbi, this.at.stablecoin, 'Transfer', { from, to, value })
+    return logOf(testUSDCAbi, this.at.stablecoin, 'Transfer', { from, to, value })
   }
 
   approvalLog(owner: Address, value: bigint): ModelLog {
     const spender = this.at.settlement
-    return this.#log(testUSDCAbi, this.at.stablecoin, 'Approval', { owner, spender, value })
+    return logOf(testUSDCAbi, this.at.stablecoin, 'Approval', { owner, spender, value })
   }
 
   approvedLog(account: Address, approved: boolean): ModelLog {
     const args = { account, operator: this.at.settlement, approved }
-    return this.#log(conditionalTokensAbi, this.at.conditionalTokens, 'ApprovalForAll', args)
-  }
-
-  #log(abi: Abi, address: Address, eventName: string, args: Record<string, unknown>): ModelLog {
-    const event = abi.find((item) => item.type === 'event' && item.name === eventName)
-    if (event?.type !== 'event') throw new TypeError(`no event ${eventName}`)
-    const topics = encodeEventTopics({ abi: [event], eventName, args } as never) as Hex[]
-    const plain = event.inputs.filter(({ indexed }) => indexed !== true)
-    const values = plain.map(({ name }) => args[name ?? ''])
-    const data = encodeAbiParameters(plain, values as never)
-    return { address: address as HexAddress, topics, data }
+    return logOf(conditionalTokensAbi, this.at.conditionalTokens, 'ApprovalForAll', args)
   }
 
   /** Answers a view call. */
@@ -432,8 +420,11 @@ export class Contracts {
     if (to === this.at.multicall) return this.#readMany(data, funds)
     if (to === this.at.stablecoin) return this.#readStablecoin(data, funds)
     if (to === this.at.conditionalTokens) return this.#readTokens(data, funds)
+    if (to === this.at.marketFactory) return this.#factory.read(data, funds)
+    const market = funds.market(to)
+    if (market !== undefined) return this.#factory.readMarket(market, data)
     if (to !== this.at.settlement) return '0x'
-    const { functionName, args } = callOf(settlementAbi, data)
+    const { functionName, args } = decodedCall(settlementAbi, data)
     const word = (result: boolean | bigint): Hex =>
       encodeAbiParameters([{ type: 'uint256' }], [BigInt(result)])
     if (functionName === 'isSettled') return word(funds.isSettled(String(args?.[0])))
@@ -447,7 +438,7 @@ export class Contracts {
   }
 
   #readMany(data: Hex, funds: Funds): Hex {
-    const { args } = callOf(multicallAbi, data)
+    const { args } = decodedCall(multicallAbi, data)
     const calls = args?.[0] as readonly { target: HexAddress; callData: Hex }[]
     return encodeFunctionResult({
       abi: multicallAbi,
@@ -460,7 +451,7 @@ export class Contracts {
   }
 
   #readStablecoin(data: Hex, funds: Funds): Hex {
-    const { functionName, args } = callOf(testUSDCAbi, data)
+    const { functionName, args } = decodedCall(testUSDCAbi, data)
     const wallet = funds.wallet(toAddress(String(args?.[0] ?? this.at.operator)))
     const values: Record<string, bigint> = {
       balanceOf: wallet.dollars,
@@ -475,10 +466,15 @@ export class Contracts {
   }
 
   #readTokens(data: Hex, funds: Funds): Hex {
-    const { functionName, args } = callOf(conditionalTokensAbi, data)
+    const { functionName, args } = decodedCall(conditionalTokensAbi, data)
     const word = (value: bigint): Hex => encodeAbiParameters([{ type: 'uint256' }], [value])
     if (functionName === 'getOutcomeSlotCount') {
       return word(funds.isPrepared(String(args?.[0]) as MarketId) ? 2n : 0n)
+    }
+    if (functionName.startsWith('payout')) {
+      const winner = funds.marketOf(String(args[0]) as MarketId)?.winner
+      if (functionName === 'payoutDenominator') return word(winner === undefined ? 0n : 1n)
+      return word(winner === Number(args[1]) ? 1n : 0n)
     }
     const wallet = funds.wallet(toAddress(String(args?.[0])))
     if (functionName === 'isApprovedForAll') return word(wallet.isApproved ? 1n : 0n)
@@ -488,10 +484,6 @@ export class Contracts {
     }
     throw new TypeError(`the model lacks ${functionName}`)
   }
-}
-
-function revertData(errorName: string, args: readonly unknown[]): Hex {
-  return encodeErrorResult({ abi: settlementAbi, errorName, args } as never)
 }
 
 function orderOf(order: SettleArgs['orders'][number]['order']): Order {

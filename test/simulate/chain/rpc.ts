@@ -15,7 +15,7 @@ import {
 } from 'viem'
 import type { ChainClient } from '#chain/clients.ts'
 import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
-import { toAddress } from '#domain/ids.ts'
+import { type Address, toAddress } from '#domain/ids.ts'
 import { NATIVE_CURRENCY } from '#domain/native-currency.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
 import type { Faults } from '../faults.ts'
@@ -36,6 +36,7 @@ type RpcPorts = {
 const TIMEOUT_US = 5_000_000
 const TIP = 1_000_000_000n
 const BALANCE = 10n ** 24n
+const GAS = 500_000
 const NO_ANSWER = 'the node does not answer'
 
 type Params = readonly unknown[]
@@ -149,6 +150,8 @@ function answerOf(ports: RpcPorts, node: Node, method: string, params: Params): 
       return faults.strikes('receipt-missing') ? null : receiptOf(chain, tip, params[0] as Hex)
     case 'eth_call':
       return callOf(chain, tip, params)
+    case 'eth_estimateGas':
+      return gasOf(chain, tip, params)
     case 'eth_getLogs':
       return logsOf(ports, tip, params[0] as Filter)
     default:
@@ -227,9 +230,23 @@ function callOf(chain: SimulatedChain, tip: Block, params: Params): Hex {
   const target = toAddress(to)
   const isSettle = target === contracts.at.settlement && data.startsWith(SETTLE)
   if (!isSettle) return contracts.read(target, data, chain.funds(block))
-  const executed = chain.call(toAddress(from ?? to), data, block)
+  return executedCall(chain, block, { to: target, from: toAddress(from ?? to), data }).returned
+}
+
+function executedCall(
+  chain: SimulatedChain,
+  block: Block,
+  { to, from, data }: { readonly to: Address; readonly from: Address; readonly data: Hex },
+) {
+  const executed = chain.call(to, from, data, block) ?? { returned: '0x' as const }
   if ('revert' in executed) throw troubleOf(3, 'execution reverted', executed.revert)
-  return executed.returned
+  return executed
+}
+
+function gasOf(chain: SimulatedChain, tip: Block, params: Params): Hex {
+  const { to, from, data } = params[0] as { to: Hex; from?: Hex; data: Hex }
+  executedCall(chain, tip, { to: toAddress(to), from: toAddress(from ?? to), data })
+  return numberToHex(GAS)
 }
 
 type Filter = {

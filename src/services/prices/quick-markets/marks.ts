@@ -4,6 +4,7 @@
  */
 
 import { deviation, type Observation } from '#domain/asset-price.ts'
+import type { PriceSource } from '#domain/price-providers.ts'
 import {
   averagedSecs,
   averagedStepSec,
@@ -49,6 +50,20 @@ export function markOf(
     isNew = true
   }
   return isNew
+}
+
+/** After a report that does not count, the source's next one may not be its first. */
+export function noteMissed(
+  { asset, heard }: AssetState,
+  {
+    source,
+    observation,
+  }: { readonly source: PriceSource; readonly observation: Observation | undefined },
+): void {
+  if (observation !== undefined && observation.asset !== asset) return
+  // An old report that is sent again leaves no gap.
+  if ((observation?.atMs ?? Number.POSITIVE_INFINITY) > (heard.get(source)?.atMs ?? 0))
+    heard.delete(source)
 }
 
 /**

@@ -23,7 +23,15 @@ import type { MarketId } from '#domain/ids.ts'
 import { endSecOf, type Mark, type QuickMarket } from '#domain/quick-market.ts'
 import type { Behaviour } from '#runtime/actor.ts'
 import { failed, fresh } from './attempts.ts'
-import { forget, keepMark, markFields, markOf, questionKey, writeMarks } from './marks.ts'
+import {
+  forget,
+  keepMark,
+  markFields,
+  markOf,
+  noteMissed,
+  questionKey,
+  writeMarks,
+} from './marks.ts'
 import {
   type AssetState,
   noteOnChain,
@@ -95,6 +103,11 @@ export const quickMarkets: Behaviour<QuickMarketsState, QuickMarketsProtocol, Qu
     const known = state.assets.get(observation.asset)
     if (known === undefined) return undefined
     if (markOf(state, known, observation)) look(state, known, context)
+    return undefined
+  },
+
+  Missed(state, missed) {
+    for (const known of state.assets.values()) noteMissed(known, missed)
     return undefined
   },
 

@@ -18,6 +18,11 @@ import type { Context } from '#runtime/actor.ts'
 export type QuickMarketsProtocol = {
   /** A report of a trusted source. */
   Observed: { takes: { observation: Observation }; answers: undefined }
+  /** A report that does not count: refused, or unreadable if undefined. */
+  Missed: {
+    takes: { source: PriceSource; observation: Observation | undefined }
+    answers: undefined
+  }
   SpeakerChanged: {
     takes: { asset: string; source: PriceSource | undefined }
     answers: undefined

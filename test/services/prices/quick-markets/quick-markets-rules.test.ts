@@ -80,6 +80,32 @@ test('after a reconnect the history is read, because reports may be missing', as
   assert.equal(market()?.strike.price, 100.25e8)
 })
 
+for (const usd of [undefined, 150]) {
+  const what = usd === undefined ? 'an unreadable report' : 'a report that is refused'
+  test(`after ${what} at the boundary the history is read, because the next report is not the first`, async () => {
+    const { until, speaker, market, past, say, miss, pass } = world()
+    past.set('pyth 0', 100.5)
+    await speaker('pyth')
+    await until(-1, { pyth: 100 })
+    await pass(1)
+    await miss('pyth', usd)
+    await say('pyth', 101)
+    assert.equal(market(), undefined)
+    await pass(3)
+    assert.equal(market()?.strike.price, 100.5e8)
+  })
+}
+
+test('an old report that is sent again at the boundary leaves no gap', async () => {
+  const { until, speaker, market, say, miss, pass } = world()
+  await speaker('pyth')
+  await until(-1, { pyth: 100 })
+  await pass(1)
+  await miss('pyth', 99, { atMs: (START_SEC - 4) * 1_000 })
+  await say('pyth', 101)
+  assert.equal(market()?.strike.exact, true)
+})
+
 test('without a history the first price within the bound counts after a while, and is marked as inexact', async () => {
   const { until, speaker, market, say, pass } = world()
   await speaker('pyth')

@@ -51,6 +51,8 @@ export type World = {
   /** Steps that are done without an answer. */
   readonly unanswered: Set<string>
   say(source: PriceSource, usd: number, fields?: Partial<Observation>): Promise<void>
+  /** A report of now, or of another time, that does not count; without a price it is unreadable. */
+  miss(source: PriceSource, usd?: number, fields?: Partial<Observation>): Promise<void>
   speaker(source: PriceSource | undefined): Promise<void>
   /** Lets the time pass, a second at a time. */
   pass(seconds: number): Promise<void>
@@ -168,15 +170,22 @@ export function world(beforeStartSec = 10): World {
       await settle()
     }
   }
-  const say = async (source: PriceSource, usd: number, fields: Partial<Observation> = {}) => {
+  const reported = (source: PriceSource, usd: number, fields: Partial<Observation> = {}) => {
     const nowMs = clock.nowMs()
     const fixed = { asset: 'BTC', source, via: 'stream', line: 1, raw: 'pushed' } as const
-    const observation = { ...fixed, price: usd * 1e8, atMs: nowMs, receivedAtMs: nowMs, ...fields }
-    served.hear('Observed', { observation }, 0, undefined)
+    return { ...fixed, price: usd * 1e8, atMs: nowMs, receivedAtMs: nowMs, ...fields }
+  }
+  const say: World['say'] = async (source, usd, fields) => {
+    served.hear('Observed', { observation: reported(source, usd, fields) }, 0, undefined)
+    await settle()
+  }
+  const miss: World['miss'] = async (source, usd, fields) => {
+    const observation = usd === undefined ? undefined : reported(source, usd, fields)
+    served.hear('Missed', { source, observation }, 0, undefined)
     await settle()
   }
   return {
-    ...{ past, rows, oracle, events, calls, rules, broken, unanswered, say, pass },
+    ...{ past, rows, oracle, events, calls, rules, broken, unanswered, say, miss, pass },
     async speaker(source) {
       served.hear('SpeakerChanged', { asset: 'BTC', source }, 0, undefined)
       await settle()

@@ -1,0 +1,188 @@
+/** The rules of the market factory and of the markets that it creates, without an EVM. */
+
+import { encodeAbiParameters, encodeFunctionResult, type Hex, keccak256, stringToHex } from 'viem'
+import { quickDescription, quickQuestion } from '#chain/market-factory.ts'
+import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
+import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
+import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
+import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
+import type { Outcome } from '#domain/order.ts'
+import { predictQuickMarket } from '#services/prices/chain/quick-market-id.ts'
+import { decodedCall, logOf, revertData } from './abi.ts'
+import type { ChainContracts, Executed, Funds, ModelLog } from './contracts.ts'
+
+const QUICK_FALLBACK_SEC = 7 * 86_400
+const NO_ID: Hex = `0x${'0'.repeat(64)}`
+export const LIVENESS_SEC = 20
+
+/** A claim about the outcome that waits at the oracle. */
+export type Assertion = {
+  readonly id: Hex
+  readonly proposer: Address
+  readonly outcome: Outcome
+  readonly atSec: number
+  readonly disputed: boolean
+}
+
+/** A market contract at one block. */
+export type ChainMarket = {
+  readonly contract: Address
+  readonly marketId: MarketId
+  readonly maker: Address
+  readonly quick:
+    | { readonly asset: string; readonly startPrice: bigint; readonly source: string }
+    | undefined
+  readonly expirationSec: number
+  readonly proposableFromSec: number
+  readonly question: string
+  readonly description: string
+  readonly winner: Outcome | undefined
+  /** USD with eight decimals; undefined until prices have resolved it. */
+  readonly endPrice: bigint | undefined
+  readonly assertion: Assertion | undefined
+}
+
+const done = (logs: readonly ModelLog[]): Executed => ({ returned: '0x', logs, verdicts: [] })
+const refused = (errorName: string, args: readonly unknown[] = []): Executed => ({
+  revert: revertData(errorName === 'NotOperator' ? marketFactoryAbi : marketAbi, errorName, args),
+})
+
+export class FactoryModel {
+  readonly #at: ChainContracts
+
+  constructor(at: ChainContracts) {
+    this.#at = at
+  }
+
+  /** Runs a transaction, or a call, of the factory. */
+  execute(from: Address, data: Hex, funds: Funds): Executed {
+    if (from !== this.#at.marketOperator) return refused('NotOperator', [from])
+    const { functionName, args } = decodedCall(marketFactoryAbi, data)
+    if (functionName === 'createQuickMarket') return this.#createQuick(from, args, funds)
+    const market = funds.market(toAddress(String(args[0])))
+    if (market?.quick === undefined) {
+      return { revert: revertData(marketFactoryAbi, 'UnknownQuickMarket', [args[0]]) }
+    }
+    if (functionName === 'resolveQuickMarket') return this.#resolveQuick(market, args, funds)
+    if (functionName === 'contestQuickMarket') return this.#contest(market, args, funds)
+    throw new TypeError(`the model lacks ${functionName}`)
+  }
+
+  #createQuick(from: Address, args: readonly unknown[], funds: Funds): Executed {
+    const [asset, start, intervalSec, startPrice, source] = args as [
+      string,
+      bigint,
+      number,
+      bigint,
+      string,
+    ]
+    const startSec = Number(start)
+    const { marketFactory, conditionalTokens } = this.#at
+    const predicted = predictQuickMarket(marketFactory, { asset, startSec, intervalSec })
+    const { marketId, contractAddress: contract } = predicted
+    if (funds.market(contract) !== undefined) {
+      return { revert: revertData(marketFactoryAbi, 'MarketExists', [contract]) }
+    }
+    const endSec = startSec + intervalSec
+    const words = { startPrice, startSec, endSec, source }
+    funds.putMarket({
+      ...{ contract, marketId, maker: from, quick: { asset, startPrice, source } },
+      ...{ expirationSec: endSec, proposableFromSec: endSec + QUICK_FALLBACK_SEC },
+      ...{ question: quickQuestion(asset), description: quickDescription(words) },
+      ...{ winner: undefined, endPrice: undefined, assertion: undefined },
+    })
+    funds.prepare(marketId)
+    return done([
+      logOf(conditionalTokensAbi, conditionalTokens, 'ConditionPreparation', {
+        conditionId: marketId,
+        ...{ oracle: contract, questionId: questionIdOf(contract), outcomeSlotCount: 2n },
+      }),
+      logOf(marketFactoryAbi, marketFactory, 'QuickMarketCreated', {
+        ...{ marketId, market: contract, asset, startTime: start, endTime: BigInt(endSec) },
+        ...{ startPrice, source },
+      }),
+    ])
+  }
+
+  #resolveQuick(market: ChainMarket, args: readonly unknown[], funds: Funds): Executed {
+    const [, startPrice, endPrice, source] = args as [string, bigint, bigint, string]
+    const { quick, marketId, contract } = market
+    if (source === quick?.source && startPrice !== quick.startPrice) {
+      const prices = [startPrice, quick.startPrice]
+      return { revert: revertData(marketFactoryAbi, 'StrikeMismatch', prices) }
+    }
+    const flaw = flawOf(market, funds)
+    if (flaw !== undefined) return flaw
+    if (market.assertion !== undefined) return refused('AssertionActive', [market.assertion.id])
+    const winner: Outcome = endPrice >= startPrice ? 0 : 1
+    const told = logOf(marketFactoryAbi, this.#at.marketFactory, 'QuickMarketResolved', {
+      ...{ marketId, market: contract, winningOutcome: winner, startPrice, endPrice, source },
+    })
+    return done([told, ...this.resolve({ ...market, endPrice }, winner, NO_ID, funds)])
+  }
+
+  #contest(market: ChainMarket, args: readonly unknown[], funds: Funds): Executed {
+    const flaw = flawOf(market, funds)
+    if (flaw !== undefined) return flaw
+    const { marketId, contract, expirationSec: proposableFromSec, description } = market
+    const evidence = String(args[1])
+    funds.putMarket({
+      ...market,
+      ...{ proposableFromSec, description: `${description} ${evidence}` },
+    })
+    const named = { marketId, market: contract, evidence }
+    return done([logOf(marketFactoryAbi, this.#at.marketFactory, 'QuickMarketContested', named)])
+  }
+
+  /** Reports the payouts of a market. */
+  resolve(market: ChainMarket, winner: Outcome, assertionId: Hex, funds: Funds): ModelLog[] {
+    funds.putMarket({ ...market, winner })
+    const { marketId, contract } = market
+    const resolved = { marketId, assertionId, winningOutcome: winner }
+    return [
+      logOf(marketAbi, contract, 'MarketResolved', resolved),
+      logOf(conditionalTokensAbi, this.#at.conditionalTokens, 'ConditionResolution', {
+        ...{ conditionId: marketId, oracle: contract, questionId: questionIdOf(contract) },
+        ...{ outcomeSlotCount: 2n, payoutNumerators: winner === 0 ? [1n, 0n] : [0n, 1n] },
+      }),
+    ]
+  }
+
+  /** Answers a view call of the factory. */
+  read(data: Hex, funds: Funds): Hex {
+    const { functionName, args } = decodedCall(marketFactoryAbi, data)
+    const account = toAddress(String(args[0]))
+    if (functionName === 'isMarket') return wordOf(funds.market(account) !== undefined)
+    if (functionName === 'isOperator') return wordOf(account === this.#at.marketOperator)
+    throw new TypeError(`the model lacks ${functionName}`)
+  }
+
+  /** Answers a view call of a market. */
+  readMarket(market: ChainMarket, data: Hex): Hex {
+    const { functionName } = decodedCall(marketAbi, data)
+    if (functionName !== 'terms') throw new TypeError(`the model lacks ${functionName}`)
+    const { maker, expirationSec, proposableFromSec, question, description } = market
+    return encodeFunctionResult({
+      abi: marketAbi,
+      functionName,
+      result: {
+        ...{ questionId: questionIdOf(market.contract), maker: maker as string as Hex },
+        ...{ expiration: BigInt(expirationSec), proposableFrom: BigInt(proposableFromSec) },
+        ...{ quick: market.quick !== undefined, question, description },
+      },
+    })
+  }
+}
+
+/** The checks that resolving by prices and opening to the oracle share, in their order. */
+function flawOf(market: ChainMarket, funds: Funds): Executed | undefined {
+  const { winner, expirationSec, proposableFromSec } = market
+  if (winner !== undefined) return refused('AlreadyResolved', [winner])
+  if (funds.nowSec < expirationSec) return refused('NotExpired', [BigInt(expirationSec)])
+  return proposableFromSec === expirationSec ? refused('OpenToOracle') : undefined
+}
+
+const questionIdOf = (contract: Address): Hex => keccak256(stringToHex(contract))
+
+const wordOf = (value: boolean | bigint): Hex =>
+  encodeAbiParameters([{ type: 'uint256' }], [BigInt(value)])
