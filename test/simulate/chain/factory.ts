@@ -13,10 +13,9 @@ import type { ChainContracts, Executed, Funds, ModelLog } from './contracts.ts'
 
 const QUICK_FALLBACK_SEC = 7 * 86_400
 const NO_ID: Hex = `0x${'0'.repeat(64)}`
-export const LIVENESS_SEC = 20
 
 /** A claim about the outcome that waits at the oracle. */
-export type Assertion = {
+type Assertion = {
   readonly id: Hex
   readonly proposer: Address
   readonly outcome: Outcome

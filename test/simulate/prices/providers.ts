@@ -43,7 +43,7 @@ type Period = {
 /** `pushed`: at the time, on a connection or as the latest price. `past`: later, from the history. */
 type Way = 'pushed' | 'past'
 
-export type ProviderWorld = {
+type ProviderWorld = {
   readonly seed: number
   readonly scheduler: Scheduler
   readonly faults: Faults
@@ -153,12 +153,6 @@ export class Providers {
   /** Returns what is wrong with a mark; undefined if its source said it, and first if the mark is exact. */
   flawOf(mark: Mark): string | undefined {
     return this.#all.get(mark.source)!.flawOf(mark)
-  }
-
-  /** Returns the first price that a source said at or after an instant, if it pushed it and told it later. */
-  firstPrice(source: PriceSource, atMs: number): number {
-    const provider = this.#all.get(source)!
-    return provider.said(provider.tickFrom(atMs), 'past')
   }
 }
 
