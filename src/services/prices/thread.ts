@@ -4,6 +4,7 @@
  */
 
 import { databaseUrlOf, quickChain, type ThreadData } from '#config/thread-data.ts'
+import type { PriceSource } from '#domain/price-providers.ts'
 import type { PriceFollowerProtocol } from '#protocol/prices.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { Thread } from '#runtime/thread.ts'
@@ -11,7 +12,7 @@ import { type ChainWorld, chainWorld } from '#services/kit/chain-world.ts'
 import { linkWriters, makeFollowers, makeThreadContext, serveActor } from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
 import { askWrite } from '#store/writes/ask-write.ts'
-import type { Feed, FeedPorts } from './feeds/feed.ts'
+import type { Feed, FeedPorts, FeedTrouble } from './feeds/feed.ts'
 import { pricesMeters } from './metrics.ts'
 import {
   assetPricesOf,
@@ -100,11 +101,7 @@ export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Threa
     }
     feeds = makeFeeds(rules, world, (source) => ({
       heard: (observation) => served?.hear('Observed', { observation }, 0, undefined),
-      troubled(kind, detail) {
-        meters.troubled(source, kind, detail)
-        if (kind !== 'garbage' && kind !== 'unsure') return
-        quick?.served.hear('Missed', { source, observation: undefined }, 0, undefined)
-      },
+      troubled: (kind, detail) => pass.trouble(source, kind, detail),
     }))
     for (const feed of feeds) feed.start()
     kit.every(TICK_MS, tick)
@@ -140,7 +137,7 @@ export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Threa
   }
 }
 
-/** Passes on events of prices and quick markets to the fronts, and prices to quick markets. */
+/** Passes on events of prices and quick markets to the fronts, and prices and bad reports to quick markets. */
 function makePass(
   meters: ReturnType<typeof pricesMeters>,
   fronts: Pick<ReturnType<typeof makeFollowers<PriceFollowerProtocol>>, 'tell'>,
@@ -175,5 +172,11 @@ function makePass(
     if (type !== 'QuickMarketContested') fronts.tell(type, { quickMarket, atMs })
   }
 
-  return { price: priceSaid, quick: quickSaid }
+  function troubled(source: PriceSource, kind: FeedTrouble, detail: string): void {
+    meters.troubled(source, kind, detail)
+    if (kind !== 'garbage' && kind !== 'unsure') return
+    quick()?.served.hear('Missed', { source, observation: undefined }, 0, undefined)
+  }
+
+  return { price: priceSaid, quick: quickSaid, trouble: troubled }
 }
