@@ -38,10 +38,10 @@ const MUTANTS: readonly Mutant[] = [
     with: SERVER,
   },
   {
-    name: 'an owner ignores that it was taken over',
-    file: 'src/services/market/thread/serve-partitions.ts',
-    from: 'return taken?.length === 0',
-    to: 'return true',
+    name: 'an owner does not ask whether it was taken over',
+    file: 'src/services/market/thread/market-log.ts',
+    from: '(events.takenOver?.() ?? Promise.resolve([]))',
+    to: 'Promise.resolve([])',
     with: SERVER,
   },
   {
