@@ -116,6 +116,7 @@ const LONGER: Record<string, readonly string[]> = {
   'one state machine: every function changes the same few variables': [
     'client openConnection',
     'client makeSubscriptions',
+    'http makeFairTurns',
     'web createTicket',
   ],
   'a list: one method per function of a contract, or question to it': [

@@ -55,6 +55,40 @@ type Address = {
 }
 type Queue = { readonly work: Work[]; readonly address: Address; bytes: number }
 
+type Queues = ReadonlyMap<string, Queue>
+
+/** Returns the time that the address has used lately. */
+function usedBy({ usedMs, lastMs }: Address, now: number): number {
+  return usedMs === 0 ? 0 : usedMs * Math.exp((lastMs - now) / FORGOTTEN_MS)
+}
+
+function count(address: Address, sinceMs: number, now: number): void {
+  address.usedMs = usedBy(address, now) + now - sinceMs
+  address.lastMs = now
+}
+
+/** Returns the queue of the address that has used the least. */
+function leastServed(queues: Queues, now: number): [ip: string, queue: Queue] | undefined {
+  let least: [string, Queue] | undefined
+  let [leastMs, compared] = [Number.POSITIVE_INFINITY, 0]
+  for (const entry of queues) {
+    const usedMs = usedBy(entry[1].address, now)
+    if (usedMs < leastMs) [least, leastMs] = [entry, usedMs]
+    if (++compared >= COMPARED_MAX) break
+  }
+  return least
+}
+
+/** Returns the queue with the most waiting work. */
+function largest(queues: Queues): [ip: string, queue: Queue] | undefined {
+  let most: [string, Queue] | undefined
+  const sizeOf = ({ bytes, work }: Queue) => bytes / WAITING_BYTES_MAX + work.length / WAITING_MAX
+  for (const entry of queues) {
+    if (most === undefined || sizeOf(entry[1]) > sizeOf(most[1])) most = entry
+  }
+  return most
+}
+
 export function makeFairTurns(
   ports: {
     readonly nowMs?: () => number
@@ -81,30 +115,10 @@ export function makeFairTurns(
     return address
   }
 
-  const usedBy = ({ usedMs, lastMs }: Address, now: number): number =>
-    usedMs === 0 ? 0 : usedMs * Math.exp((lastMs - now) / FORGOTTEN_MS)
-
-  function count(address: Address, sinceMs: number, now: number): void {
-    address.usedMs = usedBy(address, now) + now - sinceMs
-    address.lastMs = now
-  }
-
   function plan(): void {
     if (isPlanned || (queues.size === 0 && going === undefined)) return
     isPlanned = true
     soon(slice)
-  }
-
-  /** Returns the queue of the address that has used the least. */
-  function leastServed(now: number): [ip: string, queue: Queue] | undefined {
-    let least: [string, Queue] | undefined
-    let [leastMs, compared] = [Number.POSITIVE_INFINITY, 0]
-    for (const entry of queues) {
-      const usedMs = usedBy(entry[1].address, now)
-      if (usedMs < leastMs) [least, leastMs] = [entry, usedMs]
-      if (++compared >= COMPARED_MAX) break
-    }
-    return least
   }
 
   function take(ip: string, queue: Queue): Work | undefined {
@@ -126,7 +140,7 @@ export function makeFairTurns(
     going = undefined
     const endMs = now + SLICE_MS
     while (now < endMs && going === undefined) {
-      const least = leastServed(now)
+      const least = leastServed(queues, now)
       if (least === undefined) break
       const work = take(...least)
       beat()
@@ -142,11 +156,7 @@ export function makeFairTurns(
 
   /** Makes room by refusing work of the address with the most of it. */
   function shed(): void {
-    let most: [string, Queue] | undefined
-    const sizeOf = ({ bytes, work }: Queue) => bytes / WAITING_BYTES_MAX + work.length / WAITING_MAX
-    for (const entry of queues) {
-      if (most === undefined || sizeOf(entry[1]) > sizeOf(most[1])) most = entry
-    }
+    const most = largest(queues)
     if (most !== undefined) take(...most)?.refuse()
   }
 

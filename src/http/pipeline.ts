@@ -15,6 +15,7 @@ import { type CallFailures, makeCallFailures } from './call-failures.ts'
 import { flawOf } from './call-flaw.ts'
 import { makeCallHandler } from './call-handler.ts'
 import { makeCallReader } from './call-reader.ts'
+import { makeCallTurns } from './call-turns.ts'
 import { makeCharges } from './charges.ts'
 import type { CompiledRoute } from './compiled-route.ts'
 import type { Cors } from './cors.ts'
@@ -134,9 +135,10 @@ export function makePipeline(options: {
   const bodies = makeBodyReader({ hold, sendRejection })
   const failures = makeCallFailures({ log, clock, hold, sendRejection })
   const { failed, later } = failures
-  const { arrived, proceed } = makeCallHandler({
+  const handler = makeCallHandler({
     ...{ hooks, charges, sender, meter, hold, release, failed, later },
   })
+  const inTurn = makeCallTurns({ turns, handler, hold, sendRejection, failed })
 
   function serve(compiled: CompiledRoute, isHead: boolean): Handler {
     return (res, req) => {
@@ -148,48 +150,6 @@ export function makePipeline(options: {
       } catch (error) {
         failed(call, error)
       }
-    }
-  }
-
-  function goOn(call: Call, body: ArrayBuffer | Buffer | undefined): void {
-    if (body === undefined) proceed(call)
-    else arrived(call, body)
-  }
-
-  /** Goes on with a call when it is the turn of its address. */
-  function inTurn(call: Call, body: ArrayBuffer | Buffer | undefined): void {
-    if (turns === undefined || call.compiled.route.cost === 'free') {
-      goOn(call, body)
-      return
-    }
-    const { ip } = call.request
-    const beganMs = turns.begin(ip)
-    if (beganMs !== undefined) {
-      goOn(call, body)
-      turns.done(ip, beganMs)
-      return
-    }
-    // The chunk's memory belongs to the library and is valid until this function returns.
-    const kept = body instanceof ArrayBuffer ? Buffer.from(Buffer.from(body)) : body
-    hold(call)
-    call.phase = 'handling'
-    const whileHeld = (next: () => void) => () => {
-      if (call.phase === 'handling') call.res.cork(next)
-    }
-    const refuse = (): void => sendRejection(call, reject('RATE_LIMITED'))
-    const waits = turns.wait(ip, {
-      bytes: kept?.length ?? 0,
-      run: whileHeld(() => resume(call, kept)),
-      refuse: whileHeld(refuse),
-    })
-    if (!waits) refuse()
-  }
-
-  function resume(call: Call, body: Buffer | undefined): void {
-    try {
-      goOn(call, body)
-    } catch (error) {
-      failed(call, error)
     }
   }
 
