@@ -1,6 +1,6 @@
 /**
- * One simulation of the services that work for the chain rather than for trades: prices and quick markets. It has the
- * real store and market threads, and no traders.
+ * One simulation of the services that work for the chain rather than for trades: prices and quick markets, and
+ * the indexer. It has the real store and market threads, and no traders.
  */
 
 import assert from 'node:assert/strict'
@@ -10,6 +10,8 @@ import { contractsOf } from '#config/thread-data.ts'
 import type { Random } from '../support/random.ts'
 import { SimulatedChain } from './chain/chain.ts'
 import { Contracts } from './chain/contracts.ts'
+import { Holders } from './chain/holders.ts'
+import { indexFlaw } from './chain/indexed.ts'
 import { emptyTables } from './database.ts'
 import { Exchange, type SimulatedWorld } from './exchange.ts'
 import type { Oracle } from './oracle.ts'
@@ -40,14 +42,18 @@ export async function runOnChain(
   })
   const blockUs = random.pick([250_000, 1_000_000, 2_000_000])
   const { confirmations } = at
-  const chain = new SimulatedChain({ seed, scheduler, faults, contracts, blockUs, confirmations })
+  const chain = new SimulatedChain({
+    ...{ seed, scheduler, faults, contracts, blockUs, confirmations },
+    hasFilters: true,
+  })
+  const holders = new Holders(base, chain)
   const tables = await emptyTables(() => scheduler.nowMs)
   const providers = new Providers(base)
   const isBalanced = random.chance(0.5)
   const world = { ...base, settings, chain, tables, providers, isBalanced }
   const services = new Services(world, [
-    ...(['store', 'prices'] as const),
-    ...(settings.cluster.roles.includes('all') ? [] : (['prices'] as const)),
+    ...(['store', 'prices', 'indexer'] as const),
+    ...(settings.cluster.roles.includes('all') ? [] : (['prices', 'indexer'] as const)),
   ])
   const reader = new PriceReader(world)
   const audit = new QuickAudit({
@@ -67,6 +73,8 @@ export async function runOnChain(
   exchange.assertServes()
   const untilSec = Math.floor(scheduler.nowMs / 1_000)
   await allEnded(scheduler, () => audit.unfinished(untilSec))
+  holders.isMoving = false
+  await allEnded(scheduler, () => [indexFlaw(tables, chain)].filter((flaw) => flaw !== undefined))
   const { markets, calm } = audit
   scheduler.trace(`${markets.length} quick markets, ${calm} calm, ${reader.prices} prices`)
 }

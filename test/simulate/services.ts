@@ -12,6 +12,7 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import type { LogReader } from '#log/event-log.ts'
 import type { Thread } from '#runtime/thread.ts'
 import { accountsThread } from '#services/accounts/thread.ts'
+import { indexerThread } from '#services/indexer/thread.ts'
 import type { World } from '#services/kit/world.ts'
 import { pricesThread } from '#services/prices/thread.ts'
 import { storeThread } from '#services/projector/thread.ts'
@@ -39,6 +40,7 @@ const THREADS = {
   settlement: settlementThread,
   'accounts-0': accountsThread,
   prices: pricesThread,
+  indexer: indexerThread,
 } satisfies Record<string, (data: ThreadData, world: never) => Thread>
 
 export type ServiceName = keyof typeof THREADS
@@ -47,6 +49,7 @@ export type ServiceName = keyof typeof THREADS
 const LINKED: readonly (readonly [ServiceName, ServiceName])[] = [
   ['settlement', 'store'],
   ['prices', 'store'],
+  ['indexer', 'store'],
 ]
 
 /** A service's clock is wrong by at most this. */

@@ -77,12 +77,15 @@ type ChainPorts = {
   readonly blockUs: number
   /** Number of blocks on top of a transaction after which settlement treats it as final. */
   readonly confirmations: number
+  /** True if headers have a filter of their logs; some chains leave it empty. */
+  readonly hasFilters?: boolean
 }
 
 export class SimulatedChain {
   readonly contracts: Contracts
   readonly nodes: readonly Node[]
   readonly confirmations: number
+  readonly hasFilters: boolean
   readonly #ports: ChainPorts
   readonly #random: Random
   /** Blocks of the chain by number. */
@@ -110,6 +113,7 @@ export class SimulatedChain {
     this.#ports = ports
     this.contracts = ports.contracts
     this.confirmations = ports.confirmations
+    this.hasFilters = ports.hasFilters === true
     this.#random = randomFrom(Math.imul(ports.seed + 17, 0x7feb352d))
     const genesis: Block = {
       ...{ number: 0, hash: hashOf(0, 0), parent: undefined, atSec: this.#nowSec },
@@ -203,7 +207,6 @@ export class SimulatedChain {
   /** The state after a block, and changes to it that are kept here. */
   funds(at: Block): Funds & {
     readonly wallets: Map<Address, Wallet>
-    readonly markets: Map<Address, ChainMarket>
     readonly prepared: Set<MarketId>
   } {
     const wallets = new Map(at.wallets)

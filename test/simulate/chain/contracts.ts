@@ -94,6 +94,8 @@ export type Funds = {
   isSettled(tradeKey: string): boolean
   isPrepared(marketId: MarketId): boolean
   prepare(marketId: MarketId): void
+  /** By contract, in the order of their creation. */
+  readonly markets: ReadonlyMap<Address, ChainMarket>
   market(contract: Address): ChainMarket | undefined
   marketOf(marketId: MarketId): ChainMarket | undefined
   putMarket(market: ChainMarket): void

@@ -13,6 +13,7 @@ import {
   RpcRequestError,
   toFunctionSelector,
 } from 'viem'
+import { bitsOf } from '#chain/bloom.ts'
 import type { ChainClient } from '#chain/clients.ts'
 import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
 import { type Address, toAddress } from '#domain/ids.ts'
@@ -37,6 +38,7 @@ const TIMEOUT_US = 5_000_000
 const TIP = 1_000_000_000n
 const BALANCE = 10n ** 24n
 const GAS = 500_000
+const FILTER_BYTES = 256
 const NO_ANSWER = 'the node does not answer'
 
 type Params = readonly unknown[]
@@ -132,7 +134,7 @@ function answerOf(ports: RpcPorts, node: Node, method: string, params: Params): 
       return numberToHex(tip.number)
     case 'eth_getBlockByNumber': {
       const block = params[0] === 'latest' ? tip : chain.blockAt(Number(params[0]), tip)
-      return block === undefined ? null : headerOf(block)
+      return block === undefined ? null : headerOf(block, chain.hasFilters)
     }
     case 'eth_getTransactionCount': {
       const from = toAddress(String(params[0]))
@@ -152,6 +154,10 @@ function answerOf(ports: RpcPorts, node: Node, method: string, params: Params): 
       return callOf(chain, tip, params)
     case 'eth_estimateGas':
       return gasOf(chain, tip, params)
+    case 'eth_getCode': {
+      const block = blockOf(chain, tip, params[1])
+      return block.markets.has(toAddress(String(params[0]))) ? '0x00' : '0x'
+    }
     case 'eth_getLogs':
       return logsOf(ports, tip, params[0] as Filter)
     default:
@@ -159,15 +165,32 @@ function answerOf(ports: RpcPorts, node: Node, method: string, params: Params): 
   }
 }
 
-function headerOf(block: Block) {
+const filters = new WeakMap<Block, Hex>()
+
+/** Returns the filter over the addresses and topics of a block's logs. */
+function filterOf(block: Block): Hex {
+  const known = filters.get(block)
+  if (known !== undefined) return known
+  const filter = Buffer.alloc(FILTER_BYTES)
+  for (const { address, topics } of entriesOf(block).flatMap(({ logs }) => logs)) {
+    for (const bit of [address, ...topics].flatMap(bitsOf)) {
+      const at = FILTER_BYTES - 1 - (bit >> 3)
+      filter[at] = filter[at]! | (1 << (bit & 7))
+    }
+  }
+  const hex: Hex = `0x${filter.toString('hex')}`
+  filters.set(block, hex)
+  return hex
+}
+
+function headerOf(block: Block, hasFilters: boolean) {
   return {
     number: numberToHex(block.number),
     hash: block.hash,
     parentHash: block.parent?.hash ?? `0x${'0'.repeat(64)}`,
     timestamp: numberToHex(block.atSec),
     baseFeePerGas: numberToHex(block.baseFee),
-    // Some chains leave the filter empty.
-    logsBloom: `0x${'0'.repeat(512)}`,
+    logsBloom: hasFilters ? filterOf(block) : `0x${'00'.repeat(FILTER_BYTES)}`,
     transactions: entriesOf(block).map(({ hash }) => hash),
   }
 }
@@ -280,9 +303,9 @@ function logsOf({ chain, faults }: RpcPorts, tip: Block, filter: Filter): unknow
   const found = blocks
     .flatMap(rpcLogsOf)
     .filter(({ address, topics }) => isOf(address) && hasTopics(topics))
-  // A node that has indexed a block only in part.
-  if (found.length > 0 && faults.strikes('logs-partial')) {
-    return found.slice(0, faults.of('logs-partial').int(0, found.length - 1))
-  }
-  return found
+  if (found.length === 0 || !faults.strikes('logs-partial')) return found
+  const kept = found.slice(0, faults.of('logs-partial').int(0, found.length - 1))
+  // A filter shows which logs a block lacks, but not how many: there the node lacks whole blocks.
+  const lacking = found[kept.length]?.blockHash
+  return chain.hasFilters ? kept.filter((log) => log.blockHash !== lacking) : kept
 }
