@@ -139,13 +139,13 @@ function checkTogether(settings: Settings): void {
   }
   if (auth.nonces === 'database' && !settings.database.url.startsWith('mysql:')) {
     throw new SettingsError(
-      'SIBYL_NONCES: database needs one that several exchanges can share: SIBYL_DATABASE_URL=mysql://…',
+      'SIBYL_NONCES: the value database needs a database that several exchanges can share: SIBYL_DATABASE_URL=mysql://…',
     )
   }
   const { transparency } = settings
   if (transparency.mode === 'on' && !transparency.keys.some((key) => key !== '')) {
     throw new SettingsError(
-      'SIBYL_TRANSPARENCY_KEYS: a public log needs a key; openssl rand -hex 32 makes one, after 0x',
+      'SIBYL_TRANSPARENCY_KEYS: a public log needs a key: 0x and the output of openssl rand -hex 32',
     )
   }
   for (const [name, burst] of [
@@ -182,7 +182,7 @@ function checkTogether(settings: Settings): void {
     }
     if (partition >= markets.partitions) {
       throw new SettingsError(
-        `SIBYL_MARKET_PINS: ${market} is pinned to partition ${partition} of ${markets.partitions}`,
+        `SIBYL_MARKET_PINS: ${market} is pinned to partition ${partition}; the partitions are 0 to ${markets.partitions - 1}`,
       )
     }
   }
@@ -227,7 +227,7 @@ function checkNode(settings: Settings): void {
   }
   if (settings.profile === 'production' && cluster.key === '') {
     throw new SettingsError(
-      `SIBYL_CLUSTER_KEY: must be set in production if ${named}; openssl rand -hex 32 makes one, after 0x`,
+      `SIBYL_CLUSTER_KEY: must be set in production if ${named}: 0x and the output of openssl rand -hex 32`,
     )
   }
   const hasChain = chainRpc.length > 0 || chains.some(({ rpcUrls }) => rpcUrls.length > 0)
@@ -266,7 +266,7 @@ function requirePrivate(path: string, leaf: Leaf): void {
   const mode = statSync(path).mode & 0o777
   if ((mode & 0o027) === 0) return
   throw new SettingsError(
-    `${leaf.env}: ${path} has mode ${mode.toString(8)}, so others than its owner and group can use the key; ` +
+    `${leaf.env}: ${path} has mode ${mode.toString(8)}, so other users can read or change it; ` +
       'chmod 600 it, or 640 where a group reads it',
   )
 }

@@ -21,7 +21,7 @@ export async function namedLogs(url: string, trusted: string | undefined): Promi
   for (const text of trusted?.split(',') ?? []) {
     const name = parseVerifierKey(text)?.name
     if (name === undefined || names.has(name)) continue
-    throw new CommandError(`the exchange does not show ${name}, of which you trust a key`)
+    throw new CommandError(`the exchange does not show ${name}, although you trust a key of it`)
   }
   return logs.map(({ origin, path, partition, verifierKeys }) => ({
     ...{ origin, partition, get: getBelow(url + path) },

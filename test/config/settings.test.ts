@@ -71,7 +71,7 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
   [
     'a pin beyond the partitions',
     { SIBYL_MARKET_PINS: `{"0x${'0a'.repeat(32)}":8}` },
-    /^SIBYL_MARKET_PINS: 0x(0a){32} is pinned to partition 8 of 8$/,
+    /^SIBYL_MARKET_PINS: 0x(0a){32} is pinned to partition 8; the partitions are 0 to 7$/,
   ],
   [
     'a pin of no market',
