@@ -239,7 +239,7 @@ export const listActivity = (ports: TradeSources): AnswerRoute =>
     operationId: 'listActivity',
     summary: 'Recent activity in a market',
     description:
-      `Its ${ACTIVITY_LISTED_MAX} newest trades, newest first, each with the side of its taker and its ` +
+      `The ${ACTIVITY_LISTED_MAX} newest trades of the market, newest first, each with the side of its taker and its ` +
       'settlement status. An unknown market has none.',
     item: MarketActivity,
     example: { ...TRADE_EXAMPLE, takerSide: 0 },

@@ -90,7 +90,11 @@ const ProtectionInput = Type.Object(
       safeInteger({ min: 1, max: PROTECTION_FILLS_MAX, description: 'Fills that are allowed' }),
     ),
     sharesMax: Type.Optional(
-      safeInteger({ min: 1, max: SIZE_MAX, description: 'Shares that are allowed, 6 decimals' }),
+      safeInteger({
+        min: 1,
+        max: SIZE_MAX,
+        description: 'Shares that may fill within the time, 6 decimals',
+      }),
     ),
   },
   {

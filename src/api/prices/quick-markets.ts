@@ -73,7 +73,7 @@ function currentRoute({ prices, board, waiters, nowMs }: QuickMarketPorts): Answ
     operationId: 'getQuickMarket',
     summary: 'The current quick market',
     description:
-      'YES if the price at the end is at or above the price at the start. It can be traded at once: ' +
+      'Resolves to YES if the price at the end is at or above the price at the start. It can be traded at once: ' +
       'its id depends on its asset and time, so it is known before the market is on the chain.',
     params: assetParams,
     errors: ['ASSET_NOT_FOUND'],

@@ -232,7 +232,7 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       body: CancelOrdersBody,
       summary: 'Withdraw orders on chain',
       description:
-        'The settlement contract rejects them once its delay has passed, whatever the exchange does; ' +
+        'The settlement contract rejects the cancelled orders once its delay has passed, whatever the exchange does; ' +
         'they leave the book as soon as the cancellation is on the chain. The owner signs the hashes of ' +
         'the orders. Only for orders that this exchange has accepted (404 `ORDER_NOT_FOUND`).',
       errors: ['ORDER_NOT_FOUND'],

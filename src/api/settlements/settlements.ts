@@ -63,7 +63,7 @@ const way = {
   kind: TradeShape.properties.kind,
   status: Type.String({ description: 'matched, submitted, failed or reverted' }),
   matchedAt: Type.Integer({ description: 'Unix seconds' }),
-  txHash: Type.String({ description: 'Empty if it was never submitted' }),
+  txHash: Type.String({ description: 'Empty if the trade was never submitted' }),
   attempts: Type.Integer({ description: 'Number of submissions' }),
 }
 
@@ -72,7 +72,9 @@ const PendingTrade = Type.Object(way, { title: 'PendingTrade' })
 const FailedTrade = Type.Object(
   {
     ...way,
-    reason: Type.String({ description: 'Why the chain rejected it; names from the contract' }),
+    reason: Type.String({
+      description: 'Why the chain rejected the trade, as named in the contract',
+    }),
     failedAt: Type.Integer({ description: 'Unix seconds' }),
   },
   { title: 'FailedTrade' },
@@ -237,13 +239,16 @@ const Found = Type.Object(
     status: Type.String({ description: 'submitted, confirmed or failed' }),
     blockNumber: Type.Union([Type.Integer(), Type.Null()]),
     confirmations: Type.Integer({
-      description: 'Number of blocks from its own to the newest; 0 until it is confirmed',
+      description:
+        'Number of blocks from that of the transaction to the newest; 0 until it is confirmed',
     }),
     submittedAt: Type.Integer({ description: 'Unix seconds' }),
     confirmedAt: Type.Union([Type.Integer(), Type.Null()]),
-    trades: Type.Array(Type.String(), { description: 'The trades in it, by `tradeId`' }),
+    trades: Type.Array(Type.String(), {
+      description: 'The trades in the transaction, by `tradeId`',
+    }),
     error: Type.String({
-      description: 'Why it waits or failed; empty if neither',
+      description: 'Why the transaction waits or failed; empty if neither',
     }),
   },
   { title: 'Settlement' },

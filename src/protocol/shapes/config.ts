@@ -100,7 +100,9 @@ const STREAM_LIMITS = {
     'Maximum subscriptions of one stream; a ticker counts as one per five markets',
   ),
   streamSubscriptionsPerIpMax: Type.Optional(
-    limit('Maximum subscriptions of all streams of one address, counted in the same way'),
+    limit(
+      'Maximum subscriptions of all streams of one address; a ticker counts as one per five markets',
+    ),
   ),
   streamMessagesPerSecond: limit('Frames that a client may send per second'),
   streamMessagesBurst: limit('Maximum burst of frames from a client'),
@@ -208,7 +210,9 @@ export const ChangesAnswer = Type.Object({
   title: Type.String(),
   items: Type.Array(
     Type.Object({
-      id: Type.String({ description: 'Stays the same while the sentence is unchanged' }),
+      id: Type.String({
+        description: 'Identifies the change; the same while its sentence is unchanged',
+      }),
       content_text: Type.String(),
       tags: Type.Array(Type.String(), { description: 'The version of the program' }),
       date_published: Type.Optional(Type.String({ description: 'The day of the version' })),

@@ -8,7 +8,8 @@ export const Relayed = Type.Object(
   {
     success: Type.Literal(true),
     tx_hash: Type.String({
-      description: 'The transaction; empty if none was needed and the earlier one is unknown',
+      description:
+        'Hash of the transaction; empty if none was needed and the earlier one is unknown',
     }),
   },
   { title: 'Relayed' },

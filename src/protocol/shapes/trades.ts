@@ -29,7 +29,7 @@ const takerSide = side('The taker: 0 = buyer, 1 = seller')
 const fields = {
   ...matched,
   timestamp: Type.Integer({ description: 'Unix seconds' }),
-  txHash: Type.String({ description: 'Empty until it is sent to the chain' }),
+  txHash: Type.String({ description: 'Empty until the trade is sent to the chain' }),
   status: word(TRADE_STATUSES, 'matched, submitted, confirmed, failed or reverted'),
   seq: Type.Integer({ description: 'The market’s sequence number; trades of one order share it' }),
 }
