@@ -194,7 +194,7 @@ describe('a contract account', () => {
     assert.ok(receipt.gasUsed < 20n * 180_000n, `${receipt.gasUsed} gas`)
   })
 
-  test('a batch with contract accounts must have the gas of its permits too, which may burn it', async () => {
+  test('a batch with contract accounts must also have the gas that its permits may burn', async () => {
     const { chain, owner, settlement, ann, usdcPermit } = world
     const [orders, fills] = await batch()
     const permit = await usdcPermit(ann, settlement.address, 1n)

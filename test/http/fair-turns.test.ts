@@ -153,7 +153,7 @@ const MAYBE =
   `POST /maybe HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: ${BODY.length}` +
   `\r\n\r\n${BODY}`
 
-test('requests of one address wait for their turn while those of another one and of its health are answered', async (t) => {
+test('requests of one address wait for their turn; another address and the health check are answered', async (t) => {
   const { front, ask, free, waiting } = await startSlowFront(t)
   free.add(MODEST)
   const read = await ask(GREEDY, WHO)

@@ -387,7 +387,7 @@ test('each item of a batch costs, and a batch that cannot be paid for is refused
   assert.equal((await send(14)).status, 200)
 })
 
-test('a body costs by its length before it is parsed, and that is part of the cost of its items', async (t) => {
+test('a body is charged by its length before it is parsed, and this counts towards the cost of its items', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 100, ipPerSecond: 0.001 })
   const send = (text: string) => postText(`${url}/many`, text)
   const rubbish = await send('['.padEnd(20_000, ' '))

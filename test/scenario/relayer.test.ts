@@ -360,7 +360,7 @@ test('traders without ether use the relayer', async (t) => {
   )
 
   // The last one: it starts the exchange with other settings.
-  await t.test('the relayer does not pay for operations without use', (nested) =>
+  await t.test('the relayer does not pay for operations that would have no effect', (nested) =>
     payForNothing(nested, relayed),
   )
 })

@@ -154,7 +154,7 @@ test('quantities of several failed trades return to one order', () => {
   ])
 })
 
-test('an order whose quantity returned repeats its first answer, and can be cancelled', () => {
+test('if an order is sent again after quantity returned, the first answer is repeated; the order can be cancelled', () => {
   const market = traded(10)
   market.at(7)
   market.report('b', { ...failed, fault: 'seller' })

@@ -25,7 +25,7 @@ const spending = (trader: Address, some: object = {}) => ({
 })
 const asking = (some: object = {}) => ({ pending: 0, openOrders: () => 0, nowMs: NOW, ...some })
 
-test('a taker pays for the last fill of its match, and each maker used up before it for its own fill', () => {
+test('the taker pays for the last fill of a match, and each maker that was used up pays for its own fill', () => {
   const market = given()
   for (let n = 0; n < 5; n++) market.place(sell('YES').at(0.4).size(1).by('eve').named(`s${n}`))
   market.place(buy('YES').at(0.4).size(5).by('ann').named('b'))
@@ -41,7 +41,7 @@ test('a maker pays nothing for takers that fill its order piece by piece', () =>
   assert.deepEqual([counts.paidBy(eve), counts.paidBy(ann)], [5, 0])
 })
 
-test('a trader pays once for each fill with themselves, until it is decided', () => {
+test('a fill of a trader with themselves counts once against the budget until the trade is decided', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(1).by('eve').named('s'))
   market.place(buy('YES').at(0.4).size(1).by('eve').named('b'))

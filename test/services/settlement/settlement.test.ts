@@ -419,7 +419,7 @@ describe('settlement: trades that fail', () => {
     assertIdle(world.state)
   })
 
-  it('a trade with funds that an older trade brings does not fail before that one is mined', async () => {
+  it('a trade with funds that an older trade brings does not fail before the older one is mined', async () => {
     const world = new World()
     world.automine = false
     const [maker, reseller, buyer] = [101, 102, 103].map(traderNumbered)

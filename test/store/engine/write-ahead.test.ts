@@ -121,7 +121,7 @@ test('most of the file is copied while the writer continues, the rest before its
   close()
 })
 
-test('a thread whose commit cannot be synced ends, and leaves it and the next one undecided', async () => {
+test('a thread ends if a commit cannot be synced, and leaves that commit and the next one undecided', async () => {
   const { path, file, close } = openFile()
   file.close()
   const worker = new Worker(new URL('./failing-sync.ts', import.meta.url), { workerData: path })

@@ -82,7 +82,7 @@ await onBothDatabases('API keys', ({ fresh }) => {
     assert.equal(await revokedOf(stranger), null)
   })
 
-  it('revoked and expired keys do not count, so no valid one is revoked for them', async () => {
+  it('revoked and expired keys do not count towards the limit, so they cause no valid key to be revoked', async () => {
     const address = freshAddress()
     const oldest = keyOf({ address, createdAtMs: NOW_MS - 1_000 })
     await registerApiKey(database, oldest, 3)

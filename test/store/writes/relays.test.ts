@@ -72,7 +72,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
     assert.deepEqual(await relayByKey(database, { key: relay.key }), again.record)
   })
 
-  it('a failed operation is opened again, and an older attempt changes nothing any more', async () => {
+  it('a failed operation can be opened again, and late reports of its first attempt change nothing', async () => {
     const relay = relayOf()
     const claims = [claimOf(relay), claimOf(relay)]
     await openRelay(database, { ...relay, claims })
