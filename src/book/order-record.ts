@@ -31,7 +31,7 @@ export type OrderTerms = {
 
 export type RestingOrder = OrderTerms & {
   readonly remaining: Shares
-  /** Number of counter-orders that it matched when placed. */
+  /** Number of counter-orders that the order matched when placed. */
   readonly matches: number
 }
 

@@ -78,7 +78,7 @@ type Endpoint = {
   readonly request: EIP1193RequestFn
   /** True if it has returned the right chain id since its last outage. */
   verified: boolean
-  /** End of the pause that it asked for by `Retry-After`. */
+  /** End of the pause that the node requested by `Retry-After`. */
   restUntilMs: number
 }
 

@@ -99,7 +99,7 @@ type MarketContract = {
     settlement: { settler: Address; winningOutcome: Outcome; deadline: bigint },
     signature: SignatureParts,
   ): Call
-  /** Any account may send it, whatever the result. */
+  /** Any account may send this call, whatever the result. */
   settleCall(): Call
   reportPayoutsCall(): Call
 }

@@ -23,7 +23,7 @@ export type Observation = {
   readonly atMs: number
   readonly receivedAtMs: number
   readonly via: ObservedVia
-  /** Connection that it came over; the pushes on a connection have no gaps. */
+  /** Connection over which the price came; the pushes on a connection have no gaps. */
   readonly line: number
   /** The provider's report, unchanged. */
   readonly raw: string

@@ -98,7 +98,7 @@ type MarketResolved = At & {
   readonly winningOutcome: Outcome
 }
 
-/** Account that settled it, by signature or by calling the market. */
+/** Account that settled the market, by signature or by calling the market. */
 type MarketSettled = At & {
   readonly type: 'MarketSettled'
   readonly marketId: MarketId

@@ -53,7 +53,7 @@ export type OrderRested = Head<'OrderRested'> & {
   readonly remaining: Shares
   readonly expiresAtSec: number
   readonly placedAtMs: number
-  /** Number of counter-orders that it matched when placed: its first answer. */
+  /** Number of counter-orders that the order matched when placed, for its first answer. */
   readonly matches: number
   readonly order?: VerifiedOrder
   readonly returned?: true
@@ -149,7 +149,7 @@ export type TradeFailed = Head<'TradeFailed'> & {
 /** Only a merge excuses its buyer: there both sides deliver shares. */
 export type ExcusedSide = 'seller' | 'buyer' | 'both'
 
-/** A reorg removed the transaction that had confirmed it. */
+/** A reorg removed the transaction that had confirmed the trade. */
 type TradeReverted = Head<'TradeReverted'> & {
   readonly tradeId: TradeId
   readonly txHash: string

@@ -75,11 +75,11 @@ export type QuickTerms = {
 
 export type QuickMarket = QuickTerms & {
   readonly id: number
-  /** Reports of sources that contradict each other. The outcome in it is that of one source only. */
+  /** Reports of sources that contradict each other. Their outcome is that of one source only. */
   readonly contested: QuickResolution | null
   readonly resolution: QuickResolution | null
   readonly resolvedAtMs: number | null
-  /** Transactions that created it, and that reported its outcome or opened it to the oracle; '' until then. */
+  /** Transactions that created the market, and that reported its outcome or opened it to the oracle; '' until then. */
   readonly createTxHash: string
   readonly reportTxHash: string
   /** Progress on chain. */

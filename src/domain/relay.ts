@@ -154,7 +154,7 @@ export type RelayRecord = {
   readonly attempt: number
   /** Empty until there is one. */
   readonly txHash: string
-  /** Cost in gas: the limit until it is mined, then the gas used. */
+  /** Cost in gas: the limit until the transaction is mined, then the gas used. */
   readonly gas: number
   readonly reason: string
   readonly openedAtMs: number
@@ -170,7 +170,7 @@ export type Claim = {
   readonly userAddress: Address
   readonly marketId: MarketId
   readonly marketAddress: Address
-  /** Six decimals, as computed before it was sent. */
+  /** Six decimals, as computed before the transaction was sent. */
   readonly payout: number
   readonly winningOutcome: 0 | 1
 }

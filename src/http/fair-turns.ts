@@ -45,7 +45,7 @@ const ADDRESSES_MAX = 10_000
 const COMPARED_MAX = 50
 
 type Work = WaitingWork & {
-  /** True if its cost arises after `run` has returned, so that nothing else is done in the same turn. */
+  /** True if the cost arises only after `run` has returned: then nothing else runs in the same turn. */
   readonly isAlone: boolean
 }
 type Address = {
@@ -200,7 +200,7 @@ export function makeFairTurns(
         return undefined
       }
       const { promise, resolve: run } = Promise.withResolvers<void>()
-      // Its request was admitted, so it is not refused any more.
+      // The request was admitted, so this work is never refused.
       return wait(ip, { bytes: 0, run, refuse: run, isAlone: true }) ? promise : undefined
     },
     waiting: () => waiting,

@@ -34,7 +34,7 @@ export type JoinedAnswers = {
 const ZIPPED_BYTES_MIN = 4_096
 /** A list of this length takes milliseconds to compress, so it is compressed for a share of the time only. */
 const LONG_BYTES = 128 * 1024
-/** Pause after compressing a long list, in times of its duration. */
+/** Pause after compressing a long list, as a multiple of the time that the compression took. */
 const PAUSE_TIMES = 3
 /** The fastest level: the lists of a busy exchange change quickly. */
 const LEVEL = 1

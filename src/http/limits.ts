@@ -217,7 +217,7 @@ export function makeLimiter(
         waitMs = allowed ? 0 : afterMs - capacityMs
         return allowed ? now + afterMs : undefined
       },
-      // If the set is full, the least used bucket is evicted: a client that crowds the table gains only the amount that
+      // If the set is full, the least used bucket is evicted. A client that fills the set regains at most what that
       // bucket had spent, and no client is refused because of another.
       () => true,
     )

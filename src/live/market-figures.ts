@@ -72,7 +72,7 @@ const DAY_MS = 86_400_000
 type Entry = {
   stored: StoredFigures
   readAtMs: number
-  /** Last result, with the change of the market and the minute it was computed for. */
+  /** Last computed figures; the sequence number and the minute for which they were computed. */
   known: MarketFigures | undefined
   knownSeq: Sequence
   knownMinute: number

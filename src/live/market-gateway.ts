@@ -296,8 +296,7 @@ export function makeGateway(
       const orders: OpenOrder[] = []
       let count = 0
       for (const answer of answers) {
-        // A rejection is not in the protocol's table: the thread sends one if it is full or its log is
-        // unavailable.
+        // The protocol has no rejection here, but a thread sends one if it is full or its log is unavailable.
         if (isUnanswered(answer) || isRejection(answer)) return reject('OVERLOADED')
         orders.push(...answer.orders)
         count += answer.count

@@ -143,7 +143,7 @@ function checkCopy(home: RowHome, paths: PartitionPaths): void {
       for (const _ of file.snapshots.read(marketId)?.chunks ?? []);
     }
     file.closed.runs.check()
-    // Makes it a single file until an exchange writes it again.
+    // Makes the copy a single file until an exchange writes to it again.
     file.db.pragma('journal_mode = DELETE')
   } finally {
     file.closed.runs.close()

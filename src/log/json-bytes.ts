@@ -83,7 +83,7 @@ export class JsonBytes {
   time(ms: number): void {
     if (ms !== this.#timeMs) {
       this.#timeMs = ms
-      // Without the comma, because writing a concatenated string is slow.
+      // The comma is written separately, because writing a concatenated string is slow.
       this.#timeText = JSON.stringify(ms)
     }
     this.raw(this.#timeText)

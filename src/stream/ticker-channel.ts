@@ -41,7 +41,7 @@ export function makeTickerChannel<M>(ports: TickerPorts<M>): TickerChannel<M> {
   const updates = makeTickerUpdates(ports, feeds, lines)
 
   function joinedEvent(event: EventKey, marketId: MarketId): void {
-    // Other readers may have its line already: it is sent again.
+    // The line is sent again, although other readers may have it already.
     if (feeds.join(event, marketId)) updates.sendAgain(marketId)
   }
 

@@ -132,7 +132,7 @@ type PublicTail = {
 function hideAll(lists: string, hash: HexSha256): string {
   let hidden = ''
   let from = 0
-  // Where the last four texts begin, the newest first.
+  // Positions at which the last four texts begin, the newest first.
   let [one, two, three, four] = [0, 0, 0, 0]
   for (let at = lists.indexOf('"'); at >= 0; ) {
     const end = lists.indexOf('"', at + 1)

@@ -8,9 +8,9 @@ export const NEVER = Number.NEGATIVE_INFINITY
 
 export type Entry = {
   row: TransactionRow
-  /** Time since when this process has had it open. */
+  /** Time since when this process has had the transaction open. */
   openSinceMs: number
-  /** Time at which this process last sent it to a node. */
+  /** Time at which this process last sent the transaction to a node. */
   broadcastAtMs: number
   /**
    * Time since when it is the first open transaction, so that only its own fees can delay it; undefined while another

@@ -24,7 +24,7 @@ export type Head = {
 }
 
 export type LaneNode = {
-  /** Undefined if the node does not have it. */
+  /** Undefined if the node does not have the block. */
   block(number: number | 'latest'): Promise<Head | undefined>
   headBlock(): Promise<Head>
   /** Returns the next nonce at the newest block, or after the transactions waiting in the node's pool. */

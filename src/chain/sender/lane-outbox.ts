@@ -24,7 +24,7 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
   const { policy, node, ledger, sign } = parts
   const due = (sinceMs: number, afterMs: number): boolean => nowMs() - sinceMs >= afterMs
 
-  /** Sends it to a node. Whatever the answer, the next poll checks the result. */
+  /** Sends the transaction to a node. Whatever the answer, the next poll checks the result. */
   async function broadcast(entry: Entry): Promise<void> {
     entry.broadcastAtMs = nowMs()
     entry.refused = false
@@ -47,7 +47,7 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
     }
   }
 
-  /** Signs it again with higher fees, or as a blank transaction; stores that form and sends it. */
+  /** Signs the transaction again with higher fees, or a blank one; stores that form and sends it. */
   async function replace(entry: Entry, view: View): Promise<void> {
     const { row } = entry
     const blank = entry.abandoned && !isBlank(entry)

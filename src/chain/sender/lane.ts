@@ -98,7 +98,7 @@ export function makeLane(options: LaneOptions): TransactionSender {
 
   async function acknowledge({ nonce }: TransactionName): Promise<void> {
     const entry = ledger.get(nonce)
-    // If a reorg has reopened it since, this acknowledgement no longer counts.
+    // If a reorg has reopened the transaction since, this acknowledgement no longer counts.
     if (entry?.outcome === undefined || entry.row.state !== 'open') return
     await ledger.close(entry)
   }

@@ -93,7 +93,7 @@ export type SenderUpdate =
       readonly outcome: TransactionOutcome
       readonly receipt?: Receipt
     }
-  /** A reorg removed it after it was reported as mined or finished. It is open again. */
+  /** A reorg removed the transaction after it was reported as mined or finished. It is open again. */
   | { readonly type: 'vanished'; readonly transaction: TransactionRow }
 
 export type Polled = {
@@ -118,7 +118,7 @@ export type TransactionSender = {
   poll(): Promise<Polled>
   /** Confirms that the owner has handled its end. */
   acknowledge(name: TransactionName): Promise<void>
-  /** Replaces it at the next poll by a transaction that does nothing. */
+  /** Replaces the transaction at the next poll by one that does nothing. */
   abandon(name: TransactionName): void
   /** Returns open transactions in the order of nonces. */
   open(): readonly TransactionRow[]

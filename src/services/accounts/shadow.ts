@@ -74,7 +74,7 @@ function sentNeeds({ trades }: AccountsState, sentIds: ReadonlySet<TradeId>): Ma
   return needs
 }
 
-/** Creates accounts of all traders that never read a chain. */
+/** Creates the empty state of an accounts service that never reads a chain. */
 function emptyState(chainIds: Iterable<number>): AccountsState {
   const never = (): never => assert.fail('a shadow asks for nothing')
   return newAccounts(

@@ -23,7 +23,7 @@ type BridgeOptions = {
   readonly threads: readonly BridgedThread[]
   /** A node is dead after this long without a beat. */
   readonly silenceMs: number
-  /** Slots that move to their first node after it has been ready for this long; 0 means never. */
+  /** Slots that may move to their first node, once that node has been ready for `moveAfterMs`; 0 means never. */
   readonly moves: readonly string[]
   readonly moveAfterMs: number
 }

@@ -88,7 +88,7 @@ export type StoreDatabase = {
    * committed without an answer and the log has grown since. Batches of one turn may share a transaction.
    */
   readonly write: (batch: ProjectionBatch) => Promise<{ readonly offset: number }>
-  /** Set if another store may write a partition instead of this one. */
+  /** Set if several stores share the database: another one may write a partition instead. */
   readonly shared?: {
     /** Returns whether this store writes the partition. */
     readonly isOwn: (partition: number) => boolean

@@ -364,7 +364,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
   Unwritten(state, { trouble, ...writing }, context) {
     context.emit({ type: 'trouble', where: 'write', trouble })
     if (trouble.retryable) context.after(AGAIN_MS, { type: 'Write', message: writing })
-    // The database refuses it permanently. The journal keeps an unacknowledged end for the next start.
+    // The database refuses the change permanently. The journal keeps an unacknowledged end for the next start.
     else if (writing.transaction !== undefined) release(state, writing, context)
     return undefined
   },

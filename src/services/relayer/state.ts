@@ -109,7 +109,7 @@ export type RelayerRules = {
   readonly newcomers: {
     /** Gas of an owner without trades, from each budget. */
     readonly ownerGas: number
-    /** Gas added by each settled trade, up to the limit of any owner. */
+    /** Gas that each settled trade adds to `ownerGas`, up to the limit that every owner has. */
     readonly gasPerTrade: number
     /** Part of each budget that is kept for owners with trades. */
     readonly keptPercent: number

@@ -178,7 +178,7 @@ function finishBatch(
     const pending = state.trades.get(tradeId)
     if (pending?.isConfirmed !== true) continue
     const verdict = verdictOf.get(pending.trade.tradeKey)
-    // Its market has it as confirmed by a block that a reorg removed, but this block did not settle it.
+    // The market knows the trade as confirmed by a block that a reorg removed; the new block did not settle it.
     const isSettled = verdict?.settled === true || verdict?.reason === 'AlreadySettled'
     if (!isSettled) revertConfirmed(state, tradeId, txHash)
   }

@@ -16,7 +16,7 @@ import { isPermitBefore } from './permit-turns.ts'
 import type { MissingSide, PendingSettlement, SettlementState } from './state.ts'
 import { byAge } from './turns.ts'
 
-/** Longer than the blocks that a trade waits for usually take, unless the chain is stuck. */
+/** A trade usually waits for fewer blocks than fit into this time, unless the chain is stuck. */
 const CLAIM_MS = 60_000
 
 type Claim = {

@@ -139,7 +139,7 @@ export function applyAnswer(
     if (pending.stage !== 'sent' && pending.stage !== 'ended')
       revertConfirmed(state, tradeId, report.txHash)
   } else if (report.status === 'failed' && status === 'confirmed') {
-    // A block that a reorg removed had confirmed it: revert first, then fail.
+    // A block that a reorg removed had confirmed the trade: revert first, then fail.
     const before = { status: 'reverted', reason: REORGANISED, fault: 'none' } as const
     pending.reports.unshift({ ...report, ...before }, report)
   } else if (report.status === 'confirmed' && status === 'failed') {
@@ -176,7 +176,7 @@ function abandonFailed(state: SettlementState, pending: PendingSettlement): void
   }
 }
 
-/** True if its market still needs a report that could not be repeated after a restart. */
+/** True if the market still needs a report of this trade: after a restart the report could not be sent again. */
 export function isUnreported(pending: PendingSettlement | undefined): boolean {
   if (pending === undefined) return false
   return pending.stage === 'ended' || pending.reports.some(({ status }) => status === 'reverted')

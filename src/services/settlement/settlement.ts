@@ -220,7 +220,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     done(state, 'note')
     for (const note of notes) {
       const pending = state.trades.get(note.tradeId)
-      // Otherwise it has ended meanwhile, and its note must be deleted.
+      // A trade that is not pending any more has ended meanwhile: its note must be deleted.
       if (pending === undefined) state.notes.ended.add(note.tradeId)
       else pending.noted = note
     }
@@ -283,7 +283,7 @@ function readPending(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
   const { readEveryMs, batchMax } = state.rules
   const isNew = state.reads.notified > state.reads.notifiedBefore
-  // A read costs more the more trades are excluded, so notices are collected for longer then.
+  // Each excluded trade makes a read more expensive, so with many trades notices are collected for longer.
   const noticeMs = Math.min(readEveryMs, READ_GAP_MS + state.trades.size)
   // With two batches queued, reads continue only for takers that have nothing queued yet.
   const isEnough = state.queue.tradeIds.length >= 2 * batchMax

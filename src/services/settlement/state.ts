@@ -216,7 +216,7 @@ export function moveTo(pending: Pick<PendingSettlement, 'trade' | 'stage'>, to: 
 /** The balance that a trade lacks until older ones have settled. */
 export type MissingBalance = {
   readonly refusal: RefusedTrade
-  /** The block of the refusal and of the balances. */
+  /** Block at which the trade was refused and the balances were read. */
   readonly block: number
   readonly sinceMs: number
   readonly sides: readonly MissingSide[]

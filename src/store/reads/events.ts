@@ -19,7 +19,7 @@ type EventRecord = EventInfo & {
   readonly signer: Address
   /** Unix seconds. */
   readonly createdAt: number
-  /** Sum of its markets, 6 decimals, some seconds ago. */
+  /** Volume of all markets of the event, 6 decimals; may be some seconds old. */
   readonly volume: bigint
 }
 

@@ -92,7 +92,7 @@ function onChain(market: MarketName): string {
   return ` and m.chain_id = ${BigInt(market.chainId)}`
 }
 
-/** Returns the position, or the reading ahead of it; undefined if empty. */
+/** Returns the position, with the shares of the sync if there is one; undefined without shares. */
 function shown<P extends PositionRecord>(
   position: P | undefined,
   sync: SyncRow | undefined,

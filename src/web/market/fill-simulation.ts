@@ -37,7 +37,7 @@ export function simulateFill({ side, price, size }: Meeting, levels: Iterable<Le
   for (const level of levels) {
     if (rest <= 0 || (side === 'buy' ? level.price > price : level.price < price)) break
     const taken = level.size < BigInt(rest) ? Number(level.size) : rest
-    // In a merge the other seller's amount is rounded up, and so this one's down.
+    // In a merge the amount of the other seller is rounded up, so that of this trader is rounded down.
     const rounded = side === 'sell' && level.implied ? notionalFloor : costCeil
     cost += BigInt(rounded(level.price as Price, taken as Shares))
     if (level.implied) implied += level.implied < BigInt(taken) ? Number(level.implied) : taken

@@ -61,7 +61,7 @@ function PastMarket({
   const endPrice = market.endPrice ?? undefined
   const outcome = market.outcome ?? undefined
   const colour = outcome === undefined ? '' : outcome === 0 ? 'up' : 'down'
-  // The page of an ended market opens with its own evidence.
+  // On the page of an ended market, the evidence of that market is shown at first.
   const [isOpen, setOpen] = useState(isThis)
   const { asset, id, verdict } = market
   useEffect(() => {

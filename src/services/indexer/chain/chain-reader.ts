@@ -97,7 +97,7 @@ async function readRange(
 ): Promise<RangeReading> {
   const node = options.client.pinned()
   const from = after.number + 1
-  // Every header is read then, and the range is checked link by link.
+  // In a short range every header is read, and the range is checked link by link.
   const whole = upTo - after.number <= CHAIN_HEADERS_PER_RANGE_MAX
   const wanted = whole || by === 'receipts' ? numbers(from, upTo) : [from, upTo]
   const headers = await headersOf(node, wanted)

@@ -64,7 +64,7 @@ export class SessionEnds {
     ended.untilMs = untilMs
     ended.done.push(done)
     this.#ended.set(session, ended)
-    // Otherwise cancels are in flight; `retry` finds orders that were placed since.
+    // While cancels are in flight, `retry` finds the orders that were placed since.
     if (ended.left === 0) this.#cancel(ended)
   }
 
@@ -140,7 +140,7 @@ export class SessionEnds {
       this.#send('CancelOrder', order, (answer) => {
         this.#asked--
         ended.left--
-        // A failed trade may have ended it without an event of its own.
+        // A failed trade may have ended the order without an event of its own.
         if (!isOpen(answer)) this.#index.delete(ended.session, order.orderHash)
         this.#finish(ended)
         this.#proceed()

@@ -40,7 +40,7 @@ export function makeCommands(
 
   /** Returns whether the maximum number of commands waits at all hosts together. */
   function isFull(host: Served): boolean {
-    // While no host exceeds its share, they need not all be counted.
+    // A host below its equal share is not full, so the waiting commands of all hosts need not be summed.
     if (host.waiting * hosts.size < mailboxMax) return false
     let waiting = 0
     for (const each of new Set(hosts.values())) waiting += each.waiting

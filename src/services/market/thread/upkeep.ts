@@ -60,7 +60,7 @@ export function makeUpkeep(thread: MarketThread, kit: ThreadContext, ports: Upke
     timers.soon(keepHouse)
   }
 
-  /** Sends `Expire` to markets, as long as there is more than one batch handles. */
+  /** Sends `Expire` to markets; repeats it until no market has expired orders left. */
   function expire(): void {
     if (ports.isStopped() || expiring) return
     const marketIds = marketsToExpire(thread, clock.nowMs())

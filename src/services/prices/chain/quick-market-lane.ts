@@ -65,7 +65,7 @@ function makeAwaitedSends(
       const { news } = await lane.poll()
       for (const one of news) {
         if (one.type === 'finished') end(one)
-        // A reorg undid it; another end will follow.
+        // A reorg undid the transaction; another end will follow.
         if (one.type === 'vanished') unacknowledged.delete(one.transaction.nonce)
       }
       await acknowledgeEnds()

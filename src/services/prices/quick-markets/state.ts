@@ -135,9 +135,9 @@ export type QuickMarketsPorts = {
     readonly marks: readonly Mark[]
     readonly fromSec: number
   }) => Promise<unknown>
-  /** Opens it at its market actor. */
+  /** Opens the quick market at its market actor. */
   readonly place: (quickMarket: QuickMarket) => Promise<unknown>
-  /** Resolves it at its market actor: its winners can redeem. */
+  /** Resolves the quick market at its market actor, so that winners can redeem. */
   readonly close: (quickMarket: QuickMarket) => Promise<unknown>
   /** Resolves with the transaction hash after enough confirmations; '' if another account sent it. */
   readonly create: (quickMarket: QuickMarket) => Promise<string>

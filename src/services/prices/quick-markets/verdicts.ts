@@ -80,11 +80,12 @@ export function verdictOn(
 }
 
 /**
- * The end price decides if more sources saw its side than the other. If not, the source's own mean before the
- * end decides, unless it confirms the end price and at least as many sources as support it contradict it by
- * more than `agreementBps`: then the market is contested. An example with a bound of 10: pyth 100 to 99.6, at
+ * Returns the verdict; undefined while reports may still arrive, or if nothing decides. The end price decides if more
+ * sources vote for its side than for the other. Otherwise the mean of the same source before the end decides, unless
+ * the market is contested: the mean confirms the end price, and the sources that contradict it by more than
+ * `agreementBps` are at least as many as those that support it. An example with a bound of 10: pyth 100 to 99.6, at
  * the end and on average; binance and coinbase 100 to 100.2. Two sources, 60 basis points away, contradict one:
- * contested. Undefined while reports may still arrive, or if nothing decides.
+ * contested.
  */
 function judge(
   state: QuickMarketsState,

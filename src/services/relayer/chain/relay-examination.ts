@@ -20,12 +20,12 @@ export type RelayGuard = {
 /** Result of an examination without objections. */
 export type RelayExamination = {
   readonly claims: readonly Claim[]
-  /** Set if no transaction is needed: the hash of the one that did it, or empty if unknown. */
+  /** Set if no transaction is needed: the hash of the earlier one with this effect, or empty if unknown. */
   readonly doneBy?: string
   /** True if the relayer's own stablecoin is used. */
   readonly ownBond: boolean
   readonly guard?: RelayGuard
-  /** True if a delegate of the owner signed it. */
+  /** True if a delegate of the owner signed the operation. */
   readonly byDelegate?: boolean
 }
 

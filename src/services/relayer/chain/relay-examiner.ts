@@ -42,7 +42,7 @@ type RelayExaminer = {
   balances(): Promise<{ lane: Address; wei: string }[]>
 }
 
-/** Added to the simulated gas: the state may differ when it is mined. */
+/** Added to the simulated gas: the state may differ when the transaction is mined. */
 const GAS_MARGIN_PERCENT = 25n
 
 /**

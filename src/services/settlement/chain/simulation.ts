@@ -26,7 +26,7 @@ export type RefusedTrade = {
   readonly tradeId: TradeId
   readonly fault: FaultySide
   readonly reason: string
-  /** The block at which the contract refused it; undefined if the contract was not called. */
+  /** The block at which the contract refused the trade; undefined if the contract was not called. */
   readonly block?: number
   /**
    * The balance of each side at that block in the token that it pays with, if older trades could bring the missing part;

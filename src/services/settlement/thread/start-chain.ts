@@ -168,7 +168,7 @@ function stateOf(
       },
       keyOf: (trade) => contract.tradeKeyOf(trade),
       report: async (marketId, tradeReport) =>
-        // Without a valid lease another node may decide, so it is reported later.
+        // Without a valid lease another node may decide, so the report is sent later.
         leases.isSure(role)
           ? report({ marketId, report: tradeReport, ...epochOf(lease) })
           : { unanswered: 'closed' },
