@@ -149,11 +149,13 @@ test('unknown assets are 404 on every route, and symbols are accepted in upper a
   const { url, price } = await start(t)
   price('BTC', 1)
   for (const rest of ['', '/history', '/price', '/price-history', '/price-stream', '/1/evidence']) {
-    for (const asset of ['DOGE', '%00', 'BTC%20', 'a'.repeat(16)]) {
+    for (const asset of ['DOGE', '%01', 'BTC%20', 'a'.repeat(16)]) {
       const { status, body } = await getJson(path(url, `${asset}${rest}`))
       assert.deepEqual([status, body.code], [404, 'ASSET_NOT_FOUND'], `${asset}${rest}`)
     }
   }
+  const { status, body } = await getJson(path(url, '%00'))
+  assert.deepEqual([status, body.code, body.field], [400, 'INVALID_FIELD', 'asset'])
   for (const asset of ['btc', 'Btc', 'BTC']) {
     assert.equal((await getJson(path(url, asset))).body.asset, 'BTC')
   }

@@ -67,7 +67,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     for (const name of [id, short, 'rain in']) {
       assert.equal((await json<Orderbook>('book', name)).marketId, id)
     }
-    assert.match(await fail('book', 'Will'), /'Will' may be 0x/)
+    assert.match(await fail('book', 'Will'), /'Will' matches several markets: 0x/)
     assert.match(await fail('book', 'nonsense'), /there is no market 'nonsense'/)
     assert.match(await fail('book', `0x${'1'.repeat(64)}`), /MARKET_NOT_FOUND/)
   })

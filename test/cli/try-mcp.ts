@@ -108,7 +108,7 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
       assert.match(isOwner, /the key of a delegate only/)
       assert.match(isOwner, create)
       const named = await refusal('--key-file', ownerFile, '--for', account)
-      assert.match(named, /the key is that of the account itself/)
+      assert.match(named, /this key is that of the account itself/)
       assert.match(named, create)
       assert.match(await refusal(...delegated), new RegExp(`sibyl delegate create ${agent} `))
       await appoint({})

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { sampleOf } from '../support/sample.ts'
+import { sampleOf, WHOLE } from '../support/sample.ts'
 import { fuzz } from './support/fuzz.ts'
 
 /** A sample on every run, a larger one in a whole run; `npm run fuzz -- contracts 1000000` makes the million. */
@@ -18,6 +18,8 @@ test('random calls give the results of the model, to the last unit', async (t) =
   assert.ok(report.settled > report.fills * 0.2, `${report.settled} settled`)
   assert.ok(report.mints > report.settled * 0.05, `${report.mints} mints`)
   assert.ok(report.merges > report.settled * 0.02, `${report.merges} merges`)
-  assert.ok(report.signedByOthers > report.settled * 0.01, `${report.signedByOthers} by others`)
+  // A sample of 500 calls has between one and forty of them, so their share says nothing there.
+  const others = WHOLE ? report.settled * 0.01 : 0
+  assert.ok(report.signedByOthers > others, `${report.signedByOthers} by others`)
   assert.ok(Object.keys(report.rejected).length >= 8, Object.keys(report.rejected).join())
 })

@@ -54,10 +54,14 @@ const COMPARED = [
   ['asyncapi.json', brokenMessages],
 ] as const
 
-/** The server always required these; the document of the last release did not list them. */
+/**
+ * The server always required these; the document of the last release did not list them. A name with a control character
+ * was answered 500 by a database server, or broke the list of keys.
+ */
 const CORRECTED: ReadonlySet<string> = new Set([
   'POST /api/v1/positions/{marketId}/sync: it needs a body now',
   'POST /api/v1/positions/{marketId}/sync: body.userAddress is required now',
+  'POST /api/v1/api-keys: body.name: its pattern is another',
 ])
 
 export async function tryDocuments(t: TestContext, exchange: Exchange): Promise<void> {

@@ -41,7 +41,10 @@ function lives(): MarketEvent[] {
     const flow = randomFlow(market, randomFrom(at + 1))
     for (let step = 0; step < STEPS; step++) flow.step()
     const marketId = `0x${String(at + 1).repeat(64)}` as MarketId
-    return market.events.map((event): MarketEvent => ({ ...event, marketId }))
+    return market.events.map((event): MarketEvent => {
+      if (event.type !== 'MarketOpened') return { ...event, marketId }
+      return { ...event, marketId, market: { ...event.market, id: marketId } }
+    })
   })
   return all
     .flat()
