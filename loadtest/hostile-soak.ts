@@ -44,6 +44,7 @@ const RATIO_MAX = 1.5
 const NOTICED_MS = 5
 const GROWTH_MAX = 1.1
 const SAMPLE_MS = 1_000
+const SLOWEST = 8
 const PACE_MS = 2
 /** The quiet phase and the controls last no longer. */
 const CALM_SECONDS_MAX = 60
@@ -64,6 +65,8 @@ type Phase = {
   orders: Figures
   healthz: Figures
   failed: number
+  /** The seconds with the slowest answers, counted from the start of the phase. */
+  slowest: { second: number; ms: number }[]
   residentMiB: number[]
   cpuSeconds: { busiest: number; all: number }
 }
@@ -129,9 +132,13 @@ function cpuSince(before: ReadonlyMap<string, number>): Phase['cpuSeconds'] {
 async function measure(seconds: number): Promise<Phase> {
   const [orders, health] = [new Histogram(), new Histogram()]
   let failed = 0
+  const worstMs: number[] = []
+  let startedMs = performance.now()
   const record = (into: Histogram) => (answer: Answer) => {
     if (answer.status !== 200) failed++
     into.recordMs(answer.latencyMs)
+    const second = Math.floor((performance.now() - startedMs) / 1_000)
+    worstMs[second] = Math.max(worstMs[second] ?? 0, Math.round(answer.latencyMs))
   }
   const signed = signOrders({ count: ORDERS_PER_SECOND * seconds, traders, markets: ids, domain })
   const placing = signed.map((order) =>
@@ -145,6 +152,7 @@ async function measure(seconds: number): Promise<Phase> {
   }, SAMPLE_MS)
   const before = cpuSeconds()
   const drivers = [await openDriver(url, 8), await openDriver(url, 8)] as const
+  startedMs = performance.now()
   await Promise.all([
     steadily(drivers[0], placing, ORDERS_PER_SECOND, record(orders)),
     steadily(drivers[1], asking, HEALTH_PER_SECOND, record(health)),
@@ -155,8 +163,12 @@ async function measure(seconds: number): Promise<Phase> {
     p50: Number(histogram.quantileMs(0.5).toFixed(1)),
     p99: Number(histogram.quantileMs(0.99).toFixed(1)),
   })
+  const slowest = worstMs
+    .map((ms, second) => ({ second, ms }))
+    .sort((a, b) => b.ms - a.ms)
+    .slice(0, SLOWEST)
   return {
-    ...{ orders: figures(orders), healthz: figures(health), failed, residentMiB: memory },
+    ...{ orders: figures(orders), healthz: figures(health), failed, slowest, residentMiB: memory },
     cpuSeconds: cpuSince(before),
   }
 }
@@ -220,9 +232,10 @@ try {
     const told = { ratios: ratios(phase, quiet), growth: growth(phase) }
     const isBad = told.ratios.some((each) => each > RATIO_MAX) || phase.failed > 0
     if (isBad || told.growth > GROWTH_MAX) process.exitCode = 1
-    const { orders, healthz, failed, residentMiB: memory } = phase
+    const { orders, healthz, failed, slowest, residentMiB: memory } = phase
     const line = {
-      ...{ phase: `${count} hostile`, orders, healthz, ...told, failed, residentMiB: top(memory) },
+      ...{ phase: `${count} hostile`, orders, healthz, ...told, failed, slowest },
+      residentMiB: top(memory),
       control: { orders: alike.orders, healthz: alike.healthz },
       ratiosToControl: ratios(phase, alike),
       cpuSeconds: { attackers: Number(attackers.cpuSeconds.toFixed(1)), ...phase.cpuSeconds },
