@@ -114,7 +114,7 @@ try {
     unit: 'accepted orders/s signed by delegates',
     peer: 'orders signed by their traders',
     // An order of a delegate is recorded in the database before its market gets it.
-    bar: 0.35,
+    bar: 0.25,
     rounds: ROUNDS,
     warmups: WARMUPS,
     ours: ({ index }) => place('delegate', index),
