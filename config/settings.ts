@@ -133,13 +133,13 @@ function checkTogether(settings: Settings): void {
   const { front, auth, limits, markets } = settings
   if (!auth.bearer && !auth.allowOpenWrites && !isLoopback(front.host)) {
     throw new SettingsError(
-      `SIBYL_AUTH_BEARER: writes without tokens on ${front.host}, which others can reach, need ` +
-        'SIBYL_ALLOW_OPEN_WRITES=true',
+      `SIBYL_AUTH_BEARER: must be true, because others can reach ${front.host}; ` +
+        'to accept writes without tokens, set SIBYL_ALLOW_OPEN_WRITES=true',
     )
   }
   if (auth.nonces === 'database' && !settings.database.url.startsWith('mysql:')) {
     throw new SettingsError(
-      'SIBYL_NONCES: the value database needs a database that several exchanges can share: SIBYL_DATABASE_URL=mysql://…',
+      'SIBYL_NONCES: database needs MySQL, so that several exchanges can share it: SIBYL_DATABASE_URL=mysql://…',
     )
   }
   const { transparency } = settings

@@ -49,7 +49,7 @@ export class SibylMarkets extends PredictionExchange {
     return this.deepExtend(super.describe(), DESCRIPTION)
   }
 
-  /** Returns the client of the SDK, for calls that ccxt has no method for. It keeps the settings of its first use. */
+  /** Returns the SDK client, for calls without a ccxt method. Later changes of the settings do not affect it. */
   sdk(): Client {
     if (this.#client !== undefined) return this.#client
     const { chainId, rpcUrl, pins } = this.options

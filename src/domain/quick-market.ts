@@ -125,7 +125,7 @@ export function decidingPrice({ end, average }: Pick<QuickResolution, 'end' | 'a
   return average?.price ?? end.price
 }
 
-/** Length of the average before an end in seconds, and its number of reports. */
+/** Limits of the average before the end: its length in seconds, and its number of reports. */
 const AVERAGE_SEC = 60
 const AVERAGE_COUNT = 6
 

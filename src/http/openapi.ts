@@ -133,7 +133,7 @@ function operation(route: Route, components: Record<string, Json>): Operation {
     ...(route.tag === undefined ? {} : { tags: [route.tag] }),
     ...(route.deprecation === undefined ? {} : { deprecated: true }),
     security: SECURITY[route.auth],
-    // Factor of the cost of its class, as in `/api/v1/config`.
+    // A request costs this many times the units that `/api/v1/config` states for its cost class.
     ...(route.weight === undefined ? {} : { 'x-weight': route.weight }),
     parameters: parameters(route, components),
     ...(body === undefined ? {} : { requestBody: requestBody(route as AnswerRoute, components) }),

@@ -116,7 +116,7 @@ type Described = {
   readonly cacheControl?: string
   /** True if answers have an entity tag, so that a client that sends it back gets 304. GET only. */
   readonly revalidates?: boolean
-  /** For answers that a browser renders: they need their own policy. */
+  /** Replaces the API's `Content-Security-Policy`, for pages that a browser renders. */
   readonly contentSecurityPolicy?: string
   /** Shape of its error bodies, if it is not the general one. */
   readonly errorBody?: (rejection: Rejection, sentence: string) => object

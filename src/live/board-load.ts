@@ -293,10 +293,12 @@ export function makeBoardLoad(
   }
 }
 
-/** Markets before a load and in it. If some are `away`, others may be missing from it. */
 type Loaded = {
+  /** Markets on the board when the load began. */
   readonly before: ReadonlySet<MarketId>
+  /** Markets that the thread returned. */
   readonly there: ReadonlySet<MarketId>
+  /** True if some markets were unavailable, so that they may be missing from `there`. */
   readonly away: boolean
 }
 

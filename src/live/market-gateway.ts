@@ -114,7 +114,7 @@ type CancelledOrders = {
   count: number
 }
 
-/** Markets in which one trader's orders are cancelled concurrently. */
+/** Maximum number of markets in which one trader's orders are cancelled at the same time. */
 const CANCELLED_MARKETS_MAX = 64
 
 /** Parts of a gateway that cancelling all orders of a trader needs. */

@@ -37,7 +37,7 @@ export type SeqWaiters = {
     minSeq: number | undefined,
     context: Waiting,
   ): undefined | Promise<Rejection | undefined>
-  /** Returns undefined if all of these markets are followed. */
+  /** Waits until all of these markets are followed. Returns undefined if they are already. */
   untilFollowed(
     marketIds: readonly MarketId[],
     context: Waiting,

@@ -21,7 +21,7 @@ import { type Named, nameOf, parseName } from './snapshots/snapshot-format.ts'
 
 /** Maximum attempts per partition if its files change meanwhile. */
 const ATTEMPTS_MAX = 8
-/** For the check of the copy: filters of runs stay on the disk. */
+/** Options for checking the copy: no filter of a run is loaded into memory. */
 const NO_FILTERS = { filterBytesMax: 0, runOrdersMax: Number.MAX_SAFE_INTEGER }
 
 export type CopiedPartition = {

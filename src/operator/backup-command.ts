@@ -9,7 +9,7 @@ import { archiveDirOf, databaseUrlOf } from '#config/thread-data.ts'
 import { OptionError, runCommand } from '#devnet/command.ts'
 import { backup } from './backup.ts'
 
-// Only the user that runs it can read its files, like the exchange's own.
+// Only the user who runs the backup can read its files. The same holds for the files of the exchange.
 process.umask(0o077)
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)

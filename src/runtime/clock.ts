@@ -68,7 +68,7 @@ export function anchorClock(
   Atomics.store(bound, 0, boundMs)
 }
 
-/** Follows a drifting clock: moves the expected time by `ms`. */
+/** Corrects the expected time by `ms`, to follow the drift of the machine's clock. */
 export function adjustClock(memory: ClockMemory, ms: number): void {
   const { offset } = clockViews(memory)
   offset[0] = offset[0]! + ms

@@ -25,7 +25,7 @@ export type ReplyChannel = {
 export type Command<P extends Protocol> = Message<P> & {
   readonly channel: ReplyChannel | undefined
   readonly replyTo: number
-  /** By the clock of all threads; 0 if no thread sent it. */
+  /** Time at which the sending thread sent the message, by the clock that all threads share; 0 if no thread sent it. */
   readonly sentAtMs: number
 }
 

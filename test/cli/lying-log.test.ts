@@ -126,7 +126,7 @@ test('the commands of the log find what an exchange hides or proves instead', as
     await promise(logOf(0, 2), 'accepted', 2)
     assert.equal((await call('receipt', file)).code, 0)
     await promise(logOf(0, 2), 'accepted', 1)
-    await fails(/later than the receipt promises/, 'receipt', file)
+    await fails(/promises the order by event 1, but the log has it later/, 'receipt', file)
     // The order still rests.
     await promise(logOf(0, 2), 'cancelled', 3)
     await fails(/does not have the cancel/, 'receipt', file)

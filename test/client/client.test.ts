@@ -227,7 +227,7 @@ test('an abort signal cancels a request, also between two attempts', async (t) =
   assert.deepEqual([before.code, before.attempts], ['ABORTED', 0])
 })
 
-test('if the requested pause is too long, the caller decides', async (t) => {
+test("the client does not retry if the server requests a pause above the client's maximum", async (t) => {
   const patient: Said = { ...overloaded, headers: { 'retry-after': '3600' } }
   const { client, heard } = await scripted(t, [patient])
   assert.equal((await failure(client.markets())).code, 'OVERLOADED')

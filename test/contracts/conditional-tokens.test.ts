@@ -524,7 +524,7 @@ describe('an approval by signature', () => {
   })
 })
 
-describe('a redemption by signature', () => {
+describe('a holder can redeem by signature', () => {
   /** Ann holds 100 of each outcome of a market that the owner answers with YES. */
   async function resolved(): Promise<Hex> {
     const { owner, ann, chain, conditionalTokens, fund, read } = world

@@ -349,7 +349,7 @@ test('a read costs its declared weight, and more for a larger request', async (t
   assert.deepEqual(await left('/dear?before=x'), [429, 9], 'it pays for the first of them only')
 })
 
-test('an answer costs by its length, and a 304 costs as little as any read', async (t) => {
+test('an answer costs more units the longer it is, and a 304 costs one read', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 200, ipPerSecond: 0.001 })
   const ask = async (path: string, headers: Record<string, string> = {}) => {
     const response = await fetch(`${url}${path}`, {

@@ -52,7 +52,7 @@ const PermitInput = Type.Object(
   {
     nonce: uint64({
       description:
-        "The trader's next nonce at the token, or the first one after those of the trader's open orders",
+        "The trader's next permit nonce at the token; if open orders have permits, the first nonce after theirs",
     }),
     value: uint256({
       description: `The amount, as decimal text: at least price × size, rounded up, and ${MAKERS_PER_ORDER_MAX} units more, because each fill is rounded up; never more than \`size\``,

@@ -248,7 +248,7 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       summary: 'Withdraw all orders with a lower nonce on chain',
       description:
         'Includes orders that the exchange has not seen, and orders signed later with a lower nonce. ' +
-        'Nonces that rise with time, like those of the SDK, keep new orders above. This cannot be undone.',
+        'If nonces rise with time, as in the SDK, new orders are not affected. This cannot be undone.',
       examples: { 'all that were signed until then': EPOCH_EXAMPLE },
       read: cancelAllBeforeOf,
     }),

@@ -30,7 +30,8 @@ export function signatures(
     ...{ auth: 'public', cost: 'read', weight: 10, tag: 'transparency' },
     summary: 'Signatures of orders that have ended',
     description:
-      'The public log has the SHA-256 of each signature and permit. They are shown here once their order has ended; ' +
+      'The public log has the SHA-256 of each signature and permit. ' +
+      'This call returns the signatures and permits themselves once their order has ended; ' +
       'orders that are open or unknown are left out.',
     query: Type.Object(
       {

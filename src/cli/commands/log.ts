@@ -81,7 +81,9 @@ function keptIn(folder: string | undefined): Checkpoint[] {
 function requireAll(logs: readonly NamedLog[], origins: readonly string[]): void {
   const missing = origins.find((origin) => !logs.some((log) => log.origin === origin))
   if (missing === undefined) return
-  throw new CommandError(`the exchange does not show ${missing} any more, which it showed before`)
+  throw new CommandError(
+    `the exchange no longer publishes the log ${missing}, which was verified before`,
+  )
 }
 
 /** A log and the part of it that was verified. */
@@ -208,7 +210,9 @@ async function acceptedAt(
   const events = head.pieces === undefined ? eventsIn(lines, head.first) : []
   const isLate = events.every((each) => each.marketId !== marketId || each.seq > seq)
   if (events.length > 0 && isLate) {
-    throw new CommandError(`the log has the order later than the receipt promises, after ${seq}`)
+    throw new CommandError(
+      `the receipt promises the order by event ${seq}, but the log has it later`,
+    )
   }
   return index
 }

@@ -183,8 +183,8 @@ export async function prepareTables(server: MysqlServer, partitions: number): Pr
 }
 
 /**
- * Returns the partitions that have an owner with a higher epoch, in one statement. Own rows that are being appended
- * have the same epoch.
+ * Returns the partitions to which an owner with a higher epoch has written. Rows that this owner appends meanwhile do
+ * not count, because their epoch is not higher.
  */
 export async function partsTakenOver(
   server: MysqlServer,

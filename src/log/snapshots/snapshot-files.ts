@@ -21,7 +21,10 @@ import {
 } from './snapshot-format.ts'
 import { FileWriter, removeSlowly } from './snapshot-writer.ts'
 
-/** `ahead`: the log ends before the snapshot. `useless`: the market is unknown or newer. `fits`: otherwise. */
+/**
+ * `ahead`: the log ends before the snapshot. `useless`: the market is unknown, or its first event is after the snapshot.
+ * `fits`: otherwise.
+ */
 type Fit = 'ahead' | 'useless' | 'fits'
 
 export class SnapshotFiles {

@@ -65,7 +65,7 @@ const LIMITS = {
 const SOME_LIMITS = {
   ipUnitsPerSecond: Type.Optional(limit('Units that an address earns per second')),
   ipUnitsBurst: Type.Optional(limit('Units that an address may spend at once')),
-  siteTimes: Type.Optional(limit('Units of an IPv6 /48, as a multiple of those of one address')),
+  siteTimes: Type.Optional(limit('An IPv6 /48 may spend this many times the units of one address')),
   keyUnitsPerSecond: Type.Optional(limit('Units that an API key earns per second')),
   keyUnitsBurst: Type.Optional(limit('Units that an API key may spend at once')),
   readUnits: Type.Optional(limit('Cost of a read, in units')),

@@ -39,7 +39,7 @@ export const RelayerNonces = Type.Object({
 export type RelayerNonces = Answer<typeof RelayerNonces>
 
 const claim = {
-  txHash: Type.String({ description: 'The redemption; empty until there is one' }),
+  txHash: Type.String({ description: 'Transaction of the redemption; empty until it is sent' }),
   userAddress: Type.String(),
   marketAddress: Type.String(),
   marketId: Type.String(),

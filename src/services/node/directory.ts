@@ -112,7 +112,7 @@ export class Directory {
   /** Time since which it receives its own beats without a break; undefined while it does not. */
   #hearsSinceMs: number | undefined
   #echoAtMs = 0
-  /** Rendezvous hash: the node with the highest weight for a slot is its first. */
+  /** Weights of nodes for slots (rendezvous hashing): a slot prefers the node with the highest weight. */
   readonly #weights = new Map<string, string>()
   #leaving = false
   #warm = false
@@ -139,7 +139,7 @@ export class Directory {
     }
   }
 
-  /** Returns whether it has received its own beats long enough to know the other nodes. */
+  /** Returns whether this node has received its own heartbeats for long enough to know the other nodes. */
   isSettled(nowMs: number): boolean {
     return (
       this.#hearsSinceMs !== undefined &&

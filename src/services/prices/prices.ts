@@ -104,13 +104,13 @@ export const prices: Behaviour<PricesState, PricesProtocol, PricesEvent> = {
     const verdict = failover.observe(observation, context.nowMs)
     const known = state.assets.get(asset)
     if (verdict !== 'accepted' || known === undefined) {
-      // A repetition is neither new nor a problem.
+      // A repeated observation is dropped without a report: it is normal.
       const why = verdict === 'accepted' ? 'unknown' : verdict
       if (why !== 'repeated') context.emit({ type: 'ObservationRefused', observation, why })
       return undefined
     }
     review(state, known, context)
-    // A suspect may be wrong about this observation, so it is not published.
+    // The price of a source that disagrees with the others may be wrong, so it is not published.
     if (failover.isSuspect(asset, source)) {
       context.emit({ type: 'ObservationRefused', observation, why: 'suspect' })
     } else context.emit({ type: 'ObservationAccepted', observation })

@@ -120,7 +120,7 @@ export type StoreState = {
  * database for the newest changes.
  */
 const GATHER_MS = 100
-/** This many waiting events of all partitions fill a transaction, which is then written at once. */
+/** When this many events of all partitions wait, they are written without waiting for the rest of `GATHER_MS`. */
 const GATHER_EVENTS = PROJECTION_ROWS_MAX
 
 /** Pause before a failed write is retried. */

@@ -162,7 +162,7 @@ export function revertConfirmed(state: SettlementState, tradeId: TradeId, txHash
   addReport(state, tradeId, { status: 'reverted', txHash, reason: REORGANISED, fault: 'none' })
 }
 
-/** Drops a trade that its market has as failed, and abandons the transactions that could settle it. */
+/** Drops a trade that has failed in its market, and abandons the transactions that could still settle it. */
 function abandonFailed(state: SettlementState, pending: PendingSettlement): void {
   if (pending.stage === 'ended') return
   const { tradeId, tradeKey } = pending.trade

@@ -25,7 +25,7 @@ export function byAge(a: Trade, b: Trade): number {
   return a.matchedAtMs - b.matchedAtMs || a.seq - b.seq || a.fillIndex - b.fillIndex
 }
 
-/** Returns at most `max` trades by turns, the oldest first. */
+/** Chooses at most `max` trades, with the takers taking turns, and returns them oldest first. */
 export function inTurns(
   trades: readonly TradeToSettle[],
   turns: ReadonlySet<Address>,

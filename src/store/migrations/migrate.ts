@@ -86,7 +86,7 @@ export function refuseUnknown(executed: readonly string[], migrations: Migration
   const known = migrations.map(({ name }) => name)
   const unknown = executed.find((name) => !known.includes(name))
   if (unknown === undefined) return
-  // Names begin with their number: one below the baseline's comes from an older version.
+  // A migration's name begins with its number. A number below the baseline's comes from an older version.
   if (unknown < (known[0] ?? '')) {
     throw new Fault(
       'STORE_OLDER',

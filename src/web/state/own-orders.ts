@@ -75,7 +75,7 @@ export async function cancelOrder(order: StreamOrder): Promise<void> {
   await cancelAll([order])
 }
 
-/** Cancels one by one, so that no token is needed if writes need none. */
+/** Cancels each order with its own call: the call that cancels many always needs a token. */
 export async function cancelAll(orders: readonly StreamOrder[]): Promise<void> {
   const hashes = orders.map(({ orderHash }) => orderHash)
   cancelling.value = new Set([...cancelling.value, ...hashes])

@@ -64,7 +64,7 @@ function start() {
 
 const register = (id: string, untilMs = 5_000) => ({ key: { ...KEY, id }, activeMax: 20, untilMs })
 
-test('changes are written one after the other, and published before the answer', async () => {
+test('changes of API keys are written one after the other, and published before the answer', async () => {
   const { ask, begun, heard, writes, said } = start()
   ask('RegisterApiKey', register('a'))
   ask('RevokeApiKey', { id: 'b', atMs: 1, untilMs: 5_000 })

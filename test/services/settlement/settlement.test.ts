@@ -959,7 +959,7 @@ describe('settlement: a reorg that removes a batch', () => {
 })
 
 describe('settlement: a reorg and a kill', () => {
-  it('after a reorg and a kill a failed trade that settles is a contradiction', async () => {
+  it('a failed trade that settles after a reorg and a crash is reported as a contradiction', async () => {
     const world = new World()
     world.foresees = false
     const id = world.trade()

@@ -19,7 +19,7 @@ describe('settlement: the reason of a long wait is logged', () => {
     assert.match(said[0]?.why ?? '', /^no answer to read for 1\d s/)
   })
 
-  it('a market that does not acknowledge is named with the reason', async () => {
+  it('the log says why settlement waits for a market that does not acknowledge', async () => {
     const world = new World()
     world.trade()
     await world.step()

@@ -34,7 +34,7 @@ type DozeHandlers = {
 const HEARD = { heard: true } as const
 
 export class MarketReaders<R extends Reader = Reader> {
-  /** By reader: the partitions that are idle for it. */
+  /** Idle partitions of each reader. */
   readonly #readers = new Map<R, Set<number>>()
   readonly #partitionOf: (marketId: MarketId) => number
   readonly #owned: readonly number[]

@@ -37,7 +37,7 @@ export function makeHoldingsRead(
     )
     if (short.size === 0) return refused
     const asked = trades.filter(({ tradeId }) => short.has(tradeId))
-    // One submission refuses all its trades at the same block.
+    // All refusals of one submission are from the same block, so any of them will do.
     const block = refused.find(({ tradeId }) => short.has(tradeId))?.block ?? 0
     const funds = await readFunds(questionsOf(asked), await placeOf(client, block))
     const byOwner = new Map(funds.map((each) => [each.owner, each]))

@@ -37,7 +37,7 @@ export type RefusedTrade = {
     readonly seller?: bigint
     /** The buyer's. */
     readonly allowance?: bigint
-    /** The allowance of the seller of a mint. */
+    /** The seller's. Only in a mint, where both sides pay dollars. */
     readonly sellerAllowance?: bigint
   }
 }

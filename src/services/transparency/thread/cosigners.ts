@@ -37,7 +37,7 @@ type CosignerPorts = {
 }
 
 type Cosigner = WitnessAddress & {
-  /** Entries of each log that it has cosigned, by partition. */
+  /** By partition: size of the log at the newest checkpoint that the witness has cosigned. */
   readonly sizes: Map<number, number>
   failures: number
   askAtMs: number
@@ -77,7 +77,7 @@ export function makeCosigners(ports: CosignerPorts) {
   }
 
   return {
-    /** Runs one round; it takes at most `ROUND_MS_MAX` and a write. */
+    /** Submits new checkpoints to all due witnesses for at most `ROUND_MS_MAX`, then stores their signatures. */
     async round(): Promise<void> {
       const due = cosigners.filter(({ askAtMs }) => askAtMs <= ports.nowMs())
       if (due.length === 0) return

@@ -177,7 +177,7 @@ test('funds are read as they are at a block', async (t) => {
     assert.deepEqual(await funds.read([], at), [])
   })
 
-  await t.test('a contract that is not a multicall has its own error', async () => {
+  await t.test('a read without a multicall contract fails and is not retryable', async () => {
     const client = makeChainClient({ chainId: chain.id, rpcUrls: [world.url] })
     for (const address of [of(stranger), toAddress(collateral.address)]) {
       const contracts = { ...world.contracts, multicall: address }

@@ -71,7 +71,7 @@ test('at the start the primary source gets a limited time to deliver a price', (
   assert.equal(round({ binance: 100 }, 3), 'binance')
 })
 
-test('after a restart the primary source gets the same time, however old the last price is', () => {
+test('after a restart the fallback waits for the primary source, even if the last price is old', () => {
   const { round, failover, nowMs } = group()
   failover.recall('BTC', 100e8, nowMs() - 60_000)
   assert.equal(round({ binance: 100 }, 1), undefined)
