@@ -51,7 +51,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
     const outcome = { SIBYL_OUTCOME: `${market.id}:NO` }
     const said = await node('ccxt-bot.ts', {
       SIBYL_KEY: devnetKey(19),
-      MINUTES: '0.02',
+      MINUTES: '0.1',
       ...outcome,
     })
     assert.match(said, /done: \{"placed":2,.* and 2 quotes cancelled\n$/)
