@@ -135,7 +135,7 @@ export const SIGNATURES_LISTED_MAX = 40
 /** Entries of the public log that are searched for an event, starting at the event's time. */
 export const PUBLIC_ENTRIES_SEARCHED_MAX = 256
 
-/** Limits of one archive file of the public log: number of segments that it is read from, and its size. */
+/** Limits of one archive file of the public log: segments that it is read from, and the size after which it ends. */
 export const ARCHIVE_SEGMENTS_MAX = 4
 export const ARCHIVE_BYTES_MAX = 4 * 1024 * 1024
 /**
