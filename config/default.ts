@@ -47,7 +47,7 @@ export const defaults: Settings = {
   },
   data: { dir: 'data', freeMiBMin: 256 },
   clock: { jumpSeconds: 60, confirmSeconds: 300 },
-  database: { url: '', queryThreads: 1, longReadsMax: 64 },
+  database: { url: '', writers: 8, queryThreads: 1, longReadsMax: 64 },
   markets: {
     threads: 0,
     partitions: 8,
@@ -80,13 +80,13 @@ export const defaults: Settings = {
   relayer: {
     deadlineAheadSecMax: 2_592_000,
     redemptionsMax: 20,
-    // A dollar: a wallet with less does not need an approval yet.
+    // One dollar. The relayer pays no approval for an account with less, which cannot use it yet.
     minHolding: 1_000_000,
-    // One cent: on a cheap chain a redemption's gas costs less.
+    // One cent, because the gas of a redemption costs less on a cheap chain.
     minRedemption: 10_000,
     ownerPerMinute: 20,
     ownerBurst: 20,
-    // Enough for a permit, an approval and a few repetitions.
+    // Enough gas for a permit, an approval and a few repetitions.
     newcomerGasPerDay: 500_000,
     // About the gas that settling a trade costs the exchange.
     gasPerTrade: 100_000,

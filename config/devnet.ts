@@ -10,12 +10,13 @@ export const devnet: Profile = {
   front: { corsOrigins: ['*'] },
   auth: { bearer: false },
   limits: { enabled: false },
-  // A new user sees a trade settle at once, and may stop the chain for as long as they like.
+  // A new user sees a trade settle at once. With 0 as the maximum lag, markets keep accepting orders however long the
+  // chain is stopped.
   settlement: { batchWaitMs: 50, pollMs: 200, maxLagSeconds: 0 },
   // Demo users approve and permit before their first deposit.
   relayer: { minHolding: 0, minRedemption: 0, newcomerGasPerDay: 10_000_000, tradersPercent: 0 },
   demoMarkets: true,
-  // Developers settle by hand, to see how it works.
+  // Developers settle resolutions by hand, to see how it works.
   resolution: { autoSettle: false },
   // A local chain has no request limit, and developers should not wait.
   indexer: { pollMs: 100 },

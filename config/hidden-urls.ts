@@ -1,7 +1,7 @@
 /** Removes secrets from addresses before a person or a log sees them: providers put keys into paths and queries. */
 
 const HIDDEN = '(hidden)'
-/** An address in a text, also in a line of JSON: it ends before white space, quotes, brackets and backslashes. */
+/** Matches an address in a text or in a line of JSON, up to white space, a quote, a bracket or a backslash. */
 const URL_IN_TEXT = /\b([a-z][a-z0-9+.-]*:\/\/)([^\s"'`\\<>(){}|]+)/gi
 /** Shorter path segments name a network or a version, such as `v2` or `polygon-mainnet`. */
 const KEY_CHARS_MIN = 16

@@ -19,7 +19,7 @@ export type Log = {
 }
 
 const SECRETS = ['privateKey', 'apiPrivateKey', 'api_private_key', 'authorization', 'password']
-/** Keys that every line has already; a field of the same name would appear twice. */
+/** Field names that every line already uses: another field of the same name would appear twice. */
 const TAKEN = ['level', 'time', 'node', 'thread', 'msg']
 
 /** Returns whether a person reads the output. */
@@ -47,7 +47,7 @@ export function makeLog(
 /** Writes synchronously in the calling thread: a line about a crash must not be lost with it. */
 function outputOf(readable: boolean): { write(line: string): unknown } {
   if (!readable) return pino.destination({ fd: 1, sync: true })
-  // Loaded only if a person reads the output.
+  // The pretty printer is loaded only if a person reads the output.
   const pretty: typeof import('pino-pretty') = createRequire(import.meta.url)('pino-pretty')
   return pretty.build({ sync: true, ignore: 'pid,hostname,node', translateTime: 'HH:MM:ss.l' })
 }
@@ -57,7 +57,7 @@ function nodeNameOf({ cluster }: Pick<Settings, 'cluster'>): string {
   return cluster.node === '' ? hostname() : cluster.node
 }
 
-/** Main writes about other threads and nodes: `thread` becomes `aboutThread`. */
+/** Renames a field, because the main thread writes about other threads and nodes: `thread` becomes `aboutThread`. */
 function renamed(fields: Record<string, unknown>): Record<string, unknown> {
   if (!TAKEN.some((name) => name in fields)) return fields
   return Object.fromEntries(

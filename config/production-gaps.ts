@@ -79,7 +79,7 @@ function missingChain(settings: Settings): Gap[] {
 
 function missingKeys(settings: Settings, hasRole: (role: 'chain' | 'prices') => boolean): Gap[] {
   const { keys, settlement, resolution, quick, feeds, allowMissing } = settings
-  // Without a chain there is nothing to sign.
+  // Without a chain there is nothing to sign, so no key is missing.
   if (!hasChain(settings) && allowMissing.includes('SIBYL_CHAINS')) return []
   const gap = (setting: string, work: string): Gap => ({
     setting,
@@ -135,7 +135,10 @@ function missingPriceKeys({ feeds }: Settings): Gap[] {
   }))
 }
 
-/** Finds chains copied from the guide: an address of a provider, or contracts of the local chain on another one. */
+/**
+ * Finds chains copied from the guide: example addresses of providers, and other chains with the contracts of the local
+ * chain.
+ */
 function chainPlaceholders({ chains, chainRpc }: Settings): Gap[] {
   const local = devnet.chains?.[0]
   const settings = [

@@ -24,7 +24,7 @@ export const production: Profile = {
     gasPerDay: 100_000_000,
     failedGasPerDay: 2_000_000,
   },
-  // Five dollars: an approval costs the relayer gas, and a wallet costs nothing. Five cents: on most chains a
+  // Five dollars: an approval costs the relayer gas, while creating a wallet is free. Five cents: on most chains a
   // redemption's gas costs less.
   relayer: { minHolding: 5_000_000, minRedemption: 50_000 },
   feeds: { live: true },

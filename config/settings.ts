@@ -108,7 +108,7 @@ function readSetting(text: string, leaf: Leaf): { value: unknown } | { problem: 
   }
 }
 
-/** Sets thread counts that are not given from the number of cores. */
+/** Sets the thread counts that the operator did not give, from the number of cores. */
 function followCores(settings: Settings, cores: number): Settings {
   const { front, markets, verify, risk, cluster } = settings
   const counts = threadsFor(cores)
@@ -120,7 +120,7 @@ function followCores(settings: Settings, cores: number): Settings {
       threads: markets.threads || Math.min(counts.market, markets.partitions),
     },
     verify: { threads: verify.threads || counts.verify },
-    // All nodes of a cluster must have the same number, independent of their cores.
+    // All nodes of a cluster need the same number, so their cores do not change it.
     risk: {
       ...risk,
       threads: risk.threads || (cluster.roles.includes('all') ? counts.accounts : 1),
@@ -131,9 +131,17 @@ function followCores(settings: Settings, cores: number): Settings {
 /** Checks rules that involve several settings. */
 function checkTogether(settings: Settings): void {
   const { front, auth, limits, markets } = settings
-  if (!auth.bearer && !auth.allowOpenWrites && !isLoopback(front.host)) {
+  for (const proxy of front.trustedProxies) {
+    const [address = '', bits = '0'] = proxy.split('/')
+    if (isIP(address) === 0 || Number(bits) > (isIP(address) === 4 ? 32 : 128)) {
+      throw new SettingsError(`SIBYL_TRUSTED_PROXIES: ${proxy} must be an IP address or a range`)
+    }
+  }
+  const proxied = front.trustedProxies.length > 0
+  if (!auth.bearer && !auth.allowOpenWrites && (proxied || !isLoopback(front.host))) {
+    const way = proxied ? 'the exchange through its proxy' : front.host
     throw new SettingsError(
-      `SIBYL_AUTH_BEARER: must be true, because others can reach ${front.host}; ` +
+      `SIBYL_AUTH_BEARER: must be true, because others can reach ${way}; ` +
         'to accept writes without tokens, set SIBYL_ALLOW_OPEN_WRITES=true',
     )
   }
@@ -155,12 +163,6 @@ function checkTogether(settings: Settings): void {
     const dearest = Math.max(limits.writeCost * BATCH_ORDERS_MAX, limits.registrationCost)
     if (limits.enabled && burst < dearest) {
       throw new SettingsError(`${name}: ${burst} is too low: a request may cost ${dearest}`)
-    }
-  }
-  for (const proxy of front.trustedProxies) {
-    const [address = '', bits = '0'] = proxy.split('/')
-    if (isIP(address) === 0 || Number(bits) > (isIP(address) === 4 ? 32 : 128)) {
-      throw new SettingsError(`SIBYL_TRUSTED_PROXIES: ${proxy} must be an IP address or a range`)
     }
   }
   if (settings.chainRpc.length > 0 && settings.chains.length !== 1) {
@@ -205,7 +207,7 @@ function checkNode(settings: Settings): void {
   if (roles.includes('all')) {
     if (roles.length > 1) {
       throw new SettingsError(
-        'SIBYL_ROLES: all includes every role; name single roles, or leave it unset',
+        'SIBYL_ROLES: must be either all, which includes every role, or a list of single roles',
       )
     }
     if (natsUrl !== '') {
@@ -219,7 +221,7 @@ function checkNode(settings: Settings): void {
     ...(natsUrl === '' ? ['SIBYL_NATS_URL'] : []),
     ...(eventLog.url === '' ? ['SIBYL_LOG_URL'] : []),
     ...(database.url.startsWith('mysql:') ? [] : ['SIBYL_DATABASE_URL (mysql://…)']),
-    // The default depends on the number of cores, which differs between machines.
+    // Its default depends on the number of cores, which may differ between the machines of a cluster.
     ...(markets.threads === 0 ? ['SIBYL_MARKET_THREADS'] : []),
   ]
   if (missing.length > 0) {
@@ -233,8 +235,8 @@ function checkNode(settings: Settings): void {
   const hasChain = chainRpc.length > 0 || chains.some(({ rpcUrls }) => rpcUrls.length > 0)
   if (devnet.enabled && !hasChain) {
     throw new SettingsError(
-      `SIBYL_CHAIN_RPC: if ${named}, all nodes need the same chain, not a local one each; set it, or ` +
-        'set SIBYL_DEVNET=false',
+      `SIBYL_CHAIN_RPC: must be set if ${named}, because each node would start a local chain of its own; ` +
+        'or set SIBYL_DEVNET=false',
     )
   }
 }
@@ -267,7 +269,7 @@ function requirePrivate(path: string, leaf: Leaf): void {
   if ((mode & 0o027) === 0) return
   throw new SettingsError(
     `${leaf.env}: ${path} has mode ${mode.toString(8)}, so other users can read or change it; ` +
-      'chmod 600 it, or 640 where a group reads it',
+      'chmod 600 it, or 640 if a group has to read it',
   )
 }
 

@@ -15,7 +15,7 @@ type Contracts = Readonly<Record<keyof Settings['chains'][number]['contracts'], 
 
 export type ThreadData = {
   readonly name: string
-  /** Its number among threads of its kind. */
+  /** Number of the thread among those of its kind, from 0. */
   readonly index: number
   readonly settings: Settings
   readonly isTerminal: boolean
@@ -28,13 +28,16 @@ export type ThreadData = {
   /** Memory that all fronts share: used tokens, and the state of rate limits. */
   readonly nonces: SharedTableMemory
   readonly buckets: SharedTableMemory
-  /** Number of open streams per address, shared by all fronts. */
+  /** Number of open streams per range of IP addresses, shared by all fronts. */
   readonly streams: ConnectionCountMemory
   /** Number of starts of each accounts thread. */
   readonly accountsBegun: Int32Array<SharedArrayBuffer>
 }
 
-/** Passed to each start, so that a restarted thread knows that it was restarted. */
+/**
+ * Makes the counters of starts, one per accounts thread. Their memory outlives the threads, so a thread can see that it
+ * was restarted.
+ */
 export function makeAccountsBegun({ risk }: Settings): ThreadData['accountsBegun'] {
   return new Int32Array(new SharedArrayBuffer(risk.threads * Int32Array.BYTES_PER_ELEMENT))
 }
@@ -50,7 +53,7 @@ export function channelOptions(settings: Settings): ChannelOptions {
   }
 }
 
-/** Returns the retry budget of chain requests that a client with a deadline waits for. */
+/** Returns the maximum time for retries of a chain request while a client waits for its own answer. */
 export function chainBudgetMs({ front }: Settings): number {
   return Math.min(4_000, Math.floor(front.deadlineMs / 2))
 }

@@ -11,7 +11,7 @@ export type Topology = {
   readonly pins: Readonly<Record<string, number>>
 }
 
-/** A market id is a hash, so some of its bits are as good as another hash. */
+/** A market id is a hash already, so some of its bits replace another hash. */
 export function partitionOf(marketId: MarketId, topology: Topology): number {
   const pinned = topology.pins[marketId]
   if (pinned !== undefined) return pinned
@@ -62,7 +62,7 @@ export function frontThreadName(thread: number): string {
   return `front-${thread}`
 }
 
-/** By its name, because another machine may have more fronts than this one. */
+/** Recognises a front by its name, because another machine may have more fronts than this one. */
 export function isFrontThread(name: string): boolean {
   return /^front-\d+$/.test(name)
 }
@@ -93,7 +93,10 @@ export function isAccountsThread(name: string): boolean {
   return /^accounts-\d+$/.test(name)
 }
 
-/** An address is as good as a hash. */
+/**
+ * Returns the index of the accounts thread that serves a trader. The last digits of an address are spread evenly, like
+ * those of a hash.
+ */
 export function accountsThreadOf(trader: Address, threads: number): number {
   return threads === 1 ? 0 : Number.parseInt(trader.slice(-6), 16) % threads
 }

@@ -1,7 +1,7 @@
 /**
- * `npm run trader -- <command>`: what a trader does on chain when the exchange is gone, or is not to be
- * asked. It needs a node of the chain, the address of the settlement contract and the trader's key, and
- * nothing of the exchange: the other contracts are read from that one.
+ * `npm run trader -- <command>`: calls that a trader can send on chain when the exchange is gone, or without asking it.
+ * It needs a node of the chain, the address of the settlement contract and the trader's key, and nothing of the
+ * exchange: it reads the addresses of the other contracts from that one.
  */
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -40,7 +40,7 @@ const HELP = `What a trader does on chain without the exchange.
 const DECIMALS = 6
 const BOTH = [1n, 2n] as const
 const DAY_SEC = 86_400n
-/** As the SDK makes nonces: milliseconds, and twenty random bits below them. */
+/** Number of random bits below the milliseconds in a nonce, as in the SDK. */
 const NONCE_RANDOM_BITS = 20n
 
 const CANCEL_ORDERS = {
@@ -106,7 +106,7 @@ async function run(command: string): Promise<void> {
     ({ address: getAddress(given('settlement')), abi: settlementAbi }) as const
 
   async function send({ to, data }: Transaction): Promise<void> {
-    // Tried first: a call that fails is told why, and costs nothing.
+    // The call is tried at the node first: if it fails, the trader sees why, and pays nothing.
     await node.call({ account, to, data })
     const hash = await wallet.sendTransaction({ chain: null, to, data })
     const { status } = await node.waitForTransactionReceipt({ hash })
@@ -119,7 +119,7 @@ async function run(command: string): Promise<void> {
     await send({ to: address, data: encodeFunctionData({ abi: abi as Abi, functionName, args }) })
   }
 
-  /** Prints a call that any account may send; `name` is that of the form with a signature. */
+  /** Prints a call that any account may send; `name` is the name of the function that takes a signature. */
   async function printSigned(
     name: 'cancelOrdersWithPermit' | 'cancelAllBeforeWithPermit',
     typed: { readonly types: object; readonly primaryType: string; readonly message: object },
@@ -192,7 +192,7 @@ function given(name: Exclude<keyof typeof values, 'sign' | 'help'>): string {
   return value
 }
 
-/** One order or a list, each as it was signed or inside what was sent to the exchange. */
+/** Reads one order or a list, each as it was signed or as it was sent to the exchange. */
 function ordersIn(file: string) {
   const read = JSON.parse(readFileSync(file, 'utf8')) as unknown
   const list = (Array.isArray(read) ? read : [read]) as (Order & { readonly order?: Order })[]

@@ -1,6 +1,7 @@
 /**
- * Quotes both sides of one outcome through ccxt, and moves its quotes with the book. SIBYL_KEY is a private key, MINUTES
- * when it stops. The package `sibyl-ccxt` has it as `quoting-bot.js`.
+ * A bot that quotes both sides of one outcome through ccxt, and moves its quotes with the book. SIBYL_KEY is the
+ * private key of its trader, MINUTES the time after which it stops. The package `sibyl-ccxt` contains it as
+ * `quoting-bot.js`.
  */
 
 import { ExchangeClosedByUser, ExchangeError, NetworkError, OrderImmediatelyFillable } from 'ccxt'
@@ -28,14 +29,14 @@ const quotes: Record<'buy' | 'sell', Quote | undefined> = { buy: undefined, sell
 const ownPrices: number[] = []
 const counts = { placed: 0, moved: 0, filled: 0, errors: 0 }
 
-/** Places a quote, or replaces the old one in one step, so that there is never none or two. */
+/** Places a quote, or replaces the old one in one step, so that each side always has exactly one quote. */
 async function quote(outcome: string, side: 'buy' | 'sell', fair: number): Promise<void> {
   const price = Math.round((side === 'buy' ? fair - SPREAD / 2 : fair + SPREAD / 2) * 1_000) / 1_000
   const old = quotes[side]
   if (old !== undefined && Math.abs(old.price - price) < STEP) return
   const params = { postOnly: true, clientOrderId: `bot ${side}`, group: 'bot', ttlSeconds: 600 }
   try {
-    // `always`: an order that was filled meanwhile is followed by a new one.
+    // With `always`, the new order is placed even if the old one was filled meanwhile.
     const { id } =
       old === undefined
         ? await exchange.createOrder(outcome, 'limit', side, SIZE, price, params)
@@ -56,7 +57,7 @@ async function quote(outcome: string, side: 'buy' | 'sell', fair: number): Promi
 
 /** Returns the middle of the book without our own quotes, or one half if there is no other. */
 function fairPrice(bids: readonly Level[], asks: readonly Level[]): number {
-  // A book may be a moment older than our last quote, so the quotes before it are left out, too.
+  // A book may be older than the last quote, so it may contain the bot's quote before. Both are left out.
   const ofOthers = ([price, size]: Level) => size > SIZE || !ownPrices.includes(price)
   const [bid, ask] = [bids.find(ofOthers)?.[0], asks.find(ofOthers)?.[0]]
   if (bid === undefined || ask === undefined) return bid ?? ask ?? 0.5
@@ -85,7 +86,7 @@ const following = followOrders(outcome).catch((error: Error) => {
 let sayMs = 0
 while (Date.now() < endMs) {
   const next = exchange.watchOrderBook(outcome)
-  // An unchanged book sends nothing: look at the clock every five seconds.
+  // An unchanged book sends no update, so the loop also wakes every five seconds to check the time.
   const book = await Promise.race([next, exchange.sleep(Math.min(5_000, endMs - Date.now()))])
   if (book !== undefined) {
     const { bids, asks } = book as { bids: Level[]; asks: Level[] }

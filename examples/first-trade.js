@@ -9,7 +9,7 @@ const [market] = await ann.markets({ status: 'open' })
 if (market === undefined) throw new Error('no market is open')
 console.log(market.question)
 
-// Between what others bid and ask, if anybody does, so that the two meet each other.
+// A price between the best bid and the best ask of other traders, so that the two match each other.
 const { bids, asks } = await ann.orderbook(market.id, 'NO')
 const [bid, ask] = [bids[0]?.price ?? 0, asks[0]?.price ?? 1_000_000]
 const price = bid < 420_000 && 420_000 < ask ? 420_000 : Math.round((bid + ask) / 2)
@@ -25,7 +25,7 @@ const offer = await ann.orders.place({ ...terms, side: 'sell', size: '10' })
 const { matches } = await bob.orders.place({ ...terms, side: 'buy', size: '4' })
 console.log(`bob met ${matches} order`)
 
-// The newest first; others may have traded meanwhile.
+// Finds the trade among the newest ones, because others may have traded meanwhile.
 const trade = (await ann.trades(market.id)).find(({ size }) => size === 4_000_000)
 console.log(`${Number(trade?.size) / 1e6} shares at ${Number(trade?.price) / 1e6}`)
 

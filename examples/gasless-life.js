@@ -1,6 +1,6 @@
 /**
- * The life of a market for a trader who never holds ether: the trader signs, and the exchange pays the gas. It moves the
- * clock of the devnet by some hours.
+ * The life of a market for a trader without ether: the trader only signs, and the exchange pays the gas. The program
+ * moves the clock of the devnet by some hours.
  */
 
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'

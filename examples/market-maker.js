@@ -1,6 +1,6 @@
 /**
- * A market maker whose quotes go with its connection: when this program ends, is killed or loses the
- * exchange, the exchange cancels what it had open. `ROUNDS=3` ends it after three rounds.
+ * A market maker with cancel on disconnect: when this program ends, is killed or loses its connection, the exchange
+ * cancels its open orders. `ROUNDS=3` ends it after three rounds.
  */
 
 import { demoTraderWithKey } from './connect.js'
@@ -13,14 +13,14 @@ const { id } = market
 
 const stream = maker.stream()
 stream.on('closed', ({ reason }) => console.log('the connection is gone', reason))
-// From now on: what is placed on this connection ends with it. It holds after a reconnect too.
+// Orders placed from now on end with their connection. The SDK requests the same after each reconnection.
 await stream.cancelOnDisconnect(true)
 
 /** @type {{ orderHash: string; side: 'buy' | 'sell' }[]} */
 let quoted = []
 for (let round = 1; round <= rounds; round++) {
   for (const { orderHash, side } of quoted) {
-    // One that was filled meanwhile is closed, and needs no cancel.
+    // A quote that was filled meanwhile is closed, so its cancel fails, and that error is ignored.
     await stream.cancel({ orderHash, marketId: id, side }).catch(() => undefined)
   }
   quoted = []
@@ -33,14 +33,14 @@ for (let round = 1; round <= rounds; round++) {
   for (const [side, price] of quotes) {
     const order = await maker.orders.sign({
       ...{ marketId: id, outcome: 'YES', side, price, size: '25' },
-      ttlSeconds: 120, // should everything else fail, it ends by itself
+      ttlSeconds: 120, // the order expires even if its cancel never arrives
       postOnly: true, // a maker never takes
     })
     try {
       const { orderHash } = await stream.place(order)
       quoted.push({ orderHash, side })
     } catch (error) {
-      // The market has moved: this side is quoted in the next round. Anything else is a mistake of ours.
+      // The market has moved, so this side is quoted in the next round. Any other error is a bug of this program.
       const { code } = /** @type {{ code?: string }} */ (error)
       if (code !== 'POST_ONLY_WOULD_MATCH') throw error
     }
@@ -50,7 +50,7 @@ for (let round = 1; round <= rounds; round++) {
 }
 stream.close()
 
-/** Returns the middle of the other quotes, in millionths, or one half if a side has none. */
+/** Returns the middle of the quotes of others, in millionths; one half if a side has none. */
 async function fairPrice() {
   const { bids, asks } = await maker.orderbook(id, 'YES')
   const [bid, ask] = [bids[0]?.price, asks[0]?.price]

@@ -5,7 +5,7 @@
 
 import '../src/loader/hooks.js'
 
-// Not static: these would be loaded before the line above has run.
+// Static imports would be loaded before the import above has run.
 export const { createClient } = await import('#client/client.ts')
 export const { registerApiKey } = await import('#client/api-keys.ts')
 export const { withApiKey } = await import('#client/tokens.ts')

@@ -1,10 +1,9 @@
 /**
- * `npm run bench -- auth`: what bearer tokens cost. Signed orders end to end over HTTP at an exchange
- * that asks for a token, a fresh one with each order, beside one that asks for none, in the same run.
- * With `--kept` tokens may be used again, and one is good for all orders of a round: what is left then is to
- * find it again. With `--batch` each token is fresh and brings ten orders, at both exchanges, as the SDK sends
- * many orders at once. Also where the difference goes: the CPU time of an order at both, of checking a token without
- * anything around it, and of the bare Ed25519 verification in that.
+ * `npm run bench -- auth`: the cost of bearer tokens. Sends signed orders over HTTP to an exchange that requires a
+ * fresh token with each order, and in the same run to one that requires none. With `--kept`, one token is valid for all
+ * orders of a round, so the exchange looks it up instead of verifying it. With `--batch`, each request carries ten
+ * orders at both exchanges, and one fresh token. Also prints the CPU time of an order at both exchanges, of checking a
+ * token alone, and of the Ed25519 verification within that check.
  */
 
 import { createPublicKey, verify } from 'node:crypto'
@@ -50,10 +49,10 @@ async function cpuSeconds({ exchange }: Side): Promise<number> {
 async function place(side: Side, requests: readonly Request[], counts: boolean): Promise<number> {
   const orders = requests.length * PER_REQUEST
   const before = await cpuSeconds(side)
-  // Connections that rest while the other side is measured would be closed meanwhile.
+  // Opens the connections only now: an exchange closes idle ones, and the other side was measured meanwhile.
   const driver = await openDriver(side.exchange.url, CONNECTIONS)
   const elapsedMs = await driver.closedLoop(requests, ({ status, body }) => {
-    // Of a batch each order has an answer of its own.
+    // A batch is answered 200 even if one of its orders is refused, so the body must not contain an error code.
     if (status !== 200 || body.includes('"code"')) throw new Error(`${status}: ${body}`)
   })
   driver.close()
@@ -66,7 +65,9 @@ function cpuUsOf(count: number, before: NodeJS.CpuUsage): number {
   return (user + system) / count
 }
 
-/** The CPU time of checking a token, of the verification in it, and of recording its nonce. */
+/**
+ * Returns the CPU times of checking a token, of the verification within that check, and of recording the token's nonce.
+ */
 async function tokenCosts(tokenKey: TokenKey, publicKey: string) {
   const tokens = Array.from({ length: TOKENS }, () => mintToken(tokenKey))
   const address = `0x${'11'.repeat(20)}` as Address

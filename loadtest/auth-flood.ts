@@ -1,8 +1,8 @@
 /**
- * `npm run bench -- auth-flood`: 220 WebSockets of one address send `auth` with well-formed tokens of keys
- * that do not exist, while another address places 140 valid orders with a bearer token each. Tells how
- * many of the orders failed and how, how long placing took, and how many lines of errors were logged.
- * Exits with 1 when an order failed. `--database mysql://…` names an empty database in place of SQLite.
+ * `npm run bench -- auth-flood`: 220 WebSockets of one address send `auth` with well-formed tokens of keys that do not
+ * exist, while another address places 140 valid orders with a bearer token each. Prints how many of the orders failed
+ * and why, how long placing took, and how many lines of errors were logged. Exits with 1 if an order failed.
+ * `--database mysql://…` names an empty database to use instead of SQLite.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -17,7 +17,10 @@ import { openDriver, writeRequest } from './http-driver.ts'
 import { makeTrader, signOrders } from './signed-orders.ts'
 
 const SOCKETS = 220
-/** What the exchange lets a socket send at once, and how long until it may again: all do at the same time. */
+/**
+ * Number of frames that each socket sends in one burst, and the pause between two bursts; the exchange accepts no more.
+ * All sockets send at the same time.
+ */
 const FRAMES_AT_ONCE = 200
 const PULSE_MS = 4_000
 const TOKENS = 60_000
@@ -49,7 +52,7 @@ async function read<T>(path: string): Promise<T> {
   return (await fetch(exchange.url + path)).json() as Promise<T>
 }
 
-/** Tokens that are right in everything but that their keys are none; made ahead, so that sending is cheap. */
+/** Tokens that are valid except that their keys do not exist. They are made in advance, so that sending is cheap. */
 const { privateKey } = tokenKeyOf('', randomBytes(32).toString('hex'))
 const tokens = Array.from({ length: TOKENS }, () =>
   mintToken({ id: randomBytes(16).toString('hex'), privateKey }),
@@ -61,7 +64,7 @@ const answers: Record<string, number> = {}
 
 const sockets = new Set<WebSocket>()
 
-/** Opens a socket that pulses with the others; where it is closed it comes back. */
+/** Opens a socket that sends at the same time as the others, and reopens it when it closes. */
 function stranger(): void {
   const socket = new WebSocket(`${exchange.url.replace('http', 'ws')}/api/v1/stream`, {
     localAddress: STRANGER,
@@ -137,6 +140,6 @@ try {
   if (failed > 0) process.exitCode = 1
 } finally {
   await exchange.dispose()
-  // Sockets that are still closing need not be waited for.
+  // Exits without waiting for sockets that are still closing.
   process.exit()
 }

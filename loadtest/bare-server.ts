@@ -1,6 +1,6 @@
 /**
- * A bare uWebSockets.js server that answers every GET with the bytes it was sent: the limit that the
- * read benchmarks compare with. It ends when its parent does.
+ * A bare uWebSockets.js server that answers every GET with the bytes it received: the limit that the read benchmarks
+ * compare with. It ends when its parent does.
  */
 
 import { App, us_socket_local_port } from 'uWebSockets.js'

@@ -1,4 +1,4 @@
-/** Bearer tokens minted natively, because the SDK's way would keep the sender busy. */
+/** Makes bearer tokens with Node's own crypto, because the SDK's way would keep the sender busy. */
 
 import { createPrivateKey, type KeyObject, randomBytes, sign } from 'node:crypto'
 
@@ -10,7 +10,7 @@ export function tokenKeyOf(id: string, seedHex: string): TokenKey {
   return { id, privateKey: createPrivateKey({ key, format: 'der', type: 'pkcs8' }) }
 }
 
-/** A fresh one for each write: it serves once. */
+/** Returns a fresh token for one write: it is valid once. */
 export function mintToken({ id, privateKey }: TokenKey): string {
   const ts = Math.floor(Date.now() / 1_000)
   const payload = Buffer.from(JSON.stringify({ kid: id, ts, n: randomBytes(16).toString('hex') }))

@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- all`: every benchmark one after the other, their figures in one table, in
- * `loadtest/RESULTS.md`. `--quick` is passed on; `--only front,orders` runs some
- * and only prints. Exits with 1 when one misses its bar or fails.
+ * `npm run bench -- all`: runs every benchmark, one after the other, and writes their figures as one table to
+ * `loadtest/RESULTS.md`. `--quick` is passed on; `--only front,orders` runs some and only prints. Exits with 1 if one
+ * misses its bar or fails.
  */
 
 import { spawn } from 'node:child_process'
@@ -71,7 +71,7 @@ function run(command: string): Promise<BenchRun> {
 
 const head = {
   machine: machineText(),
-  // Before the results themselves change a file.
+  // Reads the commit first, because the written results would mark it as changed.
   commit: commitText(),
   date: new Date().toISOString().slice(0, 10),
   quick,
@@ -86,7 +86,7 @@ for (const [at, name] of names.entries()) {
   runs.push(done)
   const ratios = done.results.map(({ ratio, bar }) => `${ratio} (bar ${bar})`)
   process.stdout.write(`${name}: ${done.failure || ratios.join(', ')}\n`)
-  // After each one, so that a run that is ended early leaves what it has.
+  // The results are written after each benchmark, so that a run that is ended early keeps those it has.
   if (!process.argv.includes('--only')) {
     writeFileSync(`${ROOT}/loadtest/RESULTS.md`, resultsPage(runs, head))
   }

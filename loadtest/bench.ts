@@ -1,9 +1,9 @@
 /**
- * The one harness of all benchmarks. It warms both sides up, runs rounds that alternate ours and the
- * peer's so that a noisy machine disturbs both alike, takes medians, and prints one JSON object as
- * its last line. Speed is always a ratio to a peer or a limit measured in the same run; below the
- * bar the process exits with 1. Where the host of a virtual machine kept processors back meanwhile,
- * a line before says how much: such a run says little about rates, and less about ratios than it might.
+ * The harness of all benchmarks. It warms up both sides and runs rounds that alternate ours and the peer's, so that a
+ * noisy machine affects both equally. It takes medians and prints one JSON object as its last line. Speed is always a
+ * ratio to a peer or a limit measured in the same run; below the bar the process exits with 1. If the host of a virtual
+ * machine withheld processors, a line before the result shows how much: the rates of such a run mean little, and its
+ * ratios are less exact.
  */
 
 import { ProcFile } from './proc-file.ts'
@@ -11,13 +11,13 @@ import { ProcFile } from './proc-file.ts'
 export type Bench = {
   readonly bench: string
   readonly unit: string
-  /** What ours is compared with, in words. */
+  /** Description of the peer that ours is compared with. */
   readonly peer: string
-  /** The least ratio of ours to the peer's that is acceptable. */
+  /** Minimum acceptable ratio of our rate to the peer's. */
   readonly bar: number
   readonly rounds?: number
   readonly warmups?: number
-  /** One measurement each; what they return is a rate, in `unit`. */
+  /** Measures our side once and returns a rate, in `unit`. */
   readonly ours: (round: Round) => Promise<number> | number
   readonly theirs: (round: Round) => Promise<number> | number
 }
@@ -34,7 +34,7 @@ export type BenchResult = {
   readonly bar: number
 }
 
-/** Whether the run was asked to stay under 30 seconds. */
+/** True with `--quick`: each benchmark then has to finish within 30 seconds. */
 export const quick = process.argv.includes('--quick')
 
 export async function runBench(bench: Bench): Promise<BenchResult> {
@@ -45,7 +45,7 @@ export async function runBench(bench: Bench): Promise<BenchResult> {
   for (let index = -warmups; index < rounds; index++) {
     const round = { index, warmup: index < 0, quick }
     progress(`${bench.bench}: ${round.warmup ? 'warm-up' : `round ${index + 1} of ${rounds}`}`)
-    // The side that goes first changes every round, so neither always meets a warmer machine.
+    // The side that is measured first changes every round, so that neither always has the warmer machine.
     const oursFirst = index % 2 === 0
     const first = await (oursFirst ? bench.ours(round) : bench.theirs(round))
     const second = await (oursFirst ? bench.theirs(round) : bench.ours(round))
@@ -80,12 +80,14 @@ export function report(result: BenchResult): void {
 
 type ProcessorTimes = { readonly had: number; readonly stolen: number }
 
-/** Less than this of the time is the host's usual business. */
+/** Minimum share of withheld processor time that is reported; a smaller share is usual. */
 const STOLEN_TOLD = 0.03
 const stat = new ProcFile('/proc/stat')
 const begun = processorTimes()
 
-/** What all processors of this machine did, and what it wanted of them and did not get; only Linux says. */
+/**
+ * Returns the time that all processors of this machine ran, and the time that the host withheld. Only Linux reports it.
+ */
 export function processorTimes(): ProcessorTimes {
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, stolen = 0] = stat
     .words()
@@ -107,7 +109,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2
 }
 
-/** One line that overwrites itself; nothing where there is no terminal. */
+/** Prints a line that overwrites itself; nothing without a terminal. */
 export function progress(line: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2K${line}`)
 }

@@ -1,13 +1,12 @@
 /**
- * The book beside the fastest one on npm, on one recorded flow: 70 % places of which about half
- * cross, 30 % cancels of resting orders. Both get the same calls through their normal interface and
- * tell the same of each: the id, price and quantity of every fill, and the order that was cancelled.
- * Ours also reads hashes and addresses from hex, makes hashes into hex again for every fill, and keeps
- * what the peer does not know: traders and expirations. Then the cost of an operation at 1,000,000
- * resting orders beside 1,000.
+ * Compares the book with the fastest one on npm, on one recorded flow: 70 % places, of which about half cross, 30 %
+ * cancels of resting orders. Both get the same calls through their normal interface and report the same: the id, price
+ * and quantity of every fill, and the order that was cancelled. Ours also parses hashes and addresses from hex, writes
+ * hashes as hex for every fill, and stores traders and expirations, which the peer does not know. Then it compares the
+ * cost of an operation at 1,000,000 resting orders with that at 1,000.
  *
- * In the comparison about 10,000 orders rest, as in a busy market. On few levels the peer depends on
- * that number, because its cancel walks through all orders of the price; ours does not.
+ * In the comparison about 10,000 orders rest, as in a busy market. If they share few prices, the peer is slower the
+ * more orders rest, because its cancel walks through all orders of a price; ours does not.
  */
 
 import assert from 'node:assert/strict'
@@ -33,14 +32,14 @@ const RULES = { nowSec: NOW_SEC, selfTrade: 'allow', makersMax: 10_000 } as cons
 const ORDERS_MAX = 2_000_000
 /** Commands of one message. */
 const BATCH = 256
-/** How often our side plays the flow in one round; the peer takes ten times as long for it. */
+/** Number of times that our side plays the flow in one round. The peer plays it once, which takes ten times as long. */
 const OUR_PLAYS = quick ? 1 : 4
-/** What one operation of a recording takes. */
+/** Size of a hash in a recording. */
 const HASH_BYTES = 66
 const TEXT_BYTES = HASH_BYTES + 42
 const NUMBERS = 5
 
-/** What the peer's own types, which it does not ship correctly, would say. */
+/** Types of the peer, because its own are wrong. */
 type PeerBook = {
   limit(order: PeerOrder): {
     readonly err: Error | null
@@ -53,14 +52,14 @@ const { OrderBook: PeerOrderBook } = createRequire(import.meta.url)('nodejs-orde
   OrderBook: new () => PeerBook
 }
 
-/** Makes a flow and keeps the book that it leads to, so that cancels name orders that rest. */
+/** Records a flow and applies it to a book, so that its cancels name resting orders. */
 class Recorder {
   readonly book = new Book({ ordersMax: ORDERS_MAX })
   readonly #random: Random
   readonly #levels: number
   readonly #traders: Address[]
   readonly #result = new MatchResult()
-  /** Orders that came to rest; some are gone by now. */
+  /** Orders that came to rest; some have left the book since. */
   readonly #rested: OrderHash[] = []
   #target = 0
 
@@ -95,12 +94,13 @@ class Recorder {
     const side = random.chance(0.5) ? BUY : SELL
     const tick = Math.floor(900_000 / this.#levels)
     const middle = this.#levels / 2
-    // A crossing order takes the best price and a little more; the others keep to their half.
+    // A crossing order takes the best price or a little more; the others stay in the half of the prices that belongs to
+    // their side.
     const best = side === BUY ? this.book.bestAsk : this.book.bestBid
     const aside = random.int(0, middle - 1)
     const step = side === BUY ? middle - 1 - aside : middle + aside
     const price = crossing && best > 0 ? best : 1 + step * tick
-    // Crossing orders are small, or large when the book has grown, so that it keeps its size.
+    // Crossing orders are small, or large if the book has grown. So the number of resting orders stays about the same.
     const small = crossing && this.book.count <= this.#target
     const size = random.int(1, small ? 20 : 100) * 1_000_000
     const order: OrderTerms = {
@@ -122,7 +122,7 @@ type Fill = { makerHash: OrderHash; price: Price; size: Shares; remaining: numbe
 
 const NONE: Fill[] = []
 
-/** What a market does with an order: match it, tell the fills, rest what is left. */
+/** Handles an order as a market does: matches it, reports the fills, and rests the remainder. */
 function place(book: Book, order: OrderTerms, result: MatchResult): Fill[] {
   match(book, order, RULES, result)
   const { fills, left } = result
@@ -142,9 +142,8 @@ function place(book: Book, order: OrderTerms, result: MatchResult): Fill[] {
 const result = new MatchResult()
 
 /**
- * A flow on record: the texts of all operations in one buffer and their numbers in another. What is
- * played from it is made of fresh objects and texts, as commands are that were just read from a
- * message, and is made off the clock.
+ * A recorded flow: the texts of all operations in one buffer and their numbers in another. Before each measurement it
+ * is converted to fresh objects and texts, like commands that were just read from a message.
  */
 class Recording<Call> {
   readonly #calls: number
@@ -166,7 +165,7 @@ class Recording<Call> {
     }
   }
 
-  /** Plays the flow in batches and answers operations per second. */
+  /** Plays the flow in batches; returns operations per second. */
   play(run: (batch: readonly Call[]) => void): number {
     let milliseconds = 0
     for (let from = 0; from < this.#calls; from += BATCH) {
@@ -237,7 +236,7 @@ function peerCalls(flow: readonly Operation[]): Recording<PeerCall> {
   })
 }
 
-/** Both books after the same flow must show the same levels, or they did not do the same work. */
+/** Checks that both books have the same levels after the same flow: otherwise they did different work. */
 function sameDepth(ours: Book, peer: PeerBook): void {
   const [asks, bids] = peer.depth()
   const levels = (side: typeof BUY | typeof SELL) =>
@@ -261,7 +260,7 @@ function besidePeer(levels: number): Bench {
     rounds: quick ? 3 : 11,
     warmups: 3,
     ours() {
-      // Once is over so soon that it would say more of the moment than of the book.
+      // Plays the flow several times, because a single time is too short to measure.
       let secondsPerOperation = 0
       for (let play = 0; play < OUR_PLAYS; play++) {
         const book = new Book({ ordersMax: ORDERS_MAX })
@@ -281,7 +280,10 @@ function besidePeer(levels: number): Bench {
   }
 }
 
-/** A large book is slower only as memory is: at most eight times. */
+/**
+ * Checks that an operation on a large book takes at most eight times as long as on a small one: its memory accesses
+ * take that much longer.
+ */
 function largeBesideSmall(): Bench {
   const rounds = quick ? 3 : 7
   const perRound = quick ? 50_000 : 100_000
@@ -307,6 +309,6 @@ function largeBesideSmall(): Bench {
 
 report(await runBench(largeBesideSmall()))
 const results = [await runBench(besidePeer(100)), await runBench(besidePeer(10_000))]
-// The last line is the one that counts: the smaller lead.
+// The last line counts as the result of the run, so the smallest lead over the peer is printed last.
 results.sort((a, b) => b.ratio - a.ratio)
 for (const each of results) report(each)

@@ -1,6 +1,6 @@
 /**
- * A node of `cluster-bench.ts` as a worker: a bridge on NATS. The one that offers a slot answers orders there; the
- * other hands the port of its link to its parent.
+ * A node of `cluster-bench.ts` as a worker: a bridge on NATS. The node that offers a slot answers orders there. The
+ * other node passes the port of its link to the thread that started it.
  */
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
@@ -14,7 +14,7 @@ const { url, node, offers } = workerData as { url: string; node: string; offers:
 function answer(port: MessagePort): void {
   const options = { inFlightMax: 1, batchMax: 128, deadlineMs: 30_000 }
   const channel = new Channel(port, options, {
-    heard(_type, order, replyTo) {
+    received(_type, order, replyTo) {
       const { orderHash } = order as { orderHash: string }
       channel.reply(replyTo, { orderHash, status: 'accepted', matches: 0, timestamp: 1 })
     },
@@ -34,7 +34,7 @@ openBridge(
     threads: serves ? [{ name: 'store', links: [] }] : [{ name: 'front-0', links: ['store'] }],
   },
   {
-    ...{ line, world: realWorld, log: { info() {}, warn() {} }, heardAll() {} },
+    ...{ line, world: realWorld, log: { info() {}, warn() {} }, broadcast() {} },
     taken() {},
     unfit() {},
     begin: async (slot) => void begun.add(slot),

@@ -1,7 +1,6 @@
 /**
- * Markets of a database that was filled by hand, opened in the log as well: each is open, has an order,
- * and its trades are all in the database. So an exchange that starts on both follows them like markets
- * that trade, not like those that are over.
+ * Inserts open markets into a database whose log was filled directly. Each market has an open order, and all its trades
+ * are in the database, so an exchange that starts on both files treats the markets as trading, not as ended.
  */
 
 import { partitionOf } from '#config/topology.ts'
@@ -19,7 +18,7 @@ import { TEST_PARTITIONS } from '../test/support/partitions.ts'
 const SIZE = 1_000_000 as Shares
 const EVENTS_PER_APPEND = 1_000
 
-/** As `seedTrades` names what a market with this number has. */
+/** Returns the market with this number, with the names that `seedTrades` uses. */
 function marketNumbered(number: number, chainId: number): Market {
   const address = (of: number) => `0x${of.toString(16).padStart(40, '0')}` as Address
   return {

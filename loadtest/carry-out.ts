@@ -1,6 +1,6 @@
 /**
- * Carries a plan out at its intended times, whatever became of the things before: the open loop. And
- * turns what is planned into requests, and their answers into what the recorder keeps.
+ * Carries out a plan at its intended times, whether or not earlier operations have ended (open loop). It turns planned
+ * operations into requests, and answers into what the recorder keeps.
  */
 
 import { mintToken, type TokenKey } from './bearer-tokens.ts'
@@ -28,11 +28,14 @@ type Carrying = {
   /** Runs once a second. */
   readonly tick: () => Promise<void>
   readonly signal: AbortSignal | undefined
-  /** Why it makes no sense to go on; '' as long as it does. */
+  /** Reason why the run should end; '' while it can go on. */
   readonly trouble: () => string
 }
 
-/** Does each thing when it is due, whatever became of the things before; answers why it ended. */
+/**
+ * Starts each operation when it is due, whether or not earlier ones have ended. Resolves with the reason why the run
+ * ended.
+ */
 export function carryOut(carrying: Carrying): Promise<string> {
   const { plan, beganMs, lateness, operate, tick, signal, trouble } = carrying
   let next = plan.next()
@@ -66,7 +69,7 @@ export function carryOut(carrying: Carrying): Promise<string> {
   })
 }
 
-/** Turns what is planned into requests, and their answers into what the recorder keeps. */
+/** Turns planned operations into requests, and their answers into what the recorder keeps. */
 export function operatorOf(parts: {
   readonly target: Target
   readonly driver: Driver

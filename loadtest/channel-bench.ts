@@ -39,9 +39,9 @@ const bareWorker = new Worker(entry)
 const { port1, port2 } = new MessageChannel()
 channelWorker.postMessage(port2, [port2])
 const options = { inFlightMax: 2 * IN_FLIGHT, batchMax: 128, deadlineMs: 30_000 }
-const channel = new Channel<Peer>(port1, options, { heard() {} })
+const channel = new Channel<Peer>(port1, options, { received() {} })
 
-/** As many requests as `width` allows at once, until `total` are answered. */
+/** Keeps as many requests in flight as `width` allows, until `total` are answered. */
 async function throughChannel(total: number, width: number): Promise<number> {
   let sent = 0
   const startMs = performance.now()
@@ -58,7 +58,7 @@ async function throughChannel(total: number, width: number): Promise<number> {
   return (total * 1_000) / (performance.now() - startMs)
 }
 
-/** One `postMessage` per request and per answer, with as many under way. */
+/** Sends one bare `postMessage` per request and per answer, with the same number of requests in flight. */
 function throughBareMessages(total: number): Promise<number> {
   return new Promise((resolve) => {
     let sent = 0

@@ -16,7 +16,7 @@ parentPort?.on('message', (message: MessagePort | Request) => {
   if (message instanceof MessagePort) {
     const options = { inFlightMax: 1, batchMax: 128, deadlineMs: 1_000 }
     const channel = new Channel(message, options, {
-      heard(_type, order, replyTo) {
+      received(_type, order, replyTo) {
         channel.reply(replyTo, accepted((order as { orderHash: string }).orderHash))
       },
     })

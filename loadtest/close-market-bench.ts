@@ -1,9 +1,9 @@
 /**
- * `npm run bench -- close-market`: a market of 200,000 resting orders (`--orders`; `--quick`: 50,000) closes.
- * First in a real exchange on SQLite, which asks its threads how they are every 100 ms: told are how often a
- * thread was ended, and how long it took until every order had ended in the database. Then in the projection
- * alone (`--projection` for nothing else): the figure is the longest time that it kept its thread from turning, and its
- * limit 50 ms. Moments in which the host of a virtual machine kept a processor back are left out, and counted.
+ * `npm run bench -- close-market`: a market of 200,000 resting orders (`--orders`; `--quick`: 50,000) closes. First in
+ * a real exchange on SQLite, which checks the health of its threads every 100 ms: the output shows how often a thread
+ * was ended, and how long it took until every order had ended in the database. Then in the projection alone
+ * (`--projection` for only this): the figure is the longest time that it blocked the event loop of its thread; the
+ * limit is 50 ms. Moments in which the host of a virtual machine withheld a processor are left out, and counted.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -48,7 +48,7 @@ async function fill(dataDir: string): Promise<void> {
   await log.close()
 }
 
-/** Rows, of which those of open orders are -1 until all are there. */
+/** Returns the number of rows of open orders; -1 until all rows exist. */
 async function openIn(database: Database): Promise<number> {
   const [row] = await read(database, (em) =>
     em
@@ -115,20 +115,23 @@ async function projectOrders(database: Database): Promise<Market> {
       return [{ order, ...state, placedAtMs: seq, seq, atMs: seq }]
     })
     await project(database, batchOf(1 + from / rows, { orders }))
-    // The actor that does it hears of more as a message.
+    // Lets the event loop turn, because the database receives the next orders only with a new message.
     await new Promise(setImmediate)
   }
   return market
 }
 
-/** Ends what is left of the market's orders, where the projection leaves that to later. */
+/**
+ * Ends the orders that the projection has left open, step by step. Returns the number of steps; 0 if the projection has
+ * no such steps.
+ */
 async function endAll(database: Database, marketId: MarketId): Promise<number> {
   const file = '#store/projection/end-orders.ts'
   const found = await import(file).catch(() => undefined)
   let steps = 0
   while (found !== undefined && (await found.endOrders(database, marketId))) {
     steps++
-    // The actor that does it hears the end of a step as a message.
+    // Lets the event loop turn, because in an exchange each step is started by a new message.
     await new Promise(setImmediate)
   }
   return steps
@@ -136,7 +139,10 @@ async function endAll(database: Database, marketId: MarketId): Promise<number> {
 
 type Turn = { readonly lateMs: number; readonly stolenBefore: number }
 
-/** Watches how late timers of this thread are, until it is told to end; answers the longest, and says what it left out. */
+/**
+ * Measures how late the timers of this thread fire, until the returned function is called. That function returns the
+ * longest delay, and prints the delays that it left out.
+ */
 function watchTurns(): () => number {
   const turns: Turn[] = []
   let atMs = performance.now()
@@ -149,7 +155,7 @@ function watchTurns(): () => number {
   }, 1)
   return () => {
     clearInterval(timer)
-    // The kernel learns a little late what was kept back, so the turn after one counts too.
+    // The kernel reports withheld time late, so the turn after a disturbed one is left out, too.
     const isDisturbed = ({ stolenBefore: before }: Turn, at: number): boolean =>
       before !== (turns[at + 2] ?? turns.at(-1)!).stolenBefore
     const longest = (of: readonly Turn[]) => Math.max(0, ...of.map(({ lateMs }) => lateMs))

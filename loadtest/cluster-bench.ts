@@ -1,8 +1,8 @@
 /**
- * `npm run bench -- cluster`: what several nodes cost. Signed orders over HTTP with 1, 2 and 3 market nodes, and messages
- * of the stream with 1, 2 and 3 fronts: the processor time of all nodes for each must stay where it was. Then orders
- * through the bridges of two nodes over NATS, 128 in a message, beside the same channel between two threads. `--orders`,
- * `--stream` or `--bridge` measure only that.
+ * `npm run bench -- cluster`: the cost of several nodes. Signed orders over HTTP with 1, 2 and 3 market nodes, and
+ * messages of the stream with 1, 2 and 3 fronts: the processor time of all nodes per order or message must not grow.
+ * Then orders through the bridges of two nodes over NATS, 128 in a message, beside the same channel between two
+ * threads. `--orders`, `--stream` or `--bridge` measure only that.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -38,7 +38,7 @@ type Markets = { markets: { id: MarketId }[] }
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
-/** Processor time of a node so far, all its threads. */
+/** Returns the processor time that all threads of a node have used so far. */
 function cpuUsOf({ pid }: { readonly pid: number | undefined }): number {
   const words = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? []
   return (Number(words[11]) + Number(words[12])) * TICK_US
@@ -51,7 +51,7 @@ type Cluster = {
   readonly fronts: readonly Exchange[]
   readonly markets: readonly Exchange[]
   readonly rest: Exchange
-  /** What NATS was given so far. */
+  /** Returns the number of bytes that NATS has received so far. */
   readonly natsBytes: () => Promise<number>
 }
 
@@ -78,7 +78,8 @@ async function withCluster(
   const several = (name: string, roles: string, count: number): Promise<Exchange[]> =>
     Promise.all(Array.from({ length: count }, (_, at) => open(`${name}-${at}`, roles)))
   try {
-    // The market nodes are all there before a front makes any of them serve: each takes its share.
+    // All market nodes join before a front requests any market, so that each node takes its share of the market
+    // threads.
     const [rest, markets, fronts] = await Promise.all([
       open('rest', REST),
       several('books', 'market', sizes.markets),
@@ -117,7 +118,7 @@ function requestOf(signed: SignedOrder): Request {
   return writeRequest('POST', '/api/v1/orders', JSON.stringify(signed))
 }
 
-/** What nodes take while nothing happens, in microseconds a second. */
+/** Returns the processor time that nodes use while nothing happens, in microseconds per second. */
 async function idleOf(nodes: readonly Exchange[]): Promise<number> {
   await untilQuiet(nodes)
   const before = nodes.map(cpuUsOf)
@@ -126,7 +127,7 @@ async function idleOf(nodes: readonly Exchange[]): Promise<number> {
   return (sum(after) - sum(before)) / (IDLE_MS / 1_000)
 }
 
-/** The projection follows the orders: it is done when the nodes take little again. */
+/** Waits until the nodes use little CPU time, because the projection works on after the last order. */
 async function untilQuiet(nodes: readonly Exchange[]): Promise<void> {
   for (let quietTurns = 0; quietTurns < 2; ) {
     const before = sum(nodes.map(cpuUsOf))
@@ -197,7 +198,7 @@ async function measureStream(count: number): Promise<void> {
       const seconds = (performance.now() - beganMs) / 1_000
       return sum(fronts.map(cpuUsOf)) - before - idle * seconds
     }
-    // What the orders cost without a reader is no cost of the stream.
+    // The cost of the orders without a reader is subtracted: it is no cost of the stream.
     const bare = await cost(() => place(sign(CHANGES, [market])))
     const rssBefore = sum(fronts.map(rssOf))
     const readers = fronts.map(() => startProcess('./stream-readers.ts'))
@@ -244,18 +245,19 @@ async function measureBridge(): Promise<void> {
   const { port1, port2 } = new MessageChannel()
   beside.postMessage(port2, [port2])
   const options = { inFlightMax: 2 * IN_FLIGHT, batchMax: 128, deadlineMs: 30_000 }
-  // On a machine without a second to spare a node counts as gone; its link is made anew.
+  // A new port replaces the link: on a busy machine a node may get no processor for a second, counts as dead, and opens
+  // its link again.
   let bridged: Channel<Peer> | undefined
   gate.on('message', (port: MessagePort) => {
-    bridged = new Channel<Peer>(port, options, { heard() {} })
+    bridged = new Channel<Peer>(port, options, { received() {} })
   })
-  const inProcess = new Channel<Peer>(port1, options, { heard() {} })
+  const inProcess = new Channel<Peer>(port1, options, { received() {} })
   const orders = Array.from({ length: 10_000 }, (_, index) => ({
     ...{ orderHash: hex(32), marketId: hex(32), trader: hex(20), side: index % 2, outcome: 0 },
     ...{ price: 1 + index, size: 1_000_000 + index, nonce: String(index), signature: hex(65) },
     ...{ expiration: '1900000000', makerFeeRecipient: `0x${'0'.repeat(40)}` },
   }))
-  // Of all threads of this process, and of the server.
+  // Returns the processor time of all threads of this process, and of the server.
   const spentUs = (): number => {
     const { user, system } = process.cpuUsage()
     return user + system + cpuUsOf(nats)

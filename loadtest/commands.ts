@@ -1,7 +1,7 @@
 /**
- * `npm run bench`, `crash`, `fuzz`, `soak` and `load`: without a name each prints what can be run, one
- * line each. `npm run bench -- book --quick` runs one, with the arguments that follow its name. Options
- * without a name are for the first of the list.
+ * `npm run bench`, `crash`, `fuzz`, `soak` and `load`: without a name, each lists its programs, one per line. `npm run
+ * bench -- book --quick` runs one, with the arguments that follow its name. If options follow without a name, they are
+ * for the first program of the list.
  */
 
 import { join } from 'node:path'
@@ -9,9 +9,9 @@ import { fileURLToPath } from 'node:url'
 import { PROFILES } from './profiles/all.ts'
 
 export type Command = {
-  /** From the root of the repository. */
+  /** Path from the root of the repository. */
   readonly file: string
-  /** What it shows, in one line. */
+  /** Description of what the program shows, in one line. */
   readonly about: string
   /** Arguments that come before those of the command line. */
   readonly args?: readonly string[]
@@ -25,7 +25,7 @@ const bench = (name: string, about: string): Record<string, Command> => ({
   [name]: { file: `loadtest/${name}-bench.ts`, about },
 })
 
-/** Each compares ours with a peer or a limit in the same run, and has a bar. */
+/** Benchmarks: each compares ours with a peer or a limit in the same run, and has a bar. */
 export const BENCHES: Readonly<Record<string, Command>> = {
   ...bench(
     'auth',
@@ -43,7 +43,7 @@ export const BENCHES: Readonly<Record<string, Command>> = {
   ...bench('front', 'a small GET through the whole front beside a bare handler'),
   ...bench('log', 'durable records in batches beside bare commits of one row'),
   ...bench('many-markets', '100,000 markets: their memory, and a start within 30 seconds'),
-  ...bench('market', 'commands through a market thread with the durable log'),
+  ...bench('market', 'commands through a market thread with the durable log [--public]'),
   ...bench('orderbook', 'GET of a book of a running exchange beside the same bytes, bare'),
   ...bench('orders', 'signed orders end to end over HTTP beside bare signature recovery [--cores]'),
   ...bench('reads', 'every read with 1,000,000 trades beside 10,000'),
@@ -218,7 +218,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
 
 const isHelp = (text: string): boolean => text === '--help' || text === '-h'
 
-/** The lines that are printed where nothing, or nothing known, was named. */
+/** Returns the lines that are printed if no known program is named. */
 function listOf(script: string): string {
   const commands = Object.entries(COMMANDS[script] ?? {})
   const width = Math.max(...commands.map(([name]) => name.length))
@@ -226,7 +226,7 @@ function listOf(script: string): string {
   return [`npm run ${script} -- <name> [arguments]`, ...lines].join('\n')
 }
 
-/** Every file that a name leads to. */
+/** Returns the file of every program that these commands can run. */
 export function commandFiles(): string[] {
   return Object.values(COMMANDS).flatMap((each) => Object.values(each).map(({ file }) => file))
 }
@@ -246,7 +246,7 @@ async function run(script: string, args: readonly string[]): Promise<void> {
     process.exitCode = 2
     return
   }
-  // The load tester has options of its own to tell of; of the others what there is stands here.
+  // The load tester describes its own options. For every other program, its entry in the list is printed.
   if (args.some(isHelp) && command.file !== LOAD_FILE) {
     process.stdout.write(`npm run ${script} -- ${name} [arguments]\n  ${command.about}\n`)
     return

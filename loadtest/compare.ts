@@ -1,7 +1,7 @@
 /**
- * `npm run load -- compare before.json after.json`: two runs side by side. Several reports on a side,
- * joined by commas, are runs of the same thing; their medians are compared, which a noisy machine
- * needs. It says so when the two sides did not do the same.
+ * `npm run load -- compare before.json after.json`: compares two runs. Several reports on a side, joined by commas, are
+ * repeated runs; their medians are compared, because of noise of the machine. A warning says if the two sides did
+ * different work.
  */
 
 import { readFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ export type Row = {
   readonly name: string
   readonly before: number
   readonly after: number
-  /** How much more it is afterwards, as a share. */
+  /** Relative change from before to after: 0.1 means 10 % more. */
   readonly change: number
 }
 
@@ -83,7 +83,7 @@ export function compareReports(
   return { rows, warnings: warningsOf(before, after) }
 }
 
-/** What keeps the figures from saying what they seem to say. */
+/** Returns warnings about runs whose figures cannot be compared. */
 function warningsOf(before: readonly LoadReport[], after: readonly LoadReport[]): string[] {
   const warnings: string[] = []
   const all = [...before, ...after]

@@ -1,10 +1,9 @@
 /**
- * `npm run bench -- connections`: 100,000 WebSockets on one front (`--sockets`; `--quick`: 4,000), or as many as the
- * system's limit on open files allows, each subscribed to one book: memory per socket with the kernel's, CPU at rest,
- * heartbeats, and the fan-out of a change to all of them.
- *
- * Then a reconnect storm at a real exchange: 20,000 clients (`--quick`: 2,000) lose their connection at once and come
- * back with `since`, while orders are placed. The figure is how many have their book again per second, beside a bare
+ * `npm run bench -- connections`: opens 100,000 WebSockets to one front (`--sockets`; `--quick`: 4,000), or as many as
+ * the system's limit on open files allows, each subscribed to one book. Measures memory per socket including the
+ * kernel's, CPU at rest, heartbeats, and the fan-out of a change to all of them. Then a reconnect storm at a real
+ * exchange: 20,000 clients (`--quick`: 2,000) lose their connection at the same moment and return with `since`, while
+ * orders are placed. The figure is the number of clients per second that have their book again. The peer is a bare
  * uWebSockets.js server that upgrades as many.
  */
 
@@ -18,7 +17,7 @@ import { Histogram } from './histogram.ts'
 import { type Answer, openDriver, writeRequest } from './http-driver.ts'
 import { filesWithin, needFiles } from './many-files.ts'
 import { cpuSeconds } from './proc-file.ts'
-import { askReaders, followBook, heard, startProcess, stopProcess } from './reader-process.ts'
+import { askReaders, followBook, received, startProcess, stopProcess } from './reader-process.ts'
 import { makeTrader, signOrders } from './signed-orders.ts'
 import { type FromServer, MARKET_ID_TEXT, type ToServer } from './stream-wire.ts'
 
@@ -29,11 +28,11 @@ const { values } = parseArgs({
     clients: { type: 'string', default: quick ? '2000' : '20000' },
   },
 })
-/** Files of a process besides its sockets. */
+/** Number of files that a process has open besides its sockets. */
 const OTHER_FILES = 1_000
 const SOCKETS = filesWithin(Number(values.sockets) + OTHER_FILES) - OTHER_FILES
 const CLIENTS = filesWithin(Number(values.clients) + OTHER_FILES) - OTHER_FILES
-/** Connections of one client address: it has some 28,000 ports. */
+/** Maximum number of connections of one client address, which has about 28,000 ports. */
 const PER_HOST = 20_000
 /** Two heartbeats. */
 const REST_MS = quick ? 16_000 : 31_000
@@ -50,7 +49,7 @@ if (SOCKETS < Number(values.sockets)) {
 
 type Group = { readonly readers: ChildProcess; readonly host: string; readonly sockets: number }
 
-/** Processes with so many sockets together, each with an address of its own. */
+/** Starts processes with this many sockets together, each process with its own client address. */
 function groupsOf(sockets: number): Group[] {
   return Array.from({ length: Math.ceil(sockets / PER_HOST) }, (_, at) => ({
     readers: startProcess('./stream-readers.ts'),
@@ -70,7 +69,7 @@ const stopAll = (groups: readonly Group[]) =>
   Promise.all(groups.map(({ readers }) => stopProcess(readers)))
 
 async function figuresOf(server: ChildProcess) {
-  const answer = heard<FromServer>(server)
+  const answer = received<FromServer>(server)
   server.send('figures' satisfies ToServer)
   const figures = await answer
   if (!('cpuMs' in figures)) throw new Error('a server answers with figures')
@@ -79,12 +78,12 @@ async function figuresOf(server: ChildProcess) {
 
 async function startServer(kind: 'hub' | 'bare') {
   const server = startProcess('./stream-server.ts', [kind])
-  const first = await heard<FromServer>(server)
+  const first = await received<FromServer>(server)
   if (!('port' in first)) throw new Error('a server sends its port first')
   return { server, port: first.port }
 }
 
-/** Memory that the kernel has for its objects, sockets among them, in bytes. */
+/** Returns the memory that the kernel uses for its objects, sockets among them, in bytes. */
 function kernelBytes(): number {
   const kib = /^Slab:\s+(\d+)/m.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1]
   const pages = /^TCP:.* mem (\d+)/m.exec(readFileSync('/proc/net/sockstat', 'utf8'))?.[1]
@@ -148,7 +147,9 @@ type Storm = {
   readonly failures: string
 }
 
-/** All clients lose their connection at once and come back to the server with this process. */
+/**
+ * Makes all clients lose their connection at the same moment and connect to the server at `port`; `pid` is its process.
+ */
 async function storm(
   groups: readonly Group[],
   { port, pid = 0 }: { readonly port: number; readonly pid?: number | undefined },
@@ -196,10 +197,10 @@ async function bareStorm(): Promise<Storm> {
 type Config = { chains: { chainId: number; contracts: { settlement: string } }[] }
 type Markets = { markets: { id: MarketId }[] }
 
-/** The same at a real exchange, and what orders take before and meanwhile. */
+/** Does the same at a real exchange. Also measures how long orders take before the storm and during it. */
 async function ourStorm() {
   progress(`connections: ${CLIENTS} clients come back to an exchange`)
-  // Closed connections count until the front has seen their end.
+  // A front counts a closed connection until it notices the end, so twice as many must be allowed.
   const connectionsMax = String(2 * CLIENTS + OTHER_FILES)
   const exchange = await openExchange({
     environment: {

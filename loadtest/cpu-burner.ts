@@ -1,10 +1,12 @@
-/** Uses a share of one core in a process of its own, in short bursts, and does nothing else. */
+/**
+ * A process that uses a share of one core, in short bursts, and does nothing else: the control of `hostile-soak.ts`.
+ */
 
 import { once } from 'node:events'
 
 export type BurnerWork = { readonly share: number; readonly seconds: number }
 
-/** As often as the attackers wake up. */
+/** Interval between two bursts, the same as that of the attackers. */
 const PERIOD_MS = 20
 
 const [{ share, seconds }] = (await once(process, 'message')) as [BurnerWork]
@@ -14,7 +16,10 @@ const spentMs = (): number => {
 }
 const [fromMs, startedMs] = [spentMs(), performance.now()]
 const endMs = startedMs + seconds * 1_000
-/** By CPU time: on a busy machine a burst takes longer by the clock. */
+/**
+ * Returns whether this process has used less CPU time than its share. By the clock, a burst would take longer on a busy
+ * machine.
+ */
 const isBehind = (): boolean => {
   const nowMs = performance.now()
   return nowMs < endMs && spentMs() - fromMs < share * (nowMs - startedMs)

@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- dear-reads`: how long placing an order takes while another address asks for things
- * that are dear: `/metrics` 300 times a second, and pages deep in a market's history 450 times a second.
- * Limits are on as in production. Tells the p50 and p99 of placing, and what the reader was answered.
+ * `npm run bench -- dear-reads`: how long placing an order takes while another address sends expensive reads:
+ * `/metrics` 300 times a second, and pages deep in a market's history 450 times a second. Limits are on as in
+ * production. Prints the p50 and p99 of placing, and the answers to the reads.
  */
 
 import { join } from 'node:path'
@@ -32,6 +32,7 @@ const exchange = await openExchange({
     SIBYL_LIMITS: 'true',
     SIBYL_METRICS_CACHE_MS: '1000',
     SIBYL_TRUSTED_PROXIES: '127.0.0.1',
+    SIBYL_ALLOW_OPEN_WRITES: 'true',
   },
   async prepare(dataDir) {
     progress(`${TRADES} trades are put in`)
@@ -51,7 +52,7 @@ async function read<T>(path: string): Promise<T> {
   return (await fetch(exchange.url + path)).json() as Promise<T>
 }
 
-/** Places orders at a steady rate, with that read going on beside it. */
+/** Places orders at a steady rate while the request `beside` is sent `perSecond` times a second. */
 async function measure(what: string, beside: Request | undefined, perSecond: number) {
   progress(what)
   const placing = await openDriver(exchange.url, 16)

@@ -1,4 +1,4 @@
-/** The way to an exchange: a bare connection, or one over TLS where its address is `https://`. */
+/** Opens a connection to an exchange: a bare one, or one over TLS if its address is `https://`. */
 
 import { connect, type Socket } from 'node:net'
 import { connect as connectSecurely } from 'node:tls'
@@ -12,7 +12,10 @@ export function addressOf(url: string): Address {
   return { host, port: Number(port || (secure ? 443 : 80)), secure }
 }
 
-/** What is written before it is open leaves when it is. `localAddress` is the client's own, if it has several. */
+/**
+ * Opens the connection. Text that is written before it is open is sent as soon as it is. `localAddress` is the client's
+ * own IP address, if it has several.
+ */
 export function dial(
   { host, port, secure }: Address,
   onOpen: () => void,

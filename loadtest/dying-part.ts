@@ -1,8 +1,8 @@
 /**
- * `npm run bench -- dying-part`: the thread of prices dies again and again, each time as soon as it is
- * back, while orders are placed. Tells how many orders failed, how long placing took, whether the
- * exchange gave up, what `/readyz` said meanwhile, and whether a stop in one of the pauses was clean.
- * Exits with 1 when an order failed or the exchange gave up.
+ * `npm run bench -- dying-part`: the prices thread dies as soon as it is back, again and again, while orders are
+ * placed. Prints how many orders failed, how long placing took, whether the exchange gave up, what `/readyz` answered
+ * meanwhile, and whether a stop in one of the pauses was clean. Exits with 1 if an order failed or the exchange gave
+ * up.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -39,7 +39,7 @@ const base = loadSettings({
   SIBYL_DATA_DIR: dataDir,
   SIBYL_LOG_LEVEL: 'silent',
   SIBYL_DEVNET: 'false',
-  // Long enough for a slow machine, too: what counts is that it dies more often than it may.
+  // Long enough for a slow machine, too: the thread must die more often than it may within this window.
   SIBYL_RESTART_WINDOW_MS: '600000',
 })
 const server = await startPriceServer({ assets: base.feeds.assets, seed: 1, clock: systemClock })

@@ -1,4 +1,4 @@
-/** A log that is filled before an exchange starts on it: commands through the host of markets, without a thread. */
+/** Fills a log before an exchange starts on it: passes commands to the host of markets, without a thread. */
 
 import { partitionOf } from '#config/topology.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -6,6 +6,7 @@ import { PACKED } from '#log/packed-event.ts'
 import { openSqliteLog } from '#log/partition/sqlite-log.ts'
 import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import type { Message } from '#runtime/actor.ts'
+import { monotonicMs } from '#runtime/clock.ts'
 import { commit, prepare } from '#services/market/host/market-batch.ts'
 import {
   type MarketThread,
@@ -33,6 +34,7 @@ export function openFilledLog(dataDir: string, partitions: number): FilledLog {
     rules: { selfTrade: 'allow' },
     seed: 1,
     snapshotEvery: 1_000_000_000,
+    monotonicMs,
   })
   const never = (): never => {
     throw new Error('a market needs none of this')

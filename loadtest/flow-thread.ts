@@ -1,4 +1,4 @@
-/** Records flows in a thread of its own, so that all it keeps burdens no collector but its own. */
+/** Records flows in a separate thread, so that the recorded objects burden only that thread's garbage collector. */
 
 import assert from 'node:assert/strict'
 import { closeSync, openSync, writeSync } from 'node:fs'
@@ -15,7 +15,7 @@ const flows = {
   markets: () => recorder.markets,
   resting: (count: number): FlowCommand[] => recorder.resting(count),
   flow: (count: number): FlowCommand[] => recorder.flow(count),
-  /** Appends batches of a flow to a file, as V8 writes values; answers the bytes of each. */
+  /** Appends batches of a flow to a file in V8's format; returns the size of each in bytes. */
   record(path: string, size: number, batches: number): number[] {
     const file = openSync(path, 'a')
     try {

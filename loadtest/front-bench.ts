@@ -1,8 +1,8 @@
 /**
- * How much of the speed of uWebSockets.js is left after the front has done its work: a GET of a
- * small JSON route through the whole route table (validated path and query, request id, metrics,
- * security and CORS headers) beside a bare handler that sends the same body, both driven by the same
- * generator in the same run. CPU time is that of each server's own process.
+ * Measures how much of the speed of uWebSockets.js remains after the work of the front. One server answers a GET of a
+ * small JSON route through the whole route table: validated path and query, request id, metrics, security and CORS
+ * headers. The other is a bare handler that sends the same body. The same generator drives both in the same run. The
+ * CPU time is that of each server's own process.
  */
 
 import { type ChildProcess, fork } from 'node:child_process'
@@ -15,7 +15,7 @@ const PATH = `/api/v1/orderbook/0x${'5a'.repeat(32)}?depth=20`
 
 type Side = { readonly child: ChildProcess; readonly url: string; readonly cpuUs: number[] }
 
-function heard(child: ChildProcess): Promise<ServerMessage> {
+function received(child: ChildProcess): Promise<ServerMessage> {
   return new Promise((resolve, reject) => {
     const ended = (code: number | null): void => reject(new Error(`the server ended with ${code}`))
     child.once('exit', ended)
@@ -28,13 +28,13 @@ function heard(child: ChildProcess): Promise<ServerMessage> {
 
 async function start(kind: 'table' | 'bare'): Promise<Side> {
   const child = fork(new URL('./front-server.ts', import.meta.url), [kind])
-  const message = await heard(child)
+  const message = await received(child)
   if (!('port' in message)) throw new Error('a server tells its port first')
   return { child, url: `http://127.0.0.1:${message.port}${PATH}`, cpuUs: [] }
 }
 
 async function cpuMs(side: Side): Promise<number> {
-  const answer = heard(side.child)
+  const answer = received(side.child)
   side.child.send('cpu')
   const message = await answer
   if (!('cpuMs' in message)) throw new Error('a server answers with its CPU time')
@@ -59,7 +59,7 @@ try {
     unit: 'requests/s',
     peer: 'a bare uWebSockets.js handler sending the same body',
     bar: 0.7,
-    // Many short rounds: the median then survives a machine that others use too.
+    // Many short rounds, because their median is still right if other programs use the machine.
     rounds: quick ? 9 : 11,
     warmups: 2,
     ours: (round) => measure(ours, round),

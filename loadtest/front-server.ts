@@ -1,7 +1,7 @@
 /**
- * One server of the front's benchmark in a process of its own, so that its CPU time is its own: the
- * whole route table, or a bare uWebSockets.js handler that sends the same body. It tells its port
- * and, whenever it is asked, the CPU time that it has spent.
+ * One server of the front's benchmark in a process of its own, so that its CPU time can be measured: the whole route
+ * table, or a bare uWebSockets.js handler that sends the same body. It sends its port and, on each request, the CPU
+ * time that it has used.
  */
 
 import { App, type us_listen_socket, us_socket_local_port } from 'uWebSockets.js'

@@ -1,8 +1,8 @@
 /**
- * Gives the traders of a run what they trade with, where the exchange has a local chain: dollars, shares of
- * both outcomes of every market, and the approvals that settlement needs. The money comes from demo
- * traders, because the account that could make it also sends the settlements. The node of the local chain
- * signs for the traders, so that nothing has to be relayed.
+ * Gives funds to the traders of a run, if the exchange has a local chain: dollars, shares of both outcomes of every
+ * market, and the approvals that settlement needs. The money comes from demo traders, because the account that could
+ * make it also sends the settlements. The node of the local chain signs for the traders, so that nothing has to be
+ * relayed.
  */
 
 import type { Account } from 'viem'
@@ -26,10 +26,10 @@ export type FundedChain = {
 
 const UNIT = 1_000_000n
 const BENEFACTORS = [15, 16, 17, 18, 19] as const
-/** What one of them gives away in all, and what one trader gets at most: half of it as shares. */
+/** Amount that one demo trader gives away in all, and maximum that one trader gets: half of it as shares. */
 const GIFTS = 400_000n * UNIT
 const GIFT_MAX = 20_000n * UNIT
-/** More take longer than anybody waits for a load test. */
+/** Maximum number of transactions to fund a run: more would take too long for a load test. */
 const TRANSACTIONS_MAX = 20_000
 const TRANSACTIONS_EACH = 4
 const TRADERS_AT_ONCE = 20
@@ -38,7 +38,7 @@ const NO_COLLECTION = `0x${'0'.repeat(64)}`
 const BOTH_OUTCOMES = [1n, 2n]
 const MAX_UINT256 = 2n ** 256n - 1n
 
-/** Whether that many traders and markets can be provided for. */
+/** Returns whether this many traders and markets can be funded. */
 export function canFund(traders: number, markets: number): boolean {
   return traders * (markets + TRANSACTIONS_EACH) <= TRANSACTIONS_MAX
 }

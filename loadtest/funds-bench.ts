@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- funds`: accepted signed orders per second, end to end over HTTP keep-alive, of an
- * exchange that reserves funds before it matches, beside one that does not, in the same run and on the
- * same chain. The orders are those of the demo traders; every other one is met. Nothing is settled.
+ * `npm run bench -- funds`: measures accepted signed orders per second, end to end over HTTP keep-alive. One exchange
+ * reserves funds before it matches and the other does not, in the same run and on the same chain. The demo traders send
+ * the orders; every other order matches. Nothing is settled.
  */
 
 import { devnetKey } from '#devnet/accounts.ts'
@@ -17,7 +17,7 @@ import { makeTrader, signOrders } from './signed-orders.ts'
 const PER_ROUND = quick ? 5_000 : 15_000
 const ROUNDS = quick ? 3 : 5
 const WARMUPS = 1
-/** So small that what the demo traders have is enough for all rounds. */
+/** Size of an order: small enough that the funds of the demo traders last for all rounds. */
 const SIZE = 1_000
 
 const chain = await openTestChain({ seed: true, chainId: 31_339 })

@@ -1,6 +1,6 @@
 /**
- * `npm run soak -- ghosts`: wallets that have nothing buy whatever three honest makers offer, as fast as
- * the rate limits let them, while honest traders go on. Real settlement on a chain of its own.
+ * `npm run soak -- ghosts`: wallets without funds buy everything that three honest makers offer, as fast as the rate
+ * limits allow, while honest traders go on. Real settlement on a chain of its own.
  *
  *   --funds off|reserve   what the exchange does about it; reserve is the default
  *   --wallets 2           how many such wallets, each from an address of its own; 0 for what honest orders
@@ -8,10 +8,9 @@
  *   --minutes 10
  *   --cooldown 0          the first pause of a trader at fault, in seconds
  *
- * The last line is the result: what the wallets got, for how long the makers' offers were away, what
- * became of honest orders, and the gas that went into refused trades. It fails (exit code 1) when an honest
- * order was refused, when a ghost was matched although funds are reserved, or when gas went into refused
- * trades.
+ * The last line is the result: what the wallets got, how long the makers' offers were missing, what happened to honest
+ * orders, and the gas of refused trades. It fails (exit code 1) if an honest order was refused, if a ghost was matched
+ * although funds are reserved, or if gas was spent on refused trades.
  */
 
 import assert from 'node:assert/strict'
@@ -39,7 +38,7 @@ const COOLDOWN = option('cooldown', '0')
 const MAKERS = [10, 11, 12] as const
 const TAKER = 13
 const WATCHER = 14
-/** What each maker offers at each of these prices. */
+/** Prices at which each maker offers. */
 const OFFERS = ['0.51', '0.52', '0.53'] as const
 const OFFER_SIZE = '5'
 const OFFERED = MAKERS.length * OFFERS.length * 5_000_000
@@ -53,6 +52,7 @@ const s = await openSettled({
     SIBYL_RISK_COOLDOWN_SECONDS: COOLDOWN,
     SIBYL_LIMITS: 'true',
     SIBYL_TRUSTED_PROXIES: '127.0.0.1',
+    SIBYL_ALLOW_OPEN_WRITES: 'true',
     SIBYL_SETTLEMENT_BATCH_WAIT_MS: '50',
     SIBYL_SETTLEMENT_POLL_MS: '200',
     SIBYL_INDEXER_POLL_MS: '200',
@@ -78,7 +78,7 @@ const count = (into: Map<string, number>, error: unknown): void => {
 
 try {
   for (const maker of MAKERS) {
-    // The exchange has just started: its first look at the chain may still be under way.
+    // Retries the first orders: the exchange has just started, so its first read of the chain may still be in progress.
     const client = clientFrom(devnetKey(maker), `10.1.0.${maker}`, 10)
     for (const price of OFFERS) await client.orders.place(order('sell', price, OFFER_SIZE))
   }
@@ -90,7 +90,7 @@ try {
     offered: OFFERED,
   })
 
-  /** An order that rests far from the market, and its cancel: how long an honest order takes. */
+  /** Places an order far from the market and cancels it, to measure how long an honest order takes. */
   const place = async (account: number, address: string, everyMs: number) => {
     const client = clientFrom(devnetKey(account), address)
     while (!isOver()) {
@@ -106,7 +106,7 @@ try {
       await pause(everyMs)
     }
   }
-  /** Now and then an honest trader buys a little and sells it back: it has to settle. */
+  /** Buys a little as an honest trader and sells it back: these trades have to settle. */
   const trade = async () => {
     const client = clientFrom(devnetKey(TAKER), '10.1.0.98')
     while (!isOver()) {
@@ -143,7 +143,7 @@ try {
   const attacked = WALLETS > 0 ? attack() : NO_GHOSTS
   await Promise.all([place(16, '10.1.0.16', 250), place(17, '10.1.0.17', 250), trade()])
   const ghosts = await attacked
-  // What was matched last is decided on, too.
+  // Waits until the last matched trades are decided, too.
   const pending = async () => (await s.get<{ count: number }>('/api/v1/pending-trades')).count
   for (let waits = 0; waits < 600 && (await pending()) > 0; waits++) await pause(100)
   const offersAway = offers.end()

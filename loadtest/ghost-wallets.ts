@@ -1,8 +1,8 @@
 /**
- * The attackers of `ghost-attack.ts`, in a process of their own: what they do to honest orders must be the
- * exchange's doing, and not that one program sends both. Each wallet has an address of its own, buys all that is
- * offered, and sends its next order when the last one is answered; told of its limits it waits as long as it is
- * told to. Orders are signed natively and sent as bytes.
+ * The attackers of `ghost-attack.ts`, in a separate process, so that they affect honest orders only through the
+ * exchange. Each wallet has an address of its own, buys everything that is offered, and sends its next order when the
+ * last one is answered. If it is rate limited, it waits for the requested time. Orders are signed natively and sent as
+ * bytes.
  */
 
 import { randomBytes } from 'node:crypto'

@@ -1,19 +1,22 @@
 /**
- * `npm run soak -- honest`: the funded demo traders order, cancel and trade with each other at an exchange
- * that reserves funds, with real settlement on a chain of its own. Every trade has to settle, and once.
+ * `npm run soak -- honest`: the funded demo traders place and cancel orders and trade with each other at an exchange
+ * that reserves funds, with real settlement on a chain of its own. Every trade has to settle, and once. Half of the
+ * orders are in a complementary market, where they are also minted and merged.
  *
  *   --minutes 10
  *   --every 200     milliseconds between two orders of one trader
  *
- * The last line is the result. It fails (exit code 1) when a trade failed, was left over or settled twice, when
- * an order was refused for another reason than that its trader has reserved all he has, or when something
- * stays reserved after all orders have ended.
+ * The last line is the result. It fails (exit code 1) if a trade failed, was left over or settled twice, if an order
+ * was refused for another reason than that all funds of its trader are reserved, or if something stays reserved after
+ * all orders have ended.
  */
 
+import assert from 'node:assert/strict'
 import { createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import { devnetKey } from '#devnet/accounts.ts'
 import { BUY } from '#domain/order.ts'
+import { eventually } from '../test/support/eventually.ts'
 import { openSettled } from '../test/support/settled.ts'
 import { Histogram } from './histogram.ts'
 
@@ -25,7 +28,7 @@ function option(name: string, usual: string): number {
 const MINUTES = option('minutes', '10')
 const EVERY_MS = option('every', '200')
 const TRADERS = [10, 11, 12, 13, 14, 15, 16, 17] as const
-/** What a trader may be told who has reserved all he has. */
+/** Error codes that a trader may receive when all their funds are reserved. */
 const SHORT: ReadonlySet<string> = new Set(['INSUFFICIENT_FUNDS', 'INSUFFICIENT_ALLOWANCE'])
 const DRAIN_LOOKS = 600
 
@@ -39,7 +42,11 @@ const s = await openSettled({
     SIBYL_LOG_LEVEL: 'error',
   },
 })
+const complementaryId = (await s.chain.createMarket({ complementary: true })).id as string
+const MARKETS = [s.marketId, complementaryId]
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+const anyOf = <Value>(values: readonly Value[]): Value =>
+  values[Math.floor(Math.random() * values.length)]!
 const placing = new Histogram()
 const refused = new Map<string, number>()
 let placed = 0
@@ -50,9 +57,10 @@ async function trade(account: number, endMs: number): Promise<void> {
   while (performance.now() < endMs) {
     const begunMs = performance.now()
     const side = Math.random() < 0.5 ? 'buy' : 'sell'
+    const [marketId, outcome] = [anyOf(MARKETS), anyOf(['YES', 'NO'] as const)]
     try {
       const order = await client.orders.place({
-        ...{ marketId: s.marketId, outcome: 'YES', ttlSeconds: 7_200 },
+        ...{ marketId, outcome, ttlSeconds: 7_200 },
         side,
         price: (0.45 + Math.floor(Math.random() * 11) / 100).toFixed(2),
         size: (0.1 + Math.random()).toFixed(2),
@@ -60,12 +68,12 @@ async function trade(account: number, endMs: number): Promise<void> {
       placing.recordMs(performance.now() - begunMs)
       placed++
       if (Math.random() < 0.2) {
-        await client.orders.cancel({ ...order, side, marketId: s.marketId })
+        await client.orders.cancel({ ...order, side, marketId })
         cancelled++
       }
     } catch (error) {
       const code = error instanceof SibylError ? error.code : String(error)
-      // One that was filled meanwhile has nothing left to cancel.
+      // An order that was filled meanwhile has nothing left to cancel.
       if (code !== 'ORDER_CLOSED') refused.set(code, (refused.get(code) ?? 0) + 1)
     }
     await pause(EVERY_MS)
@@ -73,7 +81,7 @@ async function trade(account: number, endMs: number): Promise<void> {
   for (let open = await client.orders.list(); open.length > 0; open = await client.orders.list()) {
     for (const { orderHash, marketId, side } of open) {
       const order = { orderHash, marketId, side: side === BUY ? 'buy' : 'sell' } as const
-      // What is met meanwhile is gone, too.
+      // An order that was filled meanwhile is gone, too.
       await client.orders.cancel(order).catch((error: unknown) => {
         if (!(error instanceof SibylError && error.code === 'ORDER_CLOSED')) throw error
       })
@@ -82,12 +90,20 @@ async function trade(account: number, endMs: number): Promise<void> {
 }
 
 try {
+  await eventually(async () => {
+    const { status } = await s.get<{ status: string }>(`/api/v1/markets/${complementaryId}`)
+    assert.equal(status, 'open')
+  })
   const endMs = performance.now() + MINUTES * 60_000
   await Promise.all(TRADERS.map((account) => trade(account, endMs)))
   const pending = async () => (await s.get<{ count: number }>('/api/v1/pending-trades')).count
   for (let looks = 0; looks < DRAIN_LOOKS && (await pending()) > 0; looks++) await pause(200)
   const failed = (await s.get<{ count: number }>('/api/v1/failed-trades')).count
   const times = [...(await s.settledTimes()).values()]
+  const { trades: newest } = await s.get<{ trades: { kind?: string }[] }>(
+    `/api/v1/trades/${complementaryId}`,
+  )
+  const kinds = Object.groupBy(newest, ({ kind = 'trade' }) => kind)
   let reserved = 0n
   for (const account of TRADERS) {
     const { tokens } = await s.clientOf(account).funds()
@@ -107,6 +123,9 @@ try {
       settledTwice: times.filter((each) => each > 1).length,
       failed,
       pending: await pending(),
+      newestKinds: Object.fromEntries(
+        Object.entries(kinds).map(([kind, trades = []]) => [kind, trades.length]),
+      ),
     },
     reservedAtTheEnd: String(reserved),
   }
@@ -116,6 +135,7 @@ try {
     result.trades.pending > 0 ||
     result.trades.settledTwice > 0 ||
     times.length === 0 ||
+    kinds.mint === undefined ||
     reserved > 0n ||
     [...refused.keys()].some((code) => !SHORT.has(code))
   if (isBad) process.exitCode = 1

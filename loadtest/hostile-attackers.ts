@@ -1,4 +1,4 @@
-/** The attackers of `hostile-soak.ts`, in a process of their own: every attack at once from each address. */
+/** The attackers of `hostile-soak.ts`, in a process of their own: every attack at the same time, from each address. */
 
 import { once } from 'node:events'
 import { largeFiles, longContentTypes, marketLists, misfitBodies } from './hostile-http.ts'
@@ -23,6 +23,8 @@ export type HostileResult = {
   readonly cpuSeconds: number
 }
 
+// Waits for its work: loading this program takes half a second of a core, which is no part of the attack.
+process.send?.('loaded')
 const [work] = (await once(process, 'message')) as [HostileWork]
 const { url, addresses, seconds, only } = work
 const chosen = Object.entries(ATTACKS).filter(([name]) => only === undefined || only.includes(name))

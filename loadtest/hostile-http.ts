@@ -7,7 +7,7 @@ import { Agent, type IncomingMessage, request } from 'node:http'
 
 export type HttpAttackFigures = {
   readonly sent: number
-  /** How many were answered with each status; 0 for no answer. */
+  /** Number of requests answered with each status; 0 for no answer. */
   readonly statuses: Readonly<Record<string, number>>
   readonly mebibytesRead: number
 }
@@ -22,14 +22,14 @@ type Shot = {
 const JSON_TYPE = { 'content-type': 'application/json' }
 const PULSE_MS = 20
 const CONNECTIONS = 50
-/** Reads and writes that one address may spend per second. */
+/** Number of reads and writes that one address may spend per second. */
 const READS_PER_SECOND = 500
 const WRITES_PER_SECOND = 100
 
 const times = <T>(count: number, make: (at: number) => T): T[] =>
   Array.from({ length: count }, (_, at) => make(at))
 
-/** Media types for which a naive pattern takes quadratic time. */
+/** Sends media types for which a naive regular expression takes quadratic time. */
 export function longContentTypes(url: string, address: string, seconds: number) {
   const shot: Shot = {
     ...{ method: 'POST', path: '/api/v1/orders', body: '{}' },
@@ -38,7 +38,7 @@ export function longContentTypes(url: string, address: string, seconds: number) 
   return pound(url, address, { seconds, perSecond: WRITES_PER_SECOND, shots: [shot] })
 }
 
-/** Bodies that fit no schema: unknown keys, empty items, fractions, duplicate keys. */
+/** Sends bodies that fit no schema: unknown keys, empty items, fractions, duplicate keys. */
 export function misfitBodies(url: string, address: string, seconds: number) {
   const keys = (count: number) => `{${times(count, (at) => `"k${at}":1`).join(',')}}`
   const list = (item: string, count: number) => `{"orders":[${times(count, () => item).join(',')}]}`
@@ -57,7 +57,7 @@ export function misfitBodies(url: string, address: string, seconds: number) {
   return pound(url, address, { seconds, perSecond: WRITES_PER_SECOND, shots })
 }
 
-/** The whole list of markets, plain, compressed, and searched. */
+/** Requests the whole list of markets: plain, compressed, and with a search. */
 export function marketLists(url: string, address: string, seconds: number) {
   const path = '/api/v1/markets'
   const shots: Shot[] = [
@@ -68,7 +68,7 @@ export function marketLists(url: string, address: string, seconds: number) {
   return pound(url, address, { seconds, perSecond: READS_PER_SECOND, shots })
 }
 
-/** The largest files that the front serves: its documents and scripts. */
+/** Requests the largest files that the front serves: its documents and scripts. */
 export function largeFiles(url: string, address: string, seconds: number) {
   const shots = ['/openapi.json', '/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css'].map(
     (path): Shot => ({ method: 'GET', path }),

@@ -13,7 +13,8 @@
  *
  * The attackers run in their own process but share the cores, so on few cores they cause part of the ratio. Therefore a
  * control follows each attack: another process uses the same share of a core as the attackers did, and sends nothing.
- * `ratiosToControl` is what the exchange itself adds to that.
+ * `ratiosToControl` is what the exchange itself adds to that. Each phase also prints how late the front's event loop
+ * was, and how late this program was in the slowest seconds: such delays are not the exchange's.
  */
 
 import { fork } from 'node:child_process'
@@ -40,13 +41,14 @@ const ORDERS_PER_SECOND = 40
 const HEALTH_PER_SECOND = 20
 const MARKETS = 1_000
 const RATIO_MAX = 1.5
-/** Below this, a ratio says more about the machine than about the exchange. */
+/** Minimum latency that ratios are computed with: smaller ones say more about the machine than about the exchange. */
 const NOTICED_MS = 5
 const GROWTH_MAX = 1.1
 const SAMPLE_MS = 1_000
 const SLOWEST = 8
 const PACE_MS = 2
-/** The quiet phase and the controls last no longer. */
+const OWN_SAMPLE_MS = 10
+/** Maximum duration of the quiet phase and of each control measurement. */
 const CALM_SECONDS_MAX = 60
 const TICKS_PER_SECOND = 100
 
@@ -65,8 +67,10 @@ type Phase = {
   orders: Figures
   healthz: Figures
   failed: number
-  /** The seconds with the slowest answers, counted from the start of the phase. */
-  slowest: { second: number; ms: number }[]
+  /** The seconds with the slowest answers, counted from the start of the phase, and how late this program was then. */
+  slowest: { second: number; ms: number; ownLateMs: number }[]
+  /** Number of the front's samples, ten per second, by how late its event loop was. */
+  frontLate: Readonly<Record<string, number>>
   residentMiB: number[]
   cpuSeconds: { busiest: number; all: number }
 }
@@ -105,7 +109,7 @@ function steadily(
   })
 }
 
-/** The CPU time of each thread of the exchange so far, by its number. */
+/** Returns the CPU time of each thread of the exchange so far, by the thread's number. */
 function cpuSeconds(): Map<string, number> {
   const seconds = new Map<string, number>()
   for (const task of readdirSync(`/proc/${exchange.pid}/task`)) {
@@ -118,7 +122,7 @@ function cpuSeconds(): Map<string, number> {
   return seconds
 }
 
-/** The thread that used the most since then, and all of them together. */
+/** Returns the CPU time used since `before` was read: of the thread that used the most, and of all threads together. */
 function cpuSince(before: ReadonlyMap<string, number>): Phase['cpuSeconds'] {
   const used = [...cpuSeconds()].map(([task, now]) => now - (before.get(task) ?? 0))
   const rounded = (value: number) => Number(value.toFixed(1))
@@ -126,6 +130,32 @@ function cpuSince(before: ReadonlyMap<string, number>): Phase['cpuSeconds'] {
     busiest: rounded(Math.max(...used)),
     all: rounded(used.reduce((sum, each) => sum + each, 0)),
   }
+}
+
+const FRONT_LAG = /^sibyl_thread_loop_lag_seconds_bucket\{.*thread="front-0".*\} (\d+)$/
+const LATE_SECONDS = ['0.05', '0.1', '0.25', '0.5', '1']
+
+/** Returns, for each limit of `LATE_SECONDS`, how many samples of the front's event loop were later so far. */
+async function frontLateness(): Promise<number[]> {
+  const metrics = await (await fetch(`${url}/metrics`)).text()
+  const rows = metrics.split('\n').filter((line) => FRONT_LAG.test(line))
+  const atMost = (le: string): number =>
+    Number(FRONT_LAG.exec(rows.find((row) => row.includes(`le="${le}"`)) ?? '')?.[1] ?? 0)
+  return LATE_SECONDS.map((le) => atMost('+Inf') - atMost(le))
+}
+
+/** Measures how late the event loop of this program is, by second; its own delays are no delays of the exchange. */
+function watchOwnLoop() {
+  const lateMs: number[] = []
+  const startedMs = performance.now()
+  let dueMs = startedMs + OWN_SAMPLE_MS
+  const timer = setInterval(() => {
+    const nowMs = performance.now()
+    const second = Math.floor((nowMs - startedMs) / 1_000)
+    lateMs[second] = Math.max(lateMs[second] ?? 0, Math.round(nowMs - dueMs))
+    dueMs = nowMs + OWN_SAMPLE_MS
+  }, OWN_SAMPLE_MS)
+  return { lateMs, end: () => clearInterval(timer) }
 }
 
 /** Measures the honest client for the given number of seconds. */
@@ -151,37 +181,50 @@ async function measure(seconds: number): Promise<Phase> {
     void residentMiB().then((mebibytes) => memory.push(Math.round(mebibytes)))
   }, SAMPLE_MS)
   const before = cpuSeconds()
+  const lateBefore = await frontLateness()
   const drivers = [await openDriver(url, 8), await openDriver(url, 8)] as const
+  const own = watchOwnLoop()
   startedMs = performance.now()
   await Promise.all([
     steadily(drivers[0], placing, ORDERS_PER_SECOND, record(orders)),
     steadily(drivers[1], asking, HEALTH_PER_SECOND, record(health)),
   ])
+  own.end()
   for (const driver of drivers) driver.close()
   clearInterval(sampling)
+  const lateAfter = await frontLateness()
+  const frontLate = Object.fromEntries(
+    LATE_SECONDS.map((le, at) => [`over ${le} s`, lateAfter[at]! - lateBefore[at]!]),
+  )
   const figures = (histogram: Histogram): Figures => ({
     p50: Number(histogram.quantileMs(0.5).toFixed(1)),
     p99: Number(histogram.quantileMs(0.99).toFixed(1)),
   })
   const slowest = worstMs
-    .map((ms, second) => ({ second, ms }))
+    .map((ms, second) => ({ second, ms, ownLateMs: own.lateMs[second] ?? 0 }))
     .sort((a, b) => b.ms - a.ms)
     .slice(0, SLOWEST)
   return {
     ...{ orders: figures(orders), healthz: figures(health), failed, slowest, residentMiB: memory },
+    frontLate,
     cpuSeconds: cpuSince(before),
   }
 }
 
-/** Starts the attackers; resolves with their counts when they have ended. */
-function attackFrom(addresses: readonly string[], seconds: number): Promise<HostileResult> {
+/** Starts the attackers when their program is loaded; `ended` resolves with their counts. */
+async function startAttackers(
+  addresses: readonly string[],
+  seconds: number,
+): Promise<{ ended: Promise<HostileResult> }> {
   const child = fork(new URL('./hostile-attackers.ts', import.meta.url))
+  await once(child, 'message')
   const work: HostileWork = { url, addresses, seconds, only: ONLY }
   child.send(work)
-  return Promise.race([
+  const ended = Promise.race([
     once(child, 'message').then(([result]) => result as HostileResult),
     once(child, 'exit').then(() => Promise.reject(new Error('the attackers ended early'))),
   ])
+  return { ended }
 }
 
 /** Measures the honest client while another process uses this share of a core. */
@@ -206,7 +249,7 @@ function ratios(now: Phase, quiet: Phase): number[] {
 
 const top = (samples: readonly number[]): number => Math.max(0, ...samples)
 
-/** Ratio of the memory in the second half to that in the first. */
+/** Returns the ratio of the memory in the second half of the phase to that in the first. */
 function growth({ residentMiB: samples }: Phase): number {
   const middle = Math.floor(samples.length / 2)
   return ratioOf(top(samples.slice(middle)), top(samples.slice(0, middle)))
@@ -225,18 +268,18 @@ try {
   )
   for (const count of [1, 10]) {
     const addresses = Array.from({ length: count }, (_, at) => `127.0.9.${10 * count + at}`)
-    const attacking = attackFrom(addresses, seconds)
+    const attacking = await startAttackers(addresses, seconds)
     const phase = await measure(seconds)
-    const attackers = await attacking
+    const attackers = await attacking.ended
     const alike = await control(attackers.cpuSeconds / seconds, calmSeconds)
     const told = { ratios: ratios(phase, quiet), growth: growth(phase) }
     const isBad = told.ratios.some((each) => each > RATIO_MAX) || phase.failed > 0
     if (isBad || told.growth > GROWTH_MAX) process.exitCode = 1
-    const { orders, healthz, failed, slowest, residentMiB: memory } = phase
+    const { orders, healthz, failed, slowest, frontLate, residentMiB: memory } = phase
     const line = {
-      ...{ phase: `${count} hostile`, orders, healthz, ...told, failed, slowest },
+      ...{ phase: `${count} hostile`, orders, healthz, ...told, failed, slowest, frontLate },
       residentMiB: top(memory),
-      control: { orders: alike.orders, healthz: alike.healthz },
+      control: { orders: alike.orders, healthz: alike.healthz, frontLate: alike.frontLate },
       ratiosToControl: ratios(phase, alike),
       cpuSeconds: { attackers: Number(attackers.cpuSeconds.toFixed(1)), ...phase.cpuSeconds },
       attacks: attackers.attacks,

@@ -4,7 +4,10 @@
  */
 
 import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
 import { connect, type Socket } from 'node:net'
+import { json } from 'node:stream/consumers'
 import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import { makeTrader, signOrders } from './signed-orders.ts'
 
@@ -21,6 +24,11 @@ const TICKER_MARKETS = 200
 const SNAPSHOT_SOCKETS = 20
 const SNAPSHOTS_PER_SECOND = 480
 const PULSE_MS = 50
+/**
+ * Client address that requests the lists of markets. The honest client's orders would be delayed by them, and an
+ * attacking address may have used up its rate limit.
+ */
+const LISTS_FROM = '127.0.8.254'
 
 /** Subscribes 100 sockets to 200 different sets of up to 200 markets each, and goes on reading. */
 export async function tickerTopics(
@@ -28,11 +36,12 @@ export async function tickerTopics(
   address: string,
   seconds = 60,
 ): Promise<AttackFigures> {
-  const { markets } = await read<{ markets: { id: string }[] }>(`${url}/api/v1/markets?limit=1000`)
+  const list = `${url}/api/v1/markets?limit=1000`
+  const { markets } = await read<{ markets: { id: string }[] }>(list, LISTS_FROM)
   const ids = markets.map(({ id }) => id)
   const size = Math.min(TICKER_MARKETS, Math.max(1, ids.length - 1))
   const frame = (): string => {
-    // Swap some of the first `size` markets each time to get another set.
+    // Each turn replaces one of the first `size` markets, so that the result is another set.
     for (let count = 0; count < 8; count++) {
       const [one, other] = [randomInt(size), randomInt(ids.length)]
       const id = ids[one]!
@@ -51,7 +60,7 @@ export async function tickerTopics(
   })
 }
 
-/** Asks 480 times a second for the snapshot of the deepest book, conflated. */
+/** Requests the snapshot of the deepest book 480 times a second, in the conflated mode, which merges changes. */
 export async function conflatedSnapshots(
   url: string,
   address: string,
@@ -71,7 +80,7 @@ export async function conflatedSnapshots(
   })
 }
 
-/** Reads what orders of the exchange's first chain are signed for. */
+/** Reads the domain for which orders of the exchange's first chain are signed. */
 export async function readDomain(
   url: string,
 ): Promise<{ chainId: number; verifyingContract: Address }> {
@@ -89,11 +98,12 @@ export async function deepenBook(url: string, levels = 8_000): Promise<void> {
   const marketId = await firstMarket(url)
   const trader = makeTrader()
   const batchSize = 50
-  // An address may place 400 orders at once, and its connections cost units, too.
+  // Six batches are posted from each address: it may place 400 orders in a burst, and its connections count towards
+  // that, too.
   for (let from = 0; from < levels; from += batchSize) {
     const orders = Array.from({ length: batchSize }, (_, index) => {
       const price = 1_000 + 10 * (from + index)
-      // The first order of each pair is the buy; the sell is not placed.
+      // The second order of each pair is the buy; the sell is not placed.
       return signOrders({ count: 2, traders: [trader], markets: [marketId], domain, price })[1]
     })
     await post(url, `127.0.8.${1 + Math.floor(from / 300)}`, JSON.stringify({ orders }))
@@ -164,7 +174,7 @@ async function attack(url: string, address: string, plan: Plan): Promise<AttackF
   return { sockets, framesSent, mebibytesRead: Math.round(bytesRead / 1_048_576) }
 }
 
-/** A client's frames are masked; a mask of zeros leaves the payload as it is. */
+/** Returns a client's frame with this text. Such frames are masked; a mask of zeros leaves the payload as it is. */
 function textFrame(text: string): Buffer {
   const payload = Buffer.from(text)
   const head = Buffer.alloc(payload.length < 126 ? 6 : 8)
@@ -178,17 +188,20 @@ function textFrame(text: string): Buffer {
 }
 
 async function firstMarket(url: string): Promise<MarketId> {
-  const { markets } = await read<{ markets: { id: MarketId }[] }>(`${url}/api/v1/markets`)
+  const list = `${url}/api/v1/markets`
+  const { markets } = await read<{ markets: { id: MarketId }[] }>(list, LISTS_FROM)
   const [first] = markets.map(({ id }) => id).sort()
   if (first === undefined) throw new Error('the exchange has no market')
   return first
 }
 
-async function read<T>(url: string): Promise<T> {
-  return (await fetch(url)).json() as Promise<T>
+async function read<T>(url: string, address?: string): Promise<T> {
+  const asked = get(url, address === undefined ? {} : { localAddress: address })
+  const [response] = (await once(asked, 'response')) as [IncomingMessage]
+  return json(response) as Promise<T>
 }
 
-/** Posts orders from a local address, so that the limits of one address do not hold the setup up. */
+/** Posts orders from a local address. The setup uses several, so that the rate limit of one does not slow it. */
 function post(url: string, address: string, body: string): Promise<void> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {

@@ -1,8 +1,7 @@
 /**
- * Sends requests that were written ahead over keep-alive connections, and reads the answers: as fast
- * as they are answered (closed loop), or at given times whatever the answers do (open loop, so that a
- * slow server cannot hide its slowness). It speaks just enough HTTP for that. A connection that ends
- * is opened again; who waited for its answer is told that there is none.
+ * Sends prepared requests over keep-alive connections, and reads the answers: the next request after each answer
+ * (closed loop), or at given times (open loop, so that a slow server cannot hide its slowness). It speaks just enough
+ * HTTP for that. A connection that ends is opened again, and its pending request fails.
  */
 
 import type { Socket } from 'node:net'
@@ -11,12 +10,12 @@ import { addressOf, dial } from './dial.ts'
 export type Answer = {
   /** 0 when there is no answer. */
   readonly status: number
-  /** Of an answer its body, else why there is none. */
+  /** Body of the answer, or the reason why there is none. */
   readonly body: string
   readonly latencyMs: number
-  /** Of that, how long it was not sent: the sender was late, or no connection was free. */
+  /** Part of the latency before the request was sent: the sender was late, or no connection was free. */
   readonly unsentMs: number
-  /** What the server says of where its time went; '' unless it was asked. */
+  /** The server's report about the stages of the request; '' unless it was requested. */
   readonly serverTiming: string
 }
 
@@ -50,7 +49,7 @@ type Line = {
   received: string
   waiting: Waiting | undefined
   sentAtMs: number
-  /** Since when it has had nothing to do. */
+  /** Time since which the connection has been idle. */
   freeSinceMs: number
   /** True if the driver ended its connection to open a new one. */
   isRenewed: boolean
@@ -63,9 +62,12 @@ export type Driver = {
   readonly unanswered: number
   /** Connections that are open now. */
   readonly connected: number
-  /** Why the last attempt to connect failed; '' when it did not. */
+  /** Reason why the last attempt to connect failed; '' if it did not. */
   readonly trouble: string
-  /** Sends all, each connection one after the other; answers come in no particular order. */
+  /**
+   * Sends all requests, on each connection the next one after the answer to the last. Answers come in no particular
+   * order. Resolves with the duration in milliseconds.
+   */
   closedLoop(requests: readonly Request[], onAnswer: (answer: Answer) => void): Promise<number>
   /** Sends at `perSecond`; latency counts from the intended time. */
   openLoop(
@@ -76,10 +78,13 @@ export type Driver = {
   close(): void
 }
 
-/** The server has a deadline of its own; one that passes this is not coming back. */
+/** Maximum wait for an answer: the server has its own, shorter deadline. */
 const ANSWER_MS_MAX = 30_000
 const RECONNECT_MS = 100
-/** A server ends connections that are idle for 10 s; a request on such a connection would be lost. */
+/**
+ * Maximum idle time of a connection that is still used. A server ends connections that are idle for 10 s, and a request
+ * on such a connection would be lost.
+ */
 const IDLE_MS_MAX = 5_000
 const SWEEP_MS = 500
 const PACE_MS = 1
@@ -179,8 +184,8 @@ export async function openDriver(
   }
 
   /**
-   * Returns the connection that has been idle longest, so that few become too old. Those that are too old are opened
-   * anew.
+   * Returns the connection that has been idle longest, so that few become too old. Connections that are too old are
+   * opened again.
    */
   function takeFree(): Line | undefined {
     const nowMs = performance.now()
@@ -230,7 +235,8 @@ export async function openDriver(
           const request = requests[next++]
           if (request === undefined) return
           driver.send(request, performance.now(), (answer) => {
-            // Right after the answer is told, so that its connection has something to do.
+            // Sends the next request before the answer is handled, so that it uses the connection that has just become
+            // free.
             more()
             try {
               onAnswer(answered(answer))
@@ -292,7 +298,7 @@ export async function openDriver(
   return driver
 }
 
-/** A benchmark has no use for a connection that breaks. */
+/** Throws if the answer is missing: a benchmark cannot use a connection that breaks. */
 function answered(answer: Answer): Answer {
   if (answer.status === 0) throw new Error(answer.body)
   return answer

@@ -1,6 +1,6 @@
 /**
- * Loads an HTTP server from outside, in a process of its own: with wrk where it is installed, else
- * with autocannon. The two differ in what they can drive, so one run uses one of them throughout.
+ * Loads an HTTP server from outside, in a separate process: with wrk if it is installed, otherwise with autocannon.
+ * Their maximum rates differ, so a run uses only one of them.
  */
 
 import { spawn, spawnSync } from 'node:child_process'
@@ -16,14 +16,14 @@ export type Load = {
 
 export type LoadResult = { readonly requestsPerSec: number; readonly requests: number }
 
-/** The best generator of this machine, or the one that `--generator` names. */
+/** Returns the best generator on this machine, or the one that `--generator` names. */
 export function chooseGenerator(): Generator {
   const asked = process.argv[process.argv.indexOf('--generator') + 1]
   if (asked === 'autocannon' || asked === 'wrk') return asked
   return spawnSync('wrk', ['--version']).error === undefined ? 'wrk' : 'autocannon'
 }
 
-/** Throws when a single request failed: a rate of errors is no rate. */
+/** Runs the generator. Throws if a single request failed, because a rate with errors is meaningless. */
 export async function runLoad(generator: Generator, load: Load): Promise<LoadResult> {
   return generator === 'wrk' ? runWrk(load) : runAutocannon(load)
 }

@@ -1,8 +1,7 @@
 /**
- * One run of the load tester against a running exchange, from the first question to the report:
- * look at the exchange, sign every order of the plan, open the sockets, carry the plan out at its
- * intended times, let it become quiet, compare what was said. Whatever goes wrong on the way, the
- * report has what was measured until then and says why it ended.
+ * One run of the load tester against a running exchange: it reads the exchange's state, signs every order of the plan,
+ * opens the sockets, carries out the plan at its intended times, waits until the exchange is quiet, and compares all
+ * answers. If anything goes wrong on the way, the report has the figures until then and the reason.
  */
 
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -42,25 +41,28 @@ import { startWatch, type Watch } from './watch.ts'
 import { planOf } from './workload.ts'
 
 export type LoadProgress = {
-  /** Something that takes a while has begun or goes on. */
+  /** Reports that something long has begun or continues. */
   readonly say?: (text: string) => void
   readonly second?: (second: SecondReport, errors: ReadonlyMap<string, number>) => void
   /** Ends the run early, with a report. */
   readonly signal?: AbortSignal
-  /** How long the exchange may take to agree with itself when all is over. */
+  /** Maximum time for the exchange's answers to become consistent after the run. */
   readonly quietMs?: number
 }
 
 const SAMPLES = 60
 const DRAIN_MS_MAX = 15_000
 const QUIET_MS_MAX = 20_000
-/** All connections gone for so long: the exchange is. */
+/** If all connections are gone for this long, the exchange counts as dead. */
 const GONE_MS = 2_000
-/** Beyond these the tester's own figures are not to be believed. */
+/** Maximum lateness (p99) of the tester's own sending; if it is exceeded, its figures are not reliable. */
 const LATENESS_P99_MS_MAX = 20
 const BUSY_MAX = 0.9
 const BUSY_SECONDS_SHARE_MAX = 0.1
-/** The share of the plan that must be answered in its own time. */
+/**
+ * Minimum share of the planned operations that must be answered by the end of the plan, so that the exchange counts as
+ * keeping up.
+ */
 const HELD_SHARE = 0.98
 const HELD_SLACK_MS = 500
 
@@ -166,7 +168,7 @@ export async function runLoad(
       const busy = performance.eventLoopUtilization(now, idle).utilization
       idle = now
       const { due, answered, errors, latency } = recorder.takeInterval()
-      // A busy machine ticks late; what is shown is per second all the same.
+      // On a busy machine a tick comes late, so its figures are divided by the time that really passed.
       const tookMs = performance.now() - tickedMs
       tickedMs += tookMs
       const perSecond = (count: number): number => (count * 1_000) / tookMs
@@ -285,7 +287,7 @@ export async function runLoad(
   }
 }
 
-/** Gives the traders what they trade with where that is possible, and says in words what they have. */
+/** Funds the traders if possible; returns a description of what they have. */
 async function provide(parts: {
   readonly target: Target
   readonly traders: readonly Trader[]
@@ -302,7 +304,7 @@ async function provide(parts: {
   return 'given to every trader: dollars, shares of all markets, approvals'
 }
 
-/** Says what can be done about a failure, where that is known. */
+/** Adds what can be done about a failure, if that is known. */
 function explain(why: string, { sockets, connections }: LoadOptions): string {
   if (!/EMFILE|ENFILE/.test(why)) return why
   return (
@@ -311,7 +313,9 @@ function explain(why: string, { sockets, connections }: LoadOptions): string {
   )
 }
 
-/** Asks until all agree, because the last messages may be on their way; then says what does not. */
+/**
+ * Repeats the comparison until all figures agree, because the last messages may be on their way. Returns the checks.
+ */
 async function compare(parts: {
   readonly target: Target
   readonly watch: Watch
@@ -333,7 +337,7 @@ async function compare(parts: {
       wrongAnswerCount: recorder.wrongCount,
       booksWereEmpty,
     })
-    // What came wrong stays wrong; waiting helps only against what has not arrived.
+    // A wrong value stays wrong; waiting helps only if something has not arrived yet.
     const isSettled = checks.some(({ name, ok }) => !ok && SETTLED.includes(name))
     if (isTrue(checks) || isSettled || performance.now() > endMs) return checks
     await pause(500)

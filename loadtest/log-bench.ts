@@ -1,8 +1,8 @@
 /**
- * What a durable record costs: appends of 1, 16, 64 and 512 real market events through the event
- * log, with a closed order for every second one, beside a bare single-row insert and commit of
- * better-sqlite3 on the same disk in the same run. It also shows one row per record, which was not
- * taken, the pauses of checkpoints, the read speed, and what unseen hashes cost to look up.
+ * Measures the cost of a durable record: appends of 1, 16, 64 and 512 real market events through the event log, with a
+ * closed order for every second event. The peer is a bare single-row insert and commit of better-sqlite3 on the same
+ * disk in the same run. It also measures a rejected design with one row per record, the pauses of checkpoints, the read
+ * speed, and the cost of looking up unseen hashes.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -151,7 +151,7 @@ function readSpeed(): number {
   return (read * 1_000) / ms
 }
 
-/** Fills a log with closed orders and looks up hashes that it has never seen, and ones it has. */
+/** Fills a log with closed orders, then looks up hashes that it has never seen, and known ones. */
 async function closedCosts(count: number): Promise<void> {
   const dataDir = join(folder, `closed-${count}`)
   const options = { dataDir, partitions: 1, own: [0] } as const
@@ -189,7 +189,9 @@ async function closedCosts(count: number): Promise<void> {
   )
 }
 
-/** As a market thread does between batches: what is too much for the table goes into runs. */
+/**
+ * Moves closed orders from the table into files, if the table has too many, as a market thread does between batches.
+ */
 async function keepClosed(filled: EventLog<MarketEvent>): Promise<void> {
   while (filled.forgetClosed(0, 1, 2_000).more);
   await new Promise(setImmediate)

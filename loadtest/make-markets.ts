@@ -1,6 +1,6 @@
 /**
- * `npm run load -- markets --count 100`: opens markets on the local chain of a running exchange until
- * it lists so many, because a load test wants more than the three it begins with.
+ * `npm run load -- markets --count 100`: opens markets on the local chain of a running exchange until it lists this
+ * many, because a load test needs more than the initial three.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,7 +16,7 @@ const DAY_SEC = 86_400
 const LISTED_MS = 60_000
 const POLL_MS = 200
 const GAS = 2_000_000
-/** Transactions of one batch to the chain. */
+/** Number of transactions in one batch to the chain. */
 const AT_ONCE = 50
 
 type Config = {
@@ -62,7 +62,7 @@ await runCommand({
   },
 })
 
-/** The local node signs for its own accounts. */
+/** Opens the markets from accounts for which the local node signs. */
 async function openMarkets(rpcUrl: string, factory: Hex, count: number): Promise<void> {
   const rpc = httpBatch(rpcUrl)
   const [latest] = await rpc([{ method: 'eth_getBlockByNumber', params: ['latest', false] }])

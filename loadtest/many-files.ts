@@ -1,11 +1,11 @@
-/** Very many sockets are more files than a shell usually allows; this makes room for them. */
+/** Raises the limit on open files, because very many sockets need more than a shell usually allows. */
 
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
 const RAISED = '--files-raised'
 
-/** Starts the script anew with a higher limit where that of this process is too low. */
+/** Starts the script again with a higher limit if that of this process is too low. */
 export function needFiles(files: number): void {
   const isRaised = process.argv.includes(RAISED)
   if (filesMax() >= files) return
@@ -33,7 +33,9 @@ export function filesWithin(wanted: number): number {
   }
 }
 
-/** How many files this process may have open; where the system does not tell, it is found out by trying. */
+/**
+ * Returns the number of files that this process may have open; without a report of the system it is found by trying.
+ */
 function filesMax(): number {
   try {
     const found = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]

@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- many-markets`: 100,000 markets without orders (`--markets`; `--quick`: 20,000). What each
- * costs the memory of its market thread and of a front, and how long an exchange takes to start with them.
- * The figure is the start in seconds, and its limit 30; a market may take 4 KB on the market thread.
+ * `npm run bench -- many-markets`: 100,000 markets without orders (`--markets`; `--quick`: 20,000). Measures the memory
+ * of each market on its market thread and on a front, and how long an exchange takes to start with them. The figure is
+ * the duration of the start; the limit is 30 s. A market may take 4 KB on the market thread.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -34,7 +34,7 @@ function bytesNow(): number {
   collect()
   collect()
   const { heapUsed, external, arrayBuffers } = process.memoryUsage()
-  // The external memory has that of the array buffers in it.
+  // The external memory includes array buffers.
   return heapUsed + Math.max(external, arrayBuffers)
 }
 
@@ -59,7 +59,7 @@ async function memory(): Promise<number> {
     const seconds = ((performance.now() - startMs) / 1_000).toFixed(1)
     const thread = (bytesNow() - before) / MARKETS
     const views = [...log.thread.markets.values()].map(({ state }) => viewOf(state))
-    // As a message from another thread brings them.
+    // Copies the views of the markets, as if they came in a message from another thread.
     const copies = views.map((view) => structuredClone(view)) as MarketView[]
     views.length = 0
     const beforeBoard = bytesNow()

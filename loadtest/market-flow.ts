@@ -1,7 +1,6 @@
 /**
- * A recorded flow of commands for one or many markets: 70 % places of which about half cross, 30 %
- * cancels of resting orders. The recorder keeps the books that the flow leads to, so that cancels
- * name orders that rest; nothing of it is measured.
+ * A recorded flow of commands for one or many markets: 70 % places of which about half cross, 30 % cancels of resting
+ * orders. The recorder applies the flow to books, so that cancels name resting orders; this is not measured.
  */
 
 import { Book } from '#book/book.ts'
@@ -99,7 +98,7 @@ export class FlowRecorder {
     const aside = random.int(0, LEVELS / 2 - 1)
     const step = side === BUY ? LEVELS / 2 - 1 - aside : LEVELS / 2 + aside
     const price = (crossing && best > 0 ? best : 1 + step * TICK) as Price
-    // Crossing orders are smaller by so much that the books keep their size.
+    // Crossing orders are smaller, so that the size of the books stays the same.
     const size = (random.int(1, crossing ? 28 : 100) * 1_000_000) as Shares
     const orderHash = random.hex(32) as OrderHash
     const trader = random.pick(this.#traders)

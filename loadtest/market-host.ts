@@ -1,84 +1,72 @@
 /**
  * A real market thread for measurements: `workers/market.ts` on a log in a folder of its own, with a
- * channel from the measuring thread, as a front has one.
+ * channel from the measuring thread, as a front has one. On demand the store and transparency threads
+ * run beside it and publish its log.
  */
 
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { MessageChannel, Worker } from 'node:worker_threads'
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { proxy, type Remote, transfer, wrap } from 'comlink'
 import { loadSettings } from '#config/settings.ts'
-import { channelOptions, type ThreadData } from '#config/thread-data.ts'
-import { MARKET_YOUNG_MB } from '#config/topology.ts'
+import { channelOptions, databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
+import { MARKET_YOUNG_MB, TRANSPARENCY_THREAD } from '#config/topology.ts'
 import { MARKET_FORMS } from '#protocol/market-forms.ts'
 import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { endpointOf } from '#runtime/endpoint.ts'
 import type { WorkerControl } from '#runtime/thread.ts'
 import { tuneV8 } from '#runtime/v8-flags.ts'
+import { migrateNew } from '../test/support/migrated-database.ts'
 import type { FlowCommand } from './market-flow.ts'
 
 tuneV8()
 
 export type MarketHost = {
   readonly channel: Channel<MarketThreadProtocol>
-  readonly control: Remote<WorkerControl>
-  /** Seconds of CPU that the thread has used. */
+  /** Returns the CPU seconds that the thread has used. */
   cpuSeconds(): Promise<number>
-  /** Seconds and number of the commits so far. */
+  /** Returns the duration and number of the commits so far. */
   commits(): Promise<{ seconds: number; count: number }>
   stop(): Promise<void>
 }
 
-export async function startMarketHost(
-  env: Readonly<Record<string, string>> = {},
-  dataDir = mkdtempSync(join(tmpdir(), 'sibyl-bench-')),
-  keep = false,
-): Promise<MarketHost> {
+export async function startMarketHost({ isPublic = false } = {}): Promise<MarketHost> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-bench-'))
   const settings = loadSettings({
     SIBYL_DATA_DIR: dataDir,
     SIBYL_LOG_LEVEL: 'warn',
     SIBYL_REQUEST_DEADLINE_MS: '120000',
-    ...env,
+    ...(isPublic && {
+      SIBYL_TRANSPARENCY: 'on',
+      SIBYL_TRANSPARENCY_KEYS: `0x${randomBytes(32).toString('hex')}`,
+    }),
   })
-  const data: Pick<ThreadData, 'name' | 'index' | 'settings' | 'isTerminal'> = {
-    name: 'market-0',
-    index: 0,
-    settings,
-    isTerminal: false,
+  const market = await startThread('market', 'market-0', settings)
+  const followers: RunningThread[] = []
+  if (isPublic) {
+    await migrateNew(databaseUrlOf(settings))
+    const store = await startThread('store', 'store', settings)
+    const publisher = await startThread('transparency', TRANSPARENCY_THREAD, settings)
+    await connect(store, publisher)
+    await connect(market, store)
+    followers.push(publisher, store)
   }
-  const worker = new Worker(new URL('../workers/market.ts', import.meta.url), {
-    resourceLimits: { maxYoungGenerationSizeMb: MARKET_YOUNG_MB },
-  })
-  worker.on('error', (error) => {
-    throw error
-  })
-  const control = wrap<WorkerControl>(endpointOf(worker))
-  const exited = new Promise((resolve) => worker.once('exit', resolve))
-  const home = proxy({
-    ...{ threads: () => ({}), metrics: async () => [], made: async () => ({}) },
-    // A market thread asks for none of these.
-    ...{ begin: async () => {}, ended: async () => '', begun: () => [] },
-    ...{ drain: async () => {}, end: async () => {} },
-    connect: () => false,
-  })
-  await control.start(home, [{ name: data.name, kind: 'market', data }])
   const { port1, port2 } = new MessageChannel()
-  // Events come as they come to every front, but to read them is the work of their reader.
+  // The channel decodes events as at a front, but nothing processes them.
   const options = { ...channelOptions(settings), forms: MARKET_FORMS }
-  const channel = new Channel<MarketThreadProtocol>(port1, options, { heard() {} })
-  // Comlink's type of a transfer list knows the browser's ports only.
-  await control.connect(data.name, 'front-0', transfer(port2, [port2 as unknown as Transferable]))
+  const channel = new Channel<MarketThreadProtocol>(port1, options, { received() {} })
+  await giveEnd(market, 'front-0', port2)
   return {
     channel,
-    control,
     async cpuSeconds() {
-      const { user, system } = await worker.cpuUsage()
+      const { user, system } = await market.worker.cpuUsage()
       return (user + system) / 1e6
     },
     async commits() {
-      const [metrics = []] = (await control.metrics()) as unknown as {
+      const [metrics = []] = (await market.control.metrics()) as unknown as {
         name: string
         values: { metricName?: string; value: number }[]
       }[][]
@@ -90,16 +78,63 @@ export async function startMarketHost(
       return { seconds: value('sum'), count: value('count') }
     },
     async stop() {
-      await control.drain()
       channel.close()
-      await control.stop()
-      await exited
-      if (!keep) rmSync(dataDir, { recursive: true, force: true })
+      for (const { control, exited } of [market, ...followers]) {
+        await control.drain()
+        await control.stop()
+        await exited
+      }
+      rmSync(dataDir, { recursive: true, force: true })
     },
   }
 }
 
-/** Sends the commands with so many under way at once; answers the seconds it took. */
+type RunningThread = {
+  readonly name: string
+  readonly worker: Worker
+  readonly control: Remote<WorkerControl>
+  readonly exited: Promise<unknown>
+}
+
+async function startThread(
+  kind: string,
+  name: string,
+  settings: ThreadData['settings'],
+): Promise<RunningThread> {
+  const data: Pick<ThreadData, 'name' | 'index' | 'settings' | 'isTerminal'> = {
+    ...{ name, index: 0, settings, isTerminal: false },
+  }
+  const worker = new Worker(new URL(`../workers/${kind}.ts`, import.meta.url), {
+    resourceLimits: { maxYoungGenerationSizeMb: MARKET_YOUNG_MB },
+  })
+  worker.on('error', (error) => {
+    throw error
+  })
+  const control = wrap<WorkerControl>(endpointOf(worker))
+  const exited = new Promise((resolve) => worker.once('exit', resolve))
+  const home = proxy({
+    ...{ threads: () => ({}), metrics: async () => [], made: async () => ({}) },
+    // These threads never ask for another thread.
+    ...{ begin: async () => {}, ended: async () => '', begun: () => [] },
+    ...{ drain: async () => {}, end: async () => {} },
+    connect: () => false,
+  })
+  await control.start(home, [{ name, kind, data }])
+  return { name, worker, control, exited }
+}
+
+async function connect(one: RunningThread, other: RunningThread): Promise<void> {
+  const { port1, port2 } = new MessageChannel()
+  await giveEnd(one, other.name, port1)
+  await giveEnd(other, one.name, port2)
+}
+
+function giveEnd({ control, name }: RunningThread, peer: string, port: MessagePort): Promise<void> {
+  // Comlink's type of a transfer list accepts only a browser's ports.
+  return control.connect(name, peer, transfer(port, [port as unknown as Transferable]))
+}
+
+/** Keeps `inFlight` commands under way; returns the seconds until all were answered. */
 export async function sendAll(
   host: MarketHost,
   commands: readonly FlowCommand[],

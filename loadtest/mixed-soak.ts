@@ -1,14 +1,14 @@
 /**
- * `npm run soak -- mixed`: everything at once for a long time. Funded traders place, cancel and trade on
- * a real chain, readers ask for every kind of page, stream clients follow books and come back after cuts.
- * Orders come at a fixed rate, so that a slow minute shows as latency.
+ * `npm run soak -- mixed`: all kinds of load at once, for a long time. Funded traders place, cancel and trade on a real
+ * chain, readers request every kind of page, stream clients follow books and reconnect after cuts. Orders come at a
+ * fixed rate, so that a slow minute shows as latency.
  *
  *   --minutes 30
  *   --rate 30             orders per second, over all traders
  *   --funds off|reserve   off is the default, as the exchange has it
  *
- * The last line is the result. It fails (exit code 1) when memory grows, when a trade failed or is left
- * pending, when an order got an answer that nobody should get, or when a book differs in the end.
+ * The last line is the result. It fails (exit code 1) if memory grows, if a trade failed or is left pending, if an
+ * order got an unexpected answer, or if a book differs in the end.
  */
 
 import { readdir } from 'node:fs/promises'
@@ -32,21 +32,21 @@ const { values } = parseArgs({
 const MINUTES = Number(values.minutes)
 const RATE = Number(values.rate)
 const random = randomFrom(Number(values.seed))
-/** Reads per second, over all kinds. */
+/** Reads per second, of all kinds together. */
 const READS_RATE = 20
 const STREAMS = 10
 const CUT_EVERY_MS = 3_000
-/** Open orders of a trader; beyond it the oldest is cancelled with each new one. */
+/** Maximum number of open orders of a trader: beyond it, each new order cancels the oldest one. */
 const OPEN_MAX = 40
 const TTL_SECONDS = 1_800
-/** The first part of the run fills caches and pools; memory is judged by the rest. */
+/** Share of the run, from its start, in which growth of the memory is ignored, because caches and pools fill. */
 const WARM_SHARE = 0.3
-/** Growth of the resident memory that counts as flat, in MiB per minute. */
+/** Maximum growth of the resident memory that counts as flat, in MiB per minute. */
 const SLOPE_MAX = 2
 const MIB = 1_048_576
 /**
- * SQLite keeps pages of the database and of the log's partitions in memory up to these limits: until the files are
- * that large, memory grows with them, and that is no leak. (`store/engine/database.ts`, `log/partition/partition-file.ts`)
+ * SQLite keeps pages of the database and of the log's partitions in memory up to these limits: until the files are that
+ * large, memory grows with them without a leak. (`store/engine/database.ts`, `log/partition/partition-file.ts`)
  */
 const DATABASE_CACHE_MIB = 64
 const PARTITION_CACHE_MIB = 16
@@ -59,7 +59,7 @@ const s = await openSettled({
     SIBYL_SETTLEMENT_POLL_MS: '500',
     SIBYL_INDEXER_POLL_MS: '1000',
     SIBYL_LOG_LEVEL: 'error',
-    // As long as it is for users: a request that takes longer than this has failed.
+    // The deadline that users have: a request that takes longer has failed.
     SIBYL_REQUEST_DEADLINE_MS: '5000',
   },
 })
@@ -73,7 +73,7 @@ const isOver = (): boolean => minutesNow() >= MINUTES
 
 let minute = { placing: new Histogram(), reading: new Histogram(), orders: 0, cancels: 0 }
 const refused = new Map<string, number>()
-/** What an honest trader may be told while the test runs; all else is a failure. */
+/** Codes that an honest trader may receive during the test; every other one is a failure. */
 const EXPECTED = new Set(['ORDER_CLOSED', 'INSUFFICIENT_FUNDS'])
 
 function count(error: unknown): void {
@@ -81,7 +81,7 @@ function count(error: unknown): void {
   refused.set(code, (refused.get(code) ?? 0) + 1)
 }
 
-/** Calls at a fixed rate, whether or not the earlier ones are answered; done when all are. */
+/** Calls at a fixed rate, whether or not earlier calls have ended; resolves when all have. */
 async function atRate(perSecond: number, call: (index: number) => Promise<void>): Promise<void> {
   const open = new Set<Promise<void>>()
   const startMs = performance.now()
@@ -104,7 +104,7 @@ const traders = DEMO_TRADERS.map((account) => ({
 async function trade(index: number): Promise<void> {
   const { client, open } = traders[index % traders.length]!
   const begunMs = performance.now()
-  // Small around the middle, so that half of them trade and nobody runs out of anything.
+  // Small orders around the middle, so that half of them trade and no trader runs out of funds.
   const side = random.pick(['buy', 'sell'] as const)
   const { orderHash } = await client.orders.place({
     ...{ marketId, side, ttlSeconds: TTL_SECONDS },
@@ -161,7 +161,7 @@ const cutting = setInterval(() => {
   if (sockets.size > 0) random.pick([...sockets]).close()
 }, CUT_EVERY_MS)
 
-/** Whose local book is not the exchange's, once what is under way has arrived. */
+/** Returns the clients whose local book differs from the exchange's after the last messages have arrived. */
 async function differences(): Promise<number> {
   let wrong = followers.length
   for (let attempt = 0; attempt < 100 && wrong > 0; attempt++) {

@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- mysql-log`: the event log in a database server of its own on this machine, beside the
- * one in SQLite files, in the same run: durable appends of 1 and 100 events, and accepted signed orders per
- * second over HTTP. `--nodes 3` takes a Galera cluster of three instead of one MariaDB.
+ * `npm run bench -- mysql-log`: compares the event log in a separate database server on this machine with the one in
+ * SQLite files, in the same run: durable appends of 1 and 100 events, and accepted signed orders per second over HTTP.
+ * `--nodes 3` uses a Galera cluster of three servers instead of one MariaDB.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'

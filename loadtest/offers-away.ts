@@ -1,17 +1,19 @@
 /**
- * For how long offers are away that were matched and come back because the trade failed: each absence by
- * itself, from the match to the failure by the market's own clock, and all of them together, the time in
- * which less than half of what is offered was in the book.
+ * Measures how long offers are missing from the book because they matched in a trade that later failed. It measures
+ * each absence, from the match to the failure, by the market's own clock. It also sums the time in which less than half
+ * of the offered quantity was in the book.
  */
 
 import type { Client } from '#client/client.ts'
 import { Histogram } from './histogram.ts'
 
-/** Trades whose end is still to come; an exchange that ends none of them would fill it. */
+/**
+ * Maximum number of remembered trades that are neither settled nor failed. If none ended, they would fill the memory.
+ */
 const PENDING_MAX = 1_000_000
 
 export type OffersAway = {
-  /** Absences that have ended; `open` have not. */
+  /** `open` is the number of absences that have not ended; the other figures are of those that have. */
   readonly each: { count: number; p50Ms: number; p99Ms: number; maxMs: number; open: number }
   readonly union: { times: number; longestMs: number; totalMs: number }
 }

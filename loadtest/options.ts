@@ -1,4 +1,4 @@
-/** The command line of the load tester: what may be said, and one clear line when it is wrong. */
+/** Reads the command line of the load tester; a wrong option gets one clear line. */
 
 import { parseArgs } from 'node:util'
 import { withNegatives } from '#devnet/command.ts'
@@ -14,14 +14,14 @@ export type LoadOptions = {
   readonly sockets: number
   readonly connections: number
   readonly seed: number
-  /** Where the report goes: `….json` and `….html`. */
+  /** Path of the report, without its endings `.json` and `.html`. */
   readonly out: string
 }
 
-/** There is no exchange to drive: nothing was measured, so there is nothing to report. */
+/** The exchange cannot be reached: nothing was measured, so there is no report. */
 export class TargetError extends Error {}
 
-/** Something that the user of the command can put right; it is shown without a stack. */
+/** An error that the user of the command can fix; shown without a stack. */
 export class UsageError extends Error {}
 
 const NUMBERS = {

@@ -1,4 +1,4 @@
-/** Signed orders for the markets of a running exchange, sent over HTTP, and what they cost its threads. */
+/** Sends signed orders for the markets of a running exchange over HTTP, and measures the CPU time of its threads. */
 
 import { type MarketId, toAddress } from '#domain/ids.ts'
 import type { OrderDomain } from '#domain/order-hash.ts'
@@ -12,9 +12,11 @@ const TRADERS = 100
 export type OrderFlow = {
   readonly domain: OrderDomain
   sign(count: number): SignedOrder[]
-  /** To be called after signing, which takes long: connections that wait meanwhile are closed by the exchange. */
+  /** Opens the connections. Call it after signing, which takes long: the exchange closes connections that are idle. */
   connect(): ReturnType<typeof openDriver>
-  /** Processor seconds so far: of each thread, by its name, of the verify pools, and of the whole process as `''`. */
+  /**
+   * Returns the CPU seconds so far: of each thread, by its name, of the verify pools, and of the whole process as `''`.
+   */
   cpuSeconds(): Promise<ReadonlyMap<string, number>>
 }
 
@@ -58,13 +60,13 @@ export function requestOf(signed: SignedOrder): Request {
   return writeRequest('POST', '/api/v1/orders', JSON.stringify(signed))
 }
 
-/** One whose answer says where its time went. */
+/** Returns a request whose answer contains the times of its stages. */
 export function timedRequestOf(signed: SignedOrder): Request {
   const headers = { [TIMING_HEADER]: '1' }
   return writeRequest('POST', '/api/v1/orders', JSON.stringify(signed), headers)
 }
 
-/** Of `/metrics`. */
+/** Returns the CPU seconds by thread from the text of `/metrics`. */
 export function cpuSecondsIn(text: string): Map<string, number> {
   const seconds = new Map([['', Number(/^process_cpu_seconds_total\S* (\S+)/m.exec(text)?.[1])]])
   const line = /^sibyl_thread_cpu_seconds_total\{[^}]*thread="([^"]+)"[^}]*\} (\S+)/gm

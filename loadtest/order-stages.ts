@@ -1,7 +1,7 @@
 /**
- * Where the time of orders goes, stage by stage, as the exchange says in `Server-Timing` and as the sender sees
- * the rest: how late it sent, and what passed outside of the stages. Quantiles of stages do not add up: what is
- * slow at one is seldom slow at another at the same time.
+ * Splits the time of orders into stages: those that the exchange reports in `Server-Timing`, and the rest as seen by
+ * the sender: how late it sent, and the time outside of the stages. Quantiles of stages do not add up: an order that is
+ * slow in one stage is seldom slow in another.
  */
 
 import { STAGES } from '#runtime/stage-meter.ts'
@@ -9,11 +9,11 @@ import { Histogram } from './histogram.ts'
 import type { Answer } from './http-driver.ts'
 
 export type OrderStages = {
-  /** Counts an answer that says where its time went; others are passed over. */
+  /** Counts an answer that has the times of its stages; others are skipped. */
   add(answer: Answer): void
   /**
-   * Of each stage its p50 and p99 in milliseconds. Besides those of the exchange: `unsent`, the sender was late;
-   * `outside`, on its way and unread at either end; `between`, at the front before, after and between the stages.
+   * Returns the p50 and p99 of each stage in milliseconds. Besides the stages of the exchange: `unsent`, the sender was
+   * late; `outside`, on the way and unread at either end; `between`, at the front before, after and between the stages.
    */
   line(): string
 }

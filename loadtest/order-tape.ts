@@ -1,7 +1,7 @@
 /**
- * The signed orders of a run, on disk in the order of the plan, because they may be many: threads
- * sign and write their share of the numbers to a file each, and the sender reads them in turn.
- * A record is the length of the body, the order's hash, and the body.
+ * The signed orders of a run, on disk in the order of the plan, because there may be many. Each thread signs its share
+ * of the orders and writes them to a file, and the sender reads the files in turn. A record is the length of the body,
+ * the order's hash, and the body.
  */
 
 import { closeSync, openSync, readSync } from 'node:fs'
@@ -38,7 +38,7 @@ export type TapedOrder = { readonly hash: Buffer; readonly body: Buffer }
 
 export type OrderTape = {
   readonly orders: number
-  /** The next order of the plan. Its bytes are good until the tape is closed. */
+  /** Returns the next order of the plan. Its bytes are valid until the tape is closed. */
   next(): TapedOrder
   close(): Promise<void>
 }
@@ -47,7 +47,7 @@ export function traderName({ salt, run }: Pick<TapeOptions, 'salt' | 'run'>, tra
   return `${run.seed}:${salt}:${trader}`
 }
 
-/** Signs every order of the plan; `progress` is told how many are done. */
+/** Signs every order of the plan; `progress` is called with the number of signed orders. */
 export async function recordOrders(
   options: TapeOptions,
   progress: (signed: number) => void = () => undefined,
@@ -86,7 +86,7 @@ export async function recordOrders(
   }
 }
 
-/** Reads a megabyte at a time: so much is in the system's cache, and read in no time worth naming. */
+/** Reads a megabyte at a time, which comes from the system's cache and takes hardly any time. */
 function openReader(file: string) {
   const descriptor = openSync(file, 'r')
   let chunk = Buffer.alloc(0)

@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- orderbook`: `GET /api/v1/orderbook/{marketId}` of a running exchange with 50 levels a
- * side, beside a bare uWebSockets.js route that sends the same bytes, both driven by the same
- * generator in the same run.
+ * `npm run bench -- orderbook`: measures `GET /api/v1/orderbook/{marketId}` of a running exchange with 50 levels on
+ * each side. The peer is a bare uWebSockets.js route that sends the same bytes. The same generator drives both in the
+ * same run.
  */
 
 import { fork } from 'node:child_process'
@@ -65,7 +65,7 @@ async function fillBook(): Promise<MarketId> {
   }
   const traders = [makeTrader()]
   for (let level = 0; level < LEVELS; level++) {
-    // The first of a pair sells, the second buys; each is taken at its own price.
+    // The first order of a pair sells, the second buys; each pair has its own price.
     const at = (price: number) =>
       signOrders({ count: 2, traders, markets: [market.id], domain, price })
     const [sell] = at(600_000 + level * 1_000)

@@ -1,10 +1,10 @@
 /**
- * `npm run bench -- orders`: accepted signed orders per second, end to end over HTTP keep-alive, with
- * the durable log and the projector on and the sender on the same machine; beside the rate at which
- * one core recovers signatures and does nothing else, in the same run. Also the server's CPU time per
- * order as a multiple of one hash and recovery, by kind of thread, and the latency at half of that rate, open
- * loop, stage by stage. With `--permits` every buy brings a permit, which costs a second recovery. With `--traces`
- * one order of 100 is traced. With `--cores`, also what one and two threads of each kind do, and what follows for more cores.
+ * `npm run bench -- orders`: measures accepted signed orders per second, end to end over HTTP keep-alive, with the
+ * durable log and the projector on and the sender on the same machine. The limit, measured in the same run, is the rate
+ * at which one core recovers signatures. Also shows the server's CPU time per order, by kind of thread, as a multiple
+ * of one hash and recovery, and the latency at half of the rate (open loop), stage by stage. With `--permits` every buy
+ * brings a permit, which costs a second recovery. With `--traces` one order of 100 is traced. With `--cores` it also
+ * measures one and two threads of each kind, and computes the result for more cores.
  */
 
 import { makeOrderHasher } from '#domain/order-hash.ts'
@@ -23,12 +23,12 @@ const PER_ROUND = quick ? 6_000 : 15_000
 const ROUNDS = quick ? 3 : 5
 const WARMUPS = 1
 /**
- * At half load other ways through the code are the usual ones than at full load: V8 compiles for the first seconds of
- * it, here and there, on the cores that the orders need. What comes after is how it goes on.
+ * Duration of the start at half load that is not measured: V8 then compiles other paths of the code than at full load,
+ * on the cores that the orders need.
  */
 const YOUNG_SECONDS = quick ? 6 : 10
 const STEADY_SECONDS = quick ? 4 : 10
-/** Of so many orders at half load one asks where its time goes. */
+/** One request out of this many returns the times of its stages, at half load. */
 const TIMED_EVERY = 4
 
 const permits = process.argv.includes('--permits')
@@ -68,7 +68,7 @@ try {
     signature: Buffer.from(signature.slice(2, 130), 'hex'),
     recid: Number.parseInt(signature.slice(130), 16) - 27,
   }))
-  /** One core, nothing but recovery; beside it the CPU time of a hash and a recovery. */
+  /** Returns the rate of one core that only recovers signatures, with the CPU time of a hash and a recovery. */
   const recoverRate = (): number => {
     const startedMs = performance.now()
     for (const { signature, recid, digest } of prepared) {

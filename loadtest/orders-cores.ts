@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- orders --cores`: how accepted orders grow from one to two threads of each kind on this machine,
- * what an order costs each kind, and by calculation what more cores would do and which kind is full first. Only the
- * store is one thread whatever the cores: of all others there may be as many as are needed.
+ * `npm run bench -- orders --cores`: measures how the rate of accepted orders grows from one to two threads of each
+ * kind, and the CPU time per order of each kind. It computes the rate with more cores, and which kind reaches its limit
+ * first. Only the store always has one thread; all other kinds may have as many as needed.
  */
 
 import { openExchange } from '../test/support/exchange.ts'
@@ -16,8 +16,9 @@ type Measured = { readonly perSecond: number; readonly costs: OrderCosts }
 const KINDS = ['verify', 'front', 'market', 'store'] as const
 
 /**
- * `other` is above all what belongs to no thread that tells of itself: V8's helpers, which compile and collect, and
- * who copies the write-ahead files. A process that has just begun compiles much, an old one nothing.
+ * Returns the CPU time per order of each kind. `other` is mainly threads without a name: V8's helpers, which compile
+ * and collect garbage, and the threads that copy write-ahead files. A process that has just started compiles much, an
+ * old one nothing.
  */
 export function costsOf(
   before: ReadonlyMap<string, number>,
@@ -36,7 +37,10 @@ export function costsOf(
   return costs
 }
 
-/** What so many cores would do at most, and what is full then: each kind but the store has threads as it needs. */
+/**
+ * Computes the maximum rate with this many cores, and which kind is at its limit: every kind but the store has as many
+ * threads as it needs.
+ */
 export function calculate(
   costs: OrderCosts,
   cores: number,
@@ -55,7 +59,7 @@ async function measure(threads: number, ordersPerRound: number, rounds: number):
       SIBYL_LOG_LEVEL: 'error',
       SIBYL_FRONT_THREADS: String(threads),
       SIBYL_MARKET_THREADS: String(threads),
-      // Of each front.
+      // Per front.
       SIBYL_VERIFY_THREADS: '1',
     },
   })
@@ -90,7 +94,7 @@ async function measure(threads: number, ordersPerRound: number, rounds: number):
   }
 }
 
-/** Prints what was measured with one and two threads of each kind, and what follows for more cores. */
+/** Prints the measurements with one and two threads of each kind, and the computed rates for more cores. */
 export async function showCores(ordersPerRound: number, rounds: number): Promise<void> {
   const say = (line: string) => process.stdout.write(`${line}\n`)
   const one = await measure(1, ordersPerRound, rounds)

@@ -1,8 +1,8 @@
 /**
- * `npm run bench -- own-write`: an exchange with two fronts. Orders are placed on one connection each, and
- * right after the answer the book is read on another, which may belong to the other front. Where the
- * answer has a `seq`, the read names it as `minSeq`. Tells how many reads lack the order, and how long
- * they took. Exits with 1 when one lacked it.
+ * `npm run bench -- own-write`: an exchange with two fronts. Each order is placed on its own connection, and right
+ * after the answer the book is read on another connection, which may belong to the other front. If the answer has a
+ * `seq`, the read sends it as `minSeq`. Prints how many reads lack the order, and how long they took. Exits with 1 if
+ * one lacked it.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -17,7 +17,7 @@ import { makeOrderSigner, makeTrader } from './signed-orders.ts'
 const READS = 1_200
 const CONNECTIONS = 16
 const AT_ONCE = 4
-/** Each order has a price of its own, so that the book shows which are there. */
+/** Lowest price of the orders. Each order has its own price, so that the book shows which orders are there. */
 const PRICE_MIN = 500_000
 
 const exchange = await openExchange({

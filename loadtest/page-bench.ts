@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- page`: the market view in a headless Chromium while its book of 1,000 levels changes 100
- * times a second: frames a second beside those of an empty page and a least of 55, the growth of the heap
- * over `--minutes` (1; 10 for the long run), the bytes of the first view, and the time until it is there.
+ * `npm run bench -- page`: the market view in a headless Chromium while its book of 1,000 levels changes 100 times a
+ * second: frames per second compared with an empty page and with a minimum of 55, the growth of the heap over
+ * `--minutes` (1; 10 for the long run), the bytes of the first view, and the time until it is shown.
  */
 
 import { parseArgs } from 'node:util'
@@ -16,9 +16,9 @@ import { createPageFlow } from './page-flow.ts'
 
 const FRAMES_MIN = 55
 const FIRST_VIEW_BYTES_MAX = 130_000
-/** What a heap may have grown by at the end; the first minute fills caches. */
+/** Maximum growth of the heap at the end; the first minute fills caches. */
 const HEAP_GROWTH_BYTES_MAX = 4_000_000
-/** A page that stands still has good frames too. */
+/** Minimum number of redraws per second, because a page that stands still has good frames, too. */
 const DRAWN_MIN = 10
 const LEVELS = 1_000
 const CHANGES_PER_SECOND = 100
@@ -131,7 +131,10 @@ async function watch({ browser, url, marketId, stream, flow }: Watched): Promise
   }
 }
 
-/** The list of markets, in a browser that has never been here; the server has made the page before. */
+/**
+ * Loads the list of markets in a browser without a cache. Before that, the page is requested once, so that the server
+ * has built it.
+ */
 async function firstView(browser: Browser, url: string): Promise<{ bytes: number; ms: number }> {
   await (await fetch(url)).text()
   const context = await browser.newContext()
@@ -154,11 +157,14 @@ type Frames = {
   readonly perSecond: number
   readonly longestMs: number
   readonly slow: number
-  /** Frames a second in which the ladder was drawn anew. */
+  /** Frames per second in which the ladder was drawn again. */
   readonly drawnPerSecond: number
 }
 
-/** Counted by the page itself, by its clock: the time that a frame is told is rounded to those of the screen. */
+/**
+ * Counts frames in the page by the page's own clock, because the timestamp of a frame is rounded to the rate of the
+ * screen.
+ */
 async function frames(page: Page, forSeconds: number): Promise<Frames> {
   const gaps = await page.evaluate(
     (ms) =>
@@ -206,7 +212,7 @@ async function heap(devtools: CDPSession): Promise<number> {
   return usedSize
 }
 
-/** What the main thread has computed so far, without what it waited for its turn. */
+/** Returns the CPU time of the main thread so far, without the time in which it waited. */
 async function busySeconds(devtools: CDPSession): Promise<number> {
   await devtools.send('Performance.enable', { timeDomain: 'threadTicks' })
   const { metrics } = await devtools.send('Performance.getMetrics')

@@ -1,4 +1,4 @@
-/** A busy market for a page to watch: many levels that stay, and changes near the best prices at a steady rate. */
+/** Makes a busy market for a page: many levels that stay, and changes near the best prices at a steady rate. */
 
 import type { SibylStream } from '#client/stream-types.ts'
 import { type MarketId, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
@@ -8,22 +8,22 @@ import type { OrderDomain } from '#domain/order-hash.ts'
 import { makeOrderSigner, makeTrader, type SignedOrder } from './signed-orders.ts'
 
 const STEP = 900
-/** The best bid; the best ask is one step above it. */
+/** Best bid; the best ask is one step above it. */
 const BEST_BID = 500_000
-/** Changes happen at so many prices of each side. */
+/** Number of prices on each side at which changes happen. */
 const NEAR = 20
 const TICK_MS = 10
 const SIZE = 1_000_000
-/** Orders of the flow that rest at the same time; older ones are cancelled. */
+/** Maximum number of orders of the flow that rest at the same time; older ones are cancelled. */
 const RESTING_MAX = 200
 const IN_FLIGHT_MAX = 50
 const SIDES: readonly Side[] = [BUY, SELL]
 const DAY_SEC = 86_400
 
 export type PageFlow = {
-  /** Rests one order at each of so many prices, half of them on each side. */
+  /** Rests one order at each of this many prices, half of them on each side. */
   fill(levels: number): Promise<void>
-  /** Changes the book so often a second, until it is stopped. */
+  /** Changes the book at this rate, until the returned function is called. */
   start(perSecond: number): () => void
 }
 

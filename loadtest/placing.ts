@@ -1,11 +1,11 @@
-/** Signed orders that are placed at a running exchange over keep-alive connections, round by round. */
+/** Places signed orders at a running exchange over keep-alive connections, round by round. */
 
 import { openDriver, type Request } from './http-driver.ts'
 
 const CONNECTIONS = 128
 
 export type Placing = {
-  /** Places them all, and answers how many a second; one that is refused is an error. */
+  /** Places all orders, and returns the rate per second; a refused order is an error. */
   place(requests: readonly Request[]): Promise<number>
   close(): void
 }

@@ -1,6 +1,6 @@
 /**
- * The beginning of a file of Linux's `/proc`, read again and again without a trace: `readFileSync`
- * takes 64 KiB for each, of which a measurement that reads often makes a collector work.
+ * Reads the beginning of a file of Linux's `/proc` repeatedly without garbage: `readFileSync` allocates 64 KiB each
+ * time, which makes the garbage collector work in a measurement that reads often.
  */
 
 import { openSync, readSync } from 'node:fs'
@@ -19,7 +19,7 @@ export class ProcFile {
     }
   }
 
-  /** The words of the first line; none where there is no such file. */
+  /** Returns the words of the first line; none if there is no such file. */
   words(): string[] {
     if (this.#file === undefined) return []
     const length = readSync(this.#file, this.#buffer, 0, BYTES, 0)
@@ -27,10 +27,10 @@ export class ProcFile {
   }
 }
 
-/** The clock of the kernel's CPU times. */
+/** Ticks per second of the kernel's CPU times. */
 const TICKS_PER_SECOND = 100
 
-/** Returns the CPU seconds that a process has used, of all its threads; NaN where the kernel does not tell. */
+/** Returns the CPU seconds that all threads of a process have used; NaN if the kernel does not report them. */
 export function cpuSeconds(pid: number): number {
   const [user, system] = new ProcFile(`/proc/${pid}/stat`).words().slice(13, 15).map(Number)
   return ((user ?? Number.NaN) + (system ?? Number.NaN)) / TICKS_PER_SECOND

@@ -1,4 +1,4 @@
-/** The processes of the stream benchmark, and how they are asked. */
+/** Starts, queries and stops the processes of the stream benchmark. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,7 +12,7 @@ export function startProcess(file: string, args: readonly string[] = []): ChildP
   })
 }
 
-/** Lets it go; done when it is gone. */
+/** Ends the process; resolves when it has ended. */
 export async function stopProcess(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const gone = once(child, 'exit')
@@ -20,8 +20,8 @@ export async function stopProcess(child: ChildProcess): Promise<void> {
   await gone
 }
 
-/** The next that the process says. */
-export function heard<Message>(child: ChildProcess): Promise<Message> {
+/** Resolves with the next message of the process. */
+export function received<Message>(child: ChildProcess): Promise<Message> {
   return new Promise((resolve, reject) => {
     const ended = (code: number | null): void => reject(new Error(`a process ended with ${code}`))
     child.once('exit', ended)
@@ -33,12 +33,12 @@ export function heard<Message>(child: ChildProcess): Promise<Message> {
 }
 
 export async function askReaders(child: ChildProcess, message: ToReaders): Promise<FromReaders> {
-  const answer = heard<FromReaders>(child)
+  const answer = received<FromReaders>(child)
   child.send(message as object)
   return answer
 }
 
-/** Asks to follow the book of an outcome. */
+/** Returns the request to follow the book of an outcome. */
 export function followBook(marketId: string, outcome: 0 | 1): string {
   return JSON.stringify({ op: 'subscribe', channel: 'book', marketId, outcome })
 }

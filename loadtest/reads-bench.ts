@@ -1,15 +1,12 @@
 /**
- * `npm run bench -- reads`: every read of a running exchange with 100,000 markets, 1,000,000 trades and 100,000
- * users, beside one with 50 markets and 10,000 trades and beside a bare uWebSockets.js route that sends the
- * same bytes, all in the same rounds. Each endpoint is asked for many markets and users, by 16
- * connections. The markets that are asked for are followed by the exchange, like those that trade. The
- * bars: p99 at 1,000,000 trades is at most twice that at 10,000, and what everybody asks for is answered
- * so often as `RATES` says. The CPU time of an answer is that of the whole exchange, which a busy machine does not
- * disturb.
- *
- * `--uncached` turns the fronts' short memory of sums off, so that every request reaches the database;
- * `--rounds` and `--requests` say how much is measured: so many requests at most, and no more than what
- * takes `ROUND_MS`, since a slow endpoint would take most of the time to say that it is slow.
+ * `npm run bench -- reads`: measures every read of an exchange with 100,000 markets, 1,000,000 trades and 100,000
+ * users. In the same rounds it measures an exchange with 50 markets and 10,000 trades, and a bare uWebSockets.js route
+ * that sends the same bytes. Each endpoint is requested for many markets and users, by 16 connections. The exchange
+ * follows the requested markets, like markets that trade. The bars: p99 with 1,000,000 trades is at most twice that
+ * with 10,000, and the most frequent reads are answered at the rates of `RATES`. The CPU time of an answer is that of
+ * the whole exchange, which other programs do not disturb. `--uncached` turns the fronts' short-lived caches off, so
+ * that every request reaches the database. `--rounds` and `--requests` limit the measurement: at most this many
+ * requests, and no more than what takes `ROUND_MS`, because a slow endpoint would otherwise take most of the time.
  */
 
 import { type ChildProcess, fork } from 'node:child_process'
@@ -35,13 +32,13 @@ const REQUESTS = asked('--requests') ?? (quick ? 300 : 1_500)
 const REQUESTS_MIN = Math.min(200, REQUESTS)
 const ROUND_MS = 250
 const P99_RATIO_MAX = 2
-/** Answers a second at least, on a quiet machine. */
+/** Minimum number of answers per second, on a quiet machine. */
 const RATES: Readonly<Record<string, number>> = {
   ...{ trades: 5_000, activity: 5_000, 'markets/{id}': 5_000 },
   ...{ 'users/activity': 2_000, 'users/positions': 2_000, 'trades?before': 2_000 },
   ...{ markets: 6_000, 'markets?category': 2_000, settlements: 5_000, positions: 5_000 },
 }
-/** Markets and users that are asked for; few enough that each list is as long on both sides. */
+/** Number of requested markets and users; few enough that each list has the same length on both sides. */
 const DIFFERENT = 50
 const LARGE = quick ? 100_000 : 1_000_000
 const MARKETS = quick ? 10_000 : 100_000
@@ -61,7 +58,7 @@ type Names = {
   readonly category: string
 }
 
-/** What is asked, by the name of the endpoint. */
+/** The requested paths, by the name of the endpoint. */
 const ENDPOINTS: Readonly<Record<string, (names: Names) => string>> = {
   markets: () => '/api/v1/markets?limit=100',
   'markets?category': ({ category }) => `/api/v1/markets?limit=100&category=${category}`,
@@ -98,7 +95,7 @@ try {
   const few = await prepareSide({ trades: 10_000, markets: DIFFERENT, users: 1_000 })
   const size = { trades: LARGE, markets: MARKETS, traded: 1_000, users: LARGE / 10 }
   const many = await prepareSide(size)
-  // Not before all is ready: a server closes connections that have nothing to say.
+  // Connections are opened only when all is ready: a server closes idle ones.
   const small = await connectTo(few)
   const large = await connectTo(many)
   const plain = await openDriver(`http://127.0.0.1:${port}`, CONNECTIONS)
@@ -137,7 +134,7 @@ try {
   for (const exchange of exchanges) await exchange.dispose()
 }
 
-/** The rate that is furthest below what is wanted, or least above it. */
+/** Reports the endpoint whose rate is furthest below its minimum, or least above it. */
 function reportRates(rows: readonly Row[]): void {
   const wanted = rows.flatMap(({ endpoint, many }) => {
     const bar = RATES[endpoint]
@@ -156,7 +153,7 @@ function reportRates(rows: readonly Row[]): void {
   })
 }
 
-/** An exchange over a database of that size, its newest trades of the last minutes. */
+/** Starts an exchange over a database of the given size, whose newest trades happened in the last minutes. */
 async function prepareSide(size: {
   trades: number
   markets: number
@@ -164,7 +161,8 @@ async function prepareSide(size: {
   users: number
 }): Promise<Prepared> {
   progress(`${size.trades} trades are put in`)
-  // As many different markets and users on both sides, spread over all there are.
+  // Both exchanges are asked about the same number of markets and users (`DIFFERENT`), evenly spaced over all that they
+  // have.
   const traded = size.traded ?? size.markets
   const markets = Array.from({ length: DIFFERENT }, (_, at) =>
     Math.floor((at * traded) / DIFFERENT),
@@ -179,7 +177,8 @@ async function prepareSide(size: {
     async prepare(dataDir) {
       const database = await openDatabase(`sqlite:${join(dataDir, 'sibyl.db')}`)
       await migrate(database)
-      // Who is killed here begins anew: nothing has to be on the disk, and the indexes fit into memory.
+      // Turns off syncing: a benchmark that is killed starts over, so nothing has to be on the disk. The indexes fit
+      // into the memory of the cache.
       for (const pragma of ['synchronous = off', 'cache_size = -1000000']) {
         await sqlConnection(database).execute(`pragma ${pragma}`)
       }
@@ -247,7 +246,7 @@ async function compare(endpoint: string, small: Side, large: Side, plain: Driver
 }
 
 type Figures = { readonly rate: number; readonly p99: number }
-/** One endpoint: with many trades, with few, and a bare route that sends the same bytes. */
+/** The figures of one endpoint: with many trades, with few, and of a bare route that sends the same bytes. */
 type Row = {
   readonly endpoint: string
   readonly many: Figures & { readonly cpuUs: number }

@@ -1,7 +1,6 @@
 /**
- * Keeps the books of a run while it goes on: what was due, what was answered and how fast, second by
- * second and kind by kind, and what became of each order. It knows no sockets, so it can be tested
- * by itself.
+ * Records a run: which operations were due, which were answered and how fast, per second and kind, and the fate of each
+ * order. It uses no sockets, so it can be tested alone.
  */
 
 import { Histogram } from './histogram.ts'
@@ -58,7 +57,7 @@ export class Recorder {
     this.#interval.due++
   }
 
-  /** An order is about to be sent. */
+  /** Records that an order is about to be sent. */
   ordered(order: PlannedOrder, hash: string): void {
     this.#orders[order.number] = order
     this.#hashes[order.number] = hash
@@ -90,7 +89,7 @@ export class Recorder {
     const body = jsonOf(answer)
     const code = codeOf(answer, body)
     const wasAccepted = this.#fates[order.number] === FATES.indexOf('accepted')
-    // An order may have been filled meanwhile, or not have been accepted in the first place.
+    // An order may have been filled meanwhile, or may never have been accepted.
     const expected = code === 'ORDER_CLOSED' || (code === 'ORDER_NOT_FOUND' && !wasAccepted)
     this.#answered('cancel', answer, expected ? '' : code)
     if (answer.status !== 200) return
@@ -126,7 +125,7 @@ export class Recorder {
     }
   }
 
-  /** What happened since the last time. */
+  /** Returns the counts since the previous call, and starts new ones. */
   takeInterval() {
     const taken = this.#interval
     this.#interval = { due: 0, answered: 0, errors: 0, latency: new Histogram() }

@@ -1,10 +1,9 @@
 /**
- * `npm run bench -- recovery`: how fast events are replayed, how long a market with a million resting
- * orders takes to come back, from its log and from a snapshot, and the longest pause of that market
- * while snapshots of it are taken, nine in all: the longest of their steps, or what the longest batch
- * of a size, or the longest wait between two, then takes longer than the longest without a snapshot.
- * Moments in which the host of a virtual machine kept a processor back are left out, and counted.
- * The limit is 10 ms; the last line is the limit beside the pause.
+ * `npm run bench -- recovery`: measures how fast events are replayed, and how long a market with a million resting
+ * orders takes to come back, from its log and from a snapshot. It also measures the longest pause of that market while
+ * nine snapshots of it are taken: a step of a snapshot, or the time that a batch or a wait takes beyond its time
+ * without one. Moments in which the host of a virtual machine withheld a processor are left out, and counted. The limit
+ * of the pause is 10 ms.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -18,6 +17,7 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { PACKED } from '#log/packed-event.ts'
 import { openSqliteLog } from '#log/partition/sqlite-log.ts'
+import { monotonicMs } from '#runtime/clock.ts'
 import { endpointOf } from '#runtime/endpoint.ts'
 import { housekeep } from '#services/market/host/housekeeping.ts'
 import { commit, prepare } from '#services/market/host/market-batch.ts'
@@ -35,7 +35,7 @@ const PAUSE_MS_MAX = 10
 const RESTING = quick ? 200_000 : 1_000_000
 const FLOW = quick ? 50_000 : 200_000
 const BATCH = 1_000
-/** Commands in one batch, beside three snapshots each. */
+/** Numbers of commands in one batch; each is measured beside three snapshots. */
 const SIZES = [10, 100, 1_000]
 const SNAPSHOTS = 3
 const BATCHES_MAX = 500
@@ -50,10 +50,11 @@ function host(dataDir: string): Hosted {
   const rules = { selfTrade: 'allow' } as const
   const partitionOf = () => 0
   const snapshotEvery = Number.POSITIVE_INFINITY
-  return { log, thread: newMarketThread({ log, partitionOf, rules, seed: 1, snapshotEvery }) }
+  const options = { log, partitionOf, rules, seed: 1, snapshotEvery, monotonicMs }
+  return { log, thread: newMarketThread(options) }
 }
 
-/** One batch through the host: looked up, handled, made durable. */
+/** Runs one batch through the host: looks it up, handles it, and makes it durable. */
 async function run({ thread }: Hosted, batch: readonly FlowCommand[]): Promise<number> {
   const said: MarketEvent[] = []
   const nowMs = Date.now()
@@ -89,8 +90,8 @@ async function reopened(dataDir: string, hosted: Hosted): Promise<[Hosted, secon
 }
 
 /**
- * The batches of all probes, in a file: as objects they would be a heap that a market thread does not
- * have, and its collector would take the cores that the market is measured on.
+ * The batches of all probes, in a file. In memory they would enlarge the heap, and the garbage collector would compete
+ * with the market for the cores.
  */
 class Tape {
   readonly #path: string
@@ -119,7 +120,7 @@ class Tape {
   }
 }
 
-/** The bytes of each batch on the tape: beside the steps of a snapshot and after it, then without one. */
+/** Sizes of the batches in the file: during a snapshot, right after it, and without one. */
 type Probe = {
   readonly size: number
   readonly beside: readonly number[]
@@ -127,17 +128,17 @@ type Probe = {
   readonly without: readonly number[]
 }
 
-/** What a market did until it was its turn again, in milliseconds. */
+/** Duration of the parts of one turn of a market, in milliseconds. */
 type Turn = {
   readonly when: 'without' | 'during'
-  /** A step of the snapshot waits for nothing: what it takes beyond its CPU, others took from it. */
+  /** Time of the snapshot's step beyond its CPU time. The step waits for nothing, so other programs took that time. */
   step: number
   stepCpu: number
   stepWaited: number
   batch: number
-  /** What the timer came too late: the collector works between batches too. */
+  /** Delay of the timer. It includes the garbage collector, which works between batches. */
   late: number
-  /** What the host had kept back until it began, of all time. */
+  /** Time that the host had withheld until the turn began. */
   readonly stolenBefore: number
 }
 
@@ -147,8 +148,8 @@ function newTurn(when: Turn['when']): Turn {
 }
 
 /**
- * Takes a snapshot, between any two batches one step of it, as on the thread, and goes on for a while,
- * since the snapshot before is removed in the background. Then as many turns without a snapshot.
+ * Takes a snapshot with one step between two batches, as a market thread does. Continues with batches for a while,
+ * because the previous snapshot is removed in the background. Then measures as many turns without a snapshot.
  */
 async function probe(hosted: Hosted, tape: Tape, { beside, after, without }: Probe) {
   const turns: Turn[] = []
@@ -187,14 +188,17 @@ async function probe(hosted: Hosted, tape: Tape, { beside, after, without }: Pro
   return turns
 }
 
-/** The kernel learns a little late what was kept back, so the turn after one counts too. */
+/**
+ * Leaves out turns in which the host withheld a processor. The kernel reports that late, so the turn after such a turn
+ * is left out, too.
+ */
 function undisturbed(turns: readonly Turn[]): Turn[] {
   return turns.filter(
     (turn, at) => turn.stolenBefore === (turns[at + 2] ?? turns.at(-1)!).stolenBefore,
   )
 }
 
-/** Prints what was seen beside batches of a size; answers the longest pause. */
+/** Prints the results for batches of a size; returns the longest pause. */
 function evaluate(size: number, all: readonly Turn[], turns: readonly Turn[]): number {
   const during = turns.filter(({ when }) => when === 'during')
   const without = turns.filter(({ when }) => when === 'without')
@@ -218,12 +222,12 @@ function evaluate(size: number, all: readonly Turn[], turns: readonly Turn[]): n
 
 const schedstat = new ProcFile('/proc/thread-self/schedstat')
 
-/** How long this thread could have run and had no core; only Linux says. */
+/** Returns how long this thread waited for a core; only Linux reports it. */
 function waitedForCoreMs(): number {
   return Number(schedstat.words()[1] ?? 0) / 1e6
 }
 
-/** The thread makes the same pause between two steps. Answers how much longer it was. */
+/** Pauses as long as a market thread does between two steps; returns how much longer the pause took. */
 async function pause(): Promise<number> {
   const beganMs = performance.now()
   await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
@@ -267,7 +271,7 @@ try {
       })
     }
   }
-  // Its collector would take the cores that the market is measured on.
+  // The recorder ends first: its garbage collector would use the cores that the market is measured on.
   await recorder.terminate()
 
   let seconds: number
@@ -279,7 +283,7 @@ try {
   print(`replay: ${events} events in ${seconds.toFixed(2)} s, ${Math.round(events / seconds)}/s`)
   print(`recovery of ${orders} resting orders from the log: ${seconds.toFixed(2)} s`)
 
-  // The disk is still busy with what the filling of the book left in the page cache.
+  // Waits until the disk has the data that filling the book has left in the page cache.
   execFileSync('sync')
 
   let longest = 0

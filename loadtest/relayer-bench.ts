@@ -1,8 +1,8 @@
 /**
- * `npm run bench -- relayer`: relayed operations per second, each signed by another owner and posted over
- * HTTP, from the first request until the last is in a block; beside the rate at which the same chain
- * takes bare transactions that were signed beforehand and do nothing but move a wei, in the same run.
- * Also how long an answer takes, and the exchange's CPU time per operation.
+ * `npm run bench -- relayer`: measures relayed operations per second, each signed by another owner and posted over
+ * HTTP, from the first request until the last operation is in a block. The peer is the rate at which the same chain
+ * accepts bare transactions that were signed in advance and move one wei, in the same run. Also shows how long an
+ * answer takes, and the exchange's CPU time per operation.
  */
 
 import { parseGwei } from 'viem'
@@ -20,7 +20,7 @@ const PER_ROUND = quick ? 100 : 300
 const ROUNDS = quick ? 3 : 5
 const WARMUPS = 1
 const CONNECTIONS = 32
-/** The relayer's keys, and those that send bare transactions. */
+/** Accounts of the relayer's keys, and accounts that send bare transactions. */
 const RELAYING = [1, 4, 5, 6, 7, 8, 9, 10]
 const BARE = [11, 12, 13, 14]
 const GAS = 21_000n
@@ -70,7 +70,7 @@ try {
     return writeRequest('POST', '/api/v1/relayer/ctf-approval', JSON.stringify(body))
   }
   let bareNonce = 0
-  /** A list for each key, since the node wants the nonces of a key in their order. */
+  /** Makes a list of transfers for each key, because the node requires the nonces of a key in order. */
   const transfers = async (): Promise<Request[][]> => {
     const lists: Request[][] = BARE.map(() => [])
     for (let at = 0; at < PER_ROUND; at += BARE.length, bareNonce++) {

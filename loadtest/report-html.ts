@@ -1,6 +1,6 @@
 /**
- * The report as one page that needs nothing else: figures in tables, and plots drawn here as SVG. It
- * is made of the JSON report alone.
+ * Writes the report as one self-contained page: figures in tables, and plots drawn here as SVG. It uses the JSON report
+ * only.
  */
 
 import { STAGES } from '#runtime/stage-meter.ts'
@@ -50,7 +50,7 @@ const short = (value: number): string => {
   return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : 3)
 }
 
-/** Round numbers that cover the range. */
+/** Returns round numbers that cover the range. */
 function ticksOf(least: number, most: number, logarithmic: boolean): number[] {
   const ticks: number[] = []
   if (logarithmic) {
@@ -147,7 +147,7 @@ function linePlot(plot: Plot): string {
   )
 }
 
-/** Bars whose parts lie on top of each other. */
+/** Draws bars whose parts are stacked. */
 function stackPlot(
   columns: readonly { readonly at: number; readonly parts: readonly number[] }[],
   names: readonly string[],
@@ -163,7 +163,7 @@ function stackPlot(
   const y = scaleOf(0, yMax, HEIGHT - BOTTOM, TOP)
   const bars = columns.flatMap(({ at, parts }) => {
     let below = 0
-    // A bar ends where its sample was taken, and never begins left of the axis.
+    // A bar ends at the time of its sample, and never begins left of the axis.
     const left = Math.max(LEFT, x(at) - width)
     const own = Math.max(1, x(at) - left)
     return parts.map((part, index) => {
@@ -184,12 +184,12 @@ function stackPlot(
   return frame(axes(ticks, x, y, { x: xName, y: yName }) + bars.join(''), yName) + legend(names)
 }
 
-/** What is too wide for a telephone scrolls by itself; a keyboard can reach it. */
+/** Wraps content that is too wide for a phone, so that it scrolls by itself and a keyboard can reach it. */
 function wide(inner: string): string {
   return `<div class="wide" tabindex="0" role="region" aria-label="table">${inner}</div>`
 }
 
-/** `words` is a table whose last column is text that may break anywhere. */
+/** Returns a table. `words` is true if the last column is text that may break anywhere. */
 function table(
   head: readonly string[],
   rows: readonly (readonly string[])[],
@@ -205,7 +205,7 @@ function table(
 
 const SHARES = [0, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999]
 
-/** Percentiles on a scale that gives each further nine as much room as the one before. */
+/** Draws percentiles on a scale on which each further nine gets as much room as the one before. */
 function distribution(report: LoadReport): string {
   const place = (share: number): number => -Math.log10(1 - share)
   const series = report.kinds

@@ -1,4 +1,4 @@
-/** What a run leaves behind, as plain data: enough to look at, to plot and to compare. */
+/** The report of a run as plain data, for display, plots and comparison. */
 
 import { execFileSync } from 'node:child_process'
 import { cpus, totalmem } from 'node:os'
@@ -12,22 +12,22 @@ export type KindReport = {
   readonly kind: Kind
   readonly planned: number
   readonly answered: number
-  /** Answers that are as they should be. */
+  /** Number of answers that are as expected. */
   readonly fine: number
   readonly errors: Readonly<Record<string, number>>
   readonly latency: HistogramJson
 }
 
 export type SecondReport = {
-  /** When it ended; ticks of a busy machine come late. */
+  /** Time at which the interval ended; on a busy machine ticks come late. */
   readonly second: number
-  /** Per second: what was due, what was answered. */
+  /** Operations that were due, and operations that were answered, per second. */
   readonly due: number
   readonly answered: number
   readonly errors: number
   readonly p50Ms: number
   readonly p99Ms: number
-  /** What was due and not yet answered. */
+  /** Number of operations that were due and not yet answered. */
   readonly waiting: number
   readonly sockets: number
   readonly messages: number
@@ -45,17 +45,17 @@ export type LoadReport = {
   readonly machine: string
   readonly commit: string
   readonly options: Omit<LoadOptions, 'out'>
-  /** How many markets there were, where they were fewer than asked for. */
+  /** Number of markets, if there were fewer than requested. */
   readonly marketsUsed: number
-  /** '' when it ran to its end. */
+  /** Reason why the run ended early; '' if it ran to its end. */
   readonly ended: string
-  /** What the traders were given to trade with, in words. */
+  /** Description of the traders' funds. */
   readonly funds: string
   readonly secondsRun: number
   readonly rate: {
     readonly planned: number
     readonly answered: number
-    /** Whether the exchange kept up with what was asked of it. */
+    /** True if the exchange kept up with the plan. */
     readonly held: boolean
   }
   readonly kinds: readonly KindReport[]
@@ -76,12 +76,12 @@ export type LoadReport = {
     readonly samples: readonly StageSample[]
   }
   readonly tester: {
-    /** How late things were sent by the tester's own fault. */
+    /** How late the tester itself sent operations. */
     readonly lateness: HistogramJson
     readonly cpuSeconds: number
     readonly busyMax: number
     readonly signedPerSecond: number
-    /** Whether the tester itself was too slow to be believed. */
+    /** True if the tester itself was too slow for reliable figures. */
     readonly saturated: boolean
   }
   readonly truth: readonly Check[]
@@ -95,7 +95,7 @@ export function machineText(): string {
   return `${cpus().length} × ${model} (${process.arch}), ${gib} GiB, Node ${process.versions.node}`
 }
 
-/** The commit of the tester, `-dirty` when files differ from it; '' where there is no git. */
+/** Returns the commit of the tester, with `-dirty` if files differ from it; '' without git. */
 export function commitText(): string {
   const git = (...args: string[]): string =>
     execFileSync('git', args, {

@@ -1,4 +1,4 @@
-/** What a soak watches of an exchange from outside: its resident memory, its files, and their slope. */
+/** Measures an exchange from outside during a soak: its resident memory, its files, and their slope. */
 
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { median } from './bench.ts'
 
 const KIB_PER_MIB = 1_024
 
-/** A reader of the resident memory of the process that has this data folder for itself. */
+/** Opens a reader of the resident memory of the process that uses this data folder. */
 export async function openResident(dataDir: string): Promise<() => Promise<number>> {
   const pid = await pidOf(dataDir)
   return async () => {
@@ -24,7 +24,7 @@ async function pidOf(dataDir: string): Promise<string> {
   throw new Error('the exchange is not among the processes')
 }
 
-/** The heap that each thread has taken from the system, in MiB, as the exchange tells it. */
+/** Returns the heap that each thread has allocated from the system, in MiB, as the exchange reports it. */
 export async function heapsOf(url: string): Promise<Map<string, number>> {
   const heaps = new Map<string, number>()
   const text = await (await fetch(`${url}/metrics`)).text()
@@ -35,11 +35,11 @@ export async function heapsOf(url: string): Promise<Map<string, number>> {
   return heaps
 }
 
-/** The bytes of the files below a folder, by the name of what lies in the folder itself. */
+/** Returns the bytes of the files below a folder, by the name of each entry of the folder itself. */
 export async function bytesIn(folder: string): Promise<Map<string, number>> {
   const sizes = new Map<string, number>()
   for (const path of await readdir(folder, { recursive: true })) {
-    // A file may leave while it is looked at.
+    // A file may be removed while it is read.
     const found = await stat(join(folder, path)).catch(() => undefined)
     if (found?.isFile() !== true) continue
     const name = path.split('/', 1)[0] ?? path
@@ -48,7 +48,7 @@ export async function bytesIn(folder: string): Promise<Map<string, number>> {
   return sizes
 }
 
-/** The slope of a line through the samples that later ones agree on: the median of all slopes. */
+/** Returns the slope of the line that fits most samples: the median of all slopes. */
 export function slopeOf(samples: readonly (readonly [x: number, y: number])[]): number {
   const slopes: number[] = []
   for (const [index, [x, y]] of samples.entries()) {

@@ -1,4 +1,4 @@
-/** The table of all benchmarks, and the page around it. */
+/** Writes the table of all benchmarks, and the page around it. */
 
 import type { BenchResult } from './bench.ts'
 
@@ -6,9 +6,9 @@ export type BenchRun = {
   /** As in `npm run bench -- …`. */
   readonly command: string
   readonly results: readonly BenchResult[]
-  /** What it says besides. */
+  /** Other lines of its output. */
   readonly notes: readonly string[]
-  /** '' when it came to its end. */
+  /** Reason of the failure; '' if the benchmark finished. */
   readonly failure: string
 }
 
@@ -17,7 +17,7 @@ export type ResultsHead = {
   readonly commit: string
   readonly date: string
   readonly quick: boolean
-  /** How many wanted a core when it began; on a machine that does nothing else, next to none. */
+  /** Load average when the benchmark began; almost 0 on an idle machine. */
   readonly loadAverage: number
 }
 

@@ -1,7 +1,7 @@
 /**
- * `npm run load -- smoke`: drives a running exchange as many traders would, shows progress where there is a
- * terminal, and leaves a report as JSON and as a page with plots. Exits with 1 when the exchange did
- * not keep its word or the run did not come to its end, with 2 when the command makes no sense.
+ * `npm run load -- smoke`: drives a running exchange like many traders, shows progress on a terminal, and writes a
+ * report as JSON and as a page with plots. Exits with 1 if the exchange broke a promise or the run did not finish, and
+ * with 2 if the command is wrong.
  */
 
 import { writeFileSync } from 'node:fs'
@@ -27,7 +27,7 @@ if (args.includes('--help') || args.includes('-h')) {
 }
 
 async function main(options: LoadOptions): Promise<void> {
-  // Only now: who asks for help, or misspells an option, need not wait for all of it.
+  // Loaded only now, so that help and errors about options appear at once.
   const { makeFolder } = await import('#config/make-folder.ts')
   const { runLoad } = await import('./load.ts')
   try {

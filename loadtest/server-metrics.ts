@@ -1,11 +1,11 @@
-/** What the exchange says about itself in `/metrics`: its CPU time, and where its writes spend time. */
+/** Reads the exchange's metrics from `/metrics`: its CPU time, and the time of writes per stage. */
 
 import { STAGES, type Stage } from '#runtime/stage-meter.ts'
 
 export type StageCounts = {
   readonly count: number
   readonly seconds: number
-  /** Pairs of an upper bound in seconds and how many lie at or below it. */
+  /** Pairs of an upper bound in seconds and the number of values at or below it. */
   readonly buckets: readonly (readonly [bound: number, below: number])[]
 }
 
@@ -31,7 +31,7 @@ export function parseMetrics(text: string, atMs: number): ServerMetrics {
     const stage = labelOf(labels, 'stage') as Stage
     const sum = sums.get(stage) ?? { count: 0, seconds: 0, buckets: new Map() }
     sums.set(stage, sum)
-    // Each thread tells its own; together they are what the exchange did.
+    // Each thread has its own count; their sum is that of the exchange.
     if (name.endsWith('_count')) sum.count += Number(value)
     else if (name.endsWith('_sum')) sum.seconds += Number(value)
     else {
@@ -61,7 +61,7 @@ export type StageSummary = {
   readonly p99Ms: number
 }
 
-/** What happened between two looks. */
+/** Summarises the stages between two readings of the metrics. */
 export function stagesBetween(before: ServerMetrics, after: ServerMetrics): StageSummary[] {
   const summaries: StageSummary[] = []
   for (const stage of STAGES) {
@@ -77,7 +77,7 @@ export function stagesBetween(before: ServerMetrics, after: ServerMetrics): Stag
       let seen = 0
       for (const [bound, n] of buckets) {
         if (n >= q * count) {
-          // Where in its bucket a value lies is unknown; a straight line is the usual guess.
+          // The place of a value within its bucket is unknown, so it is interpolated linearly.
           const share = n === seen ? 1 : (q * count - seen) / (n - seen)
           return (Number.isFinite(bound) ? lower + (bound - lower) * share : lower) * 1_000
         }

@@ -1,9 +1,9 @@
 /**
- * How fast trades settle on the local chain, from the database to the last answer of their markets,
- * in batches of 1, 10 and 50, beside the chain's own rate of bare transfers; and what each costs in
- * gas. The chain is Hardhat's, one block per transaction, so a batch saves what a block costs, and
- * what a look at the chain does. It looks as often as on the devnet; `--eager` lets it look all the
- * time, which a node that is shared or paid for would not like.
+ * Measures how fast trades settle on the local chain, in batches of 1, 10 and 50: the time from their rows in the
+ * database to the last answer of their markets, and the gas. The peer is the chain's own rate of bare transfers. The
+ * chain is Hardhat's, one block per transaction, so a batch saves the cost of blocks and of reads of the chain.
+ * Settlement polls as often as on the devnet; with `--eager` it polls without a pause, which would overload a shared
+ * node.
  */
 
 import assert from 'node:assert/strict'
@@ -16,7 +16,7 @@ import { openTestChain } from '../test/support/chain.ts'
 import { median, quick, report, runBench } from './bench.ts'
 
 const SIZES = [1, 10, 50] as const
-/** Trades of one measurement, by the size of the batch. */
+/** Number of trades in one measurement, by the size of the batch. */
 const TRADES: Readonly<Record<number, number>> = quick
   ? { 1: 12, 10: 60, 50: 150 }
   : { 1: 60, 10: 200, 50: 500 }
@@ -32,13 +32,14 @@ const gas = new Map<number, number[]>(SIZES.map((size) => [size, []]))
 const rates = new Map<number, number[]>(SIZES.map((size) => [size, []]))
 const bare: number[] = []
 
-/** Trades per second at this size of batches. */
+/** Returns the trades per second with batches of this size. */
 async function settle(batchMax: number, warmup: boolean): Promise<number> {
   const world = await startWorld(chain, { direct: true, rules: { batchMax, ...pace } })
   try {
     const { state } = world
     const count = TRADES[batchMax] ?? 1
-    // The first one makes it ask what it asks once: chain, contract, market.
+    // The first trade settles before the measurement: it causes reads of chain, contract and market that are made only
+    // once.
     await world.trade()
     await world.run(() => state.history.ended.size === 1 && state.flight.batches.size === 0)
     for (let each = 0; each < count; each++) {
@@ -68,7 +69,7 @@ async function settle(batchMax: number, warmup: boolean): Promise<number> {
   }
 }
 
-/** Bare transfers per second, one after the other, signed before. */
+/** Returns bare transfers per second, sent one after the other, signed in advance. */
 async function transfer(): Promise<number> {
   const account = chain.chain.account(9)
   const first = await chain.publicClient.getTransactionCount({ address: account.address })

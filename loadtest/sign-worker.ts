@@ -13,13 +13,13 @@ import { ordersOf } from './workload.ts'
 
 const task = workerData as SignTask
 const BUFFER_BYTES = 1024 * 1024
-/** How many orders are signed between two words about it. */
+/** Number of orders that are signed between two reports of progress. */
 const NEWS_EVERY = 1_000
 
 const sign = makeOrderSigner(task.domain)
 const traders: (Trader | undefined)[] = []
 const expiration = String(task.expirationSec) as Uint64
-// The numbers of a run's orders follow each other from a place that is its own.
+// The nonces of a run's orders are consecutive and start at the run's own number.
 const nonces = createHash('sha256').update(task.salt).digest().readBigUInt64BE() >> 1n
 const descriptor = openSync(task.file, 'w')
 const buffer = Buffer.allocUnsafe(BUFFER_BYTES)

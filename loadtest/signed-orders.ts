@@ -1,7 +1,6 @@
 /**
- * Traders, and orders signed ahead of a run, natively, so that the one who sends them is never the
- * bottleneck. Of a row of orders half cross: sells and buys at one price take turns, the buys meet
- * what the sells left.
+ * Makes traders, and signs orders before a run, natively, so that the sender is never the bottleneck. Half of the
+ * orders match: sells and buys at one price alternate, and each buy matches the sell before it.
  */
 
 import { createHash, randomBytes } from 'node:crypto'
@@ -38,14 +37,14 @@ export function makeTrader(key: Uint8Array = randomBytes(32)): Trader {
   return { key, address: `0x${Buffer.from(hash).toString('hex', 12)}` as Address }
 }
 
-/** The trader of this name: always the same, and another for every other name. */
+/** Returns the trader of this name: always the same one, and a different one for every other name. */
 export function traderNamed(name: string): Trader {
   return makeTrader(createHash('sha256').update(name).digest())
 }
 
 export type OrderSigner = (order: Order, key: Uint8Array) => { hash: Uint8Array; signature: string }
 
-/** The hash is in memory that the next call uses again. */
+/** Returns a function that signs orders. The memory of the returned hash is reused by the next call. */
 export function makeOrderSigner(domain: OrderDomain): OrderSigner {
   const hashOrder = makeOrderHasher(domain, keccak.keccak256)
   return (order, key) => {
@@ -56,7 +55,7 @@ export function makeOrderSigner(domain: OrderDomain): OrderSigner {
   }
 }
 
-/** One unlimited permit per trader: without reservation all orders of a trader may carry the same one. */
+/** Signs one unlimited permit per trader: without reservations, all orders of a trader may have the same one. */
 export function signPermits(
   traders: readonly Trader[],
   domain: OrderDomain,
@@ -83,7 +82,7 @@ export function signPermits(
   )
 }
 
-/** Signs `count` orders of these traders in these markets; every other one is there to be met. */
+/** Signs `count` orders of these traders in these markets; every second one matches the one before. */
 export function signOrders(options: {
   readonly count: number
   readonly traders: readonly Trader[]
@@ -91,7 +90,7 @@ export function signOrders(options: {
   readonly domain: OrderDomain
   readonly price?: number
   readonly size?: number
-  /** Without it, sells and buys take turns. */
+  /** Side of all orders; if undefined, sells and buys alternate. */
   readonly side?: Side
   /** Goes with every buy. */
   readonly permits?: ReadonlyMap<Address, PermitInput>

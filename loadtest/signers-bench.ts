@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- signers`: orders per second that a delegate signed, beside orders that the trader signed, on an
- * exchange with a chain of its own. Also the server's CPU time per order and the latency at a fixed rate for both, and for
- * orders of contract accounts (Safes), whose code the exchange asks about each signature. No order matches.
+ * `npm run bench -- signers`: measures orders per second that a delegate signed, beside orders that the trader signed,
+ * on an exchange with its own chain. Also shows the server's CPU time per order and the latency at a fixed rate for
+ * both, and for orders of contract accounts (Safes), whose code checks each signature. No order matches.
  */
 
 import type { Hex } from 'viem'
@@ -28,7 +28,7 @@ const CONNECTIONS = 64
 const STEADY_PER_SECOND = 200
 const STEADY_SECONDS = quick ? 4 : 10
 const CONTRACT_ORDERS = quick ? 600 : 2_000
-/** Queries to contract accounts that the exchange holds at once; more are refused. */
+/** Number of connections of the sender: a front queries at most as many contract accounts at the same time. */
 const CONTRACT_CONNECTIONS = 16
 const PRICE = 400_000
 
@@ -113,7 +113,8 @@ try {
     bench: 'signers',
     unit: 'accepted orders/s signed by delegates',
     peer: 'orders signed by their traders',
-    // An order of a delegate is recorded in the database before its market gets it.
+    // The bar is low, because the exchange records an order of a delegate in the database before its market gets the
+    // order.
     bar: 0.25,
     rounds: ROUNDS,
     warmups: WARMUPS,

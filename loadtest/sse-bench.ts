@@ -1,17 +1,17 @@
 /**
- * What the price stream costs beside the bare library: the prices of one asset to 2,000 readers,
- * against a loop of uWebSockets.js that writes the same bytes to as many responses in the same run.
- * The figure is the rate; the CPU time per event has to keep the same bar.
+ * Measures the cost of the price stream beside the bare library: the prices of one asset to 2,000 readers, against a
+ * loop of uWebSockets.js that writes the same bytes to as many responses in the same run. The figure is the rate; the
+ * CPU time per event has to keep the same bar.
  */
 
 import type { ChildProcess } from 'node:child_process'
 import { median, progress, quick, report, runBench } from './bench.ts'
 import { needFiles } from './many-files.ts'
-import { heard, startProcess, stopProcess } from './reader-process.ts'
+import { received, startProcess, stopProcess } from './reader-process.ts'
 import type { ToSseReaders } from './sse-readers.ts'
 
 const READERS = 2_000
-/** Events in flight at once; the next go out when all readers have these. */
+/** Number of events in flight; the next are sent when all readers have received these. */
 const WINDOW = 8
 const WINDOWS = quick ? 8 : 20
 const BAR = 0.7
@@ -21,13 +21,13 @@ needFiles(READERS + 1_000)
 type Side = { readonly server: ChildProcess; readonly readers: ChildProcess; cpuUs: number[] }
 
 async function askReaders(child: ChildProcess, message: ToSseReaders): Promise<void> {
-  const answer = heard<unknown>(child)
+  const answer = received<unknown>(child)
   child.send(message)
   await answer
 }
 
 async function cpuMsOf(child: ChildProcess): Promise<number> {
-  const answer = heard<{ cpuMs: number }>(child)
+  const answer = received<{ cpuMs: number }>(child)
   child.send('figures')
   return (await answer).cpuMs
 }
@@ -35,13 +35,13 @@ async function cpuMsOf(child: ChildProcess): Promise<number> {
 async function startSide(kind: 'front' | 'bare'): Promise<Side> {
   progress(`sse: ${READERS} readers of the ${kind} server`)
   const server = startProcess('./sse-server.ts', [kind])
-  const { port } = await heard<{ port: number }>(server)
+  const { port } = await received<{ port: number }>(server)
   const readers = startProcess('./sse-readers.ts')
   await askReaders(readers, { open: READERS, port })
   return { server, readers, cpuUs: [] }
 }
 
-/** Events per second at the readers, all together. */
+/** Returns the events per second at all readers together. */
 async function deliver(side: Side, isWarmup: boolean): Promise<number> {
   const cpuMs = await cpuMsOf(side.server)
   const beganMs = performance.now()

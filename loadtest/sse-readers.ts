@@ -1,18 +1,18 @@
 /**
- * Very many readers of a price stream in one process, which count the events they get and no more.
- * They look for the mark of an event in the bytes and parse nothing, to leave the cores to the server.
+ * Very many readers of a price stream in one process, which only count the events that they receive. They search the
+ * bytes for the text that begins an event and parse nothing, to leave the cores to the server.
  */
 
 import { connect } from 'node:net'
 
 export type ToSseReaders =
   | { readonly open: number; readonly port: number }
-  /** Tell when each has got so many more. */
+  /** Requests a report when each reader has received this many more events. */
   | { readonly expect: number }
 
 const MARK = Buffer.from('data: ')
 let readers = 0
-/** How many events each is to have, and how many readers have not. */
+/** Number of events that each reader has to receive, and number of readers that have not yet. */
 let goal = 0
 let missing = 0
 const done = (): void => void process.send?.({ done: true })
@@ -20,7 +20,7 @@ const done = (): void => void process.send?.({ done: true })
 type Reader = { got: number; tail: Buffer }
 
 function take(reader: Reader, chunk: Buffer): void {
-  // An event may be cut in the middle of its mark.
+  // A chunk may end in the middle of the text that begins an event.
   const data = reader.tail.length === 0 ? chunk : Buffer.concat([reader.tail, chunk])
   let at = 0
   for (let found = data.indexOf(MARK, at); found >= 0; found = data.indexOf(MARK, at)) {
@@ -30,7 +30,7 @@ function take(reader: Reader, chunk: Buffer): void {
   reader.tail = Buffer.from(data.subarray(Math.max(at, data.length - MARK.length + 1)))
 }
 
-/** Done when it has its first event. */
+/** Opens a reader; resolves when it has received its first event. */
 function open(port: number, all: Reader[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const reader: Reader = { got: -1, tail: Buffer.alloc(0) }

@@ -1,8 +1,8 @@
 /**
- * `npm run soak -- stalled-front [seconds]`: a market thread tells its events to a front whose event loop
- * does not turn, as fast as it can. Tells how many bytes of events were told and how much the process
- * grew; then the front goes on, and has to hear of what it lost. Exits with 1 when the process grew by
- * more than a few times what a link may hold.
+ * `npm run soak -- stalled-front [seconds]`: a market thread sends its events, as fast as it can, to a front whose
+ * event loop does not turn. Prints the bytes of the sent events and the growth of the process. Then the front
+ * continues, and must be notified of the lost events. Exits with 1 if the process grew by more than a few times the
+ * maximum of a link.
  */
 
 import { MessageChannel, Worker } from 'node:worker_threads'
@@ -13,7 +13,7 @@ type Told = { MarketEvents: { takes: { rows: Uint8Array[] }; answers: undefined 
 const ROWS = 100
 const ROW_BYTES = 250
 const MIB = 1024 * 1024
-/** A link holds 16 MiB; what is collected later and what the workers take comes on top. */
+/** Maximum growth: a link queues at most 16 MiB; garbage and the workers need some more. */
 const GROWTH_MIB_MAX = 64
 
 const seconds = Number(process.argv[2] ?? 10)
@@ -21,12 +21,12 @@ const worker = new Worker(new URL('./stalled-reader.ts', import.meta.url))
 const { port1, port2 } = new MessageChannel()
 const gate = new Int32Array(new SharedArrayBuffer(8))
 worker.postMessage({ port: port2, gate }, [port2])
-// It says so when it has begun to stall.
+// Waits until the reader reports that it has begun to stall.
 await new Promise((resolve) => worker.once('message', resolve))
 
 let dropped = 0
 const options = { inFlightMax: 1, batchMax: 128, deadlineMs: 1_000 }
-const channel = new Channel<Told>(port1, options, { heard() {}, dropped: () => dropped++ })
+const channel = new Channel<Told>(port1, options, { received() {}, dropped: () => dropped++ })
 const beforeMib = process.memoryUsage.rss() / MIB
 const startMs = performance.now()
 let told = 0
@@ -40,12 +40,12 @@ while (performance.now() - startMs < seconds * 1_000) {
   await new Promise(setImmediate)
   highestMib = Math.max(highestMib, process.memoryUsage.rss() / MIB)
 }
-const heard = new Promise<{ heard: number; lost: number }>((resolve) => {
+const received = new Promise<{ received: number; lost: number }>((resolve) => {
   worker.once('message', resolve)
 })
 Atomics.store(gate, 0, 1)
 Atomics.notify(gate, 0)
-const reader = await heard
+const reader = await received
 const growthMib = Math.round(highestMib - beforeMib)
 const figures = {
   seconds,

@@ -1,17 +1,17 @@
-/** The front of `stalled-front.ts`: takes nothing until it is let go on, then says what it heard. */
+/** The front of `stalled-front.ts`: receives nothing until it may continue, then reports what it received. */
 
 import { type MessagePort, parentPort } from 'node:worker_threads'
 import { Channel } from '#runtime/channel.ts'
 
-/** It has heard all when nothing came for so long. */
+/** If nothing arrives for this long, the front has received everything. */
 const QUIET_MS = 300
 
 parentPort?.once('message', ({ port, gate }: { port: MessagePort; gate: Int32Array }) => {
-  let heard = 0
+  let received = 0
   let lost = 0
   const options = { inFlightMax: 1, batchMax: 128, deadlineMs: 1_000 }
   new Channel(port, options, {
-    heard: () => heard++,
+    received: () => received++,
     lost: () => lost++,
   })
   parentPort?.postMessage('stalls')
@@ -19,8 +19,8 @@ parentPort?.once('message', ({ port, gate }: { port: MessagePort; gate: Int32Arr
     Atomics.wait(gate, 0, 0)
     let before = -1
     setInterval(() => {
-      if (heard === before) parentPort?.postMessage({ heard, lost })
-      before = heard
+      if (received === before) parentPort?.postMessage({ received, lost })
+      before = received
     }, QUIET_MS)
   })
 })

@@ -1,13 +1,15 @@
 /**
- * Rows a second that the projection writes, on SQLite and on MariaDB, beside the ORM's own
- * `insertMany` of 500 at a time into the same tables in the same run. A batch of ours also moves its
- * checkpoint and changes orders of the batch before; a changed row counts as a row.
+ * Measures the rows per second that the projection writes, on SQLite and on MariaDB. The peer is the ORM's own
+ * `insertMany` of 500 rows at a time into the same tables in the same run. A batch of ours also moves its checkpoint
+ * and changes orders of the batch before; a changed row counts as a row. `SIBYL_TEST_MYSQL_URL` names the server;
+ * without one only SQLite is measured.
  *
- * `SIBYL_TEST_MYSQL_URL` names the server; without one only SQLite is measured.
+ * On MariaDB it then compares 1, 2 and 4 writers of four partitions that have the same traders. A writer is a connection
+ * of one thread. A projection that catches up writes large batches, one that follows the log writes small ones.
  */
 
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MikroORM } from '@mikro-orm/mysql'
@@ -23,37 +25,46 @@ import { PROJECTION_ROWS_MAX } from '#domain/limits.ts'
 import { costCeil, ONE, type Price, type Shares } from '#domain/money.ts'
 import { BUY, type Outcome, type Side, type VerifiedOrder } from '#domain/order.ts'
 import type { Trade } from '#domain/trade.ts'
-import { closeDatabase, type Database } from '#store/engine/database.ts'
+import { closeDatabase, type Database, sqlConnection } from '#store/engine/database.ts'
 import { OrderEntity } from '#store/entities/order.ts'
 import { TradeEntity } from '#store/entities/trade.ts'
 import { migrate } from '#store/migrations/migrate.ts'
 import { openDatabase } from '#store/open-database.ts'
-import { claimLog } from '#store/projection/checkpoints.ts'
+import { checkpoints, claimLog } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
 import type { OrderChange, OrderRow, ProjectionBatch } from '#store/projection/rows.ts'
-import { type BenchResult, quick, report, runBench } from './bench.ts'
+import { type BenchResult, median, quick, report, runBench } from './bench.ts'
+import { cpuSeconds } from './proc-file.ts'
 
 const LOG_ID = 'bench'
 const BATCHES = quick ? 3 : 20
-/** Of every ten rows of a batch five are new orders, three are trades, two are changed orders. */
-const ORDERS = PROJECTION_ROWS_MAX * 0.5
-const TRADES = PROJECTION_ROWS_MAX * 0.3
-const CHANGES = PROJECTION_ROWS_MAX * 0.2
+/** Ten rows of a batch have five new orders, three trades and two changed orders. */
+const ORDERS = 0.5
+const TRADES = 0.3
+const CHANGES = 0.2
+const PARTITIONS = 4
+const WRITERS = [1, 2, 4]
+const SMALL_BATCH = 100
 const INSERT_MANY = 500
 const START_MS = 1_700_000_000_000
 
 const hex = (bytes: number) => `0x${randomBytes(bytes).toString('hex')}`
-const markets = Array.from({ length: 50 }, () => hex(32) as MarketId)
+const markets = Array.from({ length: 50 * PARTITIONS }, () => hex(32) as MarketId)
+const marketsOf = (partition: number) => markets.slice(50 * partition, 50 * (partition + 1))
 const traders = Array.from({ length: 1_000 }, () => hex(20) as Address)
 const pick = <Item>(items: readonly Item[], index: number) => items[index % items.length]!
 
-/** One round's rows, made before the clock starts. */
-function flow(from: number): ProjectionBatch[] {
+/** Makes the rows of one round before the clock starts. */
+function flow(
+  from: number,
+  { partition = 0, count = BATCHES, rows = PROJECTION_ROWS_MAX } = {},
+): ProjectionBatch[] {
   const batches: ProjectionBatch[] = []
+  const markets = marketsOf(partition)
   let seq = from * PROJECTION_ROWS_MAX
   let earlier: readonly OrderRow[] = []
-  for (let index = 0; index < BATCHES; index++) {
-    const orders = Array.from({ length: ORDERS }, (_, n): OrderRow => {
+  for (let index = 0; index < count; index++) {
+    const orders = Array.from({ length: rows * ORDERS }, (_, n): OrderRow => {
       const order: VerifiedOrder = {
         orderHash: hex(32) as OrderHash,
         marketId: pick(markets, n),
@@ -71,7 +82,7 @@ function flow(from: number): ProjectionBatch[] {
       const { size } = order
       return { order, status: 'open', remaining: size, matches: 0, placedAtMs: atMs, seq, atMs }
     })
-    const trades = Array.from({ length: TRADES }, (_, n): Trade => {
+    const trades = Array.from({ length: rows * TRADES }, (_, n): Trade => {
       const { order } = pick(orders, n)
       return {
         tradeId: tradeId(order.marketId, ++seq, 0),
@@ -89,7 +100,7 @@ function flow(from: number): ProjectionBatch[] {
         matchedAtMs: START_MS + seq,
       }
     })
-    const orderChanges = earlier.slice(0, CHANGES).map(
+    const orderChanges = earlier.slice(0, rows * CHANGES).map(
       ({ order: { orderHash } }, n): OrderChange => ({
         orderHash,
         status: n % 2 === 0 ? 'filled' : 'open',
@@ -99,16 +110,10 @@ function flow(from: number): ProjectionBatch[] {
       }),
     )
     batches.push({
-      logId: LOG_ID,
-      partition: 0,
-      from: from + index,
-      to: from + index + 1,
-      markets: [],
-      marketChanges: [],
+      ...empty(from + index, partition),
       orders,
       orderChanges,
       trades,
-      tradeChanges: [],
     })
     earlier = orders
   }
@@ -118,8 +123,10 @@ function flow(from: number): ProjectionBatch[] {
 async function measure(name: string, url: string, bar: number): Promise<BenchResult> {
   const database = await openDatabase(url)
   await migrate(database)
-  await claimLog(database, { logId: LOG_ID, partitions: 1 })
-  await project(database, openMarkets())
+  await claimLog(database, { logId: LOG_ID, partitions: PARTITIONS })
+  for (let partition = 0; partition < PARTITIONS; partition++) {
+    await project(database, openMarkets(partition))
+  }
   let offset = 1
   const result = await runBench({
     bench: `store ${name}`,
@@ -132,7 +139,7 @@ async function measure(name: string, url: string, bar: number): Promise<BenchRes
       return rate(batches, (batch) => project(database, batch))
     },
     theirs: async () => {
-      // Its rows are of the same kind; the changes, which it has no counterpart for, are left out.
+      // The peer writes the same kinds of rows, but no changes, because it has no function for them.
       const batches = flow(offset).map((batch) => ({ ...batch, orderChanges: [] }))
       offset += BATCHES
       await project(database, { ...empty(offset - BATCHES), to: offset })
@@ -144,17 +151,98 @@ async function measure(name: string, url: string, bar: number): Promise<BenchRes
   return result
 }
 
+/** Prints what each number of writers reaches, and the CPU time of a row in this thread and in a server on this machine. */
+async function measureWriters(url: string): Promise<void> {
+  const server = await openDatabase(url)
+  const pid = await serverPid(server)
+  const offsets = (await checkpoints(server)).map(({ offset }) => offset)
+  await closeDatabase(server)
+  for (const rows of [PROJECTION_ROWS_MAX, SMALL_BATCH]) {
+    const count = Math.ceil((BATCHES * PROJECTION_ROWS_MAX) / rows / PARTITIONS)
+    const measured = new Map(WRITERS.map((writers) => [writers, [] as Cost[]]))
+    for (let round = 0; round < (quick ? 1 : 3); round++) {
+      for (const [writers, costs] of measured) {
+        const flows = offsets.map((from, partition) => flow(from, { partition, count, rows }))
+        for (const partition of offsets.keys()) offsets[partition]! += count
+        costs.push(await inParallel(url, { flows, writers, pid }))
+      }
+    }
+    for (const [writers, costs] of measured) {
+      const middle = (read: (cost: Cost) => number) => median(costs.map(read))
+      process.stdout.write(
+        `${PARTITIONS} partitions, batches of ${rows} rows, ${writers} at a time: ` +
+          `${Math.round(middle(({ rate }) => rate))} rows/s, CPU per row ` +
+          `${middle(({ ownUs }) => ownUs).toFixed(1)} µs in this thread, ` +
+          `${middle(({ serverUs }) => serverUs).toFixed(1)} µs in the server\n`,
+      )
+    }
+  }
+}
+
+type Cost = { readonly rate: number; readonly ownUs: number; readonly serverUs: number }
+
+async function inParallel(
+  url: string,
+  {
+    flows,
+    writers,
+    pid,
+  }: {
+    readonly flows: readonly (readonly ProjectionBatch[])[]
+    readonly writers: number
+    readonly pid: number
+  },
+): Promise<Cost> {
+  const database = await openDatabase(url, { connectionsMax: writers })
+  const ownBefore = process.threadCpuUsage()
+  const serverBefore = cpuSeconds(pid)
+  const startMs = performance.now()
+  const written = await Promise.all(
+    flows.map((batches) => writeAll(batches, (batch) => project(database, batch))),
+  )
+  const ms = performance.now() - startMs
+  const own = process.threadCpuUsage(ownBefore)
+  const serverUs = (cpuSeconds(pid) - serverBefore) * 1e6
+  await closeDatabase(database)
+  const rows = written.reduce((sum, each) => sum + each, 0)
+  return {
+    rate: (rows / ms) * 1_000,
+    ownUs: (own.user + own.system) / rows,
+    serverUs: serverUs / rows,
+  }
+}
+
+/** Returns the process id of the server; NaN if it runs on another machine. */
+async function serverPid(database: Database): Promise<number> {
+  const [row] = await sqlConnection(database).execute<{ file: string }[]>(
+    'select @@pid_file as file',
+  )
+  try {
+    return Number(readFileSync(row?.file ?? '', 'utf8'))
+  } catch {
+    return Number.NaN
+  }
+}
+
 async function rate(
   batches: readonly ProjectionBatch[],
   write: (batch: ProjectionBatch, index: number) => Promise<unknown>,
 ): Promise<number> {
-  let rows = 0
   const startMs = performance.now()
+  const rows = await writeAll(batches, write)
+  return (rows / (performance.now() - startMs)) * 1_000
+}
+
+async function writeAll(
+  batches: readonly ProjectionBatch[],
+  write: (batch: ProjectionBatch, index: number) => Promise<unknown>,
+): Promise<number> {
+  let rows = 0
   for (const [index, batch] of batches.entries()) {
     await write(batch, index)
     rows += batch.orders.length + batch.trades.length + batch.orderChanges.length
   }
-  return (rows / (performance.now() - startMs)) * 1_000
+  return rows
 }
 
 function entitiesOf(batch: ProjectionBatch) {
@@ -197,10 +285,10 @@ async function insertMany(
   })
 }
 
-function empty(from: number): ProjectionBatch {
+function empty(from: number, partition = 0): ProjectionBatch {
   return {
     logId: LOG_ID,
-    partition: 0,
+    partition,
     from,
     to: from + 1,
     markets: [],
@@ -212,10 +300,10 @@ function empty(from: number): ProjectionBatch {
   }
 }
 
-function openMarkets(): ProjectionBatch {
+function openMarkets(partition: number): ProjectionBatch {
   return {
-    ...empty(0),
-    markets: markets.map((id) => ({
+    ...empty(0, partition),
+    markets: marketsOf(partition).map((id) => ({
       market: {
         id,
         question: 'Will it rain?',
@@ -267,7 +355,9 @@ async function measureServer(): Promise<BenchResult | undefined> {
     await connection.execute(`create database ${name}`)
     try {
       url.pathname = name
-      return await measure('on MariaDB', url.href, 1.2)
+      const result = await measure('on MariaDB', url.href, 1.2)
+      await measureWriters(url.href)
+      return result
     } finally {
       await connection.execute(`drop database ${name}`)
     }
@@ -277,5 +367,5 @@ async function measureServer(): Promise<BenchResult | undefined> {
 }
 
 const results = [await measureSqlite(), await measureServer()].filter((each) => each !== undefined)
-// The last line is the result that is nearest to its bar; any other is shown before it.
+// The last line is the result that is nearest to its bar; all others are printed before it.
 for (const result of results.toSorted((a, b) => b.ratio / b.bar - a.ratio / a.bar)) report(result)

@@ -1,25 +1,25 @@
 /**
- * What the stream costs beside the bare library: a hot book fanned out to 10,000 sockets, against
- * uWebSockets.js publishing the same bytes to as many sockets in the same run. Then the same with one
- * reader in twenty that has stopped reading: the others must keep nine tenths of their rate. Then how
- * long an order takes through a real exchange to its change of the book at as many clients.
+ * Measures the cost of the stream beside the bare library: a busy book sent to 10,000 sockets, against uWebSockets.js
+ * publishing the same bytes to as many sockets in the same run. Then the same with one reader in twenty that has
+ * stopped reading: the others must keep nine tenths of their rate. Then it measures the time from an order at a real
+ * exchange to its change of the book at as many clients.
  */
 
 import type { ChildProcess } from 'node:child_process'
 import { median, progress, quick, type Round, report, runBench } from './bench.ts'
 import { needFiles } from './many-files.ts'
-import { askReaders, followBook, heard, startProcess, stopProcess } from './reader-process.ts'
+import { askReaders, followBook, received, startProcess, stopProcess } from './reader-process.ts'
 import { measureLatency } from './stream-latency.ts'
 import { type FromServer, MARKET_ID_TEXT, type ToServer } from './stream-wire.ts'
 
 const SOCKETS = quick ? 1_000 : 10_000
-/** Messages in flight at once; the next go out when all readers have these. */
+/** Number of messages in flight; the next are sent when all readers have received these. */
 const WINDOW = 16
 const WINDOWS = quick ? 6 : 8
 const STALLED = SOCKETS / 20
 const STALLED_ROUNDS = quick ? 3 : 5
 const STALLED_SHARE_MIN = 0.9
-/** What the stalled readers follow alone is poured so much at a time, until all of them lag. */
+/** Number of messages that are sent at a time to the topic that only stalled readers follow, until all of them lag. */
 const POUR = 500
 const POURS_MAX = 200
 const ORDERS = quick ? 40 : 120
@@ -28,7 +28,7 @@ const ORDERS_PER_SECOND = 4
 needFiles(SOCKETS + 1_000)
 
 async function askServer(child: ChildProcess, message: ToServer) {
-  const answer = heard<FromServer>(child)
+  const answer = received<FromServer>(child)
   child.send(message as object)
   const figures = await answer
   if (!('cpuMs' in figures)) throw new Error('a server answers with figures')
@@ -45,7 +45,7 @@ type Side = {
 async function startSide(kind: 'hub' | 'bare'): Promise<Side> {
   progress(`stream: ${SOCKETS} sockets to the ${kind} server`)
   const server = startProcess('./stream-server.ts', [kind])
-  const first = await heard<FromServer>(server)
+  const first = await received<FromServer>(server)
   if (!('port' in first)) throw new Error('a server tells its port first')
   const before = await askServer(server, 'figures')
   const readers = startProcess('./stream-readers.ts')
@@ -59,12 +59,12 @@ async function startSide(kind: 'hub' | 'bare'): Promise<Side> {
 }
 
 async function stopSide({ server, readers }: Side): Promise<void> {
-  // A reader that loses its connection while it still reads takes that for a failure.
+  // The readers end first, because a lost connection is a failure for them.
   await stopProcess(readers)
   await stopProcess(server)
 }
 
-/** Messages per second to the readers that read, and the CPU time of the server for each. */
+/** Messages per second to the readers that read, and the server's CPU time per message. */
 type Delivered = { readonly rate: number; readonly cpuUs: number }
 
 async function deliver(side: Side, reading: number): Promise<Delivered> {
@@ -89,8 +89,8 @@ async function deliverRound(side: Side, { warmup }: Round): Promise<number> {
 }
 
 /**
- * With so many readers that have stopped reading, all of them behind by more than is kept for them. They
- * are others each time: the system gives a socket that has read much at once far more room.
+ * Measures the rate while this many readers have stopped reading, all of them further behind than the server keeps.
+ * Each round stalls other readers, because the system gives a socket that has read much at once far more buffer.
  */
 async function deliverBesideStalled(side: Side, round: number): Promise<Delivered> {
   await askReaders(side.readers, {
@@ -111,8 +111,8 @@ async function deliverBesideStalled(side: Side, round: number): Promise<Delivere
 }
 
 /**
- * What a reader that reads keeps of its rate, round by round; which comes first changes. Beside it what
- * a message costs, which no other work on the machine disturbs.
+ * Returns the share of its rate that a normal reader keeps, round by round; the order of the sides changes. Also
+ * returns the CPU time per message, which does not depend on other work of the machine.
  */
 async function stalledShares(side: Side): Promise<{ shares: number[]; costs: number[] }> {
   const shares: number[] = []

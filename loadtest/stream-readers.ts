@@ -1,20 +1,20 @@
 /**
- * Very many WebSockets in one process, which count what they get and parse next to nothing: every
- * hundredth looks at the time a message was made. Told to, some of them stop reading, and go on, or all of them lose
- * their connection at once and come back.
+ * Very many WebSockets in one process, which count their messages and parse almost nothing: every hundredth reads the
+ * time at which a message was made. On request, some of them stop reading and continue later, or all of them lose their
+ * connection at the same moment and come back.
  */
 
 import { openRawSocket, type RawSocket } from './raw-socket.ts'
 
 export type ToReaders =
-  /** `host` is the client's address: one address has ports for some 28,000 connections to a server. */
+  /** Opens readers. `host` is the client's address: one address has ports for about 28,000 connections to a server. */
   | {
       readonly open: number
       readonly port: number
       readonly request: string
       readonly host?: string
     }
-  /** All lose their connection at once, and come back with the last `seq` that they know. */
+  /** Makes all readers lose their connection at the same moment, and come back with the last `seq` that they know. */
   | {
       readonly reconnect: true
       readonly port: number
@@ -22,30 +22,30 @@ export type ToReaders =
       readonly host?: string
     }
   | 'heartbeats'
-  /** So many of them, from this one on, follow something else besides, and stop reading. */
+  /** Makes this many readers, from this index on, follow another book as well, and stop reading. */
   | { readonly stall: number; readonly from: number; readonly request: string }
-  /** They go on without that; done when each has been given a new start. */
+  /** Makes the stalled readers leave that book and read again; done when each has received a new snapshot. */
   | { readonly resume: string }
-  /** Tell when each reader that reads has got so many more. */
+  /** Requests a report when each reader that has not stopped reading has received this many more messages. */
   | { readonly expect: number }
   | 'latencies'
 
 export type FromReaders =
   | { readonly done: true }
   | { readonly latenciesMs: number[] }
-  /** Heartbeats since the last time this was asked. */
+  /** Number of heartbeats since the last request. */
   | { readonly heartbeats: number }
-  /** Milliseconds until each had its book again, and attempts that failed, by reason. */
+  /** Milliseconds until each reader had its book again, and the number of failed attempts by reason. */
   | { readonly backAfterMs: number[]; readonly failures: Record<string, number> }
 
 type Reader = {
   socket: RawSocket
   readonly probe: boolean
-  /** Messages of the channel so far. */
+  /** Number of messages of the channel so far. */
   got: number
-  /** It missed something, and waits for the snapshot that makes up for it. */
+  /** True if it missed a message, and waits for the snapshot that replaces it. */
   recovering: boolean
-  /** It stops reading with the next snapshot. */
+  /** True if it stops reading with the next snapshot. */
   stopping: boolean
 }
 
@@ -53,16 +53,16 @@ const readers: Reader[] = []
 /** Those that do not read. */
 let stalled: Reader[] = []
 let leaving = ''
-/** How many messages each is to have, and how many readers have not. */
+/** Number of messages that each reader has to receive, and number of readers that have not yet. */
 let goal = 0
 let missing = 0
 let recovering = 0
 let stopping = 0
-/** Whatever is shorter is no message of the channel: a greeting, a heartbeat. */
+/** Minimum size of a frame with a message of the channel; a shorter frame is a greeting or a heartbeat. */
 const FRAME_BYTES_MIN = 200
 let latenciesMs: number[] = []
 let heartbeats = 0
-/** The newest change of the book that a probe has seen. */
+/** Sequence number of the newest change of the book that a probe has received. */
 let lastSeq = 0
 
 const done = (): void => void process.send?.({ done: true })
@@ -108,7 +108,7 @@ const DELTA_MARK = 'd'.charCodeAt(0)
 /** The h of `{"type":"heartbeat"`. */
 const HEARTBEAT_MARK = 'h'.charCodeAt(0)
 
-/** Opens one reader; done when it has its snapshot, or with `since` what it missed. */
+/** Opens one reader; resolves when it has its snapshot, or with `since` the messages that it missed. */
 function open(port: number, request: string, probe: boolean, host?: string): Promise<Reader> {
   return new Promise((resolve, reject) => {
     let isGreeted = false
@@ -137,16 +137,19 @@ function open(port: number, request: string, probe: boolean, host?: string): Pro
   })
 }
 
-/** With `since`, what was missed follows the confirmation in the same write. */
+/** Returns whether the frame has the book. With `since`, missed messages follow the confirmation in the same write. */
 function isBook(text: string, request: string): boolean {
   return (
     text.includes('book.snapshot') || (request.includes('"since"') && text.includes('subscribed'))
   )
 }
 
-/** A polite client waits before it tries again, each a different time. */
+/** Pause before a reader tries again, different for each, as polite clients do. */
 const RETRY_MS = 1_000
-/** Attempts at once: as many as the queue of a listening socket holds. The system drops more, and repeats them late. */
+/**
+ * Maximum number of concurrent attempts to connect: as many as the queue of a listening socket holds. The system drops
+ * further ones, and repeats them late.
+ */
 const ATTEMPTS_AT_ONCE = 500
 
 async function comeBack(

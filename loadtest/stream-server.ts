@@ -1,7 +1,7 @@
 /**
- * The two servers that `stream-bench.ts` compares, each in a process of its own. `hub`: the front
- * with its stream, fed with events of one hot market. `bare`: uWebSockets.js alone, publishing the
- * bytes that the hub would have published to as many sockets. Both publish when they are told to.
+ * The two servers that `stream-bench.ts` compares, each in a process of its own. `hub`: the front with its stream, with
+ * events of one busy market. `bare`: uWebSockets.js alone, publishing the bytes that the hub would have published to as
+ * many sockets. Both publish on request.
  */
 
 import { App, us_socket_local_port } from 'uWebSockets.js'
@@ -24,7 +24,7 @@ const MARKET_ID = MARKET_ID_TEXT as MarketId
 const ADDRESS = `0x${'11'.repeat(20)}` as Market['maker']
 const HASH = `0x${'22'.repeat(32)}` as never
 const BUFFER_BYTES = 262_144
-/** As long as can be: those that are stalled on purpose answer no ping. */
+/** The longest possible idle timeout: readers that are stalled on purpose answer no ping. */
 const IDLE_SEC = 960
 /** Levels of each side of the book. */
 const LEVELS = 20
@@ -32,7 +32,7 @@ const LEVELS = 20
 let seq = 0
 const steps = [0, 0]
 
-/** One order after another comes to rest at a price near the middle, and leaves it again. */
+/** Makes events of orders that rest one after the other at a price near the middle, and leave again. */
 function nextEvent(outcome: Outcome = YES): MarketEvent {
   seq++
   if (seq === 1) {
@@ -165,7 +165,7 @@ async function startHub(): Promise<Server> {
   }
 }
 
-/** The texts that the hub publishes for these events. */
+/** Returns the texts that the hub publishes for these events. */
 function textsOf(count: number): string[] {
   const texts: string[] = []
   const listener: BoardListener = {

@@ -1,9 +1,8 @@
 /**
- * A long run of a real exchange of two fronts with stream clients that lose their connections all the
- * time, and come back at either front. From time to time the flow of orders stops: then every local
- * book must be the exchange's, and the newest trades must have been told to every client. A difference
- * is a gap that went unnoticed, and ends the run with 1. So does memory that grows. The last line is the
- * result. `--minutes 10` is the default.
+ * A long run of a real exchange with two fronts, and stream clients that often lose their connections and come back at
+ * either front. From time to time the flow of orders stops. Then every local book must equal the exchange's, and every
+ * client must have received the newest trades. A difference is an unnoticed gap, and ends the run with 1. So does
+ * growing memory. The last line is the result. `--minutes 10` is the default.
  */
 
 import { privateKeyToAccount } from 'viem/accounts'
@@ -17,13 +16,13 @@ const at = process.argv.indexOf('--minutes')
 const MINUTES = at > 0 ? Number(process.argv[at + 1]) : 10
 const CLIENTS = 40
 const ROUND_SECONDS = Math.min(20, MINUTES * 10)
-/** The newest trades that every client must have been told. */
+/** Number of newest trades that every client must have received. */
 const TRADES_COMPARED = 50
-/** Trades that a client of this run remembers. */
+/** Number of trades that a client of this run remembers. */
 const TRADES_KEPT = 1_000
-/** The first part of the run fills caches and pools; memory is judged by the rest. */
+/** Share of the run, from its start, in which growth of the memory is ignored, because caches and pools fill. */
 const WARM_SHARE = 0.3
-/** Growth of the resident memory that counts as flat, in MiB per minute. */
+/** Maximum growth of the resident memory that counts as flat, in MiB per minute. */
 const SLOPE_MAX = 5
 
 const exchange = await openExchange({
@@ -108,7 +107,7 @@ async function cut(): Promise<void> {
   }
 }
 
-/** Where a client does not have what the exchange has, once what is under way has arrived. */
+/** Returns the clients whose data differs from the exchange's after the last messages have arrived. */
 async function differences(): Promise<string[]> {
   let wrong: string[] = []
   for (let attempt = 0; attempt < 100; attempt++) {

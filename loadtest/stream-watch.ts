@@ -1,10 +1,10 @@
 /**
- * The sockets of a load test, in a thread of their own. Two kinds:
+ * The sockets of a load test, in a separate thread. There are two kinds:
  *
- * - Witnesses see everything there is to see of the run, book by book, trade by trade, order by
- *   order. They check each message against the one before it, keep the books with their checksums,
+ * - Witnesses follow all books, trades and orders of the run. They check
+ *   each message against the one before it, keep the books with their checksums,
  *   and remember how each order ended.
- * - Readers are the load: they follow books and trades like any client, check that no message is
+ * - Readers cause the load: they follow books and trades like any client, check that no message is
  *   missing, and keep nothing but their place.
  */
 
@@ -31,7 +31,9 @@ export type ToWatch = { readonly open: WatchTask } | 'figures' | 'facts'
 export type WatchFigures = {
   readonly sockets: number
   readonly messages: number
-  /** From the change to its message here, by the wall clocks of both; of the last interval. */
+  /**
+   * Times from a change, by the exchange's wall clock, to its message, by the wall clock here, in the last interval.
+   */
   readonly lag: HistogramJson
   readonly busy: number
 }
@@ -46,14 +48,16 @@ export type WatchedBook = {
 
 export type WatchedTrades = {
   readonly count: number
-  /** Those whose taker is one of ours, and what ours bought and sold in all of them. */
+  /**
+   * Number of trades whose taker is a trader of this run, and the shares that the traders of this run bought and sold.
+   */
   readonly taken: number
   readonly bought: number
   readonly sold: number
   /** Oldest first, the last hundred. */
   readonly newest: readonly string[]
   readonly failed: number
-  /** Trades with a trader that is none of ours. */
+  /** Number of trades with a trader who is not part of this run. */
   readonly foreign: number
 }
 
@@ -63,15 +67,15 @@ export type WatchFacts = {
   readonly books: readonly WatchedBook[]
   readonly trades: readonly WatchedTrades[]
   readonly orders: ReadonlyMap<string, { readonly status: OrderEnd; readonly remaining: number }>
-  /** Messages that did not follow the one before, without a word from the server. */
+  /** Messages that did not follow the one before, although the server had reported no loss. */
   readonly gaps: readonly string[]
   readonly gapCount: number
-  /** Losses that the server told of. */
+  /** Number of losses that the server reported. */
   readonly lags: number
   readonly closed: readonly string[]
   readonly closedCount: number
   readonly messages: number
-  /** Readers' places that are not where the witnesses are. */
+  /** Number of readers whose position differs from that of the witnesses. */
   readonly behind: number
   readonly followed: number
 }
@@ -82,7 +86,7 @@ export type FromWatch =
   | { readonly figures: WatchFigures }
   | { readonly facts: WatchFacts }
 
-/** The exchange takes so many subscriptions of a socket in one go. */
+/** Number of subscriptions of each witness's socket; the exchange limits how many one connection may have. */
 const SUBSCRIPTIONS_PER_WITNESS = 100
 const OPEN_AT_ONCE = 50
 const KEPT_COMPLAINTS = 20
@@ -106,7 +110,7 @@ const trades: { -readonly [K in keyof WatchedTrades]: WatchedTrades[K] }[] = []
 const newest: string[][] = []
 const orders = new Map<string, { status: OrderEnd; remaining: number }>()
 const ours = new Set<string>()
-/** Where the witnesses are, by channel and market, to compare the readers with. */
+/** Positions of the witnesses, by channel and market, to compare the readers with. */
 const places = new Map<string, Place>()
 type ReaderPlace = Place & { readonly like: string }
 const readers: Map<string, ReaderPlace>[] = []
@@ -118,7 +122,7 @@ function gap(text: string): void {
   if (gaps.length < KEPT_COMPLAINTS) gaps.push(text)
 }
 
-/** Whether a message follows the one before; if it does not, says so. */
+/** Returns whether a message follows the one before; if not, records the gap. */
 function follows(
   place: Place,
   previous: number | string,
@@ -130,7 +134,10 @@ function follows(
   place.last = next
 }
 
-/** The trades of one match share its number; the first names the one before, the others itself. */
+/**
+ * Handles the trades of one match, which share a `seq`. `prevSeq` of the first names the previous message; `prevSeq` of
+ * the others is their own `seq`.
+ */
 function followsTrade(
   place: Place,
   message: { seq: number; prevSeq: number; fill: number },
@@ -148,7 +155,7 @@ function followsTrade(
 type Request = Readonly<Record<string, unknown>>
 type Taker = (message: Record<string, unknown>, sub: string) => void
 
-/** A socket whose messages are read as JSON. */
+/** Opens a witness, a socket whose messages are all parsed as JSON. */
 function openWitness(requests: readonly Request[], takers: readonly Taker[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const bySub = new Map<string, Taker>()
@@ -288,7 +295,7 @@ function numberAfter(text: string, name: string): number {
     : Number.parseInt(text.slice(at + name.length, at + name.length + 17), 10)
 }
 
-/** A socket that looks at no more of a message than its place in the chain. */
+/** Opens a reader, a socket that reads only the position in each message. */
 function openReader(index: number): Promise<void> {
   const market = index % task.markets.length
   const outcome = (Math.floor(index / task.markets.length) % 2) as 0 | 1
@@ -314,7 +321,7 @@ function openReader(index: number): Promise<void> {
           else followsTrade(place, { seq, prevSeq, fill: numberAfter(text, '"fill":') }, sub)
           return
         }
-        heard(JSON.parse(text) as Record<string, unknown>)
+        received(JSON.parse(text) as Record<string, unknown>)
       },
       closed(why) {
         open--
@@ -323,7 +330,7 @@ function openReader(index: number): Promise<void> {
         if (closed.length < KEPT_COMPLAINTS) closed.push(`a reader: ${why}`)
       },
     })
-    function heard(message: Record<string, unknown>): void {
+    function received(message: Record<string, unknown>): void {
       const sub = String(message.sub)
       if (message.type === 'hello') {
         const book = { op: 'subscribe', id: 0, channel: 'book', marketId, outcome, ...conflated }

@@ -1,4 +1,4 @@
-/** The exchange that is tested, as it shows itself: its chain, its markets, its state at the end. */
+/** The tested exchange as seen from outside: its chain, its markets, its state at the end. */
 
 import { registerApiKey } from '#client/api-keys.ts'
 import { parseExactJson } from '#client/exact-json.ts'
@@ -32,9 +32,9 @@ export type Target = {
   readonly url: string
   readonly domain: OrderDomain
   readonly markets: readonly MarketId[]
-  /** The local chain of the exchange, where it has one. */
+  /** The local chain of the exchange, if it has one. */
   readonly chain: FundedChain | undefined
-  /** Whether writes need a token. */
+  /** True if writes need a token. */
   readonly bearer: boolean
 }
 
@@ -48,7 +48,7 @@ export async function readJson<T>(url: string): Promise<T> {
   return parseExactJson(text) as T
 }
 
-/** The first reason of a failure, without the layers around it. */
+/** Returns the first cause of a failure, without the errors around it. */
 export function reasonOf(error: unknown): string {
   let deepest = error
   while (deepest instanceof Error && deepest.cause instanceof Error) deepest = deepest.cause
@@ -98,7 +98,7 @@ export async function readMetrics(url: string): Promise<ServerMetrics | undefine
   }
 }
 
-/** A key for each trader, because he may cancel his own orders only. */
+/** Registers a key for each trader, because traders may cancel only their own orders. */
 export function registerKeys(url: string, traders: readonly Trader[]): Promise<TokenKey[]> {
   return eachOf(traders, async ({ key }) => {
     const wallet = `0x${Buffer.from(key).toString('hex')}` as const
@@ -148,7 +148,7 @@ export async function readTold(target: Target, traders: readonly Address[]): Pro
   return { openOrders, books: await readBooks(target), trades }
 }
 
-/** A few at a time, answers in the order of the questions. */
+/** Runs `work` for each item, a few at the same time; returns the results in the order of the items. */
 async function eachOf<In, Out>(
   items: readonly In[],
   work: (item: In) => Promise<Out>,

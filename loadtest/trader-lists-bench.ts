@@ -1,9 +1,9 @@
 /**
- * `npm run bench -- trader-lists`: what lists of open orders cost the others. A market thread with 10,003
- * markets takes 200 orders a second, first alone, then beside 100 lists a second of a trader with a few
- * orders; the figure is the median time of an order, and its bar half of what it is alone. Then a trader
- * with 100,000 open orders (`--quick`: 20,000) lists them all, page by page, beside the same orders; told are
- * the longest page and the slowest order. `--markets` says how many markets.
+ * `npm run bench -- trader-lists`: how much lists of open orders delay other commands. A market thread with 10,003
+ * markets handles 200 orders a second, first alone, then beside 100 lists a second of a trader with a few orders; the
+ * figure is the median time of an order, and the bar is half of the speed without lists. Then a trader with 100,000
+ * open orders (`--quick`: 20,000) lists them all, page by page, beside the same orders; the slowest page and the
+ * slowest order are printed. `--markets` sets the number of markets.
  */
 
 import { parseArgs } from 'node:util'
@@ -33,7 +33,7 @@ const ann = random.hex(20) as Address
 const bob = random.hex(20) as Address
 const host = await startMarketHost()
 
-/** An order that rests, of a trader in one of the markets. */
+/** Returns an order that rests, of a trader in one of the markets. */
 function orderOf(trader: Address, market: number): VerifiedOrder {
   const [command] = recorder.resting(1)
   if (command?.type !== 'PlaceOrder') throw new Error('a flow of resting orders places')
@@ -48,7 +48,7 @@ function orderOf(trader: Address, market: number): VerifiedOrder {
   }
 }
 
-/** Orders at their rate until `done`; answers how long each took, from when it was due. */
+/** Places orders at their rate until `isDone` returns true; returns how long each took from its intended time. */
 async function placing(orders: readonly VerifiedOrder[], isDone: () => boolean): Promise<number[]> {
   const times: number[] = []
   await paced(ORDERS_PER_SECOND, isDone, async (index, dueMs) => {
@@ -60,7 +60,7 @@ async function placing(orders: readonly VerifiedOrder[], isDone: () => boolean):
   return times
 }
 
-/** Does something so often a second until it is done, whatever became of what was begun before. */
+/** Calls a function at this rate until `isDone` returns true, whether or not earlier calls have ended. */
 async function paced(
   perSecond: number,
   isDone: () => boolean,

@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- transparency`: accepted signed orders per second, end to end over HTTP keep-alive, of an exchange that
- * publishes its log, beside one that does not, in the same run. Also the CPU time of the transparency thread per event,
- * and the time from the answer to an order until its proof can be had.
+ * `npm run bench -- transparency`: measures accepted signed orders per second, end to end over HTTP keep-alive. One
+ * exchange publishes its log and the other does not, in the same run. Also shows the CPU time of the transparency
+ * thread per event, and the time from the answer to an order until its proof is available.
  */
 
 import { openExchange } from '../test/support/exchange.ts'
@@ -19,7 +19,7 @@ const environment = { SIBYL_LOG_LEVEL: 'error' }
 const off = await openExchange({ environment })
 const on = await openExchange({ environment: { ...environment, SIBYL_TRANSPARENCY: 'on' } })
 
-/** The sum of a counter over all threads, from `/metrics`. */
+/** Returns the sum of a counter over all threads, from `/metrics`. */
 async function counted(name: string, thread = ''): Promise<number> {
   const text = await (await fetch(`${on.url}/metrics`)).text()
   return text
@@ -65,7 +65,7 @@ try {
   }
   process.stdout.write(`CPU per order in µs: public ${perOrder(0)}, not public ${perOrder(1)}\n`)
 
-  // The thread may still have something to add.
+  // Waits until the number of entries stays the same, because the transparency thread may still have some to add.
   let events = -1
   for (let now = 0; now !== events; ) {
     events = now

@@ -1,7 +1,7 @@
 /**
- * Whether what the exchange said is true, when all is quiet again. Three witnesses are compared: the
- * answers that the traders got, what the stream told, and what the exchange says when it is asked
- * now. This file decides; it sends no request itself.
+ * Checks whether all statements of the exchange agree, when it is quiet again. Three sources are compared: the answers
+ * to the traders, the messages of the stream, and the answers to reads at the end. This file compares; it sends no
+ * requests.
  */
 
 import type { WatchFacts } from './stream-watch.ts'
@@ -10,11 +10,11 @@ export type Check = {
   readonly name: string
   readonly ok: boolean
   readonly detail: string
-  /** It could not be compared, and says nothing. */
+  /** True if the check could not be made. */
   readonly skipped?: true
 }
 
-/** What became of an order, as its trader was told. */
+/** Fate of an order according to the answers that its trader received. */
 export type OrderFate = 'unsent' | 'accepted' | 'refused' | 'unknown'
 
 export type SentOrder = {
@@ -27,7 +27,7 @@ export type SentOrder = {
   readonly size: number
   readonly fate: OrderFate
   readonly matches: number
-  /** Whether a cancel was answered 200. */
+  /** True if a cancel was answered with 200. */
   readonly cancelled: boolean
 }
 
@@ -40,7 +40,7 @@ export type ToldOrder = {
   readonly remaining: number
 }
 
-/** What the exchange says when it is asked. */
+/** Answers of the exchange to reads at the end. */
 export type Told = {
   readonly openOrders: readonly ToldOrder[]
   /** By market, YES then NO. */
@@ -53,10 +53,10 @@ export type TruthFacts = {
   readonly sent: Iterable<SentOrder>
   readonly watched: WatchFacts
   readonly told: Told
-  /** Answers that did not fit their question. */
+  /** Answers that did not fit their request. */
   readonly wrongAnswers: readonly string[]
   readonly wrongAnswerCount: number
-  /** Whether the books were empty before the run, so that all in them is ours. */
+  /** True if the books were empty before the run, so that everything in them is of this run. */
   readonly booksWereEmpty: boolean
 }
 
@@ -107,7 +107,8 @@ function ordersFound(sent: readonly SentOrder[], { watched }: TruthFacts): Check
     const seen = watched.orders.get(hash)
     if (fate === 'accepted') {
       accepted++
-      if (seen === undefined) complain(wrong, `${hash} was accepted and never heard of again`)
+      if (seen === undefined)
+        complain(wrong, `${hash} was accepted, and no later message or read contains it`)
       else if (cancelled && seen.status !== 'cancelled') {
         complain(wrong, `${hash} was cancelled and is ${seen.status}`)
       }
@@ -155,7 +156,7 @@ function same(some: readonly string[], others: readonly string[]): boolean {
   return some.length === others.length && some.every((each, at) => each === others[at])
 }
 
-/** What rests in a book is what is left of the orders, as long as no other trader trades there. */
+/** Checks that each book contains the rest of this run's orders, unless other traders trade there. */
 function booksAddUp(facts: TruthFacts): Check {
   const name = 'books are the sum of the open orders'
   const { told, watched, booksWereEmpty } = facts
@@ -200,7 +201,7 @@ function nothingMissed({ watched }: TruthFacts): Check {
   return verdict('no gap goes unnoticed', wrong, `${watched.messages} messages${told}`)
 }
 
-/** What was matched and cannot be settled is a trade that somebody was promised and never got. */
+/** Checks that every matched trade settles: otherwise a trader was promised a trade that never happened. */
 function tradesSettle({ watched }: TruthFacts): Check {
   const wrong = newWrong()
   for (const [market, { failed }] of watched.trades.entries()) {
@@ -238,7 +239,7 @@ function tradesAddUp(sent: readonly SentOrder[], { watched, told }: TruthFacts):
     if (!same(listed.slice(0, newest.length), newest.toReversed().slice(0, listed.length))) {
       complain(wrong, `market ${market}: the latest trades of REST are not those of the stream`)
     }
-    // Who was not answered was not told how many he met.
+    // If an order has no answer, it is unknown how many orders it matched.
     if (unknown === 0 ? matches !== taken : matches > taken) {
       complain(wrong, `market ${market}: takers met ${taken} makers, the answers say ${matches}`)
     }

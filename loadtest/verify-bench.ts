@@ -1,10 +1,9 @@
 /**
- * What an order's verification costs beyond the bare recovery on the curve: orders per second
- * through hash, hex, recovery and address on one thread, beside native `ecdsaRecover` alone on the
- * same signatures in the same run. Both are counted in the thread's own CPU time, in short rounds
- * that alternate, so that other programs on the machine disturb neither. Before that it shows the
- * pool, with one thread and with one per core: orders per second by the clock, and what an order
- * costs the process and the caller's thread in CPU time.
+ * Measures the cost of verifying an order beyond the bare recovery on the curve: orders per second through hash, hex,
+ * recovery and address on one thread, beside native `ecdsaRecover` alone on the same signatures in the same run. Both
+ * are counted in the thread's own CPU time, in short rounds that alternate, so that other programs on the machine
+ * affect neither. Before that it measures the pool, with one thread and with one per core: orders per second by the
+ * clock, and the CPU time per order of the process and of the caller's thread.
  */
 
 import { createRequire } from 'node:module'
@@ -43,7 +42,7 @@ type Native = {
 type Bare = { digest: Uint8Array; signature: Uint8Array; recid: number }
 
 const ORDERS = quick ? 4_000 : 10_000
-/** Orders of one round: a tenth of a second. */
+/** Number of orders in one round, which takes a tenth of a second. */
 const ROUND_ORDERS = 500
 const TRADERS = 100
 
@@ -130,7 +129,7 @@ for (const threads of new Set([1, availableParallelism()])) {
 }
 report(single)
 
-/** A thousand requests are open at any time: enough to keep the pool busy, as a loaded front does. */
+/** Keeps a thousand requests open: enough for a busy pool, as at a loaded front. */
 async function askAll(
   ask: (order: SignedOrder) => Promise<OrderInspection | Rejection>,
 ): Promise<void> {
@@ -144,7 +143,7 @@ async function askAll(
   await Promise.all(Array.from({ length: 1_000 }, asker))
 }
 
-/** The orders of a round; warm-ups count from below zero. */
+/** Returns the orders of a round; warm-up rounds have negative numbers. */
 function roundOf<Item>(items: readonly Item[], index: number): readonly Item[] {
   const from = ((index + ORDERS) * ROUND_ORDERS) % ORDERS
   return items.slice(from, from + ROUND_ORDERS)

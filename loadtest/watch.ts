@@ -1,4 +1,4 @@
-/** The thread of the sockets, as the run asks it. */
+/** Starts the thread of the sockets, and sends it the requests of the run. */
 
 import { Worker } from 'node:worker_threads'
 import { checksumAddress } from '#domain/checksum-address.ts'

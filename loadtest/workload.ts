@@ -1,10 +1,10 @@
 /**
- * What the traders of a run do, and when: a plan that follows from its options and its seed alone,
- * made as it is read, so that a long run needs no memory for it. Times are intended times;
- * `carry-out.ts` counts latency from them, whatever the server does.
+ * The plan of a run: which operations its traders carry out, and when. It follows from the options and the seed alone,
+ * and is made while it is read, so that a long run needs no memory for it. Times are intended times; `carry-out.ts`
+ * counts latency from them, whatever the server does.
  *
- * Each market has a price in the middle that wanders. Makers quote a few ticks away from it, takers
- * reach beyond all quotes, and some quotes are cancelled again.
+ * The middle price of each market drifts. Makers quote a few ticks away from it, takers reach beyond all quotes, and
+ * some quotes are cancelled again.
  */
 
 import { type Random, randomFrom } from '../test/support/random.ts'
@@ -14,23 +14,23 @@ export type Read = (typeof READS)[number]
 export const KINDS = ['place', 'cross', 'cancel', ...READS] as const
 export type Kind = (typeof KINDS)[number]
 
-/** How often each kind of thing is done, relative to the others. */
+/** How often each kind of operation occurs, relative to the others. */
 export type Mix = Readonly<Partial<Record<Kind, number>>>
 
 export type WorkloadOptions = {
   readonly seed: number
-  /** Things done per second, on average. */
+  /** Operations per second, on average. */
   readonly rate: number
   readonly seconds: number
   readonly markets: number
   readonly traders: number
   readonly mix: Mix
-  /** How many times the rate applies at this second; 1 where it is left out. */
+  /** Returns the factor of the rate at this second; undefined means 1. */
   readonly surge?: (second: number) => number
 }
 
 export type PlannedOrder = {
-  /** Orders are numbered from 0 in the order of the plan. */
+  /** Number of the order in the plan, from 0. */
   readonly number: number
   readonly market: number
   readonly trader: number
@@ -68,9 +68,9 @@ const REACH_TICKS = 25
 const MIDDLE_MIN = 100
 const MIDDLE_MAX = 900
 const SHARE = 1_000_000
-/** An order is cancelled when it has had the time to be answered. */
+/** Minimum age of a cancelled order, so that it has been answered before. */
 const CANCEL_AFTER_MS = 1_000
-/** Quotes that may be cancelled; older ones stay. */
+/** Maximum number of quotes that may be cancelled; older ones stay. */
 const QUOTES_MAX = 20_000
 
 export function* planOf(options: WorkloadOptions): Generator<Operation, void, undefined> {
@@ -104,7 +104,7 @@ export function* planOf(options: WorkloadOptions): Generator<Operation, void, un
     }
   }
 
-  /** A quote of some age; the newest ones may not have been answered yet. */
+  /** Returns a quote of some age, because the newest ones may not have been answered yet. */
   const oldQuote = (): PlannedOrder | undefined => {
     if (quotes.length === 0) return undefined
     const at = random.int(0, quotes.length - 1)
@@ -116,7 +116,7 @@ export function* planOf(options: WorkloadOptions): Generator<Operation, void, un
   }
 
   for (;;) {
-    // Traders know nothing of each other, so the gaps between what they do are exponential.
+    // Traders act independently, so the gaps between operations are exponential.
     const perMs = (rate * (surge?.(Math.floor(atMs / 1_000)) ?? 1)) / 1_000
     atMs += -Math.log(1 - random.next()) / perMs
     if (atMs >= seconds * 1_000) return
@@ -140,7 +140,7 @@ export function* planOf(options: WorkloadOptions): Generator<Operation, void, un
   }
 }
 
-/** Only the orders of the plan, for those who sign them. */
+/** Iterates only over the orders of the plan, for the threads that sign them. */
 export function* ordersOf(options: WorkloadOptions): Generator<PlannedOrder, void, undefined> {
   for (const operation of planOf(options)) {
     if (isOrder(operation)) yield operation

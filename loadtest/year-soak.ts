@@ -1,8 +1,8 @@
 /**
- * A year of quick markets of one asset in simulated time, 35,040 of them, beside a market that trades all
- * year: through the host of markets with its log, and the board and the stream of a front that follows it.
- * Each market opens, trades, expires, settles, is resolved and goes. Twelve times it shows what is in memory
- * and on the disk, and how long a start takes: all of it must stay flat. [markets]
+ * A year of quick markets of one asset in simulated time, 35,040 of them, beside a market that trades all year: through
+ * the host of markets with its log, and the board and the stream of a front that follows it. Each market opens, trades,
+ * expires, settles, is resolved and unloaded. Twelve times it prints the memory, the size on disk, and the duration of
+ * a start: none of them may grow. [markets]
  */
 
 import assert from 'node:assert/strict'
@@ -27,7 +27,7 @@ import { buy, type OrderBuilder, sell } from '../test/support/orders.ts'
 const MARKETS = Number(process.argv[2] ?? 35_040)
 const QUARTER_SEC = 900
 const SHOWN = 12
-/** Markets between two looks for what is over: two hours. */
+/** Number of quick markets between two searches for ended ones: as many as open in two hours. */
 const TIDY_EVERY = 8
 const FILLS = 5
 const LONG = 1_000_000
@@ -72,7 +72,7 @@ const place = (order: VerifiedOrder): Command => ({ type: 'PlaceOrder', message:
 const orderIn = (n: number, builder: OrderBuilder) =>
   signed(builder.until(START_SEC + nowSec + 10 * QUARTER_SEC), marketId(n))
 
-/** Trades of a market, each settled. */
+/** Makes trades in a market, each of which settles. */
 async function trade(n: number, name: string, fills: number): Promise<void> {
   const selling = Array.from({ length: fills }, (_, fill) =>
     orderIn(n, sell('YES').at(0.5).size(1).by('ann').named(`${name}-s${fill}`)),
@@ -98,7 +98,7 @@ async function trade(n: number, name: string, fills: number): Promise<void> {
   }
 }
 
-/** As the timers of a market thread do, with a database that keeps up. */
+/** Runs the periodic maintenance of a market thread, as if the database had projected everything. */
 async function tidy(): Promise<void> {
   const offset = host.log.lastOffset(0)
   await host.run({ type: 'Projected', message: { partition: 0, offset } })

@@ -1,6 +1,6 @@
 /**
- * `npm run pack:ccxt [-- --to folder]` makes the tarballs of `sibyl-client` and `sibyl-ccxt`: the second is `src/ccxt` as
- * JavaScript with declarations. What it imports of this repository comes from `sibyl-client` there.
+ * `npm run pack:ccxt [-- --to folder]` makes the tarballs of `sibyl-client` and `sibyl-ccxt`: the second is `src/ccxt`
+ * as JavaScript with declarations. Its imports from this repository come from `sibyl-client` there.
  */
 
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'

@@ -1,8 +1,8 @@
 /**
- * `npm run pack:client [-- --to folder]` makes the tarball of `sibyl-client`: the SDK and what it needs
- * of `domain` and of the ABIs, as JavaScript with declarations; of `protocol` the types of its shapes. The sources are laid side by side first,
- * so that the subpaths of this repository become ways from file to file and the package asks nothing
- * of a bundler. What it can be imported as is listed here and nowhere else.
+ * `npm run pack:client [-- --to folder]` makes the tarball of `sibyl-client`: the SDK, the files of `domain` and the
+ * ABIs that it needs, as JavaScript with declarations, and the types of the shapes of `protocol`. The sources are
+ * copied into one folder first, so that subpaths of this repository become relative paths, and the package needs no
+ * bundler. The importable names of the package are listed only here.
  */
 
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -28,7 +28,7 @@ const HELP = `Makes the package sibyl-client, a tarball, of src/client and what 
   --to <folder>   where to (dist)
 `
 
-/** What users import: each by `sibyl-client/name`, and all of them by `sibyl-client`. */
+/** Modules that users import: each by `sibyl-client/name`, and all of them by `sibyl-client`. */
 const PUBLIC = [
   'amount',
   'api-fit',
@@ -47,7 +47,7 @@ const PUBLIC = [
   'verify-log',
 ]
 
-/** What has types only, or is loaded when it is needed: its types go with `sibyl-client`. */
+/** Modules that have only types, or are loaded on demand: their types are exported by `sibyl-client`. */
 const TYPES = [
   'answers',
   'archive',
@@ -65,7 +65,7 @@ const TYPES = [
   'transport',
 ]
 
-/** Where a room lies in this repository, by the folder that it has in the package. */
+/** Folder of each room in this repository, by its folder in the package. */
 const ROOMS = {
   client: 'src/client',
   domain: 'src/domain',
@@ -75,10 +75,10 @@ const ROOMS = {
 } as const
 type Room = keyof typeof ROOMS
 
-/** Where shapes lie; the package has their types only, written out. */
+/** Folder of the shapes; the package has only their types, written out. */
 const SHAPES = 'protocol/shapes/'
 
-/** Types of shapes that the SDK reads otherwise: users have its own type instead. */
+/** Types of shapes that the SDK reads differently: it exports its own types instead. */
 const NOT_PUBLIC = new Set([
   'BookAnswer',
   'BookFrame',
@@ -118,7 +118,8 @@ async function laySources(
 type Manifest = Readonly<Record<string, unknown>>
 
 function manifestOf(own: Manifest): Manifest {
-  // Node since 20.19 and 22.12 loads ES modules by `require`, too: only the types differ.
+  // From 20.19 and 22.12 on, Node's `require` loads ES modules too. So both entries name the same file, with different
+  // types.
   const entry = (path: string) => ({
     import: { types: `./${path}.d.ts`, default: `./${path}.js` },
     require: { types: `./${path}.d.cts`, default: `./${path}.js` },
@@ -129,7 +130,7 @@ function manifestOf(own: Manifest): Manifest {
   return { ...own, main: './index.js', types: './index.d.ts', exports }
 }
 
-/** The line of `index.d.ts` for the shapes of a file. */
+/** Returns the line of `index.d.ts` for the shapes of a file. */
 function shapesLine([file, text]: readonly [string, string]): string {
   const names = [...text.matchAll(/^export type (\w+)/gm)].map(([, name]) => name!)
   const shown = names.filter((name) => !NOT_PUBLIC.has(name))

@@ -1,4 +1,4 @@
-/** Steps that every package takes: its sources are compiled by themselves, and packed by npm. */
+/** Steps that every package needs: its sources are compiled alone, and packed by npm. */
 
 import { execFile } from 'node:child_process'
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
@@ -40,7 +40,7 @@ export async function compile(build: string, name: string, further: object = {})
   })
 }
 
-/** The compiler leaves the endings in declarations as they are. */
+/** Replaces `.ts` by `.js` in the imports of declarations, because the compiler does not. */
 export async function endDeclarations(folder: string): Promise<void> {
   for (const name of await readdir(folder, { recursive: true })) {
     if (!name.endsWith('.d.ts')) continue

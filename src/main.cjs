@@ -17,7 +17,9 @@ const HELP = `Runs the exchange until Ctrl-C or SIGTERM; every setting is an env
 
 README.md has the first steps, docs/operating.md what an operator needs.
 `
-/** Ctrl-C reaches the process from the terminal and from npm: a second signal this soon is the same one. */
+/**
+ * Ctrl-C reaches the process from the terminal and from npm. A second signal within this time counts as the same one.
+ */
 const SAME_SIGNAL_MS = 1_000
 /** Time after a failed stop until remaining threads count as hanging. */
 const ENDS_WITHIN_MS = 10_000
@@ -29,7 +31,8 @@ const stop = new AbortController()
 let firstAtMs = 0
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.on(signal, () => {
-    // The operator sent a second signal. A normal exit would abort inside threads that are still open.
+    // After a second signal the process is killed, because a normal exit would abort inside threads that are still
+    // open.
     const again = stop.signal.aborted && performance.now() - firstAtMs > SAME_SIGNAL_MS
     if (again) process.kill(process.pid, 'SIGKILL')
     if (!stop.signal.aborted) firstAtMs = performance.now()

@@ -1,4 +1,4 @@
-/** What can be called by npm tells of itself when it is asked to, and does nothing else. */
+/** Every npm script describes itself with `--help`, and then does nothing else. */
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -13,9 +13,9 @@ const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   scripts: Record<string, string>
 }
 
-/** Tools of others with a help of their own, what is made of them, and what npm calls by itself. */
+/** Scripts that run other projects' tools, or that npm runs by itself. */
 const NOT_OURS = ['check', 'format', 'lint', 'postinstall', 'types']
-/** One of each kind of what these run: the help of all of them is one piece of code. */
+/** One program of each kind, because all of a kind share the code of their help. */
 const NAMED = [
   'bench book',
   'crash exchange',
@@ -25,7 +25,7 @@ const NAMED = [
   'load compare',
 ]
 
-/** Runs a script of package.json as npm does, and tells what it said. */
+/** Runs a script of package.json as npm does, and returns its output. */
 function run(script: string, args: string): Promise<{ code: number; out: string; err: string }> {
   const dataDir = join(mkdtempSync(join(tmpdir(), 'sibyl-help-')), 'data')
   const child = spawn('sh', ['-c', `${scripts[script]} ${args}`], {
@@ -68,13 +68,13 @@ for (const name of asked) {
   })
 }
 
-test('the printed settings can be piped into a reader that closes early', async () => {
+test('if a reader closes early, the command that prints the settings ends without an error', async () => {
   const { code, out, err } = await run('settings', '| head -n 1')
   assert.deepEqual({ code, err }, { code: 0, err: '' })
   assert.equal(out, 'SIBYL_PROFILE = "devnet"  # default\n')
 })
 
-test('a negative number is refused as a value, with the allowed range', async () => {
+test('a negative number of an option is refused with the allowed range', async () => {
   const { code, err } = await run('devnet:warp', '--seconds -5')
   assert.equal(err, "sibyl: --seconds must be a whole number from 1 to 31536000, not '-5'\n")
   assert.equal(code, 2)
@@ -93,7 +93,7 @@ for (const [script, prefix] of [
 }
 
 test('a Node version other than 22 gets one line that explains it', async () => {
-  // Node 20 refuses every entry of another ending before it reads a line of it.
+  // The entry must be a `.cjs` file: Node 20 refuses a `.ts` file before it reads a line of it.
   assert.equal(extname(realpathSync(`${ROOT}src/main.ts`)), '.cjs')
   const other = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })`
   const pretend = `--import 'data:text/javascript,${encodeURIComponent(other).replaceAll("'", '%27')}'`

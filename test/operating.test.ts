@@ -1,6 +1,6 @@
 /**
- * The files for operators fit the exchange: alarms, settings, files and sections exist. `scenario/devnet.test.ts`
- * checks the metrics.
+ * Checks the files for operators against the exchange: alarms, settings, files and sections must exist.
+ * `scenario/devnet.test.ts` checks the metrics.
  */
 
 import assert from 'node:assert/strict'
@@ -17,7 +17,7 @@ import { importsOf, ROOT, sourceFiles, targetOf } from './support/imports.ts'
 
 const textOf = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 
-test('every alarm has a runbook section, and every section an alarm', () => {
+test('every alarm has a section in the runbook, and every section has an alarm', () => {
   const guide = textOf('docs/operating.md')
   const sections = [...guide.matchAll(/^### (Sibyl\w+)\n\n(.*)/gm)]
   assert.deepEqual(
@@ -55,13 +55,13 @@ test('every alarm has a test case in which it is silent at first and fires later
   }
 })
 
-test('Prometheus itself confirms the test cases of the alarms', {
+test('the program of Prometheus confirms the test cases of the alarms', {
   skip: spawnSync('promtool', ['--version']).status === 0 ? false : 'promtool is not installed',
 }, () => {
   const { status, stdout, stderr } = spawnSync(
     'promtool',
     ['test', 'rules', 'prometheus-rules.test.yml'],
-    // A third of its time would be spent on collecting garbage.
+    // With the default setting, promtool would spend a third of its time on garbage collection.
     {
       cwd: join(ROOT, 'config/monitoring'),
       env: { ...process.env, GOGC: '400' },
@@ -71,10 +71,13 @@ test('Prometheus itself confirms the test cases of the alarms', {
   assert.equal(status, 0, stdout + stderr)
 })
 
-/** A text between back-quotes that begins with a small letter and has a space is a line of the log; `…` stands for any text. */
+/**
+ * Matches quoted log lines: text between back-quotes that begins with a small letter and has a space. `…` stands for
+ * any text.
+ */
 const LOG_WORDS = /`([a-z][^`\n]* [^`]*)`/g
 
-test('log lines that the runbook quotes are in the code, in the same words', () => {
+test('log lines that the runbook quotes occur in the code in the same words', () => {
   const guide = textOf('docs/operating.md')
   const runbook = guide.slice(guide.indexOf('\n## Keys')).replaceAll(/^```[\s\S]*?^```$/gm, '')
   const code = sourceFiles()
@@ -96,9 +99,9 @@ test('log lines that the runbook quotes are in the code, in the same words', () 
   )
 })
 
-test('settings that the guides and the files of an operator name exist', () => {
+test('settings that the guides and the files for operators name exist', () => {
   const all = settingsList().map(({ leaf }) => leaf.env)
-  /** A setting, or a name that the exchange leaves to others. */
+  /** Returns whether the name is a setting, or one that the exchange ignores on purpose. */
   const isKnown = (name: string): boolean => {
     try {
       loadSettings({ [name]: '' })
@@ -128,7 +131,7 @@ test('settings that the guides and the files of an operator name exist', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('links within the documents have a target', () => {
+test('each link within the documents leads to an existing file and heading', () => {
   const anchorOf = (title: string): string =>
     title
       .toLowerCase()
@@ -162,6 +165,15 @@ test('links within the documents have a target', () => {
   assert.deepEqual(broken, [])
 })
 
+test('the test files that SECURITY.md names for its promises exist', () => {
+  const named = [...textOf('SECURITY.md').matchAll(/`(test\/[^`]+)`/g)].map(([, path = '']) => path)
+  assert(named.length > 20, `${named.length} tests are named`)
+  assert.deepEqual(
+    named.filter((path) => !existsSync(join(ROOT, path))),
+    [],
+  )
+})
+
 type Compose = {
   readonly services: Record<
     string,
@@ -176,7 +188,7 @@ type Compose = {
   readonly volumes: Record<string, unknown>
 }
 
-test('the compose file is complete, and an exchange starts with its settings', () => {
+test('the compose file is complete, and an exchange can start with its settings', () => {
   const { services, secrets, volumes } = parseYaml(textOf('compose.yaml')) as Compose
   assert.deepEqual(Object.keys(services), ['database', 'exchange'])
   for (const { secrets: used = [], volumes: mounted = [], depends_on = {} } of Object.values(
@@ -218,7 +230,7 @@ test('the compose file is complete, and an exchange starts with its settings', (
     2,
     'the example of the guide is one that is taken',
   )
-  // Only the chain of the guide is an example to replace; nothing else is left open.
+  // Only the chain of the guide's settings has to be replaced, because it is an example.
   const gaps = productionGaps(settings)
   assert.deepEqual(new Set(gaps.map(({ setting }) => setting)), new Set(['SIBYL_CHAINS']))
   for (const { problem } of gaps) assert.match(problem, /placeholder|local chain/)
@@ -227,10 +239,10 @@ test('the compose file is complete, and an exchange starts with its settings', (
   assert.match(textOf('Dockerfile'), new RegExp(`EXPOSE ${front.port} ${front.adminPort}\n`))
 })
 
-/** Packages that are loaded only for a local chain: `requireDevnetPackages` runs before both. */
+/** Files that load packages for a local chain only; `requireDevnetPackages` runs before both. */
 const LOCAL_CHAIN = ['src/devnet/open-devnet.ts', 'src/devnet/chain-host.ts']
 
-/** The files and libraries that these files load, import, or start as a thread or a process. */
+/** Returns the files and libraries that these files load, import, or start as a thread or a process. */
 function loadedFrom(entries: readonly string[]): string[] {
   const loaded = new Set(entries)
   for (const file of loaded) {
@@ -267,14 +279,14 @@ test('an exchange and its commands load nothing that a production install remove
     libraries.filter((each) => !installed.some((name) => isOf(name, each))),
     [],
   )
-  // A name that is put together and resolved later, as the artifacts of a package are.
+  // Some names are built and resolved later, such as the artifacts of a package, so the text is searched, too.
   const left = Object.keys(devDependencies ?? {})
   const ours = loaded.filter((each) => existsSync(join(ROOT, each)))
   const naming = ours.filter((file) =>
     left.some((name) => new RegExp(`['"\`]${name}/`).test(textOf(file))),
   )
   assert.deepEqual(naming, [])
-  // The local chain does need them: the doors above are the right ones.
+  // The local chain loads such packages, which shows that the search finds them.
   const local = loadedFrom(LOCAL_CHAIN)
   assert(local.includes('hardhat/hre') && local.includes('src/devnet/artifact.ts'))
 })
@@ -285,7 +297,7 @@ test('the Dockerfile and the systemd unit name files that exist', () => {
   )
   assert(copied.includes('src') && copied.includes('package-lock.json'))
   for (const path of copied) assert(existsSync(join(ROOT, path)), path)
-  // The image must not need files that are left out.
+  // The image must not need files that `.dockerignore` excludes.
   const ignored = textOf('.dockerignore').trim().split('\n')
   for (const path of copied) assert(!ignored.includes(path), path)
   const unit = textOf('config/deploy/sibyl.service')

@@ -1,4 +1,4 @@
-/** The check before a tag, on small repositories that are right, or wrong in one way. */
+/** The check before a tag, run on small repositories that are right, or wrong in one way. */
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -53,13 +53,13 @@ function repository(files: Files): string {
   return root
 }
 
-/** What is in the way: `name: why`. */
+/** Returns the checks that prevent a release, as `name: why`. */
 const wrongIn = (root: string): string[] =>
   releaseChecks(root)
     .filter(({ wrong }) => wrong !== '')
     .map(({ name, wrong }) => `${name}: ${wrong}`)
 
-test('a repository that meets the rules of a tag can be tagged', (t) => {
+test('a repository that meets the rules for a release can be tagged', (t) => {
   const root = repository(RIGHT)
   t.after(() => rmSync(root, { recursive: true }))
   assert.deepEqual(wrongIn(root), [])
@@ -152,7 +152,7 @@ const BROKEN: Record<string, { files: Files; wrong: RegExp }> = {
 }
 
 for (const [what, { files, wrong }] of Object.entries(BROKEN)) {
-  test(`${what} prevents a tag`, (t) => {
+  test(`${what} prevents the tag of a release`, (t) => {
     const root = repository({ ...RIGHT, ...files })
     t.after(() => rmSync(root, { recursive: true }))
     const found = wrongIn(root)
@@ -161,16 +161,16 @@ for (const [what, { files, wrong }] of Object.entries(BROKEN)) {
   })
 }
 
-test('uncommitted changes prevent a tag', (t) => {
+test('uncommitted changes prevent the tag of a release', (t) => {
   const root = repository(RIGHT)
   t.after(() => rmSync(root, { recursive: true }))
   put(root, { 'notes.txt': 'later' })
   assert.deepEqual(wrongIn(root), ['everything is committed: 1 files differ, notes.txt for one'])
 })
 
-test('the version, changelog, lock file and migrations of this repository are ready for a tag', () => {
+test('the version, changelog, lock file and migrations of this repository are ready for a release', () => {
   const state = ['everything is committed', 'the tag is free']
-  // The compiler of the contracts has a test of its own.
+  // The check of the compiled contracts has its own test.
   const own = {
     ...(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as object),
     scripts: {},

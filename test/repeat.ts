@@ -1,7 +1,7 @@
 /**
- * `npm run test:repeat -- [--times 5] [--burn 2] [--fast] [files or folders]`: runs the tests again and
- * again beside so many busy processes, and lists every test that ever failed, how often, and the seeds
- * to run it again with. Ends with 1 when one did.
+ * `npm run test:repeat -- [--times 5] [--burn 2] [--fast] [files or folders]`: runs the tests `--times` times, beside
+ * `--burn` busy processes. Lists every test that ever failed, how often, and the seeds to run it again with. Exits with
+ * 1 if a test failed.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -10,7 +10,7 @@ import { endWithHelp } from './support/help.ts'
 import { runTests } from './support/run-tests.ts'
 import { selectTests } from './support/select-tests.ts'
 
-/** Spins in short turns, so that it notices the end of its input: whoever started it is gone. */
+/** Spins in short turns, so that the process notices when its input ends because its parent has exited. */
 const BURNER = `
 process.stdin.resume().on('end', () => process.exit())
 const spin = () => {

@@ -1,7 +1,7 @@
 /**
- * `npm test [-- files or folders]` runs every test, or those. `npm run test:fast` leaves out what needs
- * a browser, a chain, an exchange, a simulation, another process or a database server. `npm run test:whole` does all of
- * the sweeps that the others only sample.
+ * `npm test [-- files or folders]` runs all tests, or the given ones. `npm run test:fast` leaves out tests that need a
+ * browser, a chain, an exchange, a simulation, another process or a database server. `npm run test:whole` runs sweeps
+ * completely that the other commands only sample.
  */
 
 import { parseArgs } from 'node:util'

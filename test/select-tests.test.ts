@@ -8,7 +8,7 @@ import {
   sharesProcess,
 } from './support/select-tests.ts'
 
-test('the needs of a test file follow from its imports', () => {
+test('the services that a test file needs, such as a browser, follow from its imports', () => {
   assert.equal(needOf('test/web/browser/page.test.ts'), 'browser')
   assert.equal(needOf('test/scenario/trading.test.ts'), 'exchange')
   // Through a fixture.
@@ -17,11 +17,11 @@ test('the needs of a test file follow from its imports', () => {
   assert.equal(needOf('test/log/damage.test.ts'), 'process')
   assert.equal(needOf('test/simulate/simulate.test.ts'), 'simulation')
   assert.equal(needOf('test/book/match.test.ts'), 'nothing')
-  // A type needs nothing of the file that it is from.
+  // A file that imports only a type of a module does not need what loading the module needs.
   assert.equal(needOf('test/tidy.test.ts'), 'nothing')
 })
 
-test('files with the most needs come first, and fast files are those without needs', () => {
+test('test files that need the most services run first, and the fast run has only files that need none', () => {
   const all = selectTests([])
   assert.equal(new Set(all).size, all.length)
   const fast = selectTests([], { fast: true })
@@ -30,7 +30,7 @@ test('files with the most needs come first, and fast files are those without nee
   assert.equal(needOf(all[0] ?? ''), 'browser')
 })
 
-test('files and folders can be selected', () => {
+test('the test runner runs only the files and folders that are named', () => {
   assert.deepEqual(selectTests(['test/book/match.test.ts']), ['test/book/match.test.ts'])
   const book = selectTests(['test/book/'])
   assert.ok(book.includes('test/book/book.test.ts'))
@@ -38,17 +38,17 @@ test('files and folders can be selected', () => {
   assert.throws(() => selectTests(['test/nowhere']), /no test files in test\/nowhere/)
 })
 
-test('files share a process, unless they change global state', () => {
+test('test files share a process unless they change global state', () => {
   assert.ok(sharesProcess('test/book/match.test.ts'))
   // It only reads a seed.
   assert.ok(sharesProcess('test/services/settlement/turns.test.ts'))
-  // It only reads what Node was started with.
+  // The file reads only the arguments with which Node was started.
   assert.ok(sharesProcess('test/log/damage.test.ts'))
   assert.ok(!sharesProcess('test/client/retries.test.ts'))
   assert.ok(!sharesProcess('test/web/browser/page.test.ts'))
 })
 
-test('every file has a process with files of the same needs, in the order of needs', () => {
+test('every test file runs in a process with files that need the same services, and most services come first', () => {
   const all = selectTests([])
   const processes = shareProcesses(all, 3)
   assert.deepEqual(processes.flat().toSorted(), all.toSorted())
@@ -60,7 +60,7 @@ test('every file has a process with files of the same needs, in the order of nee
     order.toSorted((a, b) => a - b),
   )
   assert.ok(processes.every((files) => files.length === 1 || files.every(sharesProcess)))
-  // A few files still keep all cores at work.
+  // Even a few files are spread over several processes, so that all cores are used.
   const few = ['test/book/match.test.ts', 'test/book/book.test.ts', 'test/tidy.test.ts']
   assert.ok(shareProcesses(few, 3).length > 1)
 })

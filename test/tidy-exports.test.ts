@@ -1,4 +1,4 @@
-/** The house rules about what files are for: none is left behind, none goes in circles, none is too long. */
+/** Rules for files: no file is unused, no imports form a cycle, and no file is too long. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -10,27 +10,27 @@ const sources = sourceFiles()
 
 const isOurs = (file: string): boolean => /^(src|workers|config)\//.test(file)
 
-/** What is started by hand, once in a while; the file says when. */
+/** Programs that are started only by hand; each file says when. */
 const BY_HAND = ['test/domain/make-order-vectors.ts']
 
 /**
- * Other threads call what these export by its name. The SDK and the types of the shapes are there for others;
- * in the page, one file stands in for parts of the SDK.
+ * Other threads call exports of these files by name. The SDK and the types of the shapes are for users; in the page,
+ * one file replaces parts of the SDK.
  */
 const CALLED_FROM_OUTSIDE =
   /^(workers\/|src\/client\/|src\/protocol\/shapes\/|src\/web\/absent\.ts$|src\/runtime\/pool-thread\.ts$)/
 
-/** The longest that a file may be without saying why. */
+/** Maximum lines of a file that does not state why it is long. */
 const LINES_MAX = 500
 
-/** A sentence of a header that says why its file is long. */
+/** Matches a sentence of a header that gives the reason for the file's length. */
 const WHY_LONG = /\blong\b[^.]*\b(because|since)\b|\b(because|since)\b[^.]*\blong\b/
 
 test('every file is imported, started by a script, or named by another', () => {
   const reached = new Set([...commandFiles(), ...BY_HAND])
   for (const file of sources) {
     for (const { from } of importsOf(file)) reached.add(targetOf(file, from))
-    // Threads and processes are started by the name of their file.
+    // Threads and processes are started by file name.
     for (const [, named = ''] of textOf(file).matchAll(/['"`]([\w./-]+\.tsx?)['"`]/g)) {
       reached.add(targetOf(file, named.startsWith('.') ? named : `./${named}`)).add(named)
     }

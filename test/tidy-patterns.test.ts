@@ -1,6 +1,6 @@
 /**
- * Patterns that take more than linear time let a short text stop the event loop for seconds. Every pattern of
- * ours is checked, also where its input seems to be our own.
+ * A pattern that takes more than linear time lets a short text stop the event loop for seconds. Every pattern in the
+ * code is checked, even where only the exchange itself writes the input.
  */
 
 import assert from 'node:assert/strict'
@@ -8,17 +8,22 @@ import { test } from 'node:test'
 import { ts } from '@ts-morph/common'
 import { sourceFiles, textOf } from './support/imports.ts'
 
-/** The one function of the checker that is used here; its own types want all of its parts to be there. */
+/**
+ * The only function of the checker that this test uses. The checker's own types need dependencies that are not
+ * installed.
+ */
 type Checker = { analyse(pattern: RegExp): { readonly reports: readonly unknown[] } }
 const CHECKER = 'scslre'
 const { analyse } = (await import(CHECKER)) as Checker
 
 type Patterns = { readonly patterns: RegExp[]; readonly built: string[] }
 
-/** A string that is used as a pattern, in a schema or for `new RegExp`, begins with an anchor. */
+/**
+ * Returns whether a string is used as a pattern, in a schema or in `new RegExp`: such a string begins with an anchor.
+ */
 const isPatternText = (text: string): boolean => text.startsWith('^') && text.length > 1
 
-/** The patterns of a file: literals, strings that are anchored, and calls that build one from parts. */
+/** Returns the patterns of a file: literals, anchored strings, and calls that build a pattern from parts. */
 function patternsOf(name: string, text: string): Patterns {
   const file = ts.createSourceFile(name, text, ts.ScriptTarget.Latest, true)
   const patterns: RegExp[] = []
@@ -41,7 +46,7 @@ function patternsOf(name: string, text: string): Patterns {
 
 const isOurs = (file: string): boolean => /^(src|workers|config)\//.test(file)
 
-/** Whether some text of n characters takes it n² steps or more. */
+/** Returns whether some text of n characters takes the pattern n² steps or more. */
 const isSlow = (pattern: RegExp): boolean => analyse(pattern).reports.length > 0
 
 test('no pattern takes more than linear time for any text', () => {

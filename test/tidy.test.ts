@@ -1,4 +1,4 @@
-/** The house rules as tests: imports between rooms, where each library is used, how files are written. */
+/** The rules for code as tests: imports between rooms, where each library may be used, and how files are written. */
 
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync } from 'node:fs'
@@ -43,7 +43,7 @@ const SERVICE_IMPORTS = [
   ...['runtime', 'log', 'store', 'chain', 'verify'].map((room) => `type:${room}`),
 ]
 
-/** Further imports of the composing files of a service: its thread, metrics and contract calls. */
+/** Additional imports of the files that compose a service: its thread, metrics and contract calls. */
 const ADAPTERS = [
   'config',
   'contracts',
@@ -82,17 +82,17 @@ const HOMES: Record<string, readonly string[]> = {
   'lightweight-charts': ['web'],
 }
 
-/** Files that read the environment: one for the exchange, one for the command of its users. */
+/** Files that may read the environment: one for the exchange, and one for the user's command. */
 const ENVIRONMENT = new Set(['config/settings.ts', 'config/command-environment.ts'])
 
 const WORKER_LINES_MAX = 15
 /** All of them together stay below this. */
 const WORKERS_LINES = 200
 
-/** A function has at most so many parameters; one that needs more takes an object. */
+/** Maximum number of parameters of a function; one that needs more takes an object. */
 const PARAMETERS_MAX = 4
 
-/** Functions that may have more, by room and name, with the reason. */
+/** Functions that may have more parameters, by room and name, with the reason. */
 const MORE_PARAMETERS: Record<string, readonly string[]> = {
   'hot path: every order runs through it, and an object per call would be one more per order': [
     ...['withdraw', 'admit', 'emitFills', 'emitRest', 'close', 'closeOne', 'closeAll'].map(
@@ -107,10 +107,10 @@ const MORE_PARAMETERS: Record<string, readonly string[]> = {
   ],
 }
 
-/** A function has at most so many lines, with everything inside it. */
+/** Maximum lines of a function, including the functions inside it. */
 const FUNCTION_LINES_MAX = 100
 
-/** Functions that may be longer, by room and name, and why. */
+/** Functions that may be longer, by room and name, with the reason. */
 const LONGER: Record<string, readonly string[]> = {
   'one loop over one state, on the way of every command': ['runtime serve'],
   'one state machine: every function changes the same few variables': [
@@ -119,10 +119,7 @@ const LONGER: Record<string, readonly string[]> = {
     'http makeFairTurns',
     'web createTicket',
   ],
-  'a list: one method per function of a contract, or question to it': [
-    ...['conditionalTokens', 'settlementContract'].map((name) => `chain ${name}`),
-    'services/relayer relayFacts',
-  ],
+  'a list: one method per question to the chain': ['services/relayer relayFacts'],
   'a list: one method per call of the API': ['client createClient'],
   'a list: one entry per metric': [
     'services/prices pricesMeters',
@@ -136,14 +133,14 @@ const LONGER: Record<string, readonly string[]> = {
 
 const sources = sourceFiles()
 
-/** The room of a file in `src`, or the top-level folder of any other. */
+/** Returns the room of a file in `src`, or the top-level folder of another file. */
 function roomOf(file: string): string {
   const parts = file.split('/')
   if (parts[0] !== 'src' || parts.length < 3) return parts[0] ?? ''
   return parts[1] === 'services' && parts.length > 3 ? `services/${parts[2]}` : (parts[1] ?? '')
 }
 
-/** The rooms that a file may import from, its own aside; undefined for one that may import all. */
+/** Returns the rooms that a file may import besides its own; undefined if it may import all. */
 function allowedFor(file: string): readonly string[] | undefined {
   const room = roomOf(file)
   if (COMPOSERS.has(room)) return undefined
@@ -155,7 +152,7 @@ function allowedFor(file: string): readonly string[] | undefined {
   return [...SERVICE_IMPORTS, ...ADAPTERS, 'services/kit']
 }
 
-/** The room an import leads to, when it leads into this repository. */
+/** Returns the room that an import leads to; undefined if that is a library. */
 function roomOfImport(file: string, from: string): string | undefined {
   if (from.startsWith('#services/')) return roomOf(`src/${from.slice(1)}`)
   if (from.startsWith('#')) return from.slice(1, from.indexOf('/'))
@@ -258,21 +255,21 @@ test('files are named in kebab-case after their contents', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('no file only re-exports others', () => {
+test('no source file only re-exports other files', () => {
   const wrong = sources.filter((file) =>
     /^export\s+(?:type\s+)?(?:\*|\{[^}]*\})\s+from\s/m.test(textOf(file)),
   )
   assert.deepEqual(wrong, [])
 })
 
-test('every file opens with a sentence about its contents', () => {
+test('every source file begins with a comment about its contents', () => {
   const wrong = sources
     .filter((file) => /^(src|workers|config|loadtest)\//.test(file))
     .filter((file) => !textOf(file).startsWith('/**') && !textOf(file).startsWith('#!'))
   assert.deepEqual(wrong, [])
 })
 
-test('a worker file only names the threads or jobs that it runs', () => {
+test('a worker file only lists the threads or jobs that it runs', () => {
   const lines = sources
     .filter((file) => file.startsWith('workers/'))
     .map((file) => ({ file, lines: textOf(file).trimEnd().split('\n').length }))
@@ -288,17 +285,17 @@ test('a worker file only names the threads or jobs that it runs', () => {
   )
 })
 
-test('the environment is read in one place', () => {
+test('environment variables are read in one place', () => {
   const wrong = sources
     .filter((file) => /^(src|workers|config)\//.test(file) && !ENVIRONMENT.has(file))
     .filter((file) => /\bprocess\.env\b/.test(textOf(file)))
   assert.deepEqual(wrong, [])
 })
 
-/** A front and price feeds are adapters themselves. */
+/** Files of services that are no actors: a front and the price feeds are adapters themselves. */
 const NOT_BEHAVIOURS = /^src\/services\/(front|prices\/feeds)\//
 
-test('a behaviour uses no clock, random numbers or environment', () => {
+test('an actor uses no clock, random numbers or environment variables', () => {
   const wrong = sources
     .filter((file) => /^src\/(services|book)\//.test(file))
     .filter((file) => !COMPOSING.test(file) && !NOT_BEHAVIOURS.test(file))
@@ -310,13 +307,14 @@ test('a behaviour uses no clock, random numbers or environment', () => {
   assert.deepEqual(wrong, [])
 })
 
-/** Files of services that open something by themselves, and why. */
+/** Files of services that open something themselves, with the reason. */
 const OWN_WORLD: Record<string, RegExp> = {
-  'makes the real world': /^src\/services\/kit\/(chain-)?world\.ts$/,
+  'makes the clock, timers and connections used outside tests':
+    /^src\/services\/kit\/(chain-)?world\.ts$/,
   'its sockets, pools and deadlines are those of an HTTP server': /^src\/services\/front\//,
-  'speaks to price providers; what it needs of them is a parameter of its thread':
+  'connects to price providers, which are parameters of its thread':
     /^src\/services\/prices\/feeds\//,
-  'opens what the real world of its thread consists of':
+  'opens the logs, sockets and feeds that its thread uses outside tests':
     /^src\/services\/(market\/thread\/market-log|node\/node-line|prices\/thread\/price-feeds)\.ts$/,
 }
 
@@ -328,7 +326,7 @@ const OPENING =
 
 const opensByItself = (code: string): boolean => AMBIENT.test(code) || OPENING.test(code)
 
-test('a service takes time, random numbers, timers and connections from its world', () => {
+test('a service gets time, random numbers, timers and connections as parameters', () => {
   for (const code of [
     'setTimeout(f, 1)',
     'a(Date.now())',
@@ -403,7 +401,7 @@ test('the code has no unfinished parts, and every room has a README with its pur
   }
 })
 
-/** Names that are gone, each with the word that replaced it. */
+/** Replaced names, each with its new name. */
 const OLD_NAMES: Record<string, string> = {
   manner: 'timeInForce',
   Manner: 'TimeInForce',
@@ -480,7 +478,7 @@ test('names of tests are sentences in plain words', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('a file that a comment or a page names exists', () => {
+test('a file that a comment or a document names exists', () => {
   const pages = filesIn('docs', 'src', 'test', 'loadtest', 'contracts', 'examples', 'packages')
     .concat(readdirSync(ROOT), 'workers/README.md', 'config/README.md')
     .filter((file) => file.endsWith('.md') && existsSync(join(ROOT, file)))

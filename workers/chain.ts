@@ -1,4 +1,4 @@
-/** Threads that use chains and providers, one or several: each waits most of the time. */
+/** Runs threads that use chains and providers, one or several in a worker: each waits most of the time. */
 
 import { runThreads } from '#runtime/thread.ts'
 import { indexerThread as indexer } from '#services/indexer/thread.ts'

@@ -1,4 +1,6 @@
-/** The thread of a front that reads past books and archive files; it is passed `{ databaseUrl }`. */
+/**
+ * Runs the history thread of a front, which reads past books and archive files. The front passes `{ databaseUrl }`.
+ */
 
 import { workerData } from 'node:worker_threads'
 import { makeHistoryJobs } from '#services/front/history-jobs.ts'

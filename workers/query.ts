@@ -1,4 +1,4 @@
-/** A thread of the query pool, which passes in `{ databaseUrl }` and calls `answer` or `writePages`. */
+/** Runs a thread of the query pool. The pool passes `{ databaseUrl }` and calls `answer` or `writePages`. */
 
 import { workerData } from 'node:worker_threads'
 import { makePageWriter } from '#services/front/query-pages.ts'

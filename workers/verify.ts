@@ -1,4 +1,4 @@
-/** A thread of the verify pool, which calls these functions by name. */
+/** Runs a thread of the verify pool, which calls these functions by name. */
 
 import { workerData } from 'node:worker_threads'
 import { makeVerifyJobs, type VerifyWorkerData } from '#verify/verify-jobs.ts'

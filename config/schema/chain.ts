@@ -10,7 +10,7 @@ const Chain = Type.Object(
     chainId: Type.Integer({ minimum: 1 }),
     /** On `main` the proposer must pay the bond of a proposal; on `test` the relayer may post it. */
     role: Type.Enum(['main', 'test']),
-    /** Tried in this order. Without any there is no chain: orders match and nothing settles. */
+    /** URLs of nodes, tried in this order. With an empty list there is no chain: orders match, and nothing settles. */
     rpcUrls: Type.Array(Type.String({ pattern: HttpUrl }), { maxItems: 10 }),
     blockExplorer: Type.String(),
     /** Block of the deployment: the contracts have no events before it. */

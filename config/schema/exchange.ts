@@ -55,6 +55,15 @@ export const database = Type.Object({
     description:
       'mysql://user:password@host:port/name, ?tls=true encrypts; empty is SQLite in the data folder.',
   }),
+  writers: Type.Integer({
+    env: 'SIBYL_DATABASE_WRITERS',
+    minimum: 1,
+    maximum: 64,
+    unit: 'connections',
+    description:
+      'Partitions of the log that are written to a MySQL or MariaDB server at the same time, each ' +
+      'over its own connection. SQLite has one writer.',
+  }),
   queryThreads: Type.Integer({
     env: 'SIBYL_QUERY_THREADS',
     minimum: 1,

@@ -110,7 +110,8 @@ export const auth = Type.Object({
   }),
   allowOpenWrites: Type.Boolean({
     env: 'SIBYL_ALLOW_OPEN_WRITES',
-    description: 'Allows a start without bearer tokens on an address that others can reach.',
+    description:
+      'Allows a start without bearer tokens on an address that others can reach, or behind a trusted proxy.',
   }),
   singleUseNonce: Type.Boolean({
     env: 'SIBYL_SINGLE_USE_NONCE',

@@ -16,7 +16,7 @@ export const risk = Type.Object({
     unit: 'threads',
     description:
       'Threads that reserve funds, each for a share of the traders. 0 follows the cores: one for ' +
-      'every eight; of several machines it is one, and must be the same on all.',
+      'every eight; with several machines the default is one, and the value must be the same on all.',
   }),
   minNotional: Type.Integer({
     env: 'SIBYL_RISK_MIN_NOTIONAL',

@@ -148,7 +148,7 @@ async def main():
         "makerFeeRecipient": ZERO,
     }
     signed = {
-        # Numbers beyond 2^53 are text in JSON, so that nobody rounds them.
+        # JSON contains numbers beyond 2^53 as text, because many parsers would round them.
         "order": {**order, "nonce": str(order["nonce"])},
         "signature": sign(account, chain["signatures"]["order"], order),
     }

@@ -1,4 +1,4 @@
-/** The profiles by name, and the workload that one of them makes with what the command line says. */
+/** The profiles by name, and the workload that a profile and the command line result in. */
 
 import type { WorkloadOptions } from '../workload.ts'
 import { mixed } from './mixed.ts'

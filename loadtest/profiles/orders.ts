@@ -1,4 +1,4 @@
-/** Writes alone: how many orders the exchange takes, and how fast. */
+/** Only writes: how many orders the exchange accepts, and how fast. */
 
 import type { Profile } from './profile.ts'
 

@@ -1,4 +1,4 @@
-/** What a profile says: how much of what, where the command line does not say otherwise. */
+/** Values of a profile, for everything that the command line does not set. */
 
 import type { Mix } from '../workload.ts'
 

@@ -1,4 +1,4 @@
-/** A little of everything, for a look whether all is well. */
+/** A little of every kind, to check that all works. */
 
 import type { Profile } from './profile.ts'
 

@@ -1,4 +1,4 @@
-/** A quiet market that is stormed for a few seconds, again and again. */
+/** A quiet market with bursts of a few seconds, again and again. */
 
 import type { Profile } from './profile.ts'
 

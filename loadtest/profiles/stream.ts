@@ -1,4 +1,4 @@
-/** Many readers of the stream, and just enough orders to have something to tell them. */
+/** Many readers of the stream, and just enough orders to cause messages for them. */
 
 import type { Profile } from './profile.ts'
 

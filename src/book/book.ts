@@ -3,10 +3,10 @@
  * clock, no randomness and no I/O. It never trades by itself; `match.ts` does. No operation is linear in the number of
  * orders, except listing them all.
  *
- * An order is one record in a pool, and is linked into four structures at once: the queue of its price level, the list
- * of its trader, the index by hash and the expiry wheel. A slot is the number of a record; one from `locate` or
- * `bestOrder` is valid until the book next changes. The file is long because every change of an order changes all four
- * structures, and they should be read together.
+ * An order is one record in a pool. Four structures link it: the queue of its price level, the list of its trader, the
+ * index by hash and the expiry wheel. A slot is the number of a record; one from `locate` or `bestOrder` is valid until
+ * the book next changes. The file is long because every change of an order changes all four structures, and they should
+ * be read together.
  */
 
 import assert from 'node:assert/strict'
@@ -87,30 +87,30 @@ type BookOptions = {
 
 /** Observes which traders have orders in a book, so that callers need not search all books. */
 export type TraderWatch = {
-  /** The trader's first order rests now. */
+  /** Called when the trader's first order rests. */
   entered(trader: Address): void
   /** The trader's last order left. */
   left(trader: Address): void
-  /** Every order has left the book at once. Some of these traders may have left earlier. */
+  /** Called when the book drops all its orders. Some of these traders may already have been reported as gone. */
   cleared(traders: readonly Address[]): void
 }
 
 type Level = {
   readonly price: Price
-  /** Total resting quantity at the price; it may exceed the safe integers. */
+  /** Total resting quantity at the price; it may exceed 2^53. */
   readonly size: bigint
   readonly orders: number
 }
 
 /**
- * The hash texts of the lowest slots are kept, because a book uses these first and reuses them. So they need not be
- * created for every fill, and a lookup compares only the text. Texts for all slots would be a million objects for the
- * garbage collector.
+ * Maximum number of order hashes kept as text: those in the lowest slots, which a book uses first and reuses. With a
+ * kept text, a fill creates no text, and a lookup compares only the text. Texts for all slots would be a million
+ * objects for the garbage collector.
  */
 const TEXTS_MAX = 65_536
 
 /**
- * Shared by all books without orders: most markets have none, and a book with its own memory is a hundred times as
+ * The pool of all books without orders: most markets have none, and a book with its own memory is a hundred times as
  * large. No order is ever added to it.
  */
 const NO_ORDERS = new RecordPool(RECORD_SHIFT, 0, STATE)
@@ -121,7 +121,7 @@ const NO_PRICES = new PriceLevels(NO_LEVELS, true)
 const NO_WHEEL = new ExpiryWheel(NO_ORDERS, 0)
 const NO_TEXTS: never[] = []
 
-/** The key being read. */
+/** Buffer for the key that is being read. */
 const key = new Int32Array(HASH_WORDS)
 
 export class Book {
@@ -165,17 +165,17 @@ export class Book {
     return this.#orders.live >= this.#ordersMax
   }
 
-  /** Highest price of a buy; 0 if there is none. */
+  /** Highest price of a resting buy; 0 if the side is empty. */
   get bestBid(): number {
     return this.#bids.best
   }
 
-  /** Lowest price of a sell; 0 if there is none. */
+  /** Lowest price of a resting sell; 0 if the side is empty. */
   get bestAsk(): number {
     return this.#asks.best
   }
 
-  /** No order expires before this second; undefined if none rests. */
+  /** No order expires before this second; undefined if the book is empty. */
   get nextExpirySec(): number | undefined {
     return this.#wheel.nextSec
   }
@@ -195,7 +195,8 @@ export class Book {
     const tag = tagOfText(orderHash, this.#hashPlaces, HASH_WORDS)
     const traderTag = tagOfText(trader, this.#addressPlaces, ADDRESS_WORDS)
 
-    // The lookups in all three indices are done together, so that their memory accesses overlap.
+    // All three indices (of hashes, traders and prices) are searched before anything is written, so that their memory
+    // accesses overlap.
     const slot = orders.allocate()
     if (this.#byHash.addNew(tag, slot) !== NIL) this.#addBeside(orderHash, tag, slot)
     const prices = this.#prices(side)
@@ -219,7 +220,7 @@ export class Book {
     doubles[half + EXPIRES] = order.expiresAtSec
     doubles[half + PLACED] = placedAtMs
 
-    // To the end of its level's queue.
+    // Appends the order to its level's queue.
     const levels = this.#levels
     const levelPage = levels.page(level)
     const inLevel = levelAt(level)
@@ -235,7 +236,8 @@ export class Book {
       prices.filled(price, level)
     } else orders.writable(last)[recordAt(last) + NEXT] = slot
 
-    // Adds it at the end of its trader's list; a returning order goes behind the orders that are not younger.
+    // Adds the order at the end of its trader's list. A returned order is inserted behind all orders that are at
+    // least as old.
     const traderPage = this.#traders.page(owner)
     const inTrader = traderAt(owner)
     let earlier = traderPage[inTrader + TRADER_TAIL]!
@@ -300,7 +302,7 @@ export class Book {
     const at = (offset >> 1) + REMAINING
     const missing = doubles[(offset >> 1) + SIZE]! - doubles[at]!
     if (!isShares(quantity) || quantity > missing) {
-      assert.fail(`${quantity} given back to an order that misses ${missing}`)
+      assert.fail(`${quantity} returned to an order, but at most ${missing} may return`)
     }
     doubles[at] = doubles[at]! + quantity
     addToLevel(this.#levels, words[offset + LEVEL]!, quantity)
@@ -309,7 +311,7 @@ export class Book {
 
   /**
    * Removes expired orders and adds them to `into`. It stops after `stepsMax` steps, each of which removes or moves one
-   * order, and returns whether none is left.
+   * order. Returns whether all expired orders are removed.
    */
   expire(nowSec: number, stepsMax: number, into: OrderList): boolean {
     if (this.#orders === NO_ORDERS) return true
@@ -391,7 +393,7 @@ export class Book {
     for (const slot of this.#slots(side)) yield this.read(slot)
   }
 
-  /** Drops every order at once. A snapshot in progress still has its orders. */
+  /** Drops all orders. A snapshot in progress still has its orders. */
   clear(): void {
     if (this.#traders.live > 0) this.#watch?.cleared(this.#addresses)
     this.#empty()
@@ -403,12 +405,12 @@ export class Book {
     if (this.count === 0 && this.#snapshot?.done !== false) this.#empty()
   }
 
-  /** Begins a snapshot of this instant; one at a time. */
+  /** Begins a snapshot of this instant. Another one can begin only when it is done. */
   beginSnapshot(): BookSnapshot {
     if (this.#snapshot !== undefined && !this.#snapshot.done) {
       assert.fail('a snapshot of this book is under way')
     }
-    // A snapshot freezes its pool, and the empty pool is shared.
+    // A snapshot freezes its pool, so an empty book gets a pool of its own instead of the shared one.
     const orders =
       this.#orders === NO_ORDERS ? new RecordPool(RECORD_SHIFT, 0, STATE) : this.#orders
     this.#snapshot = new BookSnapshot(orders, this.#wheel.nowSec, this.#completer())
@@ -423,8 +425,8 @@ export class Book {
   }
 
   /**
-   * Returns a SHA-256 over every order in price-time priority, bids then asks. It is equal for books with the same
-   * orders in the same queues, whatever their memory layout.
+   * Returns a SHA-256 over every order in price-time priority, bids then asks. Books with the same orders in the same
+   * queues have the same hash, whatever their memory layout.
    */
   stateHash(): string {
     const complete = this.#completer()
@@ -438,7 +440,7 @@ export class Book {
         for (let word = 0; word < RECORD_WORDS; word++) image[filled + word] = page[offset + word]!
         complete(image, filled, slot)
         image[filled + PRICE_SIDE]! &= PRICE_SIDE_MASK
-        // The slot is not part of an order's state.
+        // Clear the slot and the links, which are not part of an order's state.
         image[filled + STATE] = NIL
         image.fill(NIL, filled + PREV, filled + TRADER)
         filled += RECORD_WORDS
@@ -471,7 +473,7 @@ export class Book {
     into.push(this.#orders, slot, taken, trader, this.#textOf(slot))
   }
 
-  /** Returns the first order in line on a side; NIL if the side is empty. */
+  /** Returns the slot of the order that matches first on a side; NIL if the side is empty. */
   bestOrder(side: Side): number {
     const level = this.#prices(side).bestLevel
     if (level === NIL) return NIL
@@ -525,7 +527,7 @@ export class Book {
     return this.#orders.page(slot)[recordAt(slot) + TRADER_SLOT]!
   }
 
-  /** Takes quantity from a resting order. If nothing remains, the order must be removed at once. */
+  /** Takes quantity from a resting order. If nothing remains, the caller must remove the order before anything else. */
   take(slot: number, quantity: number): void {
     const orders = this.#orders
     const words = orders.writable(slot)
@@ -585,7 +587,7 @@ export class Book {
     orders.free(slot)
   }
 
-  /** Adds a hash that shares its tag with another. */
+  /** Adds a hash that has the same tag (six of its digits) as another hash in the book. */
   #addBeside(orderHash: OrderHash, tag: number, slot: number): void {
     if (this.#slotOf(orderHash, tag) !== NIL) {
       this.#orders.free(slot)
@@ -594,7 +596,7 @@ export class Book {
     this.#byHash.add(tag, slot)
   }
 
-  /** Returns the slot of the order with this hash and tag. */
+  /** Returns the slot of the order with this hash, whose tag is given; NIL if it does not rest. */
   #slotOf(orderHash: OrderHash, tag: number): number {
     let slot = this.#byHash.find(tag)
     while (slot !== NIL && !this.#isHashOf(slot, orderHash, tag)) {
@@ -606,7 +608,7 @@ export class Book {
   #isHashOf(slot: number, orderHash: OrderHash, tag: number): boolean {
     const words = this.#orders.page(slot)
     const offset = recordAt(slot)
-    // The caller will use the record: it is loaded while the text is compared.
+    // The tag is compared first. Reading it also loads the record, which the caller needs next.
     if (words[offset + TAG] !== tag) return false
     const text = this.#textOf(slot)
     if (text !== undefined) return text === orderHash
@@ -740,7 +742,7 @@ export class Book {
     }
   }
 
-  /** An earlier version placed a returned order behind younger ones. */
+  /** Sorts a trader's orders by age, because an earlier version placed a returned order behind younger ones. */
   #sortOrdersOf(owner: number): void {
     const orders = this.#orders
     const page = this.#traders.page(owner)
@@ -819,7 +821,7 @@ export class Book {
     const hasArrivals = this.#hasArrivals
     const key = new Int32Array(HASH_WORDS)
     return (copy, at, slot) => {
-      // The tag would reveal part of the secret seed.
+      // Leave the tag out of the copy: it would reveal part of the secret seed.
       copy[at + TAG] = NIL
       const record = orders.page(slot)
       const owner = record[recordAt(slot) + TRADER_SLOT]!
@@ -837,19 +839,21 @@ export class Book {
   }
 }
 
-/** The caller has checked the order; a wrong value here is a bug. */
+/** Asserts what the caller has already checked; a wrong value here is a bug. */
 function checkTerms(order: OrderTerms, remaining: number, matches: number): void {
   const { price, size, expiresAtSec, placedAtMs } = order
-  if (!isPrice(price)) assert.fail(`a price of 1 to 999999, not ${price}`)
-  if (!isShares(size)) assert.fail(`a size of 1 to 2^53 - 1, not ${size}`)
-  if (!isShares(remaining) || remaining > size) assert.fail(`${remaining} remains of ${size}`)
+  if (!isPrice(price)) assert.fail(`price must be from 1 to 999999, not ${price}`)
+  if (!isShares(size)) assert.fail(`size must be from 1 to 2^53 - 1, not ${size}`)
+  if (!isShares(remaining) || remaining > size)
+    assert.fail(`remaining must be from 1 to ${size}, not ${remaining}`)
   if (!Number.isSafeInteger(expiresAtSec) || expiresAtSec < 0) {
-    assert.fail(`an expiration in whole seconds, not ${expiresAtSec}`)
+    assert.fail(`expiresAtSec must be whole seconds, not ${expiresAtSec}`)
   }
   if (!Number.isSafeInteger(placedAtMs) || placedAtMs < 0) {
-    assert.fail(`a time in whole milliseconds, not ${placedAtMs}`)
+    assert.fail(`placedAtMs must be whole milliseconds, not ${placedAtMs}`)
   }
-  if ((matches | 0) !== matches || matches < 0) assert.fail(`a number of matches, not ${matches}`)
+  if ((matches | 0) !== matches || matches < 0)
+    assert.fail(`matches must be a whole number, not ${matches}`)
 }
 
 /** Positions of the tag's digits, shared by all books with one seed. */
@@ -863,7 +867,7 @@ function placesOf(seed: number): typeof places {
   return places
 }
 
-/** Returns the first word of a trader in their page. */
+/** Returns the index of a trader's first word in their page. */
 function traderAt(owner: number): number {
   return (owner & PAGE_MASK) << TRADER_SHIFT
 }
@@ -873,7 +877,7 @@ function relink(words: Int32Array, at: number, moved: Int32Array): number {
   const old = words[at]!
   if (old === NIL) return NIL
   const now = moved[old] ?? NIL
-  if (now === NIL) assert.fail('a snapshot whose queues are whole')
+  if (now === NIL) assert.fail('an order is missing from a queue of the snapshot')
   words[at] = now
   return now
 }

@@ -67,7 +67,7 @@ export function matchBoth(
     )
     const book = isSame ? same : other
     const maker = book.bestOrder(isSame ? opposite : side)
-    // Removing an order may free its trader's slot, so the slot is looked up again.
+    // Look up the taker's trader again, because removing an order may free the trader's slot.
     if (book.expiresAtSecOf(maker) <= nowSec) {
       book.report(maker, 0, expired)
       book.remove(maker)
@@ -90,7 +90,10 @@ export function crossesEither({ same, other }: BookPair, side: Side, price: numb
   return same.crosses(side, price) || other.crosses(side === BUY ? SELL : BUY, ONE - price)
 }
 
-/** Like `preview` of `match.ts`, over both books; the price is the effective one. */
+/**
+ * Returns the quantity and the first price like `preview` in `match.ts`, for a match over both books. The price is an
+ * effective price.
+ */
 export function previewBoth(
   pair: BookPair,
   taker: Taker,
@@ -101,7 +104,7 @@ export function previewBoth(
   const { side, trader } = taker
   const opposite = side === BUY ? SELL : BUY
   const sames = same.makers(side, taker.price)
-  // An order of the other book is a counter-order of the taker's complement.
+  // In the other book, the taker acts like an order of the opposite side at the complementary price.
   const others = other.makers(opposite, complementOf(taker.price))
   const own = selfTrade === 'cancel-resting'
   const owners = {

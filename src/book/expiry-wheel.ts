@@ -15,7 +15,7 @@ import type { RecordPool } from './record-pool.ts'
 
 const { NIL, PRICE_SIDE, PRICE_SIDE_MASK, DUE_SHIFT, EXPIRES, DUE_PREV, DUE_NEXT } = layout
 
-/** Eleven digits of five bits cover every safe integer. */
+/** Number of base-32 digits: eleven digits of five bits cover every safe integer. */
 const LEVELS = 11
 /** The lower six digits, which fit into 32-bit arithmetic. */
 const LOW = 2 ** 30
@@ -53,7 +53,7 @@ export class ExpiryWheel {
     const pool = this.#pool
     const page = pool.writable(slot)
     const offset = recordAt(slot)
-    // An overdue order goes to the current bucket, which is searched next.
+    // An overdue order goes to the bucket of the current second, which is searched next.
     const second = pool.doublePage(slot)[(offset >> 1) + EXPIRES]!
     const low = Math.max(second - this.#highSec, this.#nowLow)
     const bucket = low < LOW ? lowBucket(low, this.#nowLow) : this.#highBucket(second)
@@ -92,7 +92,7 @@ export class ExpiryWheel {
 
   /**
    * Makes one step towards `nowSec`. Returns an order that has expired by then (it stays in the wheel until it is
-   * removed), NIL if none is left, or undefined if the step only moved an order.
+   * removed), NIL if no such order is left, or undefined if the step only moved an order.
    */
   step(nowSec: number): number | undefined {
     if (this.#spreading !== NIL) {
@@ -108,7 +108,7 @@ export class ExpiryWheel {
     const level = lowest(this.#levels)
     const start = this.#start(level)
     if (start > nowSec) {
-      // No bucket starts in between, so every order still differs from this time in the same digit.
+      // No bucket starts before `nowSec`, so moving the wheel's time there changes no order's bucket.
       if (nowSec > this.nowSec) this.#setNow(nowSec)
       return NIL
     }
@@ -119,7 +119,7 @@ export class ExpiryWheel {
     return undefined
   }
 
-  /** Returns the bucket of a second with other high digits than the wheel's. */
+  /** Returns the bucket of a second that differs from the wheel's time above its lower six base-32 digits. */
   #highBucket(second: number): number {
     const high = Math.floor(second / LOW)
     return 6 * 32 + lowBucket(high, this.#nowHigh)
@@ -132,7 +132,7 @@ export class ExpiryWheel {
     if (bucket === this.#spreading) this.#spreading = NIL
   }
 
-  /** Returns the first second of the first bucket of a level. */
+  /** Returns the first second of the earliest bucket in use of a level. */
   #start(level: number): number {
     const digit = lowest(this.#bits[level]!)
     if (level >= 6) {

@@ -2,10 +2,10 @@
  * Converts hashes and addresses between 0x-hex text (outside) and 32-bit words (inside). In memory the words are the
  * bytes of the key, which a little-endian machine reads lowest byte first.
  *
- * Every command brings a hash as text, so parsing it is a good part of an operation's cost. To store it, its characters
- * are copied at once and converted four at a time. To find a key, six of its digits form a tag, and if its text is at
- * hand no more digits are read. Traders choose their hashes and addresses, so a secret seed selects these digits: no
- * trader can make many of their keys collide.
+ * Every command contains a hash as text, so parsing it is a good part of an operation's cost. To store a hash, its
+ * characters are copied in one call and converted four at a time. To find a key, six of its digits form its tag, a
+ * number that is looked up first; no more digits of the text are read. Traders choose their hashes and addresses, so a
+ * secret seed selects the six digits: no trader can make many of their keys collide.
  */
 
 import assert from 'node:assert/strict'
@@ -15,7 +15,7 @@ import * as layout from './layout.ts'
 const { HASH_WORDS } = layout
 
 if (new Uint8Array(new Uint32Array([1]).buffer)[0] !== 1) {
-  assert.fail('the book keeps its records in little-endian order')
+  assert.fail('this processor is not little-endian, which the order book requires')
 }
 
 /** The internal functions behind `toString` and `write` for this encoding, without their overhead. */
@@ -24,7 +24,7 @@ type Latin1Buffer = Buffer<ArrayBuffer> & {
   latin1Write(text: string, at: number, length: number): number
 }
 
-/** Room for the text from byte 2 on, so that the digits after `0x` begin at a whole word. */
+/** A buffer with room for the text from byte 2 on, so that the digits after `0x` begin at a whole word. */
 const text = Buffer.from(new ArrayBuffer(4 + 8 * HASH_WORDS)) as Latin1Buffer
 const textWords = new Int32Array(text.buffer)
 const textPairs = new Uint16Array(text.buffer)
@@ -50,7 +50,7 @@ for (let byte = 0; byte < 256; byte++) {
   PAIR[byte] = digits.charCodeAt(0) | (digits.charCodeAt(1) << 8)
 }
 
-/** Returns the lower-case text of `count` words from `offset`. */
+/** Returns `count` 32-bit words from `offset` as `0x` and lower-case hex digits. */
 export function writeKey(words: Int32Array, offset: number, count: number): string {
   let at = 2
   for (let word = 0; word < count; word++) {
@@ -66,7 +66,10 @@ export function writeKey(words: Int32Array, offset: number, count: number): stri
 
 const TAG_DIGITS = 6
 
-/** Returns the positions of the tag's digits in the text of a key of `count` words. */
+/**
+ * Returns the six positions, chosen by the seed, at which the digits of a key's tag are in its text. The key has
+ * `count` words.
+ */
 export function tagPlaces(seed: number, count: number): Uint8Array {
   const places = Array.from({ length: 8 * count }, (_, digit) => 2 + digit)
   let random = seed
@@ -80,19 +83,19 @@ export function tagPlaces(seed: number, count: number): Uint8Array {
   return Uint8Array.from(places.slice(0, TAG_DIGITS))
 }
 
-/** Returns the tag of a key of `count` words, from its text. */
+/** Returns the tag of a key (the number made of six of its digits) from the key's text. The key has `count` words. */
 export function tagOfText(key: string, places: Uint8Array, count: number): number {
   checkLength(key, count)
   let tag = 0
   for (let index = 0; index < TAG_DIGITS; index++) {
     const character = key.charCodeAt(places[index]!)
-    // A letter has bit 6 set, and its low bits count from 1, so add 9.
+    // Letters of hex digits have bit 6 set, and their low bits count from 1 for `a`, so add 9.
     tag = (tag << 4) | ((character & 0x0f) + (character >> 6) * 9)
   }
   return spread(tag)
 }
 
-/** Returns the tag of a key from its words, which begin at `offset`. */
+/** Returns the same tag from the key's words, which begin at `offset`. */
 export function tagOfWords(words: Int32Array, offset: number, places: Uint8Array): number {
   let tag = 0
   for (let index = 0; index < TAG_DIGITS; index++) {
@@ -108,7 +111,10 @@ function spread(bits: number): number {
   return product ^ (product >>> 15)
 }
 
-/** Takes separate parameters: an object for each lookup would cost more than reading the words. */
+/**
+ * Compares two keys. Its parameters are separate values: an object for each lookup would cost more than reading the
+ * words.
+ */
 export function sameKey(
   a: Int32Array,
   aOffset: number,

@@ -9,12 +9,12 @@
 /** No record: the end of every list. */
 export const NIL = -1
 
-/** Records per page, as a power of two. */
+/** Number of records per page, as a power of two. */
 export const PAGE_SHIFT = 10
 export const PAGE_RECORDS = 1 << PAGE_SHIFT
 export const PAGE_MASK = PAGE_RECORDS - 1
 
-/** Number of words of the keys. */
+/** Number of 32-bit words of a hash, and of an address. */
 export const HASH_WORDS = 8
 export const ADDRESS_WORDS = 5
 
@@ -25,21 +25,21 @@ export const ADDRESS_WORDS = 5
  */
 export const RECORD_SHIFT = 5
 export const RECORD_WORDS = 1 << RECORD_SHIFT
-/** The whole hash; if the book keeps its text, only in copies. */
+/** The whole hash. If the book keeps the hash as text, only copies of the record contain it. */
 export const HASH = 0
 /** Doubles, each over two words. */
 export const SIZE = 4
 export const PLACED = 5
 /** The slot itself while the order rests; written by the pool. */
 export const STATE = 12
-/** Tag of the hash; empty in copies. */
+/** Tag of the hash, a number made of six of its digits; empty in copies. */
 export const TAG = 13
 /** Side in bit 0, price in the 20 bits above it, bucket of the expiry wheel above. */
 export const PRICE_SIDE = 14
 export const PRICE_SIDE_MASK = (1 << 21) - 1
 export const DUE_SHIFT = 21
 export const MATCHES = 15
-/** Doubles again. */
+/** Indices of further doubles. */
 export const REMAINING = 8
 export const EXPIRES = 9
 /** Links in the level's queue, the trader's list and the wheel's bucket. */
@@ -49,16 +49,19 @@ export const TRADER_PREV = 22
 export const TRADER_NEXT = 23
 export const DUE_PREV = 24
 export const DUE_NEXT = 25
-/** Slots of its level and its trader. */
+/** Slots of the order's level and of its trader. */
 export const LEVEL = 26
 export const TRADER_SLOT = 27
 /** A double: the order's place among the arrivals of both books. Only complementary markets set it. */
 export const ARRIVAL = 14
-/** Index of the place in copies: a copy has the address there instead of the bucket, which is computed again. */
+/**
+ * Index of `ARRIVAL` in a snapshot copy, because the trader's address covers its usual words there. In the copy it
+ * overwrites links of the expiry wheel, which are computed again on restore.
+ */
 export const ARRIVAL_COPY = 12
 /**
- * Only in copies: the trader's address. A copy without an address has here, as a double, the quantity that a match
- * filled.
+ * `TRADER`: in a snapshot copy, the first word of the trader's address. `TAKEN`: in an `OrderList`, a double with the
+ * quantity that a match took.
  */
 export const TRADER = 27
 export const TAKEN = 13
@@ -67,7 +70,7 @@ export const TAKEN = 13
 export const LEVEL_SHIFT = 3
 export const LEVEL_KEY = 0
 export const LEVEL_KEY_MASK = PRICE_SIDE_MASK
-/** A bit above the key: the price is in its side's set of prices. */
+/** Bit above the price and side in the key. It is set while the price is in its side's set of prices. */
 export const LISTED = 1 << 21
 export const HEAD = 1
 export const TAIL = 2

@@ -10,7 +10,7 @@ const { NIL, PAGE_MASK, LEVEL_SHIFT, LEVEL_KEY, HEAD, TAIL, COUNT, LOW, CARRY } 
 
 const BASE = 2 ** 53
 
-/** Returns the first word of a level in its page. */
+/** Returns the index of a level's first word in its page. */
 export function levelAt(level: number): number {
   return (level & PAGE_MASK) << LEVEL_SHIFT
 }

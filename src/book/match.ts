@@ -72,8 +72,9 @@ export class MatchResult {
 }
 
 /**
- * Returns the quantity that a match would fill, and its first price (0 if none). Makers that a match would remove
- * without a trade are treated as removed. Nothing changes. Makers for which `skips` is true leave before the match.
+ * Returns the quantity that a match would fill, and its first price (0 without a fill). As in a match, expired makers
+ * and the taker's own fill nothing, but count for `makersMax`. Makers for which `skips` returns true are ignored.
+ * Nothing changes.
  */
 export function preview(
   book: Book,

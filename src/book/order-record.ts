@@ -35,7 +35,10 @@ export type RestingOrder = OrderTerms & {
   readonly matches: number
 }
 
-/** Returns the first word of a record in its page; its doubles begin at half of that. */
+/**
+ * Returns the index of a record in the `Int32Array` of its page. Its index in the page's `Float64Array` is half of
+ * that.
+ */
 export function recordAt(slot: number): number {
   return (slot & PAGE_MASK) << RECORD_SHIFT
 }

@@ -1,8 +1,8 @@
 /**
- * The levels of one side, found by price or from the best on. An index finds the level of a price in one lookup. A
- * level without orders is kept, because its price is likely to be used again. Its price stays in the set of prices
- * until a search for the next best reaches it. So a market with orders that come and go at the same prices changes
- * neither.
+ * The levels of one side of a book, in an index by price and ordered from the best price on. The index finds the level
+ * of a price in one lookup. A level without orders is kept, because its price is likely to be used again, and its price
+ * stays in the set of prices until a search for the next best reaches it. So orders that come and go at the same prices
+ * change neither the index nor the set.
  */
 
 import * as layout from './layout.ts'
@@ -13,18 +13,18 @@ import { TagIndex } from './tag-index.ts'
 
 const { NIL, LEVEL_KEY, LEVEL_KEY_MASK, LISTED, COUNT } = layout
 
-/** Empty levels are kept while a book has at most this many levels. */
+/** Maximum number of levels of a book that keeps empty ones. */
 const LEVELS_KEPT = 16_384
 
 export class PriceLevels {
   /** Best price with orders; 0 if there is none. */
   best = 0
-  /** Its level; NIL if there is none. */
+  /** Level of the best price; NIL if there is none. */
   bestLevel: number = NIL
   readonly #bestIsHighest: boolean
   readonly #levels: RecordPool
   readonly #byPrice = new TagIndex()
-  /** Prices of levels marked as listed: all with orders, and some without. */
+  /** Prices in the ordered set of this side: all prices with orders, and some without. */
   readonly #listed = new PriceSet()
 
   /** Both sides may share one pool of levels. */
@@ -47,7 +47,9 @@ export class PriceLevels {
     return level
   }
 
-  /** Call it when a level has its first order. */
+  /**
+   * Adds the price to the set, and updates the best price. Call it when an empty level has received its first order.
+   */
   filled(price: number, level: number): void {
     const page = this.#levels.page(level)
     const at = levelAt(level) + LEVEL_KEY
@@ -62,7 +64,9 @@ export class PriceLevels {
     }
   }
 
-  /** Call it when a level has lost its last order. */
+  /**
+   * Updates the best price, and frees the level if there are too many. Call it when a level has lost its last order.
+   */
   emptied(price: number, level: number): void {
     if (price === this.best) {
       this.best = this.next(price)
@@ -94,7 +98,7 @@ export class PriceLevels {
   }
 }
 
-/** Unique for every price, and spread evenly for any pattern of prices. */
+/** Returns the key of a price in the index: unique for every price, and spread evenly for any pattern of prices. */
 function tagOfPrice(price: number): number {
   const spread = Math.imul(price, 0x9e3779b1)
   return spread ^ (spread >>> 15)

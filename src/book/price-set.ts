@@ -1,7 +1,7 @@
 /**
- * An ordered set of prices. Four tiers of bitmaps, in which each bit stands for 32 of the tier below, find the next
- * price in a handful of instructions. The lowest two tiers exist only in pages of 1,024 prices that were ever used, so
- * a quiet book is small.
+ * An ordered set of prices. It has four tiers of bitmaps, in which each bit stands for 32 bits of the tier below, so
+ * the next price is found in a handful of instructions. The lowest two tiers exist only in pages of 1,024 prices that
+ * were ever used, so a book with few prices is small.
  */
 
 const NO_PAGE = -1

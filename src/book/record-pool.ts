@@ -1,9 +1,9 @@
 /**
  * Memory for many small records of one size: pages of typed arrays, a free list, and no object per record. A pool
- * starts with a few records and then grows by whole pages, so growing never copies more than one page. While it is
- * frozen, a record is passed to its keeper before its first change, which keeps a snapshot exact while the book goes
- * on. It passes one record, not its page: a batch of a thousand orders touches a thousand pages, and must not wait
- * until all of them are copied.
+ * starts with a few records and then grows by whole pages, so growing never copies more than one page. While the pool
+ * is frozen for a snapshot, each record is passed to the function `keep` before its first change, so that the snapshot
+ * stays exact. Only the record is copied, not its page: a batch of a thousand orders touches a thousand pages, and must
+ * not wait until all of them are copied.
  */
 
 import * as layout from './layout.ts'
@@ -28,11 +28,11 @@ export class RecordPool {
   #freeHead = NIL
   /** Slots below this one are frozen, except those marked in `#kept`. */
   #frozenSlots = 0
-  /** 1 for each slot whose record is already kept. */
+  /** 1 for each frozen slot whose record was already passed to `keep`. */
   #kept = new Uint8Array(0)
   #keep: (slot: number) => void = () => {}
 
-  /** A record has `2 ** shift` words; the pool uses one of them: `state`, by default the last. */
+  /** A record has `2 ** shift` words. The pool itself uses one of them, at index `state`, by default the last. */
   constructor(shift: number, recordsMax: number, state = (1 << shift) - 1) {
     this.#shift = shift
     this.#state = state
@@ -92,7 +92,7 @@ export class RecordPool {
   }
 
   /**
-   * Returns whether the slot has a record that still has to be kept, and marks it as kept: the caller copies it now.
+   * Returns whether the slot has a record that must still be kept. Marks it as kept, because the caller copies it now.
    */
   takeKept(slot: number): boolean {
     if (this.#kept[slot] !== 0) return false

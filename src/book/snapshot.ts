@@ -1,7 +1,7 @@
 /**
- * A book as of one instant, written while the book goes on. Its records are copied a few at a time; an order that is
- * about to change is copied first. The result is a series of chunks of bounded size, with the records in any order,
- * each with its slot.
+ * Writes a snapshot of a book as of one instant while the book is in use. Its records are copied a few at a time; an
+ * order that is about to change is copied first. The result is a series of chunks of bounded size, with the records in
+ * any order, each with its slot.
  *
  * A chunk: a header of 16 words (magic, version, number of the chunk, records in it, orders of the whole book, slots of
  * the whole book, the expiry wheel's time as a double), then the records as in memory (`layout.ts`), little-endian.
@@ -21,8 +21,8 @@ const CHUNK_RECORDS_MAX = 511
 const CHUNK_WORDS_MAX = HEADER_WORDS + CHUNK_RECORDS_MAX * RECORD_WORDS
 
 /**
- * Memory of returned chunks. With fresh memory for each chunk, a snapshot of a large book makes V8 collect the whole
- * heap again and again, which stops the thread for milliseconds.
+ * Maximum number of chunks whose memory is kept for reuse. With fresh memory for each chunk, a snapshot of a large book
+ * makes V8 collect the whole heap again and again, which stops the thread for milliseconds.
  */
 const SPARE_MAX = 16
 const spare: Int32Array<ArrayBuffer>[] = []
@@ -74,7 +74,7 @@ export class BookSnapshot {
   copySome(ordersMin: number): Buffer<ArrayBuffer>[] {
     if (this.#done) return []
     const enough = this.#copied + ordersMin
-    // A slot without an order costs little.
+    // Slots without an order are cheap to skip, so one call may examine eight times as many slots as it copies orders.
     const end = Math.min(this.#slots, this.#nextSlot + 8 * ordersMin)
     while (this.#nextSlot < end && this.#copied < enough) this.#copyNextRun(end)
     if (this.#nextSlot === this.#slots) {
@@ -92,11 +92,11 @@ export class BookSnapshot {
     this.#pool.thaw()
   }
 
-  /** Copies the next run of adjacent orders that are not copied yet, at most one chunk. */
+  /** Copies the next run of adjacent records that are not copied yet, at most one chunk. */
   #copyNextRun(limit: number): void {
     while (this.#nextSlot < limit && !this.#pool.takeKept(this.#nextSlot)) this.#nextSlot++
     const from = this.#nextSlot
-    // A run ends with its page: the next page is elsewhere in memory.
+    // End the run of records with its page, because the next page is elsewhere in memory.
     const end = Math.min(limit, (from | (PAGE_RECORDS - 1)) + 1, from + CHUNK_RECORDS_MAX)
     if (from >= end) return
     this.#nextSlot++
@@ -150,7 +150,7 @@ type SnapshotChunk = {
 
 /** Decodes one chunk. Anything but a chunk of this version is a bug of the code that stored it. */
 export function readChunk(bytes: Uint8Array): SnapshotChunk {
-  // Bytes from a file may begin anywhere; words must be aligned.
+  // Copy the bytes if needed: those from a file may begin anywhere, but words must be aligned.
   const aligned = bytes.byteOffset % 8 === 0 ? bytes : Uint8Array.from(bytes)
   assert.ok(aligned.byteLength >= HEADER_WORDS * 4, 'a snapshot chunk has a header')
   assert.equal(aligned.byteLength % 4, 0, 'a snapshot chunk is whole')

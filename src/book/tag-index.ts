@@ -72,8 +72,8 @@ export class TagIndex {
     const { cells, mask } = home
     let hole = tag & mask
     while (cells[2 * hole + 1] !== slot + 1) hole = (hole + 1) & mask
-    // Entries after the hole move back into it unless that would put them before their first possible cell. So no
-    // search meets an empty cell too early, and no tombstones accumulate.
+    // Move entries after the hole back into it, unless that would put them before their first possible cell. So no
+    // search ends at an empty cell before its entry, and removed entries need no marks.
     for (let at = (hole + 1) & mask; cells[2 * at + 1] !== 0; at = (at + 1) & mask) {
       const wanted = cells[2 * at]! & mask
       if (((at - wanted) & mask) < ((at - hole) & mask)) continue

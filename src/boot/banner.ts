@@ -12,7 +12,7 @@ export async function banner(run: {
   readonly settings: Settings
   readonly version: string
   readonly url: string
-  /** The operator's address: the admin port if there is one. */
+  /** URL for operators: that of the admin port if there is one. */
   readonly adminUrl: string
   readonly databaseUrl: string
   readonly cores: number
@@ -70,7 +70,7 @@ export async function banner(run: {
   return `${lines.join('\n')}\n`
 }
 
-/** Returns the price sources, and the address of the first: on the devnet, the simulator. */
+/** Returns the price sources, and the URL of the first: on the devnet, the simulator. */
 function pricesLine({ feeds, quick }: Settings): string {
   const [first] = PRICE_SOURCES.map((source) => feeds[source].url).filter((at) => at !== '')
   const minutes = quick.intervalSeconds / 60
@@ -78,7 +78,7 @@ function pricesLine({ feeds, quick }: Settings): string {
   return `  prices     ${feeds.assets.join(', ')} from ${from}, quick markets of ${minutes} minutes`
 }
 
-/** Two of the demo traders, and a trade between them. */
+/** Returns lines that name two of the demo traders and a trade between them to try. */
 async function devnetLines({ url, again }: Devnet, exchangeUrl: string): Promise<string[]> {
   const { DEMO_TRADERS, devnetAccount, devnetKey } = await import('#devnet/accounts.ts')
   const [ann, bob] = DEMO_TRADERS

@@ -43,10 +43,10 @@ import { threadSpecs, workersAhead } from './thread-specs.ts'
 import { watchClock } from './watch-clock.ts'
 
 const READY_POLL_MS = 20
-// `require`, because an `import` would load the client of `fetch` as well.
+// Do not import this module: an `import` would load the client of `fetch` as well.
 const { get } = process.getBuiltinModule('node:http')
 
-/** Resolves when the exchange has stopped: because `stop` was aborted, by a signal or by a failure. */
+/** Runs an exchange. Resolves when it has stopped: because `stop` was aborted, by a signal or by a failure. */
 export async function boot(stop: AbortController): Promise<void> {
   const settings = loadSettings()
   if (process.argv.includes('--settings')) {
@@ -60,7 +60,7 @@ export async function boot(stop: AbortController): Promise<void> {
   await requireWitnesses(settings)
   const log = makeLog(settings, 'main', process.stdout.isTTY === true)
   for (const warning of settingsWarnings(settings)) log.warn({}, warning)
-  /** Closes the open parts; each is told whether the exchange has failed. */
+  /** Functions that close the open parts. Each receives whether the exchange has failed. */
   const closers: ((failed: boolean) => Promise<void>)[] = []
   let failed = true
   try {
@@ -87,7 +87,6 @@ type Run = {
   readonly closers: ((failed: boolean) => Promise<void>)[]
 }
 
-/** Opens everything and announces it; returns early if it is stopped. */
 /** Makes the supervisor of the exchange's threads; it stops the exchange when a thread cannot be kept alive. */
 function superviseThreads(
   given: Settings,
@@ -108,6 +107,7 @@ function superviseThreads(
   })
 }
 
+/** Opens every part and announces that the exchange is open; returns early if it is stopped. */
 async function open(given: Settings, { stop, log, closers }: Run): Promise<void> {
   const { signal } = stop
   const isTerminal = process.stdout.isTTY === true
@@ -118,7 +118,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   const clock = makeClockMemory()
   followClock(clock)
 
-  // 1. The folders and the port: problems with them are found before anything else starts.
+  // 1. Make the folders and claim the ports first: problems with them are found before anything else starts.
   makeFolders(given)
   const hasFront = hasRole(given, 'front')
   const port = hasFront ? await claimPort(given.front.host, given.front.port, 'SIBYL_PORT') : 0
@@ -147,7 +147,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   closers.push(async () => {
     if (!(await supervisor.stop())) throw new Error('a thread did not stop')
   })
-  // After a stop during the start, no further thread may be started.
+  // Once the start is stopped, the supervisor starts no further thread.
   signal.addEventListener('abort', () => void supervisor.stop())
 
   // 3. The chains: on the devnet a local one is started, or found again after a killed exchange.
@@ -240,7 +240,10 @@ function makeFolders(settings: Settings): void {
   makeDatabaseFolder(databaseUrlOf(settings))
 }
 
-/** Stopping the exchange also stops its chain; after a failure the chain waits for the next start. */
+/**
+ * Returns the function that closes the chains. Stopping the exchange also stops its local chain; after a failure that
+ * chain waits for the next start.
+ */
 function closerOf(chains: OpenChains): (failed: boolean) => Promise<void> {
   return async (failed) => {
     if (failed) chains.release()

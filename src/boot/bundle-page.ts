@@ -18,8 +18,11 @@ const TYPES: Readonly<Record<string, string>> = {
   css: 'text/css; charset=utf-8',
 }
 
-/** Modules of the SDK that a page does not need: private keys, and the chain without a wallet. */
-const ABSENT = /^\.\/(local-key|chain)\.ts$/
+/**
+ * Module of the SDK that the page does not need, because it reads a chain without a wallet. An empty module replaces
+ * it.
+ */
+const ABSENT = /^\.\/chain\.ts$/
 const ABSENT_FILE = 'src/web/absent.ts'
 
 const ICON =
@@ -64,7 +67,8 @@ export async function bundlePage(title: string): Promise<PageFiles> {
       title,
       script: basename(script),
       style: basename(style),
-      // Files that the script needs at once; without this list the browser would find them one after the other.
+      // Names of the files that the script imports. With this list the page can load them ahead; otherwise the browser
+      // would find them one after the other.
       ahead: imports
         .filter(({ kind }) => kind === 'import-statement')
         .map(({ path }) => basename(path)),

@@ -1,4 +1,7 @@
-/** Threads of a cluster node by its roles, and their description for the bridge. */
+/**
+ * Threads of a cluster node by its roles, and the description of these threads for the bridge, the thread that talks to
+ * other nodes.
+ */
 
 import type { ROLES } from '#config/schema/cluster.ts'
 import type { Settings } from '#config/settings-schema.ts'
@@ -22,7 +25,10 @@ const ROLE_OF: Readonly<Record<string, Role>> = {
 const READERS: ReadonlySet<string> = new Set(['store', 'accounts', 'transparency'])
 
 type NodeSpecs = {
-  /** Threads that always run on this node, and those that the bridge starts when the node owns their slot. */
+  /**
+   * `threads` always run on this node. The bridge thread starts a thread of `onCall` while this node, and no other, has
+   * the right to run it.
+   */
   readonly threads: readonly ThreadSpec[]
   readonly onCall: readonly ThreadSpec[]
 }
@@ -46,7 +52,8 @@ export function nodeSpecs(settings: Settings, cores: number, common: Common): No
   })
   const copies = hasCopy ? [own(LOG_COPY_THREAD, marketNames)] : []
   const bridge = own(BRIDGE_THREAD, [LOG_COPY_THREAD, ...fronts.map(({ name }) => name)])
-  // Fronts serve operators too. The admin thread starts first and stops last: its sockets end on their own.
+  // A front also serves operators. A node without a front has an admin thread for that, which starts first and stops
+  // last. It is never terminated: its sockets close by themselves.
   const admin = isAskedApart(settings) ? [{ ...own(ADMIN_THREAD, []), terminable: false }] : []
   const plan: BridgeData['plan'] = {
     slots: slots.map(({ name }) => name),
@@ -66,8 +73,8 @@ function isAskedApart(settings: Settings): boolean {
 }
 
 /**
- * Returns the workers of a node that load while the start waits for other things, including some that may be needed
- * soon.
+ * Returns the workers that a node loads early, while its start still waits for other things. Some may be needed only
+ * later.
  */
 export function nodeWorkersAhead(settings: Settings, cores: number): WorkerSpec[] {
   const kinds = new Map(

@@ -1,7 +1,7 @@
 /**
  * Opens the chains of this run before any thread starts: the local one of the devnet, those in the settings, or none.
- * Returns the settings for the threads, with addresses and keys, and makes sure that the data folder belongs to these
- * chains. Code that uses chains is loaded only if there is one.
+ * Returns the settings for the threads, with the chains' contracts and keys, and makes sure that the data folder
+ * belongs to these chains. Code that uses chains is loaded only if there is one.
  */
 
 import { existsSync } from 'node:fs'
@@ -36,7 +36,10 @@ export type OpenChains = {
 
 const FOLLOW_AGAIN_MS = 1_000
 const MEET_TIMEOUT_MS = 5_000
-/** Long enough for a busy provider; an unreachable chain must not delay the start. */
+/**
+ * Timeout of the first request to a chain: long enough for a busy provider, and no longer, because an unreachable chain
+ * must not delay the start.
+ */
 const MEET_BUDGET_MS = 1_000
 
 type Ports = {
@@ -102,7 +105,8 @@ async function openNamedChains(
   const held: (() => void)[] = []
   for (const chain of settings.chains.filter(({ rpcUrls }) => rpcUrls.length > 0)) {
     const met = await meetChain(chain)
-    // The chain's thread waits for it; the record in the data folder stays unchanged.
+    // The start continues: the chain's thread waits until the chain is reachable, and the record in the data folder
+    // stays unchanged.
     if (met === undefined) log.warn({ chainId: chain.chainId }, 'the chain cannot be reached yet')
     else record[chain.chainId] = { ...met, contracts: chain.contracts }
     if (chain.chainId === DEVNET_CHAIN_ID) held.push(followChainClock(chain, clock))
@@ -138,7 +142,7 @@ async function meetChain(
     if (code === undefined) {
       throw new SettingsError(`SIBYL_CHAINS: chain ${chainId} has no contract at ${settlement}`)
     }
-    // An address may contain a secret in its path.
+    // Keep only the origin of the URL, because its path may contain a secret.
     return { genesis: first.hash, url: new URL(rpcUrls[0] ?? '').origin }
   } catch (error) {
     if (!(error instanceof Fault)) throw error
@@ -221,7 +225,10 @@ function writeIfAny(dir: string, record: ChainRecord): void {
   if (Object.keys(record).length > 0) writeChainRecord(dir, record)
 }
 
-/** On the local chain the keys are public; on all others they come from the settings. */
+/**
+ * Returns the settings with the keys of the local chain, which are public. On any other chain the keys come from the
+ * settings.
+ */
 async function withKeys(settings: Settings): Promise<Settings> {
   const { keys, chains } = settings
   if (!chains.every(({ chainId }) => chainId === DEVNET_CHAIN_ID)) return settings

@@ -6,12 +6,13 @@ import type { Settings } from '#config/settings-schema.ts'
 /** Throws if a key of `SIBYL_TRANSPARENCY_WITNESSES` is not that of a witness. */
 export async function requireWitnesses({ transparency }: Settings): Promise<void> {
   if (transparency.witnesses.length === 0) return
-  // Most exchanges have none, and need no library for signatures on this thread.
+  // Most exchanges have no witnesses, and then need no library for signatures on this thread.
   const { parseWitness } = await import('#transparency/witness-request.ts')
   for (const witness of transparency.witnesses) {
     if (parseWitness(witness) !== undefined) continue
     throw new SettingsError(
-      `SIBYL_TRANSPARENCY_WITNESSES: ${witness} has no verifier key of a witness; sibyl log witness prints it`,
+      `SIBYL_TRANSPARENCY_WITNESSES: ${witness} is not a witness (name+id+key@https://…): ` +
+        'sibyl log witness prints its verifier key',
     )
   }
 }

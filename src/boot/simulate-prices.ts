@@ -1,6 +1,6 @@
 /**
- * Simulated price providers of the devnet: with a local chain, and unless the settings ask for the real ones, a
- * simulator is started and the feeds use it.
+ * Starts the simulated price providers of the devnet, and points the feeds at them. This happens with a local chain,
+ * unless the settings ask for the real providers.
  */
 
 import type { Settings } from '#config/settings-schema.ts'
@@ -15,7 +15,7 @@ export async function simulatePrices(settings: Settings, clock: Clock): Promise<
     return { settings, end: async () => undefined }
   }
   const { assets, simulator } = feeds
-  // Loading it takes 30 ms, which an exchange with real providers does not need.
+  // The simulator is loaded on demand: it takes 30 ms, which an exchange with real providers does not need.
   const { startPriceServer } = await import('#devnet/price-server.ts')
   const server = await startPriceServer({ ...simulator, assets, clock })
   return {

@@ -50,7 +50,7 @@ export function threadSpecs(
     names.map((name, index) => ({
       ...spec(kind, name, index, links),
       ...workerSpec('chain', name),
-      // Trading continues without a chain and without prices.
+      // Trading continues without a chain and without prices, so these threads are optional.
       optional: true,
       ...(sharesWorker(settings, cores) ? { host: CHAIN_WORKER } : {}),
     }))

@@ -12,7 +12,7 @@ import type { SupervisorLog } from '#runtime/supervised.ts'
 const LOOK_MS = 1_000
 const ASK_MS = 5_000
 
-/** Returns a function that ends the guard. The chains become known some time after it has started. */
+/** Starts the guard; returns a function that ends it. The chains become known some time after it has started. */
 export function watchClock(ports: {
   readonly memory: ClockMemory
   readonly rules: Settings['clock']
@@ -63,9 +63,9 @@ export function watchClock(ports: {
     const { chainId, rpcUrls } = chain
     const { makeChainClient } = await import('#chain/clients.ts')
     const client = makeChainClient({ chainId, rpcUrls, onError: () => {} })
-    // An unreachable chain gives no evidence about the time.
+    // Ignore an unreachable chain: it gives no evidence about the time.
     const block = await client.viem.getBlock({ blockTag: 'latest' }).catch(() => undefined)
-    if (block !== undefined) guard.heard(Number(block.timestamp) * 1_000 - aheadMsOf(memory))
+    if (block !== undefined) guard.received(Number(block.timestamp) * 1_000 - aheadMsOf(memory))
   }
 
   const timer = setInterval(() => {

@@ -32,7 +32,10 @@ export const DESCRIPTION = {
   dex: true,
   pro: true,
   certified: false,
-  /** 250 units per second, half of what an exchange allows by default: 250 reads or 50 orders (`weights.ts`). */
+  /**
+   * Milliseconds per unit: 250 units per second, which is 250 reads or 50 orders (`weights.ts`). An exchange allows
+   * twice as much by default.
+   */
   rateLimit: 4,
   has: {
     ...Object.fromEntries(METHODS.map((name) => [name, true])),
@@ -51,7 +54,7 @@ export const DESCRIPTION = {
   /** ccxt's TICK_SIZE: the precisions of markets are steps. */
   precisionMode: 4,
   options: {
-    /** Using an outcome for the first time loads all open markets. */
+    /** A method that names an outcome which is not loaded first loads all open markets. */
     loadAllOutcomes: true,
     /** Lifetime of an order without an expiration. */
     ttlSeconds: 86_400,

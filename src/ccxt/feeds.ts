@@ -1,11 +1,11 @@
 /**
- * The live data behind `watch*`. A feed keeps the updates since the last call, so a slow loop misses nothing. All
+ * The live data behind `watch*`. A feed stores the updates since the last call, so a slow loop misses nothing. All
  * waiting callers receive the same update.
  */
 
 import type { StreamSubscription } from '#client/stream-types.ts'
 
-/** Updates kept between two calls; older ones are dropped. */
+/** Maximum number of updates that are stored between two calls; older ones are dropped. */
 const KEPT_MAX = 1_000
 
 export class Feed<Item> {

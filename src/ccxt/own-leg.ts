@@ -1,4 +1,4 @@
-/** The leg of a trade that is the user's own. Both sides of a mint buy, and both of a merge sell. */
+/** Computes the user's own side of a trade. In a mint both sides buy; in a merge both sell. */
 
 type Trade = {
   readonly kind?: 'mint' | 'merge'
@@ -19,7 +19,7 @@ export function ownLeg({ kind, outcome, price, takerSide }: Trade, isBuyer: bool
   if (kind === undefined) {
     return { outcome, price, takerSide, role: isBuyer ? 'buyer' : 'seller' }
   }
-  // The maker is the buyer of a mint and the seller of a merge; the trade has its outcome and price.
+  // The maker of a mint is its buyer, and the maker of a merge its seller. The trade has the maker's outcome and price.
   const isMaker = isBuyer === (kind === 'mint')
   const role = kind === 'mint' ? 'buyer' : 'seller'
   return {

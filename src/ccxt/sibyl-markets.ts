@@ -115,7 +115,7 @@ export class SibylMarkets extends PredictionExchange {
     return marketStructure(this, raw as Market, event) as unknown as CcxtMarket
   }
 
-  /** Finds an outcome that is not loaded: an id directly, a name in a fresh list of markets. */
+  /** Finds an outcome that is not loaded: by its id directly, by its name in a new list of markets. */
   override async fetchOutcome(outcomeSymbol: string): Promise<OutcomeRow> {
     await this.loadMarkets()
     const marketId = OUTCOME_ID.exec(outcomeSymbol)?.[1]
@@ -135,8 +135,9 @@ export class SibylMarkets extends PredictionExchange {
   }
 
   /**
-   * Returns events with their markets. `params`: `query`, `tags`, `category`, `status` (`active`, `closed`, `all`), `sort`
-   * (`volume`, `newest`), `limit` (100), and `slug` or `eventId`. A list shows the first markets of an event, `fetchEvent` all.
+   * Returns events with their markets. `params`: `query`, `tags`, `category`, `status` (`active`, `closed`, `all`),
+   * `sort` (`volume`, `newest`), `limit` (100), and `slug` or `eventId`. A list shows only the first markets of an
+   * event; `fetchEvent` shows all of them.
    */
   override async fetchEvents(params: fetchEventsParams = {}): Promise<PredictionEvent[]> {
     const slug = params.slug ?? params.eventId

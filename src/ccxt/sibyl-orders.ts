@@ -51,7 +51,7 @@ const STATUSES: Readonly<Record<string, string>> = {
   expired: 'expired',
 }
 
-/** The database lags behind the markets by about a tenth of a second. */
+/** Time by which the database lags behind the markets: about a tenth of a second. */
 const BEHIND_MS = 100
 const BEHIND_TRIES = 20
 
@@ -60,7 +60,7 @@ const ORDER_PARAMS = [
   ...['group', 'protection', 'bookByMs', 'replaces', 'replaceMode', 'permitSignature', 'nonce'],
 ]
 
-/** Parameters of other exchanges: without them the order would not be what the user means. */
+/** Parameters of other exchanges. They are rejected: an order that ignored them would not be what the user means. */
 const NOT_SUPPORTED = [
   ...['triggerPrice', 'stopPrice', 'stopLossPrice', 'takeProfitPrice', 'stopLoss', 'takeProfit'],
   ...['reduceOnly', 'trailingAmount', 'trailingPercent', 'cost'],
@@ -234,8 +234,8 @@ export class SibylOrders extends SibylReads {
   }
 
   /** Remembers an order from the stream, with its size. */
-  protected rememberSize(told: Partial<StreamOrder>): void {
-    const { orderHash, marketId, side, size } = told
+  protected rememberSize(order: Partial<StreamOrder>): void {
+    const { orderHash, marketId, side, size } = order
     if (orderHash === undefined || marketId === undefined || size === undefined) return
     this.remember(orderHash, { marketId, side: side === 0 ? 'buy' : 'sell', size })
   }
@@ -273,13 +273,13 @@ export class SibylOrders extends SibylReads {
     return cancelled
   }
 
-  /** Cancels open orders, of one market or all, and of one `params.group` or all. */
+  /** Cancels open orders in one market or in all, of one group (`params.group`) or of all. */
   async cancelAllOrders(outcome?: Str, params: Dict = {}): Promise<PredictionOrder[]> {
     const row = outcome === undefined ? undefined : await this.outcomeRow(outcome)
     const group = this.safeString(params, 'group')
     const open = await this.openOrders(row)
     const wanted = open.filter((order) => group === undefined || order.group === group)
-    // Without a token the exchange cancels one order at a time; with one, all of a market in one step.
+    // With a token the exchange cancels all orders of a market in one step; without one they are cancelled one by one.
     if (!this.apiKey) return this.cancelOrders(wanted.map(({ orderHash }) => orderHash))
     const where = {
       ...(row === undefined ? {} : { market: row.marketId }),
@@ -321,7 +321,7 @@ export class SibylOrders extends SibylReads {
     return this.parsePredictionOrder(order)
   }
 
-  /** Reads an order that no market has open. The database may still lag behind the market. */
+  /** Reads an order that is open in no market. The database may still lag behind the market. */
   protected async endedOrder(id: string): Promise<StoredOrder> {
     for (let tries = 1; ; tries++) {
       const order = await this.storedOrder(id, tries).catch((error: unknown) => {
@@ -361,7 +361,7 @@ export class SibylOrders extends SibylReads {
       fee: { cost: 0, currency: 'USDC' },
       info: order,
     })
-    // Fills may be at a better price than the limit, so the cost is known only from trades.
+    // Fills may be at a better price than the limit, so an order does not show its cost; only its trades do.
     return parsed.filled === 0 ? parsed : { ...parsed, cost: undefined, average: undefined }
   }
 }

@@ -27,9 +27,9 @@ import { type OutcomeRow, SibylMarkets } from './sibyl-markets.ts'
 
 type Interval = keyof typeof TIMEFRAMES
 
-/** Candles of one answer. */
+/** Maximum number of candles in one answer of the exchange. */
 const CANDLES_MAX = 300
-/** Trades of one page. */
+/** Maximum number of trades on one page. */
 const PAGE_MAX = 100
 /** Maximum number of trades that one call reads, page by page. */
 const TRADES_MAX = 1_000

@@ -26,7 +26,7 @@ type StreamedTrade = Pick<
   'tradeId' | 'price' | 'size' | 'buyer' | 'seller' | 'outcome' | 'kind' | 'takerSide'
 >
 
-/** Trades and orders that are recognised if a later snapshot repeats them. */
+/** Number of trades and orders that are remembered, so that those repeated by a later snapshot are recognised. */
 const SEEN_MAX = 5_000
 
 export class Sibyl extends SibylOrders {
@@ -39,7 +39,9 @@ export class Sibyl extends SibylOrders {
     return this.#stream
   }
 
-  /** Resolves with the book at once, then after each change. The checksum of every change is verified. */
+  /**
+   * Resolves with the book immediately, and at later calls after each change. The checksum of every change is verified.
+   */
   override async watchOrderBook(outcome: string, limit?: Int): Promise<PredictionOrderBook> {
     const row = await this.outcomeRow(outcome)
     const updates = await this.follow<PredictionOrderBook>(`book ${row.outcomeId}`, (feed) =>
@@ -82,7 +84,7 @@ export class Sibyl extends SibylOrders {
     return this.filterBySinceLimit(trades, since, limit, 'timestamp', true)
   }
 
-  /** Returns a public trade as the signer's own; undefined if it is of others. */
+  /** Returns a public trade as the signer's own; undefined if the signer has no part in it. */
   protected ownTrade(raw: StreamedTrade, row: OutcomeRow, me: string): PredictionTrade | undefined {
     const isBuyer = raw.buyer.toLowerCase() === me
     if (!isBuyer && raw.seller.toLowerCase() !== me) return undefined
@@ -101,7 +103,8 @@ export class Sibyl extends SibylOrders {
       if (message.type === 'trade.status') return
       const all = message.type === 'trade' ? [message] : message.trades
       const fresh = all.filter(({ tradeId }) => seen.add(tradeId))
-      // The first snapshot is history; a later one contains the missed trades.
+      // The first snapshot contains trades from before the subscription, which are left out. A later one contains
+      // missed trades.
       if (!isFirst) {
         const parsed = fresh.map(parse).filter((trade) => trade?.outcomeId === row.outcomeId)
         feed.push(parsed as PredictionTrade[])
@@ -151,12 +154,13 @@ export class Sibyl extends SibylOrders {
     const updates = await this.follow<StreamOrder>(key, (feed) =>
       this.liveStream().orders(trader, (message) => {
         if (message.type === 'orders.snapshot') {
-          // The first snapshot is history; a later one contains the missed changes.
+          // The first snapshot contains orders from before the subscription, which are left out. A later one contains
+          // missed changes.
           if (!isFirst) feed.push(message.orders)
           isFirst = false
         } else if (message.type === 'order') feed.push([message])
-        const told = message.type === 'orders.snapshot' ? message.orders : [message]
-        for (const order of told) this.rememberSize(order)
+        const orders = message.type === 'orders.snapshot' ? message.orders : [message]
+        for (const order of orders) this.rememberSize(order)
       }),
     )
     await this.loadMarketsById(updates.map(({ marketId }) => marketId))
@@ -212,11 +216,11 @@ export class Sibyl extends SibylOrders {
   }
 }
 
-/** Remembers the newest ids. */
+/** Remembers the newest ids, to recognise repeated ones. */
 class Seen {
   readonly #ids = new Set<string>()
 
-  /** Returns false if the id was already there. */
+  /** Adds the id; returns false if it was there already. */
   add(id: string): boolean {
     if (this.#ids.has(id)) return false
     this.#ids.add(id)

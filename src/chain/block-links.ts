@@ -6,7 +6,10 @@ import type { ChainClient } from './clients.ts'
 
 type Mark = { readonly number: number; readonly hash: string }
 
-/** A local chain creates many empty blocks at once without their parents: it gives zero as the parent hash. */
+/**
+ * Parent hash of a block whose parent does not exist: a local chain creates many empty blocks at once without their
+ * parents.
+ */
 const NO_PARENT = /^0x0+$/
 
 /** Returns whether the block follows the known block before it. */
@@ -30,12 +33,15 @@ export function checkLinks(headers: ReadonlyMap<number, Header>, from: number, u
   }
 }
 
-/** Returns the newest of the marks that the node still has; marks are sorted newest first. */
+/**
+ * Returns the newest of these known blocks that the node still has. `marks` has the number and hash of each block,
+ * newest first.
+ */
 export async function ancestorOf<M extends Mark>(
   node: ChainClient,
   marks: readonly M[],
 ): Promise<M | undefined> {
-  // Binary search: hashes of linked blocks agree up to some height and differ above it.
+  // This is a binary search: hashes of linked blocks agree up to some height and differ above it.
   let low = 0
   let high = marks.length
   while (low < high) {

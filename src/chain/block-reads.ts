@@ -14,7 +14,7 @@ const REQUESTS_AT_ONCE = 8
 export type Header = BlockMark & {
   readonly parentHash: string
   readonly bloom: Hex | undefined
-  /** True if it has no transactions. */
+  /** True if the block contains no transactions. */
   readonly isEmpty: boolean
 }
 
@@ -23,7 +23,7 @@ export type LogFilter = {
   readonly toBlock?: Hex
   readonly blockHash?: string
   readonly address?: readonly Hex[]
-  /** By position; null matches any topic. */
+  /** Accepted topics by their position in a log; null matches any topic. */
   readonly topics?: readonly (readonly Hex[] | null)[]
 }
 
@@ -91,10 +91,10 @@ export async function receiptLogsOf(
   )
   if (block === null || block.hash !== hash) return undefined
   const receipts = await receiptsOf(node, number, block.transactions)
-  const told = new Map(receipts.map((receipt) => [receipt?.transactionHash, receipt]))
+  const byHash = new Map(receipts.map((receipt) => [receipt?.transactionHash, receipt]))
   const logs: ChainLog[] = []
   for (const transaction of block.transactions) {
-    const receipt = told.get(transaction)
+    const receipt = byHash.get(transaction)
     if (receipt === undefined || receipt === null) return undefined
     logs.push(...receipt.logs.flatMap(minedLog))
   }
@@ -110,7 +110,8 @@ async function receiptsOf(
     const all = await ask<RpcReceipt[] | null>(node, 'eth_getBlockReceipts', [hexOf(number)])
     if (all !== null) return all
   } catch {
-    // Not every node has this method, and some find a whole block too large; requests one by one show the reason.
+    // Some nodes lack this method, and some refuse it for a large block. The requests for single receipts below then
+    // show the reason.
   }
   const one = (hash: Hex) => ask<RpcReceipt | null>(node, 'eth_getTransactionReceipt', [hash])
   const receipts: (RpcReceipt | null)[] = []

@@ -3,10 +3,16 @@
  * sends the transaction.
  */
 
-import type { Abi, ContractFunctionArgs, ContractFunctionName, Hex } from 'viem'
+import type {
+  Abi,
+  ContractFunctionArgs,
+  ContractFunctionName,
+  ContractFunctionReturnType,
+  Hex,
+} from 'viem'
 import { encodeFunctionData } from 'viem'
 import type { Address } from '#domain/ids.ts'
-import { type ChainClient, chainFault } from './clients.ts'
+import { asked, type ChainClient, chainFault } from './clients.ts'
 import { type Revert, revertOf } from './revert.ts'
 import { offeredFees } from './sender/offered-fees.ts'
 
@@ -33,7 +39,29 @@ export function callOf<
   return { to, data }
 }
 
-/** Simulates the call on the terms of a transaction that `from` would send now: its gas and result, or why it reverts. */
+/** Returns a function that reads from a contract, at the newest block or at the given one. */
+export function readerOf<const A extends Abi>({ viem }: ChainClient, address: Address, abi: A) {
+  return <F extends ContractFunctionName<A, 'pure' | 'view'>>(
+    functionName: F,
+    args: ContractFunctionArgs<A, 'pure' | 'view', F>,
+    blockNumber?: bigint,
+  ) => {
+    const request = {
+      ...{ address: hexAddress(address), abi: abi as Abi, functionName: functionName as string },
+      ...{
+        args: args as readonly unknown[],
+        ...(blockNumber === undefined ? {} : { blockNumber }),
+      },
+    }
+    type Result = ContractFunctionReturnType<A, 'pure' | 'view', F>
+    return asked(viem.readContract(request) as Promise<Result>)
+  }
+}
+
+/**
+ * Simulates the call as a transaction that `from` would send now, with its fees. Returns its gas and result, or why it
+ * reverts.
+ */
 export async function simulate(
   client: ChainClient,
   call: Call,
@@ -49,7 +77,7 @@ export async function simulate(
   }
 }
 
-/** Returns the gas of the call on the terms of a transaction that `from` would send now, or why it reverts. */
+/** Returns the gas of the call as a transaction that `from` would send now, or why it reverts. */
 export async function gasOf(
   client: ChainClient,
   call: Call,

@@ -6,10 +6,9 @@ import {
   type DecodeEventLogReturnType,
   decodeEventLog,
   type Hex,
-  type Log,
   toEventSelector,
 } from 'viem'
-import { type Address, toAddress } from '#domain/ids.ts'
+import type { Address } from '#domain/ids.ts'
 
 export type ChainLog = {
   readonly address: Address
@@ -27,22 +26,6 @@ export type Place = {
   readonly blockHash: string
   readonly txHash: string
   readonly logIndex: number
-}
-
-/** Converts a log of a mined block; undefined if the log is not in a block yet. */
-export function chainLog(log: Log): ChainLog | undefined {
-  const { address, topics, data, blockNumber, blockHash, transactionHash, logIndex } = log
-  if (blockNumber === null || blockHash === null) return undefined
-  if (transactionHash === null || logIndex === null) return undefined
-  return {
-    address: toAddress(address),
-    topics,
-    data,
-    blockNumber: Number(blockNumber),
-    blockHash,
-    txHash: transactionHash,
-    logIndex,
-  }
 }
 
 export function placeOf({ blockNumber, blockHash, txHash, logIndex }: ChainLog): Place {

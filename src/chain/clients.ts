@@ -33,7 +33,7 @@ import { rpcFetch } from './rpc-fetch.ts'
 
 export type ChainClientOptions = {
   readonly chainId: number
-  /** Tried in this order, starting with the last one that answered. */
+  /** The addresses are tried in this order, starting with the last one that answered. */
   readonly rpcUrls: readonly string[]
   /** Timeout of one request to one address. */
   readonly timeoutMs?: number
@@ -42,7 +42,7 @@ export type ChainClientOptions = {
    * client that waits for the result.
    */
   readonly budgetMs?: number
-  /** Maximum number of rounds over all addresses, however much of the budget is left. */
+  /** Maximum number of times that all addresses are tried, however much of the budget is left. */
   readonly rounds?: number
   /** Maximum pause before the second round; it doubles with each round. */
   readonly pauseMs?: number
@@ -64,9 +64,12 @@ export type ChainClient = {
 }
 
 const TIMEOUT_MS = 10_000
-/** Less than half of the deadline of a request to the exchange. */
+/** Time for retries by default: less than half of the deadline of a request to the exchange. */
 const BUDGET_MS = 4_000
-/** Short, because the sender broadcasts again on its own and its lane waits for this attempt. */
+/**
+ * Time for retries of a broadcast: short, because the transaction sender broadcasts again later, and its next
+ * transaction waits for this attempt.
+ */
 const SEND_BUDGET_MS = 1_000
 const PAUSE_MS = 200
 const PAUSE_MS_MAX = 2_000
@@ -76,7 +79,7 @@ const TOGETHER_MAX = 20
 type Endpoint = {
   readonly host: string
   readonly request: EIP1193RequestFn
-  /** True if it has returned the right chain id since its last outage. */
+  /** True if the address has returned the right chain id since its last outage. */
   verified: boolean
   /** End of the pause that the node requested by `Retry-After`. */
   restUntilMs: number
@@ -180,7 +183,8 @@ async function requestOver(
         return answer
       } catch (error) {
         if (!isOutage(error)) throw error
-        // After an outage the address may serve another chain. A busy node was reachable all the time.
+        // After an outage the address may serve another chain, so its chain id is checked again. A busy node had no
+        // outage.
         if (!isBusy(error)) endpoint.verified = false
         if (error instanceof Fault) mismatch = error
         else outage = error
@@ -190,7 +194,8 @@ async function requestOver(
     if (outage === undefined) throw mismatch ?? noAddress()
     const pauseMs = pauseAfter(round, endpoints, shared, options)
     if (round >= rounds || performance.now() + pauseMs > untilMs) throw outage
-    // A stopping thread does not wait for the pause; a command does, because it has nothing else to do.
+    // A worker thread does not stay alive for this pause; the process of a command does, because it may have nothing
+    // else to do.
     await pause(pauseMs, undefined, { ref: isMainThread })
   }
 }
@@ -200,7 +205,10 @@ function budgetOf(method: string, { budgetMs = BUDGET_MS }: ChainClientOptions):
   return method.startsWith('eth_send') ? Math.min(budgetMs, SEND_BUDGET_MS) : budgetMs
 }
 
-/** Returns the pause: it doubles, and is at least as long as the first available address asks for. */
+/**
+ * Returns the pause before the next round. It doubles with each round, and lasts at least until the first address is
+ * available again.
+ */
 function pauseAfter(
   round: number,
   endpoints: readonly Endpoint[],
@@ -216,7 +224,7 @@ function noAddress(): Fault {
   return new Fault('CHAIN_UNAVAILABLE', 'the chain has no RPC address', { retryable: true })
 }
 
-/** Only a number of seconds is read; any other value is ignored. */
+/** Returns the pause that the node requests. Only a number of seconds is read; any other value is ignored. */
 function retryAfterMs(response: Response): number {
   const text = response.headers.get('retry-after') ?? ''
   return /^\d{1,9}$/.test(text) ? Number(text) * 1_000 : 0
@@ -224,11 +232,11 @@ function retryAfterMs(response: Response): number {
 
 async function verify(endpoint: Endpoint, chainId: number): Promise<void> {
   if (endpoint.verified) return
-  const told = Number(await endpoint.request({ method: 'eth_chainId' } as never))
-  if (told !== chainId) {
+  const served = Number(await endpoint.request({ method: 'eth_chainId' } as never))
+  if (served !== chainId) {
     throw new Fault(
       'CHAIN_MISMATCH',
-      `${endpoint.host} serves chain ${told}, the settings say ${chainId}`,
+      `${endpoint.host} serves chain ${served}, the settings say ${chainId}`,
       { retryable: false },
     )
   }
@@ -245,12 +253,14 @@ function isOutage(error: unknown): boolean {
   if (error.walk((inner) => inner instanceof TimeoutError) !== null) return true
   const failed = error.walk((inner) => inner instanceof HttpRequestError)
   if (failed !== null) return !RANGE.test(detailsOf(failed))
-  const told = error.walk((inner) => inner instanceof RpcRequestError)
-  if (!(told instanceof RpcRequestError)) return true
-  if (RANGE.test(detailsOf(told))) return false
-  if (BUSY_CODES.has(told.code)) return true
+  const rpcError = error.walk((inner) => inner instanceof RpcRequestError)
+  if (!(rpcError instanceof RpcRequestError)) return true
+  if (RANGE.test(detailsOf(rpcError))) return false
+  if (BUSY_CODES.has(rpcError.code)) return true
   // Some nodes report a revert by this code, with data; without data it is an internal error of the node.
-  return told.code === -32603 && told.data === undefined && !/revert/i.test(detailsOf(told))
+  return (
+    rpcError.code === -32603 && rpcError.data === undefined && !/revert/i.test(detailsOf(rpcError))
+  )
 }
 
 /** Returns whether the node is reachable but overloaded. */
@@ -258,8 +268,8 @@ function isBusy(error: unknown): boolean {
   if (!(error instanceof BaseError)) return false
   const failed = error.walk((inner) => inner instanceof HttpRequestError)
   if (failed instanceof HttpRequestError) return failed.status === 429
-  const told = error.walk((inner) => inner instanceof RpcRequestError)
-  return told instanceof RpcRequestError && BUSY_CODES.has(told.code)
+  const rpcError = error.walk((inner) => inner instanceof RpcRequestError)
+  return rpcError instanceof RpcRequestError && BUSY_CODES.has(rpcError.code)
 }
 
 /** Phrases by which providers report that a range of logs is too long or has too many results. */
@@ -274,11 +284,11 @@ export function chainFault(error: unknown): Fault {
   }
   const ours = error.walk((inner) => inner instanceof Fault)
   if (ours instanceof Fault) return ours
-  const told =
+  const rpcError =
     error.walk((inner) => inner instanceof RpcRequestError) ??
     error.walk((inner) => inner instanceof HttpRequestError)
   const words = sentenceOf(error)
-  if (told !== null && RANGE.test(detailsOf(told))) {
+  if (rpcError !== null && RANGE.test(detailsOf(rpcError))) {
     return new Fault('CHAIN_RANGE_TOO_LARGE', words, { retryable: true, cause: error })
   }
   if (isOutage(error)) {

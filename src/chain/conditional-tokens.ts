@@ -1,10 +1,10 @@
-/** The outcome tokens: balances, approvals, splitting, merging, redeeming, and their events. */
+/** The contract of the outcome tokens: balances, payouts, calls by signature, and its events. */
 
-import { type Hex, zeroHash } from 'viem'
+import type { Hex } from 'viem'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
 import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
-import { OUTCOMES, type Outcome } from '#domain/order.ts'
-import { type Call, callOf, hexAddress } from './call.ts'
+import { OUTCOMES } from '#domain/order.ts'
+import { type Call, callOf, hexAddress, readerOf } from './call.ts'
 import { type ChainLog, decoded, type Place, placeOf } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
 import { positionIdOf } from './position-id.ts'
@@ -30,7 +30,7 @@ export type TokenEvent =
       readonly operator: Address
       /** Zero if the tokens were minted. */
       readonly from: Address
-      /** Zero if they were burnt. */
+      /** Zero if the tokens were burnt. */
       readonly to: Address
       readonly batch: boolean
       readonly moves: readonly TokenMove[]
@@ -54,137 +54,60 @@ export type TokenEvent =
       readonly payout: bigint
     })
   | (Place & {
-      readonly type: 'ConditionPrepared'
-      readonly conditionId: MarketId
-      readonly oracle: Address
-      readonly questionId: string
-    })
-  | (Place & {
       readonly type: 'ConditionResolved'
       readonly conditionId: MarketId
       readonly oracle: Address
       readonly questionId: string
       readonly payouts: readonly bigint[]
     })
-  | (Place & {
-      readonly type: 'OperatorApproved'
-      readonly owner: Address
-      readonly operator: Address
-      readonly approved: boolean
-    })
 
 export type ConditionalTokens = {
-  readonly address: Address
-  /** Returns the token id of an outcome as 32 bytes of hex; computed locally. */
-  positionId(marketId: MarketId, outcome: Outcome): string
   /** Returns the balances `[YES, NO]` of each pair at one block, and that block. */
   balances(
     pairs: readonly { holder: Address; marketId: MarketId }[],
     blockNumber?: number,
   ): Promise<{ blockNumber: number; shares: (readonly [yes: bigint, no: bigint])[] }>
-  isApprovedForAll(owner: Address, operator: Address): Promise<boolean>
-  nonce(owner: Address): Promise<bigint>
   /** Payout of each outcome; the denominator is zero until the condition is resolved. */
   payouts(marketId: MarketId): Promise<{ numerators: readonly bigint[]; denominator: bigint }>
   isPrepared(marketId: MarketId): Promise<boolean>
-  approveCall(operator: Address, approved: boolean): Call
   approveWithPermitCall(
     permit: { owner: Address; operator: Address; approved: boolean; deadline: bigint },
     signature: SignatureParts,
   ): Call
-  splitCall(marketId: MarketId, amount: bigint): Call
-  mergeCall(marketId: MarketId, amount: bigint): Call
-  redeemCall(marketId: MarketId, indexSets?: readonly bigint[]): Call
   redeemWithPermitCall(redemption: Redemption, signature: SignatureParts): Call
-  transferCall(
-    from: Address,
-    to: Address,
-    token: { marketId: MarketId; outcome: Outcome; amount: bigint },
-  ): Call
 }
-
-const BOTH: readonly bigint[] = [1n, 2n]
 
 export function conditionalTokens(
   client: ChainClient,
   address: Address,
   stablecoin: Address,
 ): ConditionalTokens {
-  const contract = { address: hexAddress(address), abi: conditionalTokensAbi } as const
-  const collateral = hexAddress(stablecoin)
-  const { viem } = client
-  const positionId = (marketId: MarketId, outcome: Outcome) =>
-    positionIdOf(stablecoin, marketId, outcome)
+  const read = readerOf(client, address, conditionalTokensAbi)
   const idOf = (marketId: MarketId) => marketId as string as Hex
   return {
-    address,
-    positionId,
     async balances(pairs, blockNumber) {
-      const at = BigInt(blockNumber ?? (await asked(viem.getBlockNumber())))
-      const flat =
-        pairs.length === 0
-          ? []
-          : await asked(
-              viem.readContract({
-                ...contract,
-                functionName: 'balanceOfBatch',
-                args: [
-                  pairs.flatMap(({ holder }) => OUTCOMES.map(() => hexAddress(holder))),
-                  pairs.flatMap(({ marketId }) =>
-                    OUTCOMES.map((outcome) => BigInt(positionId(marketId, outcome))),
-                  ),
-                ],
-                blockNumber: at,
-              }),
-            )
+      const at = BigInt(blockNumber ?? (await asked(client.viem.getBlockNumber())))
+      const holders = pairs.flatMap(({ holder }) => OUTCOMES.map(() => hexAddress(holder)))
+      const ids = pairs.flatMap(({ marketId }) =>
+        OUTCOMES.map((outcome) => BigInt(positionIdOf(stablecoin, marketId, outcome))),
+      )
+      const flat = pairs.length === 0 ? [] : await read('balanceOfBatch', [holders, ids], at)
       const shares = pairs.map(
         (_, index) => [flat[2 * index] ?? 0n, flat[2 * index + 1] ?? 0n] as const,
       )
       return { blockNumber: Number(at), shares }
     },
-    isApprovedForAll: (owner, operator) =>
-      asked(
-        viem.readContract({
-          ...contract,
-          functionName: 'isApprovedForAll',
-          args: [hexAddress(owner), hexAddress(operator)],
-        }),
-      ),
-    nonce: (owner) =>
-      asked(viem.readContract({ ...contract, functionName: 'nonces', args: [hexAddress(owner)] })),
     async payouts(marketId) {
+      const id = idOf(marketId)
       const [denominator, ...numerators] = await Promise.all([
-        asked(
-          viem.readContract({
-            ...contract,
-            functionName: 'payoutDenominator',
-            args: [idOf(marketId)],
-          }),
-        ),
-        ...OUTCOMES.map((outcome) =>
-          asked(
-            viem.readContract({
-              ...contract,
-              functionName: 'payoutNumerators',
-              args: [idOf(marketId), BigInt(outcome)],
-            }),
-          ),
-        ),
+        read('payoutDenominator', [id]),
+        ...OUTCOMES.map((outcome) => read('payoutNumerators', [id, BigInt(outcome)])),
       ])
-      return { numerators, denominator: denominator ?? 0n }
+      return { numerators, denominator }
     },
     async isPrepared(marketId) {
-      const slots = await asked(
-        viem.readContract({
-          ...contract,
-          functionName: 'getOutcomeSlotCount',
-          args: [idOf(marketId)],
-        }),
-      )
-      return slots > 0n
+      return (await read('getOutcomeSlotCount', [idOf(marketId)])) > 0n
     },
-    approveCall: (operator, approved) =>
-      callOf(address, conditionalTokensAbi, 'setApprovalForAll', [hexAddress(operator), approved]),
     approveWithPermitCall: ({ owner, operator, approved, deadline }, { v, r, s }) =>
       callOf(address, conditionalTokensAbi, 'setApprovalForAllWithPermit', [
         hexAddress(owner),
@@ -194,29 +117,6 @@ export function conditionalTokens(
         v,
         r as Hex,
         s as Hex,
-      ]),
-    splitCall: (marketId, amount) =>
-      callOf(address, conditionalTokensAbi, 'splitPosition', [
-        collateral,
-        zeroHash,
-        idOf(marketId),
-        BOTH,
-        amount,
-      ]),
-    mergeCall: (marketId, amount) =>
-      callOf(address, conditionalTokensAbi, 'mergePositions', [
-        collateral,
-        zeroHash,
-        idOf(marketId),
-        BOTH,
-        amount,
-      ]),
-    redeemCall: (marketId, indexSets = BOTH) =>
-      callOf(address, conditionalTokensAbi, 'redeemPositions', [
-        collateral,
-        zeroHash,
-        idOf(marketId),
-        indexSets,
       ]),
     redeemWithPermitCall: (redemption, { v, r, s }) =>
       callOf(address, conditionalTokensAbi, 'redeemPositionsWithPermit', [
@@ -229,14 +129,6 @@ export function conditionalTokens(
         v,
         r as Hex,
         s as Hex,
-      ]),
-    transferCall: (from, to, { marketId, outcome, amount }) =>
-      callOf(address, conditionalTokensAbi, 'safeTransferFrom', [
-        hexAddress(from),
-        hexAddress(to),
-        BigInt(positionId(marketId, outcome)),
-        amount,
-        '0x',
       ]),
   }
 }
@@ -301,16 +193,6 @@ export function tokenEvent(log: ChainLog): TokenEvent | undefined {
         payout,
       }
     }
-    case 'ConditionPreparation': {
-      const { conditionId, oracle, questionId } = event.args
-      return {
-        type: 'ConditionPrepared',
-        ...place,
-        conditionId: conditionId as string as MarketId,
-        oracle: toAddress(oracle),
-        questionId,
-      }
-    }
     case 'ConditionResolution': {
       const { conditionId, oracle, questionId, payoutNumerators } = event.args
       return {
@@ -320,16 +202,6 @@ export function tokenEvent(log: ChainLog): TokenEvent | undefined {
         oracle: toAddress(oracle),
         questionId,
         payouts: payoutNumerators,
-      }
-    }
-    case 'ApprovalForAll': {
-      const { account: owner, operator, approved } = event.args
-      return {
-        type: 'OperatorApproved',
-        ...place,
-        owner: toAddress(owner),
-        operator: toAddress(operator),
-        approved,
       }
     }
     default:

@@ -4,12 +4,12 @@ import { decodeFunctionResult, encodeFunctionData, type Hex } from 'viem'
 import { delegatesAbi } from '#contracts/artifacts/Delegates.abi.ts'
 import { type Delegation, delegatesOf } from '#domain/delegate.ts'
 import { type Address, type MarketId, toAddress, ZERO_ADDRESS } from '#domain/ids.ts'
-import { type Call, callOf, hexAddress } from './call.ts'
+import { type Call, callOf, hexAddress, readerOf } from './call.ts'
 import { type ChainLog, decoded, type Place, placeOf, safeNumber } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
 import type { SignatureParts } from './conditional-tokens.ts'
 
-/** More gas than the contract needs for any answer, so that the node's own limit has no effect. */
+/** Gas limit of the call: more than the contract needs for any answer, so that the node's own limit has no effect. */
 const ASK_GAS = 300_000n
 
 type DelegateSet = Place & Delegation & { readonly type: 'DelegateSet' }
@@ -51,7 +51,7 @@ export async function acceptsSignature(
   const vs = BigInt(`0x${s}`) | (/^(01|1c)$/i.test(v) ? 1n << 255n : 0n)
   const args = [
     hexAddress(asking.account),
-    // Not accepted as a delegate here: the exchange knows delegates from events, with their limits.
+    // The zero address stands for no delegate: the exchange knows delegates from events, with their limits.
     hexAddress(ZERO_ADDRESS),
     asking.digest as Hex,
     `0x${r}` as Hex,
@@ -103,14 +103,7 @@ export function delegationNonce(
   settlement: Address,
   account: Address,
 ): Promise<bigint> {
-  return asked(
-    client.viem.readContract({
-      address: hexAddress(delegatesOf(settlement)),
-      abi: delegatesAbi,
-      functionName: 'nonces',
-      args: [hexAddress(account)],
-    }),
-  )
+  return readerOf(client, delegatesOf(settlement), delegatesAbi)('nonces', [hexAddress(account)])
 }
 
 /** Returns the call that appoints or revokes a delegate by signature; any account may send it. */

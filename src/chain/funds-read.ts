@@ -1,7 +1,7 @@
 /**
  * Reads the funds of owners at one block, with many calls in one request. The block is named by its hash (EIP-1898), so
- * answers of any node are for exactly that block. `CHAIN_BLOCK_GONE` means that the chain has another block there now,
- * or that this node does not have it yet: the reader retries at a newer block.
+ * the answer of any Ethereum node is for exactly that block. `CHAIN_BLOCK_GONE` means that the chain has another block
+ * there now, or that this node does not have it yet: the reader retries at a newer block.
  */
 
 import { encodeFunctionData, type Hex } from 'viem'
@@ -23,10 +23,10 @@ import { asked, type ChainClient } from './clients.ts'
 import { multicall } from './multicall.ts'
 import { positionIdOf } from './position-id.ts'
 
-/** Calls per request: far below the gas limit of nodes. */
+/** Maximum number of calls per request: far below the gas limit of Ethereum nodes. */
 const CALLS_MAX = 400
 const REQUESTS_AT_ONCE = 4
-/** Cached ids of outcome tokens; computing one takes a thousand times as long as a look-up. */
+/** Maximum number of cached ids of outcome tokens; computing one takes a thousand times as long as a look-up. */
 const IDS_KEPT_MAX = 50_000
 
 type CallReader = {
@@ -68,7 +68,10 @@ export function makeCallReader(client: ChainClient, multicallAddress: Address): 
   }
 }
 
-/** A refusal may mean that the node lacks the block, which says nothing about the chain. */
+/**
+ * Creates the fault for a refused read. The node may simply lack the block, so the block itself is requested to find
+ * out.
+ */
 async function refused(client: ChainClient, at: BlockPlace, error: unknown): Promise<never> {
   if (!(error instanceof Fault) || error.code !== 'CHAIN_REFUSED') throw error
   if ((await headerOf(client, at.block))?.hash === at.blockHash) throw error
@@ -89,7 +92,7 @@ function wordsIn(batch: ReturnType<typeof multicall>, returned: Hex = '0x'): big
       return BigInt(result.returned)
     })
   } catch {
-    // No multicall contract returns this.
+    // An answer of this length cannot come from the multicall contract.
     return []
   }
 }

@@ -14,20 +14,21 @@ type LogSearch = (question: {
   readonly ask: (fromBlock: number, toBlock: number) => Promise<boolean>
 }) => Promise<void>
 
-/** Blocks per request if all blocks at once are too many. */
+/** Number of blocks per request, if a request for all blocks is refused. */
 const LOG_BLOCKS = 8_192
 const ALL_BLOCKS = Number.MAX_SAFE_INTEGER
-/** Requests per search, and how many of them search the newest blocks. */
+/** Maximum number of requests per search, and how many of them search the newest blocks. */
 export const LOG_QUESTIONS_MAX = 32
 const NEWEST_QUESTIONS_MAX = LOG_QUESTIONS_MAX / 2
 
 export function makeLogSearch(): LogSearch {
   let blocks = ALL_BLOCKS
-  /** The highest block that the previous search did not reach. */
+  /** The highest block that the previous search did not reach; the next search continues there. */
   let left = ALL_BLOCKS
 
   return async ({ head, startBlock, ask }) => {
-    // The request may reach another node by now, which accepts longer ranges.
+    // Each search tries twice the length of the last one, because the request may reach another node, which accepts
+    // longer ranges.
     blocks = blocks >= LOG_BLOCKS ? ALL_BLOCKS : blocks * 2
     let to = head
     for (let questions = 0; questions < LOG_QUESTIONS_MAX && to >= startBlock; questions++) {

@@ -1,21 +1,13 @@
-/** The factory: creates markets at predictable addresses; its events. */
+/** The factory contract, which creates markets at predictable addresses, and its events. */
 
 import { hexToBytes } from 'viem'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
 import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import { CATEGORIES, type Category, isComplementary, type Matching } from '#domain/market.ts'
 import type { Outcome } from '#domain/order.ts'
-import { type Call, callOf, hexAddress } from './call.ts'
+import { type Call, callOf, hexAddress, readerOf } from './call.ts'
 import { type ChainLog, decoded, type Place, placeOf, safeNumber } from './chain-log.ts'
-import { asked, type ChainClient } from './clients.ts'
-
-type NewMarket = {
-  readonly question: string
-  readonly description: string
-  readonly category: Category
-  readonly expirationSec: number
-  readonly matching?: Matching
-}
+import type { ChainClient } from './clients.ts'
 
 export type QuickTerms = {
   readonly asset: string
@@ -58,17 +50,8 @@ export type FactoryEvent =
       readonly signer: Address
       readonly metadata: Uint8Array
     })
-  | (Place & {
-      readonly type: 'MakerSet' | 'FactoryOperatorSet'
-      readonly account: Address
-      readonly allowed: boolean
-    })
-
-type Predicted = { readonly market: Address; readonly marketId: MarketId }
 
 type MarketFactory = {
-  readonly address: Address
-  createCall(market: NewMarket): Call
   createQuickCall(
     quick: QuickTerms & { startPrice: bigint; source: string; matching?: Matching },
   ): Call
@@ -77,28 +60,13 @@ type MarketFactory = {
     prices: { startPrice: bigint; endPrice: bigint; source: string },
   ): Call
   contestQuickCall(market: Address, evidence: string): Call
-  predict(maker: Address, market: NewMarket): Promise<Predicted>
-  predictQuick(quick: QuickTerms): Promise<Predicted>
   isMarket(market: Address): Promise<boolean>
-  isMaker(account: Address): Promise<boolean>
   isOperator(account: Address): Promise<boolean>
 }
 
 export function marketFactory(client: ChainClient, address: Address): MarketFactory {
-  const contract = { address: hexAddress(address), abi: marketFactoryAbi } as const
-  const { viem } = client
-  const predicted = ([market, marketId]: readonly [string, string]): Predicted => ({
-    market: toAddress(market),
-    marketId: marketId as MarketId,
-  })
-  const words = ({ question, description, category, expirationSec }: NewMarket) =>
-    [question, description, CATEGORIES.indexOf(category), BigInt(expirationSec)] as const
+  const read = readerOf(client, address, marketFactoryAbi)
   return {
-    address,
-    createCall: (market) => {
-      const name = isComplementary(market) ? 'createComplementaryMarket' : 'createMarket'
-      return callOf(address, marketFactoryAbi, name, words(market))
-    },
     createQuickCall: ({ asset, startSec, intervalSec, startPrice, source, ...quick }) => {
       const name = isComplementary(quick) ? 'createComplementaryQuickMarket' : 'createQuickMarket'
       const args = [asset, BigInt(startSec), intervalSec, startPrice, source] as const
@@ -113,40 +81,8 @@ export function marketFactory(client: ChainClient, address: Address): MarketFact
       ]),
     contestQuickCall: (market, evidence) =>
       callOf(address, marketFactoryAbi, 'contestQuickMarket', [hexAddress(market), evidence]),
-    async predict(maker, market) {
-      return predicted(
-        await asked(
-          viem.readContract({
-            ...contract,
-            functionName: 'predictMarket',
-            args: [hexAddress(maker), ...words(market)],
-          }),
-        ),
-      )
-    },
-    async predictQuick({ asset, startSec, intervalSec }) {
-      return predicted(
-        await asked(
-          viem.readContract({
-            ...contract,
-            functionName: 'predictQuickMarket',
-            args: [asset, BigInt(startSec), intervalSec],
-          }),
-        ),
-      )
-    },
-    isMarket: (market) =>
-      asked(
-        viem.readContract({ ...contract, functionName: 'isMarket', args: [hexAddress(market)] }),
-      ),
-    isMaker: (account) =>
-      asked(
-        viem.readContract({ ...contract, functionName: 'isMaker', args: [hexAddress(account)] }),
-      ),
-    isOperator: (account) =>
-      asked(
-        viem.readContract({ ...contract, functionName: 'isOperator', args: [hexAddress(account)] }),
-      ),
+    isMarket: (market) => read('isMarket', [hexAddress(market)]),
+    isOperator: (account) => read('isOperator', [hexAddress(account)]),
   }
 }
 
@@ -233,16 +169,6 @@ export function factoryEvent(log: ChainLog): FactoryEvent | undefined {
         eventHash: args.eventHash,
         signer: toAddress(args.signer),
         metadata: hexToBytes(args.metadata),
-      }
-    }
-    case 'MakerSet':
-    case 'OperatorSet': {
-      const { account, allowed } = event.args
-      return {
-        type: event.eventName === 'MakerSet' ? 'MakerSet' : 'FactoryOperatorSet',
-        ...place,
-        account: toAddress(account),
-        allowed,
       }
     }
     default:

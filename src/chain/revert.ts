@@ -32,7 +32,7 @@ const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = 
   AlreadyResolved: (outcome) =>
     `the market is resolved already: ${outcome === '0' ? 'YES' : 'NO'} won`,
   AssertionActive: () => 'another proposal is open',
-  AssertionNotTrue: () => 'the oracle found the proposal untrue',
+  AssertionNotTrue: () => 'the oracle found the proposal false',
   CollateralMoveFailed: () => 'the collateral could not be moved',
   ECDSAInvalidSignature: () => 'the signature is not valid',
   ERC20InsufficientAllowance: (spender, allowance, needed) =>
@@ -53,12 +53,12 @@ const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = 
   NoAssertion: () => 'nothing has been proposed',
   NotExpired: (from) => `the market cannot be resolved before ${from}`,
   NotMaker: (account) => `${account} may not create markets`,
-  NotOperator: (account) => `${account} is no operator`,
+  NotOperator: (account) => `${account} is not an operator`,
   NotPayer: (payer) => `${payer} is neither the proposer nor the caller, and cannot pay the bond`,
-  NotQuick: () => 'the market is no quick market',
+  NotQuick: () => 'the market is not a quick market',
   NotResolved: () => 'the market is not resolved',
-  NotTrader: (order) => `the order ${order} is another trader's`,
-  OpenToOracle: () => 'the market is open to the oracle: prices cannot resolve it any more',
+  NotTrader: (order) => `the order ${order} belongs to another trader`,
+  OpenToOracle: () => 'the market is open to the oracle: prices can no longer resolve it',
   OrderIndexOutOfRange: (fill) => `fill ${fill} names an order that is not in the batch`,
   OutcomeNotAsserted: (outcome) => `${outcome === '0' ? 'YES' : 'NO'} is not the proposed outcome`,
   OwnableUnauthorizedAccount: (account) => `${account} is not the owner`,
@@ -75,7 +75,7 @@ const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = 
   StartTooFarAhead: (start) => `the start ${start} is too far ahead`,
   StrikeMismatch: (price, strike) => `the start price ${price} is not the strike ${strike}`,
   TooLittleGas: (fill) => `too little gas was left for fill ${fill}`,
-  UnknownQuickMarket: (market) => `${market} is no quick market of this factory`,
+  UnknownQuickMarket: (market) => `${market} is not a quick market of this factory`,
 }
 
 /** Decodes revert data; empty data has no reason. */

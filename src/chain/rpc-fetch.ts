@@ -1,5 +1,5 @@
 /**
- * Replaces `fetch` for viem with Node's own HTTP client, which takes a third of the time. It resolves when the whole
+ * A `fetch` for viem, made of Node's own HTTP client, which takes a third of the time. It resolves when the whole
  * answer has arrived, so a request's deadline includes the body: a node that stops in the middle counts as not
  * answering. Redirects are not followed.
  */
@@ -15,13 +15,16 @@ import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 
 /**
- * More than the logs of one block can be: a byte of a log costs eight gas and is two characters here. Longer answers
- * are requested in shorter ranges.
+ * Maximum length of an answer: more than the logs of one block can have, because a byte of a log costs eight gas and is
+ * two characters here. Longer answers are requested in shorter ranges.
  */
 export const ANSWER_BYTES_MAX = 32 * 1_048_576
 /** Concurrent requests to one address; further ones wait. */
 const SOCKETS_MAX = 64
-/** Shorter than the idle timeout of servers, so that no request is sent on a connection that is about to close. */
+/**
+ * Idle time after which a connection is closed: shorter than that of servers, so that no request is sent on a
+ * connection that is about to close.
+ */
 const IDLE_MS = 4_000
 
 const kept = { keepAlive: true, maxSockets: SOCKETS_MAX, timeout: IDLE_MS }
@@ -46,7 +49,7 @@ export async function rpcFetch(input: string | URL | Request, init: Init = {}): 
     return await attempt(url, init, way)
   } catch (error) {
     if (!(error instanceof StaleError)) throw error
-    // Other idle connections may have closed, too.
+    // Other idle connections may have been closed as well, so the retry uses a new one.
     return await attempt(url, init, { ...way, agent: false })
   }
 }
@@ -74,7 +77,7 @@ function attempt(
   })
   call.on('response', (response) => {
     readAll(response).then(answered.resolve, (error: unknown) => {
-      // If the deadline ended the reading, its reason is the error.
+      // If the deadline ended the read, the error is the reason of its signal.
       answered.reject(signal?.aborted === true ? signal.reason : error)
     })
   })
@@ -102,7 +105,7 @@ async function readAll(response: IncomingMessage): Promise<Response> {
   return answerOf(response, Buffer.concat(parts).toString())
 }
 
-/** Only the fields that viem reads. */
+/** Makes the answer, with only those fields that viem reads. */
 function answerOf(
   { statusCode = 0, statusMessage, headers }: IncomingMessage,
   text: string,

@@ -1,4 +1,4 @@
-/** The settlement contract: settles matched trades, reports settled ones, and its events. */
+/** The settlement contract, which settles matched trades and reports settled ones, and its events. */
 
 import {
   decodeFunctionResult,
@@ -7,7 +7,6 @@ import {
   type Hex,
   hexToBytes,
   keccak256,
-  type Log,
   parseSignature,
 } from 'viem'
 import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
@@ -22,12 +21,12 @@ import {
 } from '#domain/ids.ts'
 import type { Order, Outcome, PermitSignature } from '#domain/order.ts'
 import type { FaultySide, Trade } from '#domain/trade.ts'
-import { type Call, callOf, hexAddress } from './call.ts'
-import { type ChainLog, chainLog, decoded, type Place, placeOf, safeNumber } from './chain-log.ts'
+import { type Call, callOf, hexAddress, readerOf } from './call.ts'
+import { type ChainLog, decoded, type Place, placeOf, safeNumber } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
 import type { SignatureParts } from './conditional-tokens.ts'
 
-/** In the order of the contract's `Fault`. */
+/** The faults in the order of the contract's `Fault`. */
 export const SETTLEMENT_FAULTS = [
   'none',
   'buyer',
@@ -35,7 +34,7 @@ export const SETTLEMENT_FAULTS = [
   'both',
 ] as const satisfies readonly FaultySide[]
 
-/** In the order of the contract's `Reason`. */
+/** The reasons in the order of the contract's `Reason`. */
 export const SETTLEMENT_REASONS = [
   'None',
   'AlreadySettled',
@@ -89,14 +88,7 @@ export type SettlementPermit = {
   readonly permit: PermitSignature
 }
 
-type SettlementContractEvent =
-  | (Place & SettlementChainEvent)
-  | (Place & { readonly type: 'SettlementPaused' | 'SettlementResumed'; readonly by: Address })
-  | (Place & {
-      readonly type: 'SettlementOperatorSet'
-      readonly account: Address
-      readonly allowed: boolean
-    })
+type SettlementContractEvent = Place & SettlementChainEvent
 
 export type SettlementContract = {
   readonly address: Address
@@ -107,7 +99,7 @@ export type SettlementContract = {
     permits: readonly SettlementPermit[],
   ): Call
   isSettled(tradeKey: string, buyHash: OrderHash, sellHash: OrderHash): Promise<boolean>
-  /** Returns the call of this check, for use in a multicall. */
+  /** Returns the call that checks whether a trade has settled, for use in a multicall. */
   isSettledCall(tradeKey: string, buyHash: OrderHash, sellHash: OrderHash): Call
   /** Checks many trades at one block: the newest, or the given one. */
   areSettled(
@@ -132,20 +124,16 @@ export type SettlementContract = {
     signature: SignatureParts,
   ): Call
   isOperator(account: Address): Promise<boolean>
-  isPaused(): Promise<boolean>
   /** Times for which an order's trades may still settle after its expiration and after its cancellation. */
   delays(): Promise<{ graceSec: number; cancelDelaySec: number }>
   /** The trade's id on chain. */
   tradeKeyOf(
     trade: Pick<Trade, 'tradeId' | 'buyOrderHash' | 'sellOrderHash' | 'price' | 'size'>,
   ): string
-  /** Returns events of this contract among the logs, for example of a receipt, in their order. */
-  eventsOf(logs: readonly Log[]): SettlementContractEvent[]
 }
 
 export function settlementContract(client: ChainClient, address: Address): SettlementContract {
-  const contract = { address: hexAddress(address), abi: settlementAbi } as const
-  const { viem } = client
+  const read = readerOf(client, address, settlementAbi)
   return {
     address,
     settleCall: (orders, fills, permits) =>
@@ -170,13 +158,7 @@ export function settlementContract(client: ChainClient, address: Address): Settl
         })),
       ]),
     isSettled: (tradeKey, buyHash, sellHash) =>
-      asked(
-        viem.readContract({
-          ...contract,
-          functionName: 'isSettled',
-          args: [tradeKey as Hex, buyHash as Hex, sellHash as Hex],
-        }),
-      ),
+      read('isSettled', [tradeKey as Hex, buyHash as Hex, sellHash as Hex]),
     isSettledCall: (tradeKey, buyHash, sellHash) => ({
       to: address,
       data: encodeFunctionData({
@@ -186,31 +168,20 @@ export function settlementContract(client: ChainClient, address: Address): Settl
       }),
     }),
     async areSettled(trades, blockNumber) {
-      // Pinned to one block, so that answers of different nodes are consistent.
-      const at = BigInt(blockNumber ?? (await asked(viem.getBlockNumber())))
+      // The reads are pinned to one block, so that answers of different nodes are consistent.
+      const at = BigInt(blockNumber ?? (await asked(client.viem.getBlockNumber())))
       return Promise.all(
         trades.map(({ tradeKey, buyHash, sellHash }) =>
-          asked(
-            viem.readContract({
-              ...contract,
-              functionName: 'isSettled',
-              args: [tradeKey as Hex, buyHash as Hex, sellHash as Hex],
-              blockNumber: at,
-            }),
-          ),
+          read('isSettled', [tradeKey as Hex, buyHash as Hex, sellHash as Hex], at),
         ),
       )
     },
     async orderState(orderHash) {
-      const [filled, cancelledFrom] = await asked(
-        viem.readContract({ ...contract, functionName: 'orderState', args: [orderHash as Hex] }),
-      )
+      const [filled, cancelledFrom] = await read('orderState', [orderHash as Hex])
       return { filled, cancelledFromSec: Number(cancelledFrom) }
     },
     async epochOf(trader) {
-      const [nonce, next, nextFrom] = await asked(
-        viem.readContract({ ...contract, functionName: 'epochOf', args: [hexAddress(trader)] }),
-      )
+      const [nonce, next, nextFrom] = await read('epochOf', [hexAddress(trader)])
       return { nonce, next, nextFromSec: Number(nextFrom) }
     },
     cancelOrdersWithPermitCall: ({ trader, orders, deadline }, { v, r, s }) =>
@@ -231,26 +202,15 @@ export function settlementContract(client: ChainClient, address: Address): Settl
         r as Hex,
         s as Hex,
       ]),
-    isOperator: (account) =>
-      asked(
-        viem.readContract({ ...contract, functionName: 'isOperator', args: [hexAddress(account)] }),
-      ),
-    isPaused: () => asked(viem.readContract({ ...contract, functionName: 'paused' })),
+    isOperator: (account) => read('isOperator', [hexAddress(account)]),
     async delays() {
       const [grace, cancelDelay] = await Promise.all([
-        asked(viem.readContract({ ...contract, functionName: 'settlementGrace' })),
-        asked(viem.readContract({ ...contract, functionName: 'cancelDelay' })),
+        read('settlementGrace', []),
+        read('cancelDelay', []),
       ])
       return { graceSec: Number(grace), cancelDelaySec: Number(cancelDelay) }
     },
     tradeKeyOf: (trade) => tradeKeyOf(client.chainId, address, trade),
-    eventsOf: (logs) =>
-      logs.flatMap((log) => {
-        const plain = chainLog(log)
-        if (plain === undefined || plain.address !== address) return []
-        const event = settlementEvent(plain)
-        return event === undefined ? [] : [event]
-      }),
   }
 }
 
@@ -345,14 +305,6 @@ export function settlementEvent(log: ChainLog): SettlementContractEvent | undefi
         effectiveAtSec: safeNumber(effectiveAt),
       }
     }
-    case 'Paused':
-      return { type: 'SettlementPaused', ...place, by: toAddress(event.args.account) }
-    case 'Unpaused':
-      return { type: 'SettlementResumed', ...place, by: toAddress(event.args.account) }
-    case 'OperatorSet': {
-      const { account, allowed } = event.args
-      return { type: 'SettlementOperatorSet', ...place, account: toAddress(account), allowed }
-    }
     default:
       return undefined
   }
@@ -360,7 +312,7 @@ export function settlementEvent(log: ChainLog): SettlementContractEvent | undefi
 
 /** Decodes the result of a simulated `settle`: for each fill why it is refused, undefined if it settles. */
 export function refusalsOf(returned: Hex): (Refusal | undefined)[] {
-  // An older contract reports refusals only in events.
+  // An older contract returns nothing and reports refusals only in events.
   if (returned === '0x') return []
   const verdicts = decodeFunctionResult({
     abi: settlementAbi,

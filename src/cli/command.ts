@@ -24,11 +24,11 @@ export type Values<O extends Options> = {
 /** Access of a command to its surroundings. */
 export type CommandIo = {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Writes to the standard output; dropped after the reader has gone. */
+  /** Writes to the standard output. Text is dropped after its reader has closed the pipe. */
   readonly out: (text: string) => void
   /** Writes to the standard error. */
   readonly err: (text: string) => void
-  /** Aborts when the user stops it, or the reader of its output has gone. */
+  /** Aborts when the user stops the command, or the reader of its output has closed the pipe. */
   readonly signal: AbortSignal
 }
 
@@ -41,11 +41,11 @@ export type Call<O extends Options> = {
 export type Command<O extends Options = Options> = {
   /** One word, or two: `order buy`. */
   readonly name: string
-  /** Positional arguments: `<market> [<outcome>]`. */
+  /** Positional arguments as the help shows them: `<market> [<outcome>]`. */
   readonly takes: string
-  /** Shown in the list of commands and at the top of its own help. */
+  /** Description of the command, for the list of commands and the top of its own help. */
   readonly about: string
-  /** More lines for its own help. */
+  /** Further lines for the command's own help. */
   readonly more?: string
   readonly options: O
   /** Returns the exit code; 0 by default. */
@@ -79,13 +79,13 @@ export const SIGN_OPTIONS = {
   'chain-id': { value: '<id>', help: 'the chain, if the exchange has several' },
 } as const
 
-/** Returns how many positionals a command takes by its usage: `<a> [<b>]` means one or two. */
+/** Returns the minimum and maximum number of positionals by a command's usage: `<a> [<b>]` means one or two. */
 export function positionalsOf({ takes }: Pick<Command, 'takes'>): { min: number; max: number } {
   const max = takes.includes('…') ? Number.POSITIVE_INFINITY : takes.split('<').length - 1
   return { min: takes.replace(/\[[^[\]]*\]/g, '').split('<').length - 1, max }
 }
 
-/** Reads one of a few words, ignoring case. */
+/** Reads an argument that must be one of a few words, ignoring case. */
 export function readWord<const W extends string>(
   name: string,
   text: string,

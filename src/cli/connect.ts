@@ -74,12 +74,12 @@ export async function chainFor(
   return { chain, rpcUrl: rpcUrl ?? '' }
 }
 
-/** Reads as the trader: no token is needed. */
+/** Creates a client that reads as the trader; it needs no token. */
 export async function traderReading(values: SignValues, io: CommandIo): Promise<Trader> {
   return (await identify(values, io)).trader
 }
 
-/** Writes as the trader, with an API key's token if the exchange requires one. */
+/** Creates a client that writes as the trader, with an API key's token if the exchange requires one. */
 export async function traderOf(values: SignValues, io: CommandIo): Promise<Trader> {
   const { trader, options, needsToken, nowMs } = await identify(values, io)
   const kept = openKeyFolder(io).find(trader.url, await signerAddress(trader.signer))
@@ -118,7 +118,7 @@ async function identify(
   return { trader, options, needsToken: auth.bearer, nowMs }
 }
 
-/** Returns a clock by the exchange's time: that of a devnet can be moved. */
+/** Returns a clock by the exchange's time, because the time of a devnet can be moved. */
 export function clockOf(serverTime: number): () => number {
   const aheadMs = serverTime * 1_000 - Date.now()
   return () => Date.now() + aheadMs
@@ -148,7 +148,7 @@ export function keyOf(values: SignValues, { env }: CommandIo, onDevnet: boolean)
   throw new OptionError(`the trader is missing: give --key-file or SIBYL_TRADER_KEY${devnetHint}`)
 }
 
-/** An invalid key is not printed: it may be a real one with a typo. */
+/** The content of a wrong key file is not printed: it may be a real key with a typo. */
 export function readKeyFile(name: string, file: string): Hex {
   let text: string
   try {

@@ -25,7 +25,7 @@ export async function findMarket(client: Client, text: string): Promise<Market> 
   )
 }
 
-/** Loads only as many markets as can be listed. */
+/** Loads markets until there are as many as can be listed. */
 async function gather(
   markets: AsyncIterable<Market>,
   fits: (market: Market) => boolean,

@@ -8,10 +8,10 @@ const INTRO = `Trades on a Sibyl exchange, watches it and checks it.
 `
 
 const OUTRO = `
-sibyl <command> --help says more of each. A market is named by its id, by the first digits of it, or by
-words of its question that no other has. Amounts are in dollars and shares: 0.42, 10, 2.5.
+sibyl <command> --help describes a command. Name a market by its id, by the first digits of it, or by
+words that only its question has. Amounts are in dollars and shares: 0.42, 10, 2.5.
 
-  SIBYL_URL         where the exchange is
+  SIBYL_URL         the address of the exchange
   SIBYL_TRADER_KEY  the private key of the trader, or the path of a file with it
   SIBYL_KEYS_DIR    where API keys are kept (~/.sibyl/keys)
 `
@@ -22,7 +22,7 @@ export function helpOfAll(commands: readonly Command[]): string {
 
 /** Help for commands that share their first word. */
 export function helpOfGroup(group: string, commands: readonly Command[]): string {
-  return `${listOf(commands)}\nsibyl ${group} <command> --help says more of each.\n`
+  return `${listOf(commands)}\nsibyl ${group} <command> --help describes a command.\n`
 }
 
 export function helpOf(command: Command): string {

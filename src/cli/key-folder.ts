@@ -28,7 +28,7 @@ type KeyFolder = {
   forget(id: string): void
 }
 
-/** An id comes from the exchange and becomes a file name. */
+/** Form of the ids that are accepted. An id comes from the exchange and becomes a file name. */
 const ID = /^[0-9A-Za-z-]{1,64}$/
 const OWNER_ONLY = 0o600
 const OWNER_ONLY_FOLDER = 0o700

@@ -3,7 +3,10 @@
 import { CommandError, OptionError } from '#devnet/command.ts'
 import type { TransparencyAnswer } from '#protocol/shapes/transparency.ts'
 import { parseVerifierKey, type VerifierKey } from '#transparency/note.ts'
-import type { LogGet, RemoteLog } from '#transparency/remote-log.ts'
+import { type LogGet, LogUnavailable, type RemoteLog } from '#transparency/remote-log.ts'
+
+/** Timeout of a request for a log; a later attempt may succeed. */
+const READ_MS_MAX = 30_000
 
 export type NamedLog = RemoteLog & { readonly origin: string; readonly partition: number }
 
@@ -21,7 +24,9 @@ export async function namedLogs(url: string, trusted: string | undefined): Promi
   for (const text of trusted?.split(',') ?? []) {
     const name = parseVerifierKey(text)?.name
     if (name === undefined || names.has(name)) continue
-    throw new CommandError(`the exchange does not show ${name}, although you trust a key of it`)
+    throw new CommandError(
+      `the exchange does not list the log ${name}, although a key of it is trusted`,
+    )
   }
   return logs.map(({ origin, path, partition, verifierKeys }) => ({
     ...{ origin, partition, get: getBelow(url + path) },
@@ -29,7 +34,7 @@ export async function namedLogs(url: string, trusted: string | undefined): Promi
   }))
 }
 
-/** Returns a trusted key of a log, if possible one that signs at present: during a rotation there are several. */
+/** Returns a trusted key of a log, if possible one that signs now: during a rotation there are several. */
 function keyOf(
   origin: string,
   trusted: readonly string[],
@@ -44,9 +49,15 @@ function keyOf(
 
 function getBelow(prefix: string): LogGet {
   return async (path) => {
-    const response = await fetch(`${prefix}/${path}`)
-    if (response.status === 404) return undefined
-    if (!response.ok) throw new CommandError(`${prefix}/${path} answers ${response.status}`)
-    return new Uint8Array(await response.arrayBuffer())
+    const url = `${prefix}/${path}`
+    try {
+      const response = await fetch(url, { signal: AbortSignal.timeout(READ_MS_MAX) })
+      if (response.status === 404) return undefined
+      if (response.ok) return new Uint8Array(await response.arrayBuffer())
+      throw new Error(`status ${response.status}`)
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error)
+      throw new LogUnavailable(`${url} cannot be read: ${why}`, { cause: error })
+    }
   }
 }

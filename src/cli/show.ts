@@ -40,7 +40,7 @@ export function showJson(value: unknown, space?: number): string {
 
 /** Control characters but line breaks, and marks that change the direction of the text around them. */
 const UNPRINTABLE =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it finds
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern has to find them
   /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 /**
@@ -56,7 +56,7 @@ export function printable(text: string): string {
 
 const ESCAPE_DIGITS = 4
 
-/** A line break in a text of a stranger could imitate another row. */
+/** Replaces line breaks in texts of strangers, which could imitate another row of the table. */
 function oneLine(text: string): string {
   return text.replaceAll('\n', ' ')
 }

@@ -4,7 +4,7 @@ import { typosBetween } from '#domain/nearest-name.ts'
 
 const DISTANCE_MAX = 2
 
-/** Returns a word that begins with it, or differs by at most two typos. */
+/** Returns a word that begins with the given name, or differs from it by at most two typos. */
 export function suggest(word: string, known: readonly string[]): string | undefined {
   const lower = word.toLowerCase()
   const begun = known.filter((each) => lower.length > 1 && each.startsWith(lower))

@@ -17,7 +17,10 @@ export function readAmount(field: string, amount: Amount): number {
   const millionths = typeof amount === 'string' ? readDecimal(field, amount) : amount
   const value = Number(millionths)
   if (!Number.isInteger(value)) {
-    throw invalid(field, `${amount} is not an integer of 6 decimals; write it as text: '${amount}'`)
+    throw invalid(
+      field,
+      `${amount} is not a whole number of millionths; write it as text: '${amount}'`,
+    )
   }
   if (value > Number.MAX_SAFE_INTEGER) {
     throw invalid(field, `${amount} is more than 9007199254.740991`)

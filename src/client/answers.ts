@@ -1,6 +1,6 @@
 /**
- * Answers that the SDK reads differently from `protocol/shapes`: exact sizes above 2^53, and answers of exchanges of
- * other versions. All other answers use the types of the shapes.
+ * Answers that the SDK reads differently from `protocol/shapes`. Sizes above 2^53 stay exact, and answers of other
+ * versions of the exchange are accepted. All other answers use the types of the shapes.
  */
 
 import type { ConfigAnswer } from '#protocol/shapes/config.ts'
@@ -20,14 +20,14 @@ export type Level = {
 }
 
 export type Orderbook = Omit<BookAnswer, 'bids' | 'asks'> & {
-  /** Best first. */
+  /** Bids, the best first. */
   readonly bids: readonly Level[]
-  /** Best first. */
+  /** Asks, the best first. */
   readonly asks: readonly Level[]
 }
 
 export type ValidatedOrder = Omit<CheckedOrder, 'errors'> & {
-  /** Every error of the order. */
+  /** Every reason why the order would be refused. */
   readonly errors: readonly (Omit<CheckedOrder['errors'][number], 'code'> & {
     readonly code: ErrorCode
   })[]
@@ -37,7 +37,7 @@ export type ValidatedOrder = Omit<CheckedOrder, 'errors'> & {
 export type Claim = PendingClaim & Partial<Pick<FailedClaim, 'reason'>>
 
 export type Config = Omit<ConfigAnswer, 'service' | 'limits'> & {
-  /** Exchanges older than `apiVersion` omit it. */
+  /** An exchange from before API versions omits `apiVersion`. */
   readonly service: Optional<ConfigAnswer['service'], 'apiVersion'>
   readonly limits: Readonly<Record<string, number>>
 }

@@ -8,11 +8,11 @@ export type ApiFit = {
   readonly exchange: string | undefined
   /** API version of this client. */
   readonly client: string
-  /** One sentence, if they do not fit. */
+  /** One sentence about the difference, if the versions do not fit. */
   readonly why: string
 }
 
-/** Fits if the major version is the same, and the exchange is not older than this client. */
+/** Compares the versions. They fit if the major version is the same, and the exchange is not older than this client. */
 export function apiFit(exchange: string | undefined, client: string = API_VERSION): ApiFit {
   const why = misfit(exchange, client)
   return { fits: why === '', exchange, client, why }

@@ -12,7 +12,7 @@ import { type ApiKeyPair, withApiKey } from './tokens.ts'
 import { createTransport, type Transport } from './transport.ts'
 
 export type StoredApiKey = ApiKeyPair & {
-  /** The wallet that the key belongs to. */
+  /** Address of the wallet to which the key belongs. */
   readonly address: string
   /** Unix seconds; without it the key never expires. */
   readonly expiresAt?: number
@@ -40,7 +40,7 @@ export type NewApiKey = {
   readonly expiresAt?: number
 }
 
-/** Storage of keys between runs, such as a browser's `localStorage`. */
+/** Storage of keys between two runs, such as a browser's `localStorage`. */
 export type KeyStorage = {
   getItem(name: string): string | null | Promise<string | null>
   setItem(name: string, value: string): unknown
@@ -50,7 +50,7 @@ export type KeyStorage = {
 const TIMEOUT_MS = 15_000
 const RETRIES = 5
 const BACKOFF_MS = 100
-/** A key that expires within this time is replaced. */
+/** A key that expires within this time is replaced by a new one. */
 const EXPIRING_SEC = 60
 
 /** One short line: a longer name could change the meaning of the signed text. */
@@ -132,7 +132,10 @@ export async function forgetApiKey(
   await storage.removeItem(placeOf(options, address))
 }
 
-/** Only the name comes from the exchange: users never sign a whole text chosen by a server. */
+/**
+ * Returns the name of the exchange for the signed text. Only the name comes from the exchange: users never sign a whole
+ * text chosen by a server.
+ */
 async function serviceName(options: ApiKeyOptions): Promise<string> {
   const config = await transport(
     options,
@@ -174,7 +177,7 @@ function placeOf({ url }: ApiKeyOptions, address: string): string {
   return `sibyl api key ${trimEnd(url, '/')} ${address.toLowerCase()}`
 }
 
-/** Ignores files of other programs. */
+/** Parses a stored key; returns undefined for a text that another program stored. */
 function readKept(text: string | null): StoredApiKey | undefined {
   if (text === null) return undefined
   try {

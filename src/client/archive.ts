@@ -64,7 +64,10 @@ export function createArchive(send: Transport): ClientArchive {
   }
 }
 
-/** A file has 4 MiB of lines and perhaps one long event more; a few bytes of gzip could become many gigabytes. */
+/**
+ * Maximum decompressed size: a file has 4 MiB of lines and at most one long event more. Without a limit, a few
+ * bytes of gzip could become many gigabytes.
+ */
 const FILE_CHARS_MAX = 16 * 1024 * 1024
 
 async function textOf(bytes: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<string> {

@@ -1,6 +1,6 @@
 /**
- * Builds an order from a trader's intent, and throws at once if the exchange would reject it. It sends and signs
- * nothing; the signer adds the trader.
+ * Builds an order from a trader's intent, without its trader, and throws immediately if the exchange would reject it.
+ * It neither sends nor signs; the signer adds the trader.
  */
 
 import { parseMarketId, parseUint64, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
@@ -32,7 +32,7 @@ export type OrderIntent = {
   readonly outcome: 'YES' | 'NO'
   /** Price of one share: '0.42', or 420000 in millionths. Numbers below 100 are rejected: 42 would mean 0.000042. */
   readonly price: Amount
-  /** In shares: '10' or '2.5', or 10000000 in millionths. */
+  /** Size in shares: '10' or '2.5', or 10000000 in millionths. */
   readonly size: Amount
   /** Any 64-bit number that distinguishes this order from an equal one; by default one that rises with time. */
   readonly nonce?: Integer
@@ -76,7 +76,10 @@ function readOutcome(outcome: string): Outcome {
   throw refuse('INVALID_FIELD', 'outcome', `'${outcome}' is neither 'YES' nor 'NO'`)
 }
 
-/** Smaller numbers are rejected as prices: they count millionths of a dollar and were probably meant as cents. */
+/**
+ * Smallest price that may be given as a number. Smaller numbers were probably meant as cents, but would count
+ * millionths of a dollar.
+ */
 const PRICE_NUMBER_MIN = 100
 
 function readPrice(amount: Amount): Price {
@@ -95,7 +98,7 @@ function readPrice(amount: Amount): Price {
   throw refuse(
     'PRICE_OUT_OF_RANGE',
     'price',
-    `${amount} is not from '0.000001' to '0.999999'${hint}`,
+    `${amount} must be from '0.000001' to '0.999999'${hint}`,
   )
 }
 

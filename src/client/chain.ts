@@ -32,11 +32,11 @@ import { type OrderSigner, signerAddress } from './sign-order.ts'
 export type Sent = { readonly txHash: string; readonly blockNumber: bigint }
 
 export type Balances = {
-  /** In wei. */
+  /** Amount of ether in wei. */
   readonly ether: bigint
-  /** In millionths. */
+  /** Amount of stablecoin in millionths. */
   readonly stablecoin: bigint
-  /** In millionths, for the requested market. */
+  /** Shares of YES in millionths, if a market was given. `no` has those of NO. */
   readonly yes: bigint
   readonly no: bigint
 }
@@ -44,14 +44,14 @@ export type Balances = {
 export type Approvals = {
   /** Amount of the stablecoin that the settlement contract may take. */
   readonly stablecoin: bigint
-  /** True if it may move outcome tokens. */
+  /** True if the settlement contract may move outcome tokens. */
   readonly conditionalTokens: boolean
 }
 
 export type ClientChain = {
-  /** Returns the balances of an address, by default the signer's; with shares if a market is given. */
+  /** Returns the balances of a wallet address, by default the signer's; with shares if a market is given. */
   balances(of?: { readonly address?: string; readonly marketId?: string }): Promise<Balances>
-  /** Returns the approvals of an address for the settlement contract. */
+  /** Returns what a wallet address, by default the signer's, allows the settlement contract. */
   approvals(of?: { readonly address?: string }): Promise<Approvals>
   /**
    * Allows the settlement contract to take `value` of the stablecoin, 10,000 dollars by default, and to move outcome
@@ -85,7 +85,7 @@ const HALF_OF_ALL = 2n ** 255n
 const NO_COLLECTION: Hex = `0x${'0'.repeat(64)}`
 const BOTH_OUTCOMES = [1n, 2n] as const
 const DEVNET_CHAIN_ID = 31_337
-/** A local chain mines at once. */
+/** Interval of polls on a local chain, which mines each transaction immediately. */
 const DEVNET_POLL_MS = 50
 const POSITIONS_KEPT_MAX = 1_000
 
@@ -95,7 +95,7 @@ type ChainPorts = {
   readonly rpcUrl: string | undefined
 }
 
-/** Client of the chain, with the ids of its markets' tokens. */
+/** Makes the functions that read the chain and the token ids of its markets. */
 function makeReach(ports: Pick<ChainPorts, 'chain' | 'rpcUrl'>) {
   const positions = new Map<string, readonly [bigint, bigint]>()
   let reached:
@@ -157,7 +157,7 @@ export function createClientChain(ports: ChainPorts): ClientChain {
   const owner = async (address: string | undefined) =>
     (address ?? (await signerAddress(ports.signer()))) as Hex
 
-  /** Runs one task after the other: two at once would use the same nonce and allowance. */
+  /** Runs one task after the other, because two at the same time would use the same nonce and allowance. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = working.then(() => inWords(work))
     working = done.catch(() => undefined)
@@ -256,7 +256,7 @@ async function sendCall(
   client: PublicClient<Transport, Chain>,
   signer: OrderSigner,
 ): Promise<Sent> {
-  // Simulated first, so that a refusal costs nothing and its reason is known.
+  // The call is simulated first, so that a refusal costs nothing and its reason is known.
   const abi = [...call.abi, ...ERRORS]
   await client.simulateContract({ ...call, abi, account: (await signerAddress(signer)) as Hex })
   const transaction = { to: call.address, data: encodeFunctionData(call) }

@@ -68,7 +68,7 @@ export type ClientOptions = {
   /** Maximum correction of this machine's clock by the exchange's in expiries and deadlines; 300 s by default. */
   readonly clockCorrectionSecondsMax?: number
   /**
-   * Verifier keys of the public log (`name+id+key`); without them, the keys of the exchange's first answer are trusted.
+   * Verifier keys of the public log (`name+id+key`); if omitted, the keys in the exchange's first answer are trusted.
    */
   readonly logKeys?: readonly string[]
   /** RPC address of the chain, for `chain`. A devnet provides its own. */
@@ -77,7 +77,10 @@ export type ClientOptions = {
   readonly receipts?: boolean
   /** Headers of each attempt, such as `Authorization` with a fresh token. */
   readonly headers?: () => HeaderLines | Promise<HeaderLines>
-  /** Headers of each new connection of the stream, if they differ: its token is sent as `auth`. */
+  /**
+   * Headers of each new connection of the stream, if they differ from `headers`. A token in them is sent by the
+   * request `auth`.
+   */
   readonly streamHeaders?: () => HeaderLines | Promise<HeaderLines>
   /** Timeout of one attempt. */
   readonly timeoutMs?: number
@@ -121,12 +124,15 @@ export type Orders = {
       readonly orderHash: string
       readonly marketId: string
       readonly side?: 'buy' | 'sell'
-      /** Account of the order, if the token belongs to its delegate; by default that of a delegate's signer. */
+      /**
+       * Trader of the order, if the token belongs to the trader's delegate. By default the account that a delegate
+       * signer signs for.
+       */
       readonly trader?: string
     },
     options?: CallOptions,
   ): Promise<CancelledOrder>
-  /** Cancels all open orders of the token's address, of one market or of all, of one group or of all; needs a token. */
+  /** Cancels all open orders of the token's address: in one market or in all, of one group or of all. Needs a token. */
   cancelAll(
     where?: { readonly market?: string; readonly group?: string; readonly trader?: string },
     options?: CallOptions,
@@ -178,11 +184,14 @@ export type Client = ClientReads & {
     user?: { readonly address?: string; readonly chainId?: number },
     options?: CallOptions,
   ): Promise<Funds>
-  /** Requested once and cached; `config({ fresh: true })` requests it again. */
+  /**
+   * Returns the configuration of the exchange. It is requested once and cached; `config({ fresh: true })` requests it
+   * again.
+   */
   config(options?: CallOptions & { readonly fresh?: boolean }): Promise<Config>
-  /** Checks whether the exchange's API version fits this client; always requests it anew. */
+  /** Checks whether the exchange's API version fits this client; always requests the version again. */
   apiFit(options?: CallOptions): Promise<ApiFit>
-  /** Transactions that a trader with ether sends. */
+  /** Sends transactions of a trader who has ether to pay for them. */
   readonly chain: ClientChain
   /** Opens the live stream; it reconnects by itself until it is closed. */
   stream(options?: Omit<StreamOptions, 'url' | 'headers' | 'receipts'>): SibylStream
@@ -219,7 +228,7 @@ export function createClient(options: ClientOptions): Client {
       const asked = send<Config>({ method: 'GET', path: '/api/v1/config' }, call)
       known = asked
       askedSec = ownSec()
-      // The caller gets the error; a failure is not cached.
+      // If the request fails, its caller gets the error, and the next caller requests again.
       asked.catch(() => {
         if (known === asked) known = undefined
       })
@@ -227,7 +236,10 @@ export function createClient(options: ClientOptions): Client {
     return known
   }
 
-  /** Returns the time to count an order's expiry from; corrected by the exchange's clock if its config was read. */
+  /**
+   * Returns the time from which an order's expiration is counted, corrected by the exchange's clock if its config was
+   * read.
+   */
   async function nowSec(chainId: number): Promise<number> {
     const theirs = await known?.catch(() => undefined)
     const aheadSec = theirs === undefined ? 0 : theirs.serverTime - askedSec
@@ -287,7 +299,7 @@ export function createClient(options: ClientOptions): Client {
     try {
       return await send<T>({ method: 'GET', path, query }, call)
     } catch (error) {
-      // If no front reaches this sequence number, the exchange was reset.
+      // If no front reaches this sequence number, the exchange was reset, so the number is forgotten.
       if (error instanceof SibylError && error.code === 'SEQ_NOT_REACHED') seen.forget(marketId)
       throw error
     }
@@ -332,7 +344,8 @@ export function createClient(options: ClientOptions): Client {
   ): Promise<BatchResult[]> {
     const results: BatchResult[] = []
     for (const some of requestsOf(submissions)) results.push(...(await submitSome(some, call)))
-    // Requests of single orders have their own pauses and retries.
+    // Orders that the exchange was too busy for are sent one by one, because such requests have their own pauses and
+    // retries.
     for (const [at, result] of results.entries()) {
       if (result.ok || !PASSING_CODES.has(result.error.code) || result.error.status !== undefined) {
         continue
@@ -352,7 +365,7 @@ export function createClient(options: ClientOptions): Client {
     return results
   }
 
-  /** Loaded on first use, because most clients never use the chain. */
+  /** Returns the calls of the chain. They are loaded on first use, because most clients never use the chain. */
   function chainCalls(): Promise<ClientChain> {
     onChain ??= import('./chain.ts').then(({ createClientChain }) =>
       createClientChain({ chain, signer, rpcUrl: options.rpcUrl }),
@@ -379,7 +392,7 @@ export function createClient(options: ClientOptions): Client {
     return all
   }
 
-  /** The account that requests name as their trader, if a delegate's key signs. */
+  /** Account that is named as the trader in requests, if a delegate's key signs. */
   const acting = delegatedAccount(options.signer)
   const deadmanOf = (afterMs: number) =>
     acting === undefined ? { afterMs } : { afterMs, trader: acting }
@@ -493,7 +506,7 @@ function ownSec(): number {
   return Math.floor(Date.now() / 1_000)
 }
 
-/** Transient codes: the result for an order of a batch may differ a moment later. */
+/** Codes of transient rejections: a moment later, the result for this order of a batch may differ. */
 const PASSING_CODES: ReadonlySet<string> = new Set(['OVERLOADED', 'OUTCOME_UNKNOWN'])
 
 function failure(

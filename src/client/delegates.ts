@@ -16,7 +16,10 @@ export type ClientDelegates = {
   create(intent: DelegationIntent, options?: CallOptions): Promise<Relayed>
   /** Revokes a key: the exchange accepts no more of its orders, and cancels the open ones. */
   revoke(delegate: string, options?: CallOptions): Promise<Relayed>
-  /** Returns the delegates of an account, by default the signer's; revoked ones until their trades have settled. */
+  /**
+   * Returns the delegates of an account, by default the signer's. A revoked one is listed until its trades have
+   * settled.
+   */
   list(
     of?: { readonly address?: string; readonly chainId?: number },
     options?: CallOptions,

@@ -49,14 +49,16 @@ export async function eip1193Signer(
     } catch (error) {
       const refused = (error as { code?: unknown } | null)?.code === REFUSED
       const code = refused ? 'SIGNATURE_REFUSED' : 'WALLET_FAILED'
-      const message = refused ? 'the wallet’s owner refused' : `the wallet could not: ${method}`
+      const message = refused
+        ? 'the user rejected the request in the wallet'
+        : `the wallet failed to execute ${method}`
       throw new SibylError(code, message, { cause: error })
     }
   }
 
   const address = wanted ?? (await accountOf())
   if (!ADDRESS.test(address)) {
-    throw new SibylError('INVALID_FIELD', `the wallet's address is '${address}'`, {
+    throw new SibylError('INVALID_FIELD', `the wallet has no valid address: '${address}'`, {
       field: 'address',
     })
   }

@@ -3,7 +3,7 @@
  * reviver the source of a number; callers convert it to a bigint.
  */
 
-/** Strings are matched to be skipped: they may contain anything, including digits. */
+/** The pattern also matches strings, in order to skip them, because they may contain digits. */
 const STRING_OR_LONG_INTEGER = /"(?:[^"\\]|\\.)*"|-?\d{16,}/g
 
 export function parseExactJson(text: string): unknown {

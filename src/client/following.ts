@@ -1,6 +1,6 @@
 /**
- * One subscription at the exchange, and all its listeners here. Equal subscriptions share it: it is requested once, and
- * ends with its last listener.
+ * One subscription at the exchange, and all functions here that listen to it. Equal subscriptions share it: the
+ * subscription is requested once, and ends with its last listener.
  */
 
 import type { Deferred } from './deferred.ts'
@@ -18,11 +18,11 @@ export type Following = {
   readonly request: Readonly<Record<string, unknown>>
   readonly listeners: Set<Listener>
   sub: string | undefined
-  /** True while a subscribe is not answered. */
+  /** True while a subscribe request is unanswered. */
   asking: boolean
-  /** Its position; undefined before the first snapshot. */
+  /** Last position of the channel; undefined before the first snapshot. */
   last: Position | undefined
-  /** Trades of one match arrive one by one; until the last, a resume starts before the first. */
+  /** Set while the trades of one match arrive one by one: a resume then starts before the first of them. */
   fills: { readonly before: Position; readonly seq: number; fill: number } | undefined
   /** True while a snapshot is awaited; other messages are ignored until then. */
   repairing: boolean
@@ -69,7 +69,7 @@ export function tell(
 ): boolean {
   let fits = true
   for (const listener of [...listeners].filter(isFor)) {
-    // Skips a listener that another one has closed during this message.
+    // Skip a listener that another listener has closed while this message was passed on.
     if (!listeners.has(listener)) continue
     try {
       if (!listener.take(message)) fits = false

@@ -17,12 +17,12 @@ export class LocalBook {
   /** The market's sequence number of the last change. */
   seq = 0
 
-  /** Best first. */
+  /** Returns the bids, the best first. */
   bids(count?: number): Level[] {
     return this.#bids.levels(count)
   }
 
-  /** Best first. */
+  /** Returns the asks, the best first. */
   asks(count?: number): Level[] {
     return this.#asks.levels(count)
   }

@@ -1,6 +1,6 @@
 /**
- * Signs with a private key. Only this needs a library for the curve; it is loaded on first use, so that a page that
- * signs with a wallet does not load it.
+ * Signs with a private key. Only this file needs a library for elliptic curves. It is loaded on first use, so a page
+ * that signs with a wallet does not load it.
  */
 
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
@@ -27,7 +27,10 @@ function accountFrom(privateKey: Hex): PrivateKeyAccount {
   try {
     return privateKeyToAccount(privateKey)
   } catch {
-    throw new SibylError('INVALID_FIELD', 'the private key is not 0x and 64 hex digits of a key')
+    throw new SibylError(
+      'INVALID_FIELD',
+      'the private key must be 0x and 64 hex digits, and a valid secp256k1 key',
+    )
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * Nonces of orders. Any number that distinguishes equal orders works. These rise with time, so that "all orders below
- * this nonce", which the settlement contract can void at once, are the earlier ones.
+ * this nonce", which the settlement contract can void in one step, are the earlier ones.
  *
  *   milliseconds since 1970 × 2^20 + a random number below 2^20
  *

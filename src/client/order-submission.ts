@@ -23,18 +23,18 @@ export type OrderOptions = {
   readonly postOnly?: boolean
   /**
    * `GTC`, the default: the unmatched rest stays in the book. `IOC`: the rest is cancelled, and `filled` of the answer
-   * is the matched size. `FOK`: all of it at once, or nothing, with `ORDER_NOT_FILLED`.
+   * is the matched size. `FOK`: the whole order is filled immediately, or rejected with `ORDER_NOT_FILLED`.
    */
   readonly timeInForce?: NamedTimeInForce
-  /** Unix milliseconds: an order that its market handles later is refused with `TOO_LATE`. */
+  /** Unix milliseconds. An order that its market would handle after this time is refused with `TOO_LATE`. */
   readonly bookByMs?: number
   /** Up to 32 printable characters, repeated in every answer and message about the order. It is public. */
   readonly label?: string
   /** A name for some of the trader's orders in a market: letters, digits, _ and -, up to 32. It is public. */
   readonly group?: string
   /**
-   * Goes with `group`: when more than `fillsMax` fills, or more than `sharesMax` millionths of a share, happen within
-   * `windowMs`, the market cancels the rest of the group in the same step.
+   * Protection of the `group`: when more than `fillsMax` fills, or more than `sharesMax` millionths of a share, happen
+   * within `windowMs`, the market cancels the rest of the group in the same step.
    */
   readonly protection?: {
     readonly windowMs: number

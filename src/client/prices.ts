@@ -37,7 +37,7 @@ export type ClientQuickMarkets = {
     asset: string,
     options?: CallOptions,
   ): Promise<{ readonly quickMarket: QuickMarket; readonly bestAskPrice: number } | undefined>
-  /** Returns up to 100, newest first. */
+  /** Returns up to 100 markets, the newest first. */
   history(asset: string, options?: CallOptions): Promise<QuickMarket[]>
   /** Returns how a market was decided, with the providers' own reports. */
   evidence(asset: string, id: number, options?: CallOptions): Promise<QuickMarketEvidence>
@@ -52,7 +52,7 @@ export type PricesPorts = {
 }
 
 const BACKOFF_MS_MAX = 10_000
-/** A connection that is silent for this long, even without comments, is closed. */
+/** A connection that sends nothing for this long, not even comments, is closed. */
 const SILENCE_MS = 45_000
 
 const pathOf = (asset: string, rest = ''): string =>
@@ -149,7 +149,7 @@ async function refuseOthers(response: Response, url: string): Promise<void> {
   try {
     body = JSON.parse(text) as typeof body
   } catch {
-    // The answer is not from the exchange; only its status is known.
+    // The answer is not from the exchange, so only its status is known.
   }
   const message = body.error ?? `${url}: HTTP ${response.status}`
   throw new SibylError(body.code ?? 'UNEXPECTED_ANSWER', message, {

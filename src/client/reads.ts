@@ -13,7 +13,7 @@ export type MarketFilter = {
   readonly chainId?: number
   readonly category?: Market['category']
   readonly resolved?: boolean
-  /** Only markets that accept orders, or only ended ones; by default all, the open ones first. */
+  /** Selects only markets that accept orders, or only ended ones; by default all, the open ones first. */
   readonly status?: 'open' | 'ended'
   /** True to include quick markets. */
   readonly quick?: boolean
@@ -66,7 +66,7 @@ export type ClientReads = {
   ): Promise<Candles>
   stats(marketId: string, options?: CallOptions): Promise<MarketStats>
   holders(marketId: string, options?: CallOptions): Promise<Holders>
-  /** For one chain, or for all. */
+  /** Returns the statistics of one chain, or of all. */
   platformStats(
     where?: { readonly chainId?: number },
     options?: CallOptions,
@@ -181,7 +181,7 @@ export function createReads(ports: {
   }
 }
 
-/** Follows the cursor: a page of a filtered list may be short. */
+/** Iterates over the list by its cursor, because a page of a filtered list may be short. */
 async function* eachEvent(
   send: Transport,
   { chainId, pageSize, ...filter }: EventFilter = {},

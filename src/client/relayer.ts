@@ -19,7 +19,7 @@ import type { CallOptions, Transport } from './transport.ts'
 
 type Chain = ChainConfig
 
-/** A signed request; it may be sent any number of times. */
+/** A signed request, which may be sent any number of times: it is executed once. */
 export type RelayRequest = { readonly path: string; readonly body: object }
 
 type Common = {
@@ -33,9 +33,12 @@ export type ApprovalIntent = Common & {
 }
 
 export type PermitIntent = Common & {
-  /** 10,000 dollars by default. `'unlimited'` is the largest uint256. A permit replaces the previous allowance. */
+  /**
+   * Amount to allow; 10,000 dollars by default. `'unlimited'` is the largest uint256. A permit replaces the previous
+   * allowance.
+   */
   readonly value?: Amount | 'unlimited'
-  /** The settlement contract by default. */
+  /** Contract that may take the amount; the settlement contract by default. */
   readonly spender?: string
 }
 
@@ -44,7 +47,7 @@ export type RelayMarket = { readonly id: string; readonly contractAddress: strin
 
 export type RedemptionIntent = Common & {
   readonly market: RelayMarket
-  /** Both by default. */
+  /** Outcome to redeem; both by default. */
   readonly outcome?: 'YES' | 'NO'
 }
 
@@ -81,9 +84,9 @@ export type DelegationIntent = Common & {
   readonly until: number
   /** Largest order in shares; no limit by default. */
   readonly maxOrderSize?: Amount
-  /** Largest sum of price × open size over its open orders, in dollars; no limit by default. */
+  /** Largest sum of price × open size over the delegate's open orders, in dollars; no limit by default. */
   readonly maxOpenNotional?: Amount
-  /** Ids of the markets in which it may trade; all by default. */
+  /** Ids of the markets in which the delegate may trade; all by default. */
   readonly markets?: readonly string[]
 }
 

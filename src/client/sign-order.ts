@@ -106,7 +106,7 @@ export function orderTypedData(order: Order, domain: OrderDomain): OrderTypedDat
 function orderOf(draft: OrderDraft, signerAddress: string): Order {
   const trader: Address | undefined = parseAddress(signerAddress)
   if (trader === undefined) {
-    throw new SibylError('INVALID_FIELD', `the signer's address is '${signerAddress}'`, {
+    throw new SibylError('INVALID_FIELD', `the signer has no valid address: '${signerAddress}'`, {
       field: 'order.trader',
     })
   }
@@ -123,7 +123,10 @@ function orderOf(draft: OrderDraft, signerAddress: string): Order {
   }
 }
 
-/** Wallets with several owners sign in other forms; the SDK rejects them before the server does. */
+/**
+ * Returns the request with its signature. Wallets with several owners sign in another form, which the SDK rejects
+ * before the server does.
+ */
 function submission(order: Order, signature: string): OrderSubmission {
   if (SIGNATURE.test(signature)) return { order, signature }
   throw new SibylError(

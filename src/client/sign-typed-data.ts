@@ -50,7 +50,8 @@ function partsOf(signature: string): SignatureParts {
   const v = Number.parseInt(last, 16)
   const normal = v < 2 ? v + 27 : v
   if (r === undefined || s === undefined || (normal !== 27 && normal !== 28)) {
-    const message = 'the signer gave no 65-byte signature; contract wallets cannot be relayed for'
+    const message =
+      'the signer gave no 65-byte signature; the relayer does not support contract wallets'
     throw new SibylError('INVALID_SIGNATURE', message, { field: 'signature' })
   }
   return { v: normal, r: `0x${r}` as Hex, s: `0x${s}` as Hex }

@@ -63,7 +63,7 @@ export function openConnection(options: StreamOptions) {
   let watchdog: ReturnType<typeof setTimeout> | undefined
   let repeating: ReturnType<typeof setTimeout> | undefined
   let opening = makeDeferred<void>()
-  // It may reject before any caller awaits it; that is not an unhandled rejection.
+  // The promise may reject before any caller awaits it; that is not an unhandled rejection.
   opening.promise.catch(() => undefined)
   const subscriptions = makeSubscriptions({
     ...{ say, emit },
@@ -80,7 +80,7 @@ export function openConnection(options: StreamOptions) {
     const ws = new Socket(url)
     socket = ws
     ws.addEventListener('message', ({ data }) => {
-      if (socket === ws && typeof data === 'string') heard(data)
+      if (socket === ws && typeof data === 'string') received(data)
     })
     ws.addEventListener('close', ({ code, reason }) => {
       if (socket === ws) gone(code, reason)
@@ -119,21 +119,21 @@ export function openConnection(options: StreamOptions) {
       return
     }
     const most = backoff(backoffMs, backoffMsMax, attempts++)
-    // Random, so that clients that lost their connection together do not reconnect together.
+    // The pause is random, so that clients that lost their connection together do not reconnect together.
     const pauseMs = reconnectInMs ?? most * (0.5 + Math.random() / 2)
     reconnectInMs = undefined
     emit('closed', { code, reason, reconnectInMs: pauseMs })
     watchdog = setTimeout(connect, pauseMs)
   }
 
-  /** From now on requests wait for the next connection. */
+  /** Makes requests wait for the next connection from now on. */
   function awaitOpening(): void {
     if (isOpen) opening = makeDeferred<void>()
     opening.promise.catch(() => undefined)
     isOpen = false
   }
 
-  /** Closes a connection that the exchange is about to close, once all its requests are answered. */
+  /** Closes a connection that the exchange is about to close, once all requests on it are answered. */
   function leaveWhenQuiet(): void {
     if (!isLeaving || replies.size > 0) return
     const ws = socket
@@ -145,7 +145,7 @@ export function openConnection(options: StreamOptions) {
     socket?.send(JSON.stringify(frame))
   }
 
-  function heard(text: string): void {
+  function received(text: string): void {
     if (heartbeatMs > 0) watch(SILENT_HEARTBEATS * heartbeatMs)
     const frame = parseExactJson(text) as Record<string, unknown>
     switch (frame.type) {
@@ -187,9 +187,9 @@ export function openConnection(options: StreamOptions) {
   }
 
   /**
-   * Restores the state of the last connection. The request that guards orders comes first, so that other requests
-   * cannot use up the connection's rate limit; subscriptions wait while it is temporarily refused. A stream that
-   * cancels its orders is not open before this connection agrees to it.
+   * Restores the state of the last connection. It first requests cancel on disconnect, if that was on, so that other
+   * requests cannot use up the rate limit before. While the exchange refuses that temporarily, subscriptions wait, and
+   * the stream does not count as open.
    */
   async function welcome(session: string): Promise<void> {
     const ws = socket
@@ -276,7 +276,7 @@ export function openConnection(options: StreamOptions) {
     return request(op, fields, dueMs - performance.now())
   }
 
-  /** Waits for a connection. An order that could not be sent in time is never sent later. */
+  /** Waits for a connection. An order that could not be sent in time is never sent afterwards. */
   async function openedBy(dueMs: number, op: string): Promise<void> {
     let timer: ReturnType<typeof setTimeout> | undefined
     const late = new Promise<never>((_, reject) => {

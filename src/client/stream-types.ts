@@ -27,7 +27,9 @@ export type StreamOptions = {
   readonly headers?: (() => HeaderLines | Promise<HeaderLines>) | undefined
   /** True to request receipts of orders and cancels. */
   readonly receipts?: boolean
-  /** The account that cancels and dead-man switches are for, if the token is of its delegate. */
+  /**
+   * The account for which orders are cancelled and dead-man switches are set, if the token belongs to its delegate.
+   */
   readonly trader?: string | undefined
   /** Pause before the first attempt to reconnect; it doubles each time. */
   readonly backoffMs?: number
@@ -40,7 +42,7 @@ export type StreamOptions = {
   readonly WebSocket?: WebSocketClass
 }
 
-/** The part of a WebSocket that the stream uses; those of browsers, Node and `ws` have it. */
+/** The part of a WebSocket that the stream uses. The WebSockets of browsers, Node and `ws` have it. */
 export type WebSocketClass = new (url: string) => StreamSocket
 
 export type StreamSocket = {
@@ -92,7 +94,7 @@ export type BookSubscription = StreamSubscription & { readonly book: LocalBook }
 
 export type SibylStream = {
   on<K extends keyof StreamEvents>(name: K, listener: (event: StreamEvents[K]) => void): () => void
-  /** Keeps a book; `heard` is called after each message was applied and its checksum verified. */
+  /** Keeps a book; `listener` is called after each message was applied and its checksum verified. */
   book(
     what: {
       readonly marketId: string
@@ -102,38 +104,41 @@ export type SibylStream = {
       /** Adds implied levels from orders of the other outcome, in a complementary market. */
       readonly implied?: boolean
     },
-    heard?: (message: BookMessage, book: LocalBook) => void,
+    listener?: (message: BookMessage, book: LocalBook) => void,
   ): BookSubscription
-  trades(marketId: string, heard: (message: TradesMessage) => void): StreamSubscription
-  orders(trader: string, heard: (message: OrdersMessage) => void): StreamSubscription
+  trades(marketId: string, listener: (message: TradesMessage) => void): StreamSubscription
+  orders(trader: string, listener: (message: OrdersMessage) => void): StreamSubscription
   /** Follows a trader's funds on a chain; only if the exchange reserves funds. */
   funds(
     of: { readonly trader: string; readonly chainId: number },
-    heard: (message: FundsMessage) => void,
+    listener: (message: FundsMessage) => void,
   ): StreamSubscription
   /** One market, or all of them. */
-  market(marketId: string | undefined, heard: (message: MarketMessage) => void): StreamSubscription
+  market(
+    marketId: string | undefined,
+    listener: (message: MarketMessage) => void,
+  ): StreamSubscription
   /** Follows one-line summaries of markets: some (up to 200), or all of them. */
   ticker(
     marketIds: readonly string[] | undefined,
-    heard: (message: TickerMessage) => void,
+    listener: (message: TickerMessage) => void,
   ): StreamSubscription
   /** Follows the summaries of an event's markets, including those that join it later. */
   eventTicker(
     event: { readonly slug: string; readonly chainId?: number },
-    heard: (message: TickerMessage) => void,
+    listener: (message: TickerMessage) => void,
   ): StreamSubscription
   /** Follows the prices of an asset: `BTC`. */
-  price(asset: string, heard: (message: PriceMessage) => void): StreamSubscription
+  price(asset: string, listener: (message: PriceMessage) => void): StreamSubscription
   /** Follows the quick markets of an asset as they open and are resolved. */
-  quickMarket(asset: string, heard: (message: QuickMarketMessage) => void): StreamSubscription
+  quickMarket(asset: string, listener: (message: QuickMarketMessage) => void): StreamSubscription
   place(submission: OrderSubmission): Promise<PlacedOrder>
   cancel(order: {
     readonly orderHash: string
     readonly marketId: string
     readonly side?: 'buy' | 'sell'
   }): Promise<CancelledOrder>
-  /** Cancels the open orders of the token's address, of one market or of all, of one group or of all; needs a token. */
+  /** Cancels the open orders of the token's address: in one market or in all, of one group or of all. Needs a token. */
   cancelAll(where?: { readonly market?: string; readonly group?: string }): Promise<CancelledOrders>
   /** Sets the dead-man switch of the token's key as `orders.deadman` does; 0 turns it off. */
   deadman(afterMs: number): Promise<DeadmanAnswer>

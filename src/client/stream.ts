@@ -40,8 +40,8 @@ export function createStream(options: StreamOptions): SibylStream {
       const which = outcome === 'YES' ? 0 : 1
       const subscription = start(
         { channel: 'book', marketId, outcome: which, ...pace, ...more },
-        (told) => {
-          const message = told as BookMessage
+        (raw) => {
+          const message = raw as BookMessage
           const { seq, bids, asks, checksum } = message
           if (message.type === 'book.snapshot') book.load(seq, bids, asks)
           else book.apply(seq, bids, asks)

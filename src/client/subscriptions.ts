@@ -21,11 +21,11 @@ export type Subscriptions = {
     request: Following['request'],
     take: (message: ChannelMessage) => boolean,
   ): StreamSubscription
-  /** Requests all wanted subscriptions, on a connection that is ready. */
+  /** Requests all wanted subscriptions on a connection that has become ready. */
   resume(): void
-  /** The connection is lost; subscriptions wait for the next. */
+  /** Reports that the connection is lost: subscriptions wait for the next connection. */
   lost(): void
-  /** A subscribe was answered. */
+  /** Handles the answer to a subscribe request. */
   subscribed(answer: { id?: number; sub: string; seq: Position }): void
   /** Handles a refused request; returns false if no subscription sent it. */
   refused(id: number, failure: SibylError): boolean
@@ -34,7 +34,7 @@ export type Subscriptions = {
   /** Compares positions with a heartbeat's, so that a missing last message is noticed too. */
   compare(subs: Readonly<Record<string, Position>>): void
   follow(message: ChannelMessage): void
-  /** Closes all subscriptions; later ones are closed at once. */
+  /** Closes all subscriptions; a later one is closed as soon as it is opened. */
   close(): void
 }
 
@@ -56,7 +56,7 @@ export function makeSubscriptions(ports: {
     const id = nextId()
     asked.set(id, following)
     following.asking = true
-    // If all messages after the last good position arrive, every repair is complete.
+    // The subscription resumes at its last correct position, so a pending repair is not needed any more.
     following.repairing = false
     following.snapshotId = undefined
     const since = following.fills?.before ?? following.last
@@ -68,7 +68,7 @@ export function makeSubscriptions(ports: {
     return undefined
   }
 
-  /** Returns whether to request it: it has listeners, and no request is pending. */
+  /** Returns whether to request a subscription: it has listeners, and no request is pending. */
   function isWanted(following: Following): boolean {
     const { key, listeners, sub, asking } = following
     return followings.get(key) === following && listeners.size > 0 && sub === undefined && !asking
@@ -99,12 +99,13 @@ export function makeSubscriptions(ports: {
 
   function snapshotRefused(following: Following, id: number, failure: SibylError): void {
     setTimeout(() => {
-      // Ends the request: a snapshot arrived, the connection is new, or the subscription ended.
+      // Ignores an outdated answer: a snapshot has arrived, the connection is new, or the subscription has ended.
       if (followings.get(following.key) !== following || following.snapshotId !== id) return
       following.snapshotId = undefined
       if (isPassing(failure)) askSnapshot(following)
       else {
-        // The exchange does not know this subscription any more; a new one resumes at the last good position.
+        // The exchange no longer knows this subscription, so it is requested anew and resumes at its last correct
+        // position.
         following.sub = undefined
         following.joining = false
         subscribe(following)
@@ -112,7 +113,7 @@ export function makeSubscriptions(ports: {
     }, pauseMs)
   }
 
-  /** Applies a snapshot: a new start, for listeners that need one. */
+  /** Applies a snapshot. Listeners start over with it, except those that have its state already. */
   function begin(following: Following, message: ChannelMessage): void {
     const { sub } = message
     const { last, repairing, joining, fills } = following
@@ -121,7 +122,7 @@ export function makeSubscriptions(ports: {
     following.snapshotId = undefined
     if (joining && !repairing && !('reset' in message)) {
       if (position === last && fills === undefined) {
-        // Earlier listeners have all of it already.
+        // Only new listeners get this snapshot, because the earlier ones have its state already.
         deliver(following, message, (listener) => !listener.begun)
         return
       }
@@ -150,7 +151,7 @@ export function makeSubscriptions(ports: {
     start(request, take) {
       const key = keyOf(request)
       const listener: Listener = { take, ready: makeDeferred<void>(), begun: false }
-      // It may reject before any caller awaits it; that is not an unhandled rejection.
+      // The promise may reject before any caller awaits it; that is not an unhandled rejection.
       listener.ready.promise.catch(() => undefined)
       if (isOver) {
         callOff(listener, 'the stream is closed')
@@ -161,7 +162,7 @@ export function makeSubscriptions(ports: {
       following.listeners.add(listener)
       const { sub, last, repairing } = following
       if (sub !== undefined) {
-        // The first snapshot, or that of a repair, is pending and serves this listener too.
+        // If a snapshot is pending, the first one or a repair, this listener will receive it too.
         if (last !== undefined && !repairing) join(following)
       } else if (mayAsk() && isWanted(following)) subscribe(following)
       return {
@@ -169,7 +170,8 @@ export function makeSubscriptions(ports: {
         close() {
           callOff(listener, 'the subscription is closed')
           if (!following.listeners.delete(listener) || following.listeners.size > 0) return
-          // A pending subscribe is awaited first; a new listener may arrive until then.
+          // While its subscribe request is pending, the subscription does not end, because a new listener may arrive
+          // before the answer.
           if (!following.asking && followings.get(key) === following) end(following)
         },
       }
@@ -201,9 +203,9 @@ export function makeSubscriptions(ports: {
         return
       }
       const resumed = following.last !== undefined
-      // Position at which the exchange resumes this subscription; replayed messages begin there.
+      // The exchange resumes this subscription at `seq`; replayed messages begin there.
       if (resumed && !following.repairing) following.last = seq
-      // Replayed messages are enough for earlier listeners, but not for new ones.
+      // Replayed messages suffice for earlier listeners. New ones need a snapshot.
       if (resumed && hasBeginners(following)) join(following)
       emit('subscribed', { sub, resumed })
     },
@@ -260,7 +262,7 @@ export function makeSubscriptions(ports: {
       const position = positionOf(message)
       const fill = message.type === 'trade' ? message.fill : 0
       if (message.type === 'trade' && partial?.seq === message.seq && fill <= partial.fill) {
-        // Replayed because the match was incomplete.
+        // This fill is known. It was sent again because the match was incomplete.
         following.last = position
         return
       }
@@ -292,7 +294,7 @@ export function makeSubscriptions(ports: {
   }
 }
 
-/** Rejects `ready` of a listener that still waits for the first snapshot. */
+/** Rejects the `ready` promise of a listener that still waits for the first snapshot. */
 function callOff({ ready }: Listener, why: string): void {
   ready.reject(new SibylError('ABORTED', why))
 }

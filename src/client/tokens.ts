@@ -15,7 +15,7 @@ export type ApiKeyPair = {
 
 const PRIVATE_KEY = /^(?:0x)?([0-9a-fA-F]{64})$/
 const NONCE_BYTES = 16
-/** `Date` has whole seconds and includes the latency, so smaller differences are ignored. */
+/** The `Date` header has whole seconds and includes the latency, so smaller differences are ignored. */
 const SKEW_MS_MIN = 5_000
 /** Rejections that a corrected clock would avoid. */
 const CLOCK_CODES: ReadonlySet<unknown> = new Set([
@@ -33,10 +33,10 @@ export async function mintToken(key: ApiKeyPair, nowMs: number): Promise<string>
 }
 
 /**
- * Returns client options that use the key: `createClient(withApiKey(options, key))`. Reads carry no token; connections
- * of the stream are authenticated. The exchange's clock is learned from its answers, so a wrong clock of this machine
- * costs one extra attempt, once. A given clock is used instead: answers of a devnet whose time was changed still carry
- * its machine's time.
+ * Returns client options that use the key: `createClient(withApiKey(options, key))`. Reads carry no token;
+ * connections of the stream are authenticated. The exchange's clock is learned from its answers, so a wrong clock of
+ * this machine costs one extra attempt, once. If the caller passes a clock, the SDK uses that one instead: answers of
+ * a devnet whose time was changed still carry its machine's time.
  */
 export function withApiKey(
   options: ClientOptions,
@@ -63,7 +63,7 @@ export function withApiKey(
     if (Number.isNaN(atMs)) return false
     const seenMs = atMs - Date.now()
     const before = skewMs
-    // Within this bound the machine's own clock is more precise.
+    // A difference below this bound is ignored, because the machine's own clock is then more precise.
     skewMs = Math.abs(seenMs) < SKEW_MS_MIN ? 0 : seenMs
     return Math.abs(skewMs - before) >= SKEW_MS_MIN
   }
@@ -102,7 +102,7 @@ function hexOf(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** Without padding. */
+/** Encodes bytes as base64url without padding. */
 function base64url(bytes: Uint8Array): string {
   return btoa(String.fromCharCode(...bytes))
     .replaceAll('+', '-')

@@ -18,7 +18,7 @@ export type ClientTransparency = {
    * the log still begins as in the proof before. Waits up to 5 s for the proof of a new order.
    */
   proveOrder(orderHash: string, options?: CallOptions): Promise<VerifiedProof>
-  /** Requests the proof of a trade's match, and verifies it like the proof of an order. */
+  /** Requests the proof of the match of a trade, and verifies it like the proof of an order. */
   proveTrade(tradeId: string, options?: CallOptions): Promise<VerifiedProof>
 }
 
@@ -31,7 +31,7 @@ const WAIT_MS = 5_000
 const POLL_MS = 250
 
 /**
- * `logKeys` are the verifier keys that the caller trusts; without them, the keys of the exchange's first answer are
+ * `logKeys` are the verifier keys that the caller trusts; if undefined, the keys in the exchange's first answer are
  * trusted.
  */
 export function createTransparency(
@@ -45,11 +45,14 @@ export function createTransparency(
   async function logs(call?: CallOptions): Promise<PublicLog[]> {
     const path = '/api/v1/transparency'
     const answer = await send<TransparencyAnswer>({ method: 'GET', path }, call)
-    // Logs of one exchange differ only in their partition, and a name is never given to another log.
+    // All logs of one exchange have the same name except for the partition, and a name is never given to another log.
     const [known] = first.keys()
     for (const { origin, verifierKeys } of answer.logs) {
       if (logKeys === undefined && known !== undefined && familyOf(known) !== familyOf(origin)) {
-        throw new SibylError('INVALID_PROOF', `the log is ${origin} now; it was ${known}`)
+        throw new SibylError(
+          'INVALID_PROOF',
+          `the exchange shows the log ${origin} now; before, it showed ${known}`,
+        )
       }
       if (!first.has(origin)) first.set(origin, verifierKeys)
     }
@@ -60,7 +63,7 @@ export function createTransparency(
     return (await send<FileAnswer>({ method: 'GET', path, answers: 'file' }, call)).bytes
   }
 
-  /** Compares the checkpoint of a proof with the newest one before it. */
+  /** Compares the checkpoint of a proof with the newest checkpoint that was verified before. */
   async function followed(
     proven: VerifiedProof,
     keys: readonly string[],

@@ -11,7 +11,7 @@ import { SibylError } from './sibyl-error.ts'
 
 export type TransportOptions = {
   readonly url: string
-  /** Called for each attempt, because a token can be used once. */
+  /** Headers of a request; the function is called for each attempt, because a bearer token can be used only once. */
   readonly headers?: (() => HeaderLines | Promise<HeaderLines>) | undefined
   /** True to request receipts of orders and cancels. */
   readonly receipts?: boolean | undefined
@@ -38,7 +38,7 @@ export type Request = {
   readonly path: string
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
   readonly body?: object
-  /** A file is answered as `FileAnswer`; everything else is JSON. */
+  /** `file` if the answer is a `FileAnswer`; otherwise it is JSON. */
   readonly answers?: 'file'
 }
 
@@ -60,7 +60,10 @@ function readUrl(url: unknown): string {
   })
 }
 
-/** If the server asks for a longer pause, the caller has to wait and retry. */
+/**
+ * Maximum pause before a retry. If the server asks for a longer one, the error is thrown, and the caller may retry
+ * later.
+ */
 const PAUSE_MS_MAX = 30_000
 const BACKOFF_MS_MAX = 5_000
 export const BACKOFF_MS = 100
@@ -116,7 +119,7 @@ export function createTransport(options: TransportOptions): Transport {
 
   /** Returns the pause before the next attempt; undefined if a retry cannot help. */
   function pauseAfter(error: SibylError, result: Attempt, attempts: number): number | undefined {
-    // Random, so that clients that failed together do not retry together.
+    // The pause is random, so that clients that failed together do not retry together.
     const jitteredMs = backoff(backoffMs, BACKOFF_MS_MAX, attempts - 1) * (0.5 + Math.random() / 2)
     if ('failure' in result) return result.failure === 'ABORTED' ? undefined : jitteredMs
     const askedMs = retryAfterMs(result.response)
@@ -132,8 +135,8 @@ export function createTransport(options: TransportOptions): Transport {
 const GATEWAY_STATUSES = new Set([502, 503, 504])
 
 /**
- * Rejections after the order itself was checked: they also decide what became of an earlier attempt. All others (401,
- * 403, 413, 429 and the like) come before that check.
+ * Rejections that come after the order itself was checked, so that they also decide the outcome of an earlier attempt.
+ * All others (401, 403, 413, 429 and the like) come before that check.
  */
 const DECIDING_STATUSES = new Set([400, 404, 409, 422])
 
@@ -183,7 +186,7 @@ function readAttempt(
   }
   return new SibylError(code, error, {
     ...details,
-    // Every other 503 means that the service has done nothing.
+    // Any other 503 means that the service has done nothing.
     outcomeUnknown: status === 503 && code !== 'OUTCOME_UNKNOWN' ? unsure : outcomeUnknown,
     field: typeof field === 'string' ? field : undefined,
   })

@@ -1,8 +1,9 @@
 /**
  * Decides which contracts the client signs for. An exchange that lies, or is impersonated, must not be able to point a
- * signature at another chain, token or spender. So the caller's pins win; contracts without a pin are remembered from
- * the first answer, and a later answer that differs is refused. The typed data itself is built from the SDK's own types:
- * of `/api/v1/config` only the contracts' addresses and the stablecoin's name and version are used.
+ * signature at another chain, token or spender. So a contract that the caller names (a pin) counts; contracts without a
+ * pin are remembered from the first answer, and a later answer that differs is refused. The typed data itself is built
+ * from the SDK's own types: of `/api/v1/config` only the contracts' addresses and the stablecoin's name and version are
+ * used.
  */
 
 import { type Address, parseAddress } from '#domain/ids.ts'

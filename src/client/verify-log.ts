@@ -28,11 +28,11 @@ export type VerifiedProof = {
   readonly entry: string
   /** Names of the given witnesses that have cosigned the checkpoint. */
   readonly cosigners: readonly string[]
-  /** The signed checkpoint: whoever keeps it can find out later if the log was rewritten. */
+  /** The signed checkpoint. A client that keeps it can later detect that the log was rewritten. */
   readonly checkpoint: string
 }
 
-/** The order or trade that the proof must be about, and the trusted verifier keys (`name+id+key`). */
+/** The order or trade that a proof must be about, and the verifier keys that are trusted (`name+id+key`). */
 export type ProofTerms = ({ readonly orderHash: string } | { readonly tradeId: string }) & {
   readonly keys: readonly string[]
   /** Verifier keys of witnesses. */
@@ -66,7 +66,7 @@ export function verifyReceipt(text: string, terms: Pick<ProofTerms, 'keys'>): Re
 function holds(terms: ProofTerms): (entry: Uint8Array) => boolean {
   if ('orderHash' in terms) return findsOrder(terms.orderHash)
   const trade = parseTradeId(terms.tradeId)
-  if (trade === undefined) throw new Error('tradeId must be market-seq-fill')
+  if (trade === undefined) throw new Error('tradeId must have the form market-seq-fill')
   return findsMatch(trade.marketId, trade.sequence, trade.fillIndex)
 }
 
@@ -78,8 +78,8 @@ function readKey(text: string): VerifierKey {
 }
 
 /**
- * Throws `INVALID_PROOF` unless one of two checkpoints of a log is a start of the other. `get` reads the files of the log,
- * which need not be trusted.
+ * Throws `INVALID_PROOF` unless, of two checkpoints of a log, the tree of one is the beginning of the tree of the
+ * other. `get` reads the files of the log, which need not be trusted.
  */
 export async function verifyGrowth(
   one: string,
@@ -106,7 +106,7 @@ function keyOf(
   origin: string | undefined,
   keys: readonly string[],
 ): VerifierKey {
-  if (origin === undefined) throw new Error('the text is malformed')
+  if (origin === undefined) throw new Error('the proof or receipt is malformed')
   const found = keyFor(note, origin, keys.map(readKey))
   if (found === undefined) throw new Error(`no trusted key belongs to ${origin}`)
   return found

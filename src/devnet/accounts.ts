@@ -16,19 +16,24 @@ export const DEPLOYER = 0
 export const RELAYER = 1
 export const OPERATOR = 2
 export const MAKER = 3
-/** A separate key, because only one sender may assign the nonces of a key. */
+/**
+ * Index of the account that settles resolutions. It has its own key, because only one sender may assign the nonces of a
+ * key.
+ */
 export const RESOLVER = 4
-/** Gives test money to new wallets, through the trading page. */
+/** Index of the account that gives test money to new wallets of the trading page. */
 export const FAUCET = 7
-/** Quotes for `sibyl maker`. It is not a demo trader, so that no user trades with themselves. */
+/**
+ * Index of the account that quotes for `sibyl maker`. It is not a demo trader, so that no user trades with themselves.
+ */
 export const DEMO_MAKER = 9
-/** Buys a few shares from the demo maker now and then. */
+/** Index of the account that buys a few shares from the demo maker now and then. */
 export const DEMO_TAKER = 8
 export const DEMO_TRADERS = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19] as const
 
-/** From this index on, a child key is derived from the private key alone (hardened). */
+/** Child keys with this index or a higher one are derived from the private key alone (hardened). */
 const HARDENED = 2 ** 31
-/** Number of points of secp256k1. */
+/** Number of points of the curve secp256k1. */
 const ORDER = 0xffffffff_ffffffff_ffffffff_fffffffe_baaedce6_af48a03b_bfd25e8c_d0364141n
 /** Path of the accounts in Ethereum wallets: `m/44'/60'/0'/0`. */
 const PATH = [HARDENED + 44, HARDENED + 60, HARDENED, 0]
@@ -51,7 +56,7 @@ export function devnetKey(index: number): Hex {
   return key
 }
 
-/** Created on first use: an exchange on another chain never needs it. */
+/** The key is made on first use, because an exchange on another chain never needs it. */
 function parentKey(): ExtendedKey {
   // BIP-39 and BIP-32 by Node's own functions: in JavaScript they would take most of a chain's start.
   const seed = () => pbkdf2Sync(MNEMONIC, 'mnemonic', 2_048, 64, 'sha512')

@@ -26,7 +26,7 @@ type Transaction = {
 
 type RpcCall = { readonly method: string; readonly params: readonly unknown[] }
 
-/** Sends several calls at once and returns their answers in order; throws the first error. */
+/** Sends several calls together and returns their answers in order; throws the first error. */
 export type RpcBatch = (calls: readonly RpcCall[]) => Promise<unknown[]>
 
 type BatchSender = Deployer & {
@@ -36,8 +36,8 @@ type BatchSender = Deployer & {
 const DEPLOY_GAS = 16_000_000
 const CALL_GAS = 1_000_000
 /**
- * Fees far above what a local chain requires. Without fees the node would simulate every pending transaction for each new
- * one, which would take most of the start.
+ * Fees far above those that a local chain requires. Without fees in a transaction the node would simulate all pending
+ * ones to estimate them, which would take most of the start.
  */
 const FEES = { maxFeePerGas: hexOf(10 ** 10), maxPriorityFeePerGas: hexOf(10 ** 9) }
 const BLOCKS_MAX = 20

@@ -98,7 +98,8 @@ async function readClock(): Promise<void> {
     // Reads again if a second began between the two reads.
   } while (second !== machineSecond())
   const ahead = chainSecond - second
-  // The chain counts whole seconds from its own start: a difference of one is not a move.
+  // Both times are whole seconds, and the chain's begin at its own start. So a difference of one second does not mean
+  // that its clock was moved.
   if (Math.abs(ahead - offsetSeconds) <= 1) return
   offsetSeconds = ahead
   for (const lease of leases) tellClock(lease)
@@ -127,7 +128,7 @@ async function answerCall(call: Call): Promise<object> {
   }
 }
 
-/** Revert data is plain hex, as in other nodes. */
+/** Returns an error as JSON-RPC. Revert data is plain hex, as other nodes return it. */
 function rpcError(error: unknown): object {
   const { code, message, data } = error as { code?: unknown; message?: string; data?: unknown }
   const inner = typeof data === 'object' && data !== null && 'data' in data ? data.data : data
@@ -163,7 +164,7 @@ async function answerPost(incoming: IncomingMessage, response: ServerResponse): 
     sendJson(response, await answerCall(calls as Call))
     return
   }
-  // One after the other: the order of transactions in a batch matters.
+  // The calls run one after the other, because the order of transactions in a batch matters.
   const answers: object[] = []
   for (const call of calls as Call[]) answers.push(await answerCall(call))
   sendJson(response, answers)
@@ -216,7 +217,7 @@ const server = createServer((incoming, response) => {
     sendJson(response, identity())
   }
 })
-// A lease has no traffic while it lasts.
+// The server must not end a lease, which is a request that sends nothing while it lasts.
 server.requestTimeout = 0
 server.keepAliveTimeout = 60_000
 server.once('error', (error) => {

@@ -22,13 +22,13 @@ export type ChainIdentity = {
   readonly sibyl: 'devnet'
   readonly pid: number
   readonly chainId: number
-  /** Hash of its first block, which is unique. */
+  /** Hash of the chain's first block, which is unique. */
   readonly genesis: string
   /** Owner of the chain: the data folder of the exchange that started it. */
   readonly owner: string
-  /** Number of leases. */
+  /** Number of processes that hold a lease on the chain. */
   readonly leases: number
-  /** Time until it ends unless a process takes a lease; null while one is held. */
+  /** Time until the process ends unless a lease is taken; null while one is held. */
   readonly endsInMs: number | null
 }
 
@@ -38,7 +38,7 @@ type ChainProcessOptions = {
   /** 0 picks a free port. */
   readonly port: number
   readonly chainId?: number
-  /** Time that it stays after the last lease. */
+  /** Time that the process stays after the last lease. */
   readonly lingerMs?: number
   readonly owner?: string
   /** File for its errors. */
@@ -47,7 +47,7 @@ type ChainProcessOptions = {
 
 type ChainProcess = { readonly url: string; readonly genesis: string }
 
-/** The port is not available, or the process ended before it was ready. */
+/** The port is not available, or the chain's process ended before it was ready. */
 export class ChainStartError extends Error {}
 
 export function chainUrl(port: number): string {
@@ -67,7 +67,7 @@ export async function startChainProcess(options: ChainProcessOptions): Promise<C
       ...(options.lingerMs === undefined ? [] : [`--linger-ms=${options.lingerMs}`]),
       `--owner=${options.owner ?? ''}`,
     ],
-    // In its own process group: Ctrl-C in a terminal goes to the exchange, which ends the chain itself.
+    // The chain has its own process group: Ctrl-C in a terminal goes to the exchange, which ends the chain itself.
     { detached: true, stdio: ['ignore', 'pipe', errors] },
   )
   if (typeof errors === 'number') closeSync(errors)
@@ -97,7 +97,7 @@ export async function startChainProcess(options: ChainProcessOptions): Promise<C
     return await ready.promise
   } finally {
     clearTimeout(timer)
-    // From here on it is independent and does not keep this process alive.
+    // From here on the chain's process is independent and does not keep this process alive.
     lines.close()
     output.destroy()
     child.stderr?.destroy()
@@ -143,24 +143,24 @@ export type Lease = {
  */
 export async function leaseChain(
   url: string,
-  heard: { onClock?: (offsetSeconds: number) => void; onLost?: () => void } = {},
+  handlers: { onClock?: (offsetSeconds: number) => void; onLost?: () => void } = {},
 ): Promise<Lease> {
   const call = get(`${url}/lease`, { agent: false })
   const [response] = (await once(call, 'response')) as [IncomingMessage]
   if (!response.headers['content-type']?.includes('ndjson')) {
     call.destroy()
-    throw new ChainStartError(`${url} is no chain of this devnet`)
+    throw new ChainStartError(`${url} is not a chain of this devnet`)
   }
   let released = false
   const first = Promise.withResolvers<void>()
   const lines = createInterface(response)
   lines.on('line', (line) => {
-    heard.onClock?.((JSON.parse(line) as LeaseLine).offsetSeconds)
+    handlers.onClock?.((JSON.parse(line) as LeaseLine).offsetSeconds)
     first.resolve()
   })
   const lost = (): void => {
     first.resolve()
-    if (!released) heard.onLost?.()
+    if (!released) handlers.onLost?.()
     released = true
   }
   response.once('close', lost)

@@ -33,14 +33,14 @@ const ASIDE_KEPT = 3
 
 const ASIDE_NAME = /^aside-\d{4}-\d{2}-\d{2}T[\d-]+Z$/
 
-/** Undefined if the folder has never had a chain. */
+/** Returns the recorded chains; undefined if the folder has never had a chain. */
 export function readChainRecord(dataDir: string): ChainRecord | undefined {
   const file = join(dataDir, RECORD)
   if (!existsSync(file)) return undefined
   return JSON.parse(readFileSync(file, 'utf8')) as ChainRecord
 }
 
-/** Written atomically: a kill in the middle leaves the previous record. */
+/** The file is written atomically: a kill in the middle leaves the previous record. */
 export function writeChainRecord(dataDir: string, record: ChainRecord): void {
   mkdirSync(dataDir, { recursive: true })
   const file = join(dataDir, RECORD)
@@ -54,8 +54,8 @@ export function hasData(dataDir: string): boolean {
 }
 
 /**
- * Moves everything to a new folder within the data folder, and returns it. Of the data of local chains, which are gone,
- * only the newest folders are kept. Data of any other chain, or of none, is never deleted.
+ * Moves everything to a new folder within the data folder, and returns it. Of the folders with data of local chains,
+ * which exist no longer, only the newest are kept. Data of any other chain, or of none, is never deleted.
  */
 export function moveAside(dataDir: string, now: Date): string {
   const folder = join(dataDir, `${ASIDE}${now.toISOString().replace(/[:.]/g, '-')}`)

@@ -18,7 +18,7 @@ type CommandOption = {
 }
 
 type Command<Name extends string> = {
-  /** How to call it: `npm run devnet:warp --`. */
+  /** The call that runs the command: `npm run devnet:warp --`. */
   readonly call: string
   readonly about: string
   readonly options: Readonly<Record<Name, CommandOption>>

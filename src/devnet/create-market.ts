@@ -23,7 +23,7 @@ import { DEVNET_CHAIN_ID } from './accounts.ts'
 import { CommandError } from './command.ts'
 import { signEventMarket } from './sign-event.ts'
 
-/** Timeout until the exchange lists it. */
+/** Timeout until the exchange lists the market. */
 const LISTED_MS = 30_000
 const POLL_MS = 50
 const BLOCK_POLL_MS = 50
@@ -31,19 +31,19 @@ const BLOCK_POLL_MS = 50
 type CreatedMarket = {
   readonly id: Hex
   readonly address: Hex
-  /** Unix seconds. */
+  /** Expiration of the market in Unix seconds. */
   readonly expiration: number
 }
 
 type MarketOrder = {
   readonly chain: ChainConfig
   readonly rpcUrl: string
-  /** The maker's. */
+  /** Private key of the maker. */
   readonly key: Hex
   readonly terms: readonly [question: string, description: string, category: number]
-  /** Seconds until it expires. */
+  /** Seconds until the market expires. */
   readonly seconds: number
-  /** Event that it belongs to, and the key of an operator of the factory. */
+  /** Event that the market belongs to, and the key of an operator of the factory. */
   readonly event?: { readonly info: EventInfo; readonly operatorKey: Hex }
   readonly matching?: Matching
 }
@@ -121,7 +121,7 @@ async function creationOf(
   return { functionName: `create${rule}EventMarket`, args } as const
 }
 
-/** The exchange learns about a market from the chain; then it has a book. */
+/** Waits until the exchange has read the market from the chain and has a book for it. */
 async function untilListed(client: Client, id: Hex): Promise<void> {
   const giveUpMs = Date.now() + LISTED_MS
   for (;;) {

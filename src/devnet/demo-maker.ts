@@ -14,27 +14,27 @@ import { cancelOrder, drift, fairOfPrice, ladder, OUTCOMES } from './quotes.ts'
 
 const UNIT = 1_000_000
 const CENT = 10_000
-/** Orders of a stopped maker expire after this many rounds. */
+/** Lifetime of orders in rounds: if the maker stops, its orders expire. */
 const TTL_ROUNDS = 3
 const TTL_SEC_MIN = 120
 /** A market that ends sooner is skipped. */
 const ENDS_SEC_MIN = 90
 const MARKETS_MAX = 50
-/** Shares that the second account buys at once. */
+/** Number of shares that the second account buys with each order. */
 const TAKEN = '3'
 
 type Quoted = { readonly id: string; readonly fair: number; readonly quick: boolean }
 
 type MakerTerms = {
-  /** Prices on each side, and millionths of shares at each. */
+  /** Number of prices on each side. The next field is the number of millionths of shares at each. */
   readonly levels: number
   readonly size: number
-  /** In millionths. */
+  /** Difference between the best bid and the best ask, in millionths of a dollar. */
   readonly spread: number
   readonly pauseSec: number
-  /** 0 runs until it is stopped. */
+  /** Number of rounds; 0 to run until it is stopped. */
   readonly rounds: number
-  /** Assets whose price markets are quoted. */
+  /** Assets whose quick markets are quoted. */
   readonly assets: readonly string[]
 }
 
@@ -46,11 +46,11 @@ export async function runMaker(
 ): Promise<void> {
   const { say, signal } = ports
   const maker = makeMaker(clients.maker, terms, clients.taker)
-  let told = ''
+  let lastSaid = ''
   for (let round = 1; !signal.aborted; round++) {
     const said = await maker.quote().catch(troubleOf)
-    if (said !== told) say(said)
-    told = said
+    if (said !== lastSaid) say(said)
+    lastSaid = said
     if (round === terms.rounds) return
     await sleep(terms.pauseSec * 1_000, undefined, { signal }).catch(() => undefined)
   }
@@ -112,7 +112,7 @@ function makeMaker(client: Client, terms: MakerTerms, taker: Client | undefined)
   const { cancel, replace } = makeQuoting(client)
   let rounds = 0
 
-  /** The active price market of an asset, if the exchange has such markets. */
+  /** Returns the active price market of an asset, if the exchange has such markets. */
   async function quickMarket(asset: string, nowSec: number): Promise<Quoted[]> {
     const { quickMarket: market } =
       (await client.quickMarkets.active(asset).catch(unknownAsset)) ?? {}
@@ -132,7 +132,7 @@ function makeMaker(client: Client, terms: MakerTerms, taker: Client | undefined)
     return [...open, ...quick.flat()]
   }
 
-  /** Makes shares for its asks: for each of its prices, in both outcomes. */
+  /** Splits stablecoin into shares of both outcomes, enough for all asks of the maker in the market. */
   async function fund({ id }: Quoted): Promise<void> {
     if (funded.has(id)) return
     const needed = BigInt(terms.size * terms.levels * 4)
@@ -201,13 +201,13 @@ function firstFair(id: string): number {
   return 300_000 + (Number.parseInt(id.slice(-4), 16) % 40) * CENT
 }
 
-/** An order that was filled or has expired meanwhile needs no cancel. */
+/** Ignores the error of a cancel whose order was filled or has expired meanwhile. */
 function ended(error: unknown): void {
   const codes = ['ORDER_CLOSED', 'ORDER_NOT_FOUND', 'MARKET_CLOSED']
   if (!(error instanceof SibylError) || !codes.includes(error.code)) throw error
 }
 
-/** The asset does not exist here, or has no price yet. */
+/** Ignores the error for an asset that does not exist here or has no price yet. */
 function unknownAsset(error: unknown): undefined {
   if (!(error instanceof SibylError)) throw error
   return undefined

@@ -32,7 +32,7 @@ export const DEMO_WORDS: readonly {
 export const DEMO_EVENT: {
   readonly info: Omit<EventInfo, 'end'>
   readonly questions: readonly string[]
-  /** The question whose market is complementary. */
+  /** The question of the market that is complementary. */
   readonly complementary: string
   readonly description: string
   readonly days: number

@@ -21,7 +21,7 @@ export type Deployer = {
 }
 
 export type Settings = {
-  /** Owns everything; on the devnet also deploys. */
+  /** The account that owns the contracts; on the devnet it also deploys them. */
   readonly owner: Account
   readonly settlementOperator: Hex
   readonly marketOperator: Hex

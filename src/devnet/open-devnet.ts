@@ -24,7 +24,10 @@ type DevnetOptions = {
   readonly chainId: number
   readonly lingerMs: number
   readonly disputeSeconds: number
-  /** Called with the seconds that the chain's clock is ahead: at once, and after each move. */
+  /**
+   * Called with the number of seconds by which the chain's clock is ahead: immediately, and after each move of the
+   * clock.
+   */
   readonly onClock: (aheadSeconds: number) => void
   readonly onLost: () => void
   /** Called with a description of the next step. */
@@ -34,7 +37,7 @@ type DevnetOptions = {
 }
 
 export type Devnet = RecordedChain & {
-  /** True if it is the chain of an earlier start. */
+  /** True if the chain was started by an earlier run. */
   readonly again: boolean
   /** Releases the chain, which then waits for the next start. */
   release(): void
@@ -42,10 +45,10 @@ export type Devnet = RecordedChain & {
   end(): Promise<void>
 }
 
-/** After a kill the chain notices within milliseconds that the lease has ended. */
+/** Maximum wait for the release of a lease. After a kill the chain releases it within milliseconds. */
 const LET_GO_MS = 3_000
 const LET_GO_POLL_MS = 50
-/** Attempts to identify a chain that does not answer, before its data counts as another chain's. */
+/** Number of unanswered attempts to identify a chain, after which the data counts as that of another chain. */
 const SILENCES_MAX = 4
 
 export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
@@ -99,7 +102,7 @@ async function clearPort({ port, dataDir }: DevnetOptions): Promise<void> {
         `it ends by itself in ${seconds} s, or ${elsewhere}`,
     )
   }
-  // The chain was ours, but its data is gone.
+  // This chain was started for this folder, but its data is gone, so the chain is of no use any more.
   await endChain(chainUrl(port))
 }
 
@@ -128,7 +131,7 @@ async function startDevnet(options: DevnetOptions): Promise<Devnet> {
         oracle: deployment.oracle.address,
       },
     }
-    // Recorded last: only a complete chain can be used again.
+    // The record is written last, because only a complete chain can be used again.
     writeChainRecord(dataDir, { [chainId]: recorded })
     return devnetOf(recorded, false, lease)
   } catch (error) {

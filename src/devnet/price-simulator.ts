@@ -32,11 +32,12 @@ const PROVIDERS: Readonly<Record<PriceSource, SimulatedProvider>> = {
 }
 
 /**
+ * The faults of a provider:
  * - `stall`: connections stay open and silent; the latest price does not change.
  * - `drop`: every connection is closed, and no new connection or request is answered.
  * - `garbage`: pushed and latest prices are unreadable, or no prices.
  * - `wild`: pushed and latest prices are far off; past prices are right.
- * - `repeat`: the same report again and again.
+ * - `repeat`: the provider sends the same report again and again.
  * - `backwards`: each report is older than the one before.
  */
 export const PROVIDER_FAULTS = ['stall', 'drop', 'garbage', 'wild', 'repeat', 'backwards'] as const
@@ -64,7 +65,7 @@ export type PriceSimulator = {
   setFault(source: PriceSource, fault: ProviderFault | undefined): void
   faultOf(source: PriceSource): ProviderFault | undefined
   answer(source: PriceSource, request: SimulatedRequest): SimulatedAnswer
-  /** Accepts a WebSocket; undefined refuses it. */
+  /** Accepts a WebSocket; returns undefined to refuse it. */
   accept(source: PriceSource, request: SimulatedRequest, to: Pushed): SimulatedSocket | undefined
   stop(): void
 }

@@ -18,7 +18,7 @@ type QuoteTerms = {
   readonly ttlSeconds: number
 }
 
-/** A cent. */
+/** Distance between two prices: a cent. */
 const STEP = 10_000
 
 export function ladder(terms: QuoteTerms): OrderIntent[] {
@@ -54,8 +54,8 @@ export const OUTCOMES = ['YES', 'NO'] as const
 
 /**
  * Splits the old quotes into those to cancel before the rejected new quotes are placed again, and those to cancel
- * after. A rejected quote would have matched the other side of its outcome's book, or in a complementary market the same
- * side of the other outcome's book, so both are cancelled first.
+ * afterwards. A rejected quote would have matched the other side of its own book or, in a complementary market, the
+ * same side of the other outcome's book. So the old quotes there are cancelled first.
  */
 export function cancelOrder<Old extends Pick<OpenOrder, 'side' | 'outcome'>>(
   old: readonly Old[],

@@ -1,6 +1,6 @@
-/** For `npm run settings | head`: the reader of a command's output may close the pipe early. */
+/** The reader of a command's output may close the pipe early, as in `npm run settings | head`. */
 
-/** Ends the process quietly when its output has no reader any more. */
+/** Ends the process quietly when its output no longer has a reader. */
 export function endWithReader(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error

@@ -28,9 +28,9 @@ import { signEventMarket } from './sign-event.ts'
 const UNIT = 1_000_000n
 const TRADER_USDC = 1_000_000n * UNIT
 const TRADER_SHARES = 100_000n * UNIT
-/** For the bonds that the relayer posts. */
+/** Stablecoin of the relayer, for the bonds that it posts. */
 const RELAYER_USDC = 1_000_000n * UNIT
-/** Enough for 100,000 wallets at 10,000 each. */
+/** Enough for 100,000 new wallets with 10,000 dollars each. */
 const FAUCET_USDC = 1_000_000_000n * UNIT
 const DAY_SEC = 86_400
 const NO_COLLECTION: Hex = `0x${'0'.repeat(64)}`
@@ -99,8 +99,8 @@ export async function seedDevnet(url: string, deployment: Deployment): Promise<D
     await sender.send(trader, conditionalTokens, 'setApprovalForAll', [settlement.address, true])
   }
   await sender.flush()
-  // Created in a later block than the other markets, so that lists, which begin with the oldest market, show
-  // the others first.
+  // This event's markets are created in a later block than the others, so that lists, which begin with the oldest
+  // market, show the others first.
   const race = await predictMarkets(rpc, factory.address, maker.address, runners)
   const metadata = toHex(eventText({ ...DEMO_EVENT.info, end: nowSec + DEMO_EVENT.days * DAY_SEC }))
   const [chainId] = await rpc([{ method: 'eth_chainId', params: [] }])

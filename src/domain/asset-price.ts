@@ -11,7 +11,7 @@ const PRICE_SCALE = 10 ** PRICE_DECIMALS
 /** Ten million dollars: no listed asset has a higher price. */
 export const ASSET_PRICE_MAX = 10_000_000 * PRICE_SCALE
 
-/** Origin of an observation: pushed, requested as the latest, or from the provider's history. */
+/** How an observation was received: pushed by the provider, requested as its latest price, or read from its history. */
 export type ObservedVia = 'stream' | 'latest' | 'history'
 
 export type Observation = {
@@ -23,7 +23,7 @@ export type Observation = {
   readonly atMs: number
   readonly receivedAtMs: number
   readonly via: ObservedVia
-  /** Connection over which the price came; the pushes on a connection have no gaps. */
+  /** Number of the connection that delivered the price; prices pushed on one connection have no gaps. */
   readonly line: number
   /** The provider's report, unchanged. */
   readonly raw: string
@@ -32,7 +32,7 @@ export type Observation = {
 const DECIMAL = /^([0-9]{1,12})(?:\.([0-9]{1,18}))?$/
 const INTEGER = /^[0-9]{1,24}$/
 
-/** Parses `64152.43`; digits beyond the eighth decimal are cut. Undefined if invalid. */
+/** Parses a decimal price such as `64152.43`; digits beyond the eighth decimal are cut. Undefined if invalid. */
 export function priceOfDecimal(text: unknown): number | undefined {
   const parts = typeof text === 'string' ? DECIMAL.exec(text) : null
   if (parts === null) return undefined
@@ -40,7 +40,7 @@ export function priceOfDecimal(text: unknown): number | undefined {
   return within(BigInt(`${parts[1]}${fraction}`))
 }
 
-/** Parses a mantissa with its power of ten: `6415243000000` and -8. */
+/** Parses a price that is given as a mantissa and a power of ten, such as `6415243000000` and -8. */
 export function priceOfScaled(mantissa: unknown, exponent: unknown): number | undefined {
   if (typeof mantissa !== 'string' || !INTEGER.test(mantissa)) return undefined
   if (!Number.isInteger(exponent) || Math.abs(exponent as number) > 18) return undefined
@@ -53,7 +53,7 @@ function within(value: bigint): number | undefined {
   return value > 0n && value <= BigInt(ASSET_PRICE_MAX) ? Number(value) : undefined
 }
 
-/** Converts a price to the only float of the API. */
+/** Converts a price to USD as a float; no other amount in the API is a float. */
 export function priceUsd(price: number): number {
   return price / PRICE_SCALE
 }

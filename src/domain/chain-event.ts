@@ -18,7 +18,7 @@ export type BlockMark = {
   readonly atSec: number
 }
 
-/** Place of an event on the chain. */
+/** Block, transaction and position of an event on the chain. */
 export type At = {
   readonly blockNumber: number
   readonly logIndex: number
@@ -27,10 +27,7 @@ export type At = {
   readonly atSec: number
 }
 
-/**
- * An event from the exchange's contracts that was set aside: it cannot be decoded, has impossible values, or the
- * database refuses it. It is stored with its transaction and has no effect.
- */
+/** An event of the chain that was not indexed, because it could not be decoded or stored. `why` is the reason. */
 export type SetAside = At & { readonly event: string; readonly why: string }
 
 /** Price terms of a quick market; prices are USD with eight decimals. */
@@ -50,7 +47,7 @@ export type MarketCreated = At & {
   readonly quick?: QuickStart
 }
 
-/** A market belongs to an event; a `MarketCreated` of the same transaction precedes it. */
+/** A market that belongs to an event; a `MarketCreated` of the same transaction precedes this one. */
 export type EventMarketCreated = At & {
   readonly type: 'EventMarketCreated'
   readonly marketId: MarketId
@@ -61,7 +58,7 @@ export type EventMarketCreated = At & {
   readonly info: EventInfo
 }
 
-/** Resolved by price; a `MarketResolved` of the same transaction follows. */
+/** A quick market was resolved by price; a `MarketResolved` of the same transaction follows. */
 type QuickMarketResolved = At & {
   readonly type: 'QuickMarketResolved'
   readonly marketId: MarketId
@@ -106,7 +103,7 @@ type MarketSettled = At & {
   readonly winningOutcome: Outcome
 }
 
-/** Payouts of the condition per outcome; redemptions are possible from now on. */
+/** The market's payouts per outcome were reported to the token contract; redemptions are possible from now on. */
 type ConditionResolved = At & {
   readonly type: 'ConditionResolved'
   readonly marketId: MarketId
@@ -114,20 +111,20 @@ type ConditionResolved = At & {
 }
 
 /**
- * Cause of a token movement. `trade` comes from settlement; `split`, `merge` and `redeem` mint and burn; `mint` and
- * `burn` are the others, of nested positions.
+ * Cause of a token movement. `trade` comes from settlement; `split`, `merge` and `redeem` mint and burn tokens; `mint`
+ * and `burn` are all other creations and removals, those of nested positions.
  */
 const MOVE_KINDS = ['transfer', 'trade', 'split', 'merge', 'redeem', 'mint', 'burn'] as const
 export type MoveKind = (typeof MOVE_KINDS)[number]
 
-/** One movement of one token. A batch of the contract has several, numbered by `part`. */
+/** One movement of one token. A batch transfer of the contract has several, numbered by `part`. */
 export type TokensMoved = At & {
   readonly type: 'TokensMoved'
   readonly part: number
   readonly positionId: string
   /** The zero address if the tokens were minted. */
   readonly from: Address
-  /** The zero address if they were burnt. */
+  /** The zero address if the tokens were burnt. */
   readonly to: Address
   readonly amount: bigint
   readonly kind: MoveKind
@@ -135,16 +132,16 @@ export type TokensMoved = At & {
 
 export type ConversionKind = 'split' | 'merge' | 'redeem'
 
-/** A split or merge of a full set, or a redemption. */
+/** A split or merge of complete sets, or a redemption. */
 export type TokensConverted = At & {
   readonly type: 'TokensConverted'
   readonly kind: ConversionKind
   /** Holder; the zero address if the settlement contract split or merged for two traders. */
   readonly holder: Address
   readonly marketId: MarketId
-  /** For a redemption: the payout. */
+  /** Amount that was split or merged; for a redemption, the payout. */
   readonly amount: bigint
-  /** For a redemption: the redeemed outcomes, 1 for YES, 2 for NO. */
+  /** The converted outcomes, each as its index set: 1 for YES, 2 for NO. */
   readonly indexSets: readonly bigint[]
 }
 

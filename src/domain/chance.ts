@@ -1,6 +1,7 @@
 /**
  * One probability per market. A share of YES and a share of NO together pay a dollar, so the NO book is also a YES book
- * at the complementary price: the tighter one on each side counts. The chance of NO is 100% minus that of YES.
+ * at the complementary price, and the better price of the two books counts on each side. The chance of NO is 100% minus
+ * that of YES.
  */
 
 import { ONE } from './money.ts'

@@ -8,8 +8,8 @@ import type { Address } from './ids.ts'
 import { CHECKSUM_ADDRESSES_MAX } from './limits.ts'
 
 /**
- * Two generations: when the young one is full it becomes the old one, and entries in use move back. So the cache keeps
- * used addresses without tracking the order of use.
+ * The cache has two generations. When the young one is full it becomes the old one, and entries in use move back. So
+ * addresses in use stay cached, although the order of use is not tracked.
  */
 let young = new Map<Address, string>()
 let old = new Map<Address, string>()

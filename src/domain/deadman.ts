@@ -4,9 +4,12 @@ import type { Address } from './ids.ts'
 
 export type DeadmanSwitch = {
   readonly keyId: string
-  /** Account whose orders are cancelled: the key's own address, or one that appointed it as a delegate. */
+  /**
+   * Account whose orders are cancelled: the address of the key, or an account that appointed this address as a
+   * delegate.
+   */
   readonly address: Address
-  /** The key's own address, if it is a delegate of the account. */
+  /** The address of the key, if it is a delegate of the account. */
   readonly delegate?: Address
   readonly dueAtMs: number
 }

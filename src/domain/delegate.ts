@@ -1,4 +1,7 @@
-/** A key that an account appointed to sign its orders and cancellations, and the limits that the exchange enforces. */
+/**
+ * The delegation of an account to a key that signs its orders and cancellations, with the limits that the exchange
+ * enforces.
+ */
 
 import { keccak_256 } from '@noble/hashes/sha3.js'
 import { checksumAddress } from './checksum-address.ts'

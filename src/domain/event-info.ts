@@ -1,6 +1,7 @@
 /**
  * An event: a group of markets, such as one market per candidate. Its metadata is JSON, signed by an operator of the
- * factory and stored on the chain with each of its markets. It never changes: different bytes are a different event.
+ * factory and stored on the chain with each of its markets. It never changes: metadata with different bytes belongs to
+ * a different event.
  */
 
 import { EVENT_BYTES_MAX, EVENT_TAGS_MAX } from './limits.ts'
@@ -35,8 +36,8 @@ const IMAGE_HASH = /^0x[0-9a-f]{64}$/
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII starts with control characters
 const ASCII = /[\u0000-\u007f]/
 /**
- * Control characters, marks that change the direction of the text around them, and characters that are not seen: with
- * these, two titles could look the same. The joiners of emoji and scripts are allowed.
+ * Matches control characters, marks that change the text direction around them, and invisible characters: with these,
+ * two titles could look the same. The joiners of emoji and scripts are allowed.
  */
 const UNSAFE =
   /[\p{Cc}\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\u034f|[\u{e0000}-\u{e007f}]/u

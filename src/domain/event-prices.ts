@@ -14,17 +14,19 @@ type EventPrices = {
   readonly yesSum: number
   /** Number of markets without a price. */
   readonly unpriced: number
-  /** Sums of the best bids and asks of YES; null unless every market is open and has one. */
+  /**
+   * Sums of the best bids and of the best asks of YES over all markets; null unless every market is open and has one.
+   */
   readonly bidSum: number | null
   readonly askSum: number | null
   /**
-   * Above 0: the profit per share of selling YES in every market. Below 0: the profit of buying YES in every market,
-   * which is certain only if one of them must resolve to YES. 0: neither.
+   * Above 0: the profit per share of selling YES in every market. Below 0: minus the profit per share of buying YES in
+   * every market, which is certain only if one of them must resolve to YES. 0: there is no such profit.
    */
   readonly gap: number
 }
 
-/** Returns the price of YES: its payout, or its chance; undefined if it has neither. */
+/** Returns the price of YES: its payout after the resolution, before that its chance; undefined if neither is known. */
 function yesPrice(quote: EventQuote): number | undefined {
   const { status, winningOutcome } = quote
   if (status === 'resolved' && winningOutcome !== undefined) return winningOutcome === NO ? 0 : ONE

@@ -1,6 +1,7 @@
 /**
- * Parses server-sent events (`text/event-stream`) from chunks of bytes. `eventsource-parser` knows the format. Added
- * here: an event without an id has the id of the one before, and an unfinished event has a maximum size.
+ * Parses server-sent events (`text/event-stream`) from chunks of bytes, with the library `eventsource-parser`. This
+ * file adds two things: an event without an id has the id of the one before, and an unfinished event has a maximum
+ * size.
  */
 
 import { createParser } from 'eventsource-parser'
@@ -23,7 +24,7 @@ export class EventStreamReader {
       this.retryMs = retryMs
     },
     onError({ type }) {
-      // Unknown fields are ignored, as the standard demands.
+      // Unknown fields are ignored, as the standard requires. Only an overlong event is an error.
       if (type === 'max-buffer-size-exceeded') {
         throw new RangeError(`an event of the stream exceeds ${PENDING_CHARS_MAX} characters`)
       }

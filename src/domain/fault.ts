@@ -1,6 +1,6 @@
 /**
  * A fault is a failure of something outside: a database, a chain, a price provider, a disk. Only adapters throw it
- * (`chain`, `store`, `log`, price feeds); it becomes a message before it reaches an actor.
+ * (`chain`, `store`, `log`, price feeds); the fault becomes a message before it reaches an actor.
  */
 export class Fault extends Error {
   readonly code: string

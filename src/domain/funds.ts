@@ -1,12 +1,12 @@
 /**
- * Funds that orders and trades need, and funds that traders have on a chain. A need is of one token: the stablecoin for
- * a buy, the token of its outcome for a sell. Sums are `bigint`.
+ * Funds that orders and trades need, and funds that traders have on a chain. A need is the amount of one token that an
+ * order or trade takes: the stablecoin for a buy, the token of its outcome for a sell. Sums are `bigint`.
  *
  * Each fill of a buy costs price × size rounded up. So an order with many fills costs more than its price × size: up to
  * one unit (a millionth of a dollar) per fill. An order matches at most `MAKERS_PER_ORDER_MAX` others when it arrives.
- * A resting order may match more, one unit of shares at a time; but such an attack only costs its author, and each fill
- * must be settled. So the same number is assumed for all fills. A share costs less than a dollar, so no fill, and no
- * order, costs more than its size.
+ * A resting order may be matched by more, one millionth of a share at a time, but each of these fills costs the
+ * attacker money and must settle. So every order's need assumes that number of fills. A share costs less than a dollar,
+ * so no fill, and no order, costs more than its size.
  *
  * Worked example: BUY 10 shares at 0.42 needs 4.20 and 10,000 units: 4,210,000. BUY 3 units at any price needs 3. SELL
  * 10 shares needs 10 shares.
@@ -29,25 +29,28 @@ export function outcomeToken(marketId: MarketId, outcome: Outcome): FundsToken {
 
 type Needy = { readonly side: Side; readonly price: Price }
 
-/** Returns the amount that an order needs while `remaining` is open, for any number of fills. */
+/** Returns the amount of its token that an order can take while `remaining` is open, for any number of fills. */
 export function needOf({ side, price }: Needy, remaining: Shares): number {
   if (side !== BUY) return remaining
   return Math.min(remaining, costCeil(price, remaining) + MAKERS_PER_ORDER_MAX)
 }
 
-/** Returns the minimum: the need if one fill takes everything. A trade needs this too. */
+/**
+ * Returns the smallest amount that an order can take: that of a single fill for its whole size. A trade takes this
+ * amount, too.
+ */
 export function needMinOf({ side, price }: Needy, remaining: Shares): number {
   return side === BUY ? costCeil(price, remaining) : remaining
 }
 
-/** A market whose orders and trades have needs; a closed one has only trades. */
+/** A market whose orders and trades need funds; a closed market has only trades. */
 export type NeedsMarket = {
   readonly marketId: MarketId
   readonly chainId: number
   readonly closed: boolean
 }
 
-/** The fields of an open order that its need depends on. */
+/** The fields of an open order that determine how much of which token it needs. */
 export type NeedsOrder = {
   readonly orderHash: OrderHash
   readonly marketId: MarketId
@@ -56,12 +59,12 @@ export type NeedsOrder = {
   readonly outcome: Outcome
   readonly price: Price
   readonly remaining: Shares
-  /** Nonce of its permit. */
+  /** Nonce of the order's permit. */
   readonly permit: Uint64 | undefined
   readonly placedAtMs: number
 }
 
-/** The fields of a trade that its needs depend on. */
+/** The fields of a trade that determine which amounts it needs. */
 export type NeedsTrade = Pick<
   Trade,
   | 'tradeId'
@@ -79,18 +82,18 @@ export type NeedsTrade = Pick<
   readonly permit: Uint64 | undefined
   /** Nonce of the permit of its sell order; only in a mint, in which the seller pays too. */
   readonly sellPermit?: Uint64 | undefined
-  /** True if it had been submitted when it was read: the chain may have settled it. */
+  /** True if the trade was already submitted when it was read: the chain may have settled it since. */
   readonly sent?: boolean
 }
 
-/** A block by number and hash, so that a reader requests exactly that block. */
+/** A block by number and hash, so that a read of balances names exactly that block. */
 export type BlockPlace = { readonly block: number; readonly blockHash: string }
 
 /** An owner's funds at a block. */
 export type ChainFunds = {
   readonly owner: Address
   readonly block: number
-  /** Stablecoin balance, and the settlement contract's allowance. */
+  /** Balance of the stablecoin. The next field is the allowance of the settlement contract. */
   readonly balance: bigint
   readonly allowance: bigint
   /** Next nonce of a stablecoin permit. */
@@ -130,14 +133,14 @@ export type FundsStep = BlockPlace & {
 export type FundsChain = {
   readonly chainId: number
   /**
-   * Returns the newest block and the changes since the last step; the first step has only the block. Calls must not
-   * overlap. Changes of an owner who is added to `watched` during the call are not reported, so a read of that owner at
+   * Returns the newest block and the changes since the last call; the first call returns only the block. Calls must not
+   * overlap. Changes of an owner who is added to `watched` during a call are not reported, so a read of that owner at
    * an earlier block must be repeated.
    */
   step(watched: ReadonlySet<Address>): Promise<FundsStep>
   /**
    * Returns the funds of owners at a step's block, in the order of the requests. The fault `CHAIN_BLOCK_GONE` means
-   * that the block was replaced, or is not on this node yet: the next step has another.
+   * that the block was replaced, or that the Ethereum node does not have it yet: retry with the block of the next step.
    */
   read(questions: readonly FundsQuestion[], at: BlockPlace): Promise<ChainFunds[]>
 }

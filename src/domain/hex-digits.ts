@@ -1,4 +1,4 @@
-/** Parses hexadecimal digits, eight at once, from character codes in little-endian words. */
+/** Parses hexadecimal digits, eight per call, from character codes in little-endian words. */
 
 /** Returns the four bytes of eight digits; each argument has four characters, the first in the lowest byte. */
 export function wordOfDigits(first: number, second: number): number {

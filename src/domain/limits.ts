@@ -3,335 +3,394 @@
  * that an operator may tune are in `config/`.
  */
 
-/** An order must expire at least this long after it is submitted. */
+/** Minimum time from the submission of an order to its expiration. */
 export const ORDER_EXPIRATION_AHEAD_SEC_MIN = 60
 
-/** Maximum request body: that of a batch. */
+/** Maximum number of bytes of a request body; batches need the most. */
 export const BODY_BYTES_MAX = 64 * 1024
 
-/** Maximum body of a request for one item. */
+/** Maximum number of bytes of the body of a request for one item. */
 export const SMALL_BODY_BYTES_MAX = 4 * 1024
 
-/** Orders in one `POST /api/v1/orders/batch`. */
+/** Maximum number of orders in one `POST /api/v1/orders/batch`. */
 export const BATCH_ORDERS_MAX = 100
 
-/** Unanswered requests per side of a channel before it answers `full` itself. */
+/**
+ * Maximum number of unanswered requests in each direction of a channel between two threads. A further request is
+ * answered `full` without being sent.
+ */
 export const CHANNEL_IN_FLIGHT_MAX = 16_384
 
-/** Messages per `postMessage`. Larger batches save little more, and the other thread waits longer for them. */
+/**
+ * Maximum number of messages in one `postMessage`. Larger batches save little more, and the other thread waits longer
+ * for them.
+ */
 export const CHANNEL_BATCH_MAX = 128
 
-/** Commands in one commit of a market thread. */
+/** Maximum number of commands in one commit of a market thread. */
 export const COMMIT_COMMANDS_MAX = 4_096
 
-/** Open markets per exchange. */
+/** Maximum number of open markets of an exchange. */
 export const MARKETS_OPEN_MAX = 100_000
 
-/** Removed markets that a front still distinguishes from unknown ones. */
+/** Maximum number of removed markets that a front remembers, to answer them differently from unknown ones. */
 export const MARKETS_GONE_KNOWN_MAX = 10_000
 
-/** Resting orders per market, both outcomes together. */
+/** Maximum number of resting orders of a market, both outcomes together. */
 export const ORDERS_PER_MARKET_MAX = 4_000_000
 
-/** Open orders per trader and market. */
+/** Maximum number of open orders of one trader in one market. */
 export const ORDERS_PER_TRADER_MAX = 10_000
 
 /**
- * Traders whose cancels without a fill a market thread counts; above it the trader with the oldest cancel is dropped.
+ * Maximum number of traders per market thread whose cancels without a fill are counted; above it the trader with the
+ * oldest cancel is dropped.
  */
 export const QUOTA_TRADERS_MAX = 50_000
-/** Bounds of a dead-man switch's time, and the switches that a front reads ahead. */
+/**
+ * Minimum and maximum time of a dead-man switch, and the maximum number of switches that a front reads before they are
+ * due.
+ */
 export const DEADMAN_MS_MIN = 1_000
 export const DEADMAN_MS_MAX = 86_400_000
 export const DEADMAN_SWITCHES_MAX = 10_000
-/** Characters of an order's label, and of the name of its group. */
+/** Maximum number of characters of an order's label, and of its group's name. */
 export const LABEL_CHARS_MAX = 32
-/** Orders of one group in one market that rest, or may return. A step can cancel all of them. */
+/**
+ * Maximum number of orders of one group in one market that rest, or that a failed trade may return. All of them can be
+ * cancelled in one step.
+ */
 export const GROUP_ORDERS_MAX = 1_000
-/** Bounds of a group's protection: the fills that it allows, and the time within which they are counted. */
+/** Limits of a group's protection: the number of fills that it allows, and the time in which they are counted. */
 export const PROTECTION_FILLS_MAX = 1_000
 export const PROTECTION_WINDOW_MS_MAX = 60_000
-/** Replacements in one market that one step carries out. */
+/** Maximum number of orders that one step of a market replaces. */
 export const REPLACEMENTS_PER_STEP_MAX = 20
 
-/** Orders of a trader that are cancelled in one step; the rest wait for the next. */
+/** Maximum number of orders of a trader that one step cancels; the rest follows in the next step. */
 export const DEPARTURES_MAX = 1_000
 
-/** Orders that one expiry step removes, from all markets of a log partition together. */
+/** Maximum number of expired orders that one step removes, from all markets of a log partition together. */
 export const EXPIRATIONS_MAX = 2_000
 
-/** Orders that `DELETE /api/v1/orders` lists; its count includes all. */
+/** Maximum number of orders that the answer of `DELETE /api/v1/orders` lists; its count includes all. */
 export const CANCELLED_LISTED_MAX = 10_000
 
-/** Open orders per page, and per snapshot of the stream. */
+/** Maximum number of open orders on a page, and in a snapshot of the stream. */
 export const OPEN_ORDERS_LISTED_MAX = 1_000
 export const OPEN_ORDERS_SNAPSHOT_MAX = 500
 
 /** Number of events after which a market thread commits, even if more commands wait. */
 export const COMMIT_EVENTS_MAX = 8_192
 
-/** Markets per message of a market thread. */
+/** Maximum number of markets in one message of a market thread. */
 export const MARKETS_PER_MESSAGE_MAX = 1_000
 
-/** Orders per relayed cancellation; another operation cancels all orders of a trader. */
+/** Maximum number of orders in one relayed cancellation; another operation cancels all orders of a trader. */
 export const RELAYED_CANCELLATIONS_MAX = 20
 
-/** Makers that one incoming order may match; its remainder is cancelled. */
+/** Maximum number of resting orders that one incoming order may match; its remainder is cancelled. */
 export const MAKERS_PER_ORDER_MAX = 10_000
 
-/** Makers per `OrdersMatched` event; more become several events. */
+/** Maximum number of makers in one `OrdersMatched` event; a match with more becomes several events. */
 export const MAKERS_PER_EVENT_MAX = 1_000
 
-/** Trades listed by `GET /api/v1/trades/{marketId}`. */
+/** Maximum number of trades in an answer of `GET /api/v1/trades/{marketId}`. */
 export const TRADES_LISTED_MAX = 100
 
-/** Trades listed by `GET /api/v1/activity/{marketId}`. */
+/** Maximum number of trades in an answer of `GET /api/v1/activity/{marketId}`. */
 export const ACTIVITY_LISTED_MAX = 50
 
-/** Entries of `GET /api/v1/users/{address}/activity`: maximum and default. */
+/** Number of entries in an answer of `GET /api/v1/users/{address}/activity`: maximum and default. */
 export const USER_ACTIVITY_LISTED_MAX = 100
 export const USER_ACTIVITY_LISTED = 50
 
-/** Holders listed by `GET /api/v1/holders/{marketId}`. */
+/** Maximum number of holders in an answer of `GET /api/v1/holders/{marketId}`. */
 export const HOLDERS_LISTED_MAX = 10
 
-/** Positions per page of `GET /api/v1/users/{address}/positions`. */
+/** Maximum number of positions on a page of `GET /api/v1/users/{address}/positions`. */
 export const POSITIONS_LISTED_MAX = 1_000
 
 /**
- * Positions read from the chain ahead of the indexer, per user, per market and per chain. Above it the oldest are
- * dropped.
+ * Maximum number of positions that are read from the chain because the indexer is behind: per user, per market and per
+ * chain. Above it the oldest are dropped.
  */
 export const POSITION_SYNCS_PER_HOLDER_MAX = 100
 export const POSITION_SYNCS_PER_MARKET_MAX = 1_000
 export const POSITION_SYNCS_MAX = 10_000
 
-/** Candles per `GET /api/v1/candles/{marketId}`. */
+/** Maximum number of candles in an answer of `GET /api/v1/candles/{marketId}`. */
 export const CANDLES_LISTED_MAX = 300
 
-/** Maximum number of answers in a front's short-lived cache, and of their bytes. */
+/** Maximum number of answers in a front's short-lived cache, and of their bytes together. */
 export const READS_KEPT_MAX = 10_000
 export const READS_KEPT_BYTES_MAX = 64 * 1024 * 1024
 
-/** Bytes of market answers that one front caches until their next change. */
+/** Maximum number of bytes of all answers about markets that one front caches, each until the market's next change. */
 export const ANSWERS_KEPT_BYTES_MAX = 64 * 1024 * 1024
 
-/** Answers about ended or unknown markets that one front caches for a moment. */
+/** Maximum number of answers about ended or unknown markets that one front caches, each for a short time. */
 export const OVER_KEPT_MAX = 2_000
 export const OVER_KEPT_BYTES_MAX = 32 * 1024 * 1024
 
-/** Orders of a closed market that one database transaction ends. */
+/** Maximum number of orders of a closed market that one database transaction ends. */
 export const ORDERS_ENDED_MAX = 250
 
-/** Rows per database transaction of the projector. */
+/** Maximum number of rows in one database transaction of the projector. */
 export const PROJECTION_ROWS_MAX = 2_000
 
-/** Events that one turn adds to the public log. */
+/** Maximum number of events that one step adds to the public log. */
 export const PUBLIC_LOG_EVENTS_PER_TURN = 8_192
 
-/** Orders of one `GET /api/v1/transparency/signatures`: their hashes must fit into the headers of a request. */
+/**
+ * Maximum number of orders in one `GET /api/v1/transparency/signatures`: their hashes must fit into the headers of a
+ * request.
+ */
 export const SIGNATURES_LISTED_MAX = 40
 
-/** Entries of the public log that are searched for an event, starting at the event's time. */
+/** Maximum number of entries of the public log that are searched for one event, starting at the time of the event. */
 export const PUBLIC_ENTRIES_SEARCHED_MAX = 256
 
-/** Limits of one archive file of the public log: segments that it is read from, and the size after which it ends. */
+/**
+ * Limits of one archive file of the public log: the number of segments that it is read from, and the size at which the
+ * file ends.
+ */
 export const ARCHIVE_SEGMENTS_MAX = 4
 export const ARCHIVE_BYTES_MAX = 4 * 1024 * 1024
 /**
- * Leaves after the stored books that a past book or an archive may read; if there are more, the index is too far
- * behind.
+ * Maximum number of entries (leaves) of the public log that are read after the stored books, to make a past book or an
+ * archive file. If there are more, the stored books are too far behind.
  */
 export const HISTORY_TAIL_LEAVES_MAX = 8_192
-/** Past books and archive files that wait for their thread, and those of one address among them. */
+/**
+ * Maximum number of requests for past books and archive files that wait for their thread, and of those from one IP
+ * address.
+ */
 export const HISTORY_WAITING_MAX = 32
 export const HISTORY_PER_ADDRESS_MAX = 4
 
-/** Orders per task for the verify pool; more orders in the same tick become several tasks. */
+/** Maximum number of orders in one task for the verify pool; more orders that arrive together become several tasks. */
 export const VERIFY_BATCH_MAX = 32
 
-/** Orders per front thread that wait for or are in the verify pool. */
+/**
+ * Maximum number of orders of one front thread whose signatures wait for the verify pool or are being verified there.
+ */
 export const VERIFY_HELD_MAX = 4_096
 
-/** Market texts cached by each thread that reads the database. */
+/** Maximum number of markets whose texts each thread that reads the database caches. */
 export const MARKET_TEXTS_MAX = 16_384
 
-/** Cached checksummed addresses. */
+/** Maximum number of cached addresses with a checksum. */
 export const CHECKSUM_ADDRESSES_MAX = 32_768
 
-/** Active API keys per address; one more revokes the oldest. */
+/** Maximum number of active API keys per wallet address; one more revokes the oldest. */
 export const API_KEYS_PER_ADDRESS_MAX = 20
 
-/** Validity of a bearer token from its `ts`. */
+/** Time for which a bearer token is valid, from its `ts`. */
 export const TOKEN_LIFE_SEC = 300
 
-/** Registrations and revocations of API keys that wait for the database. */
+/** Maximum number of registrations and revocations of API keys that wait for the database. */
 export const API_KEY_WRITES_WAITING_MAX = 256
 
 /** Maximum time by which a token's `ts` may be ahead of the server's clock. */
 export const TOKEN_AHEAD_SEC_MAX = 60
 
-/** Characters of an API key's name. */
+/** Maximum number of characters of an API key's name. */
 export const API_KEY_NAME_CHARS_MAX = 100
 
-/** Writes of other actors that wait for the database; further ones are rejected. */
+/** Maximum number of writes of other threads that wait for the database; further ones are rejected. */
 export const WRITES_WAITING_MAX = 4_096
 
 /** Maximum number of writes that share one commit of the database. */
 export const WRITES_TOGETHER_MAX = 64
 
-/** Number of prices in `GET /api/v1/quick-markets/{asset}/price-history`, one per second. */
+/** Maximum number of prices in `GET /api/v1/quick-markets/{asset}/price-history`, one per second. */
 export const PRICE_HISTORY_SEC = 20 * 60
 
-/** Quick markets listed by `GET /api/v1/quick-markets/{asset}/history`. */
+/** Maximum number of quick markets in an answer of `GET /api/v1/quick-markets/{asset}/history`. */
 export const QUICK_MARKETS_LISTED_MAX = 100
 
-/** Quick markets that wait for a price or for the chain; if there are more, the oldest are resumed after a restart. */
+/**
+ * Maximum number of quick markets that wait for a price or for the chain. If there are more, only the oldest are
+ * resumed after a restart.
+ */
 export const QUICK_MARKETS_UNFINISHED_MAX = 10_000
 
-/** Prices that wait for the database; above it the oldest are dropped. */
+/** Maximum number of prices that wait for the database; above it the oldest are dropped. */
 export const PRICES_WAITING_MAX = 10_000
 
-/** Operations in progress per chain in the relayer. */
+/** Maximum number of operations per chain that the relayer has accepted and not finished. */
 export const RELAYS_UNDERWAY_MAX = 1_000
-/** Number of operations in progress above which the relayer accepts only redemptions. */
+/** If more than this number of operations are in progress, the relayer accepts only redemptions. */
 export const RELAYS_UNREDEEMING_MAX = 750
-/** Queued operations under one owner's address: until they are examined, any client may claim to be the owner. */
+/**
+ * Maximum number of queued operations that name the same owner. Until an operation is examined, any client may claim to
+ * be its owner.
+ */
 export const RELAYS_IN_LINE_MAX = 16
 
-/** Trades that a rejection lists; there may be more. */
+/** Maximum number of trades that a rejection lists; there may be more. */
 export const TRADES_NAMED_MAX = 100
 
-/** Traders that the relayer can hold at a market thread at once. */
+/**
+ * Maximum number of traders for whom the relayer can refuse new orders at a market thread at the same time (a hold).
+ */
 export const TRADERS_HELD_MAX = 10_000
 
-/** Open orders per trader that a market thread adds up for the relayer. */
+/** Maximum number of open orders of a trader whose needs a market thread adds up for the relayer. */
 export const ORDERS_WEIGHED_MAX = 1_000
 
-/** Callers that wait for the same operation. */
+/** Maximum number of callers that wait for the same operation. */
 export const RELAY_TICKETS_MAX = 32
 
-/** Owners with a rate and a gas budget in the relayer's memory. */
+/** Maximum number of owners whose request rate and gas budget the relayer keeps in memory. */
 export const RELAY_OWNERS_KNOWN_MAX = 50_000
 
-/** Claims listed by `GET /api/v1/pending-claims` and `/failed-claims`. */
+/** Maximum number of claims in an answer of `GET /api/v1/pending-claims` and `/failed-claims`. */
 export const CLAIMS_LISTED_MAX = 1_000
 
-/** Resolutions in progress at once, and resolutions per read. */
+/** Maximum number of resolutions in progress at the same time, and of resolutions per read. */
 export const RESOLUTIONS_UNDERWAY_MAX = 32
 export const RESOLUTIONS_READ_MAX = 1_000
 
-/** Trades in settlement's memory; the others wait in the database. */
+/** Maximum number of trades in settlement's memory; further trades wait in the database. */
 export const SETTLEMENT_HELD_MAX = 10_000
 
-/** Recently ended trades that settlement ignores. */
+/**
+ * Maximum number of recently ended trades that settlement remembers, in order to ignore them if they are read again.
+ */
 export const SETTLEMENT_ENDED_MAX = 100_000
 
-/** Unanswered reports of settlement to markets. */
+/** Maximum number of unanswered reports of settlement to markets. */
 export const SETTLEMENT_REPORTS_MAX = 512
 
-/** Maximum number of remembered orders whose permit is used. */
+/** Maximum number of orders that settlement remembers because their permit is used. */
 export const SETTLEMENT_PERMITS_MAX = 10_000
 
-/** Permits per trader that may wait for each other; settlement sends at most this many with a trade. */
+/** Maximum number of earlier unused permits of a trader that settlement sends together with a trade. */
 export const PERMITS_AHEAD_MAX = 32
 
-/** Trades listed by `GET /api/v1/pending-trades` and `/api/v1/failed-trades`: maximum and default. */
+/** Number of trades in an answer of `GET /api/v1/pending-trades` and `/api/v1/failed-trades`: maximum and default. */
 export const TRADES_OF_ALL_LISTED_MAX = 1_000
 export const TRADES_OF_ALL_LISTED = 100
 
-/** A read with `minSeq` waits this long. A front is usually a few milliseconds behind. */
+/** Maximum time that a read with `minSeq` waits. A front is usually a few milliseconds behind. */
 export const SEQ_WAIT_SEC_MAX = 2
 
-/** A list of failed trades goes back this far. */
+/** A list of failed trades contains those of the last hours, at most this many. */
 export const FAILED_TRADES_LISTED_HOURS = 24
 
-/** Chain events per transaction; a range with more is read in parts. */
+/** Maximum number of chain events in one database transaction; a range of blocks with more is read in parts. */
 export const CHAIN_EVENTS_PER_RANGE_MAX = 10_000
 
 /**
- * Up to this many blocks, every header is read to notice missing logs. Near the head no more blocks are read at once,
- * because a node may not have the logs of its newest blocks yet.
+ * In a range of at most this many blocks, the indexer reads every header, to notice logs that the Ethereum node left
+ * out. Near the head it reads no longer range, because the Ethereum node may not have the logs of its newest blocks
+ * yet.
  */
 export const CHAIN_HEADERS_PER_RANGE_MAX = 32
 
-/** Set-aside chain events that are listed: the newest. */
+/**
+ * Maximum number of chain events that stay listed after they were set aside (not indexed, because they could not be
+ * decoded or stored): the newest ones.
+ */
 export const CHAIN_SET_ASIDE_MAX = 1_000
 
-/** Characters of a market's question and description, and of the names in a quick market. */
+/**
+ * Maximum numbers of characters: of a market's question and description each, and of each name in a quick market.
+ */
 export const MARKET_TEXT_CHARS_MAX = 65_536
 export const MARKET_NAME_CHARS_MAX = 64
 
-/** Block hashes that are kept: a deeper reorg means another chain. */
+/** Maximum number of newest blocks whose hashes are kept. After a deeper reorg the chain counts as another one. */
 export const CHAIN_MARKS_MAX = 1_024
 
-/** Markets that are opened or closed at once when actors are compared with the chain. */
+/** Maximum number of markets that one comparison of market threads with the chain opens or closes. */
 export const MARKETS_RECONCILED_MAX = 1_000
 
-/** Bytes of an event's metadata, its tags, and its markets. */
+/** Maximum number of bytes of an event's metadata, and maximum numbers of its tags and of its markets. */
 export const EVENT_BYTES_MAX = 8_192
 export const EVENT_TAGS_MAX = 8
 export const EVENT_MARKETS_MAX = 100
 
-/** Events per page of `GET /api/v1/events`, and the markets that it shows of each. */
+/** Maximum number of events on a page of `GET /api/v1/events`, and of markets that the page shows of each event. */
 export const EVENTS_LISTED_MAX = 50
 export const EVENTS_LISTED = 20
 export const EVENT_MARKETS_LISTED = 5
 
-/** Events that one page of a filtered list scans; its cursor continues after them. */
+/** Maximum number of events that one page of a filtered list scans; the cursor of the page continues after them. */
 export const EVENTS_SCANNED_MAX = 1_000
 
-/** Markets whose event a front remembers, and traded markets whose events wait for a new volume. */
+/**
+ * Maximum number of markets whose event a front remembers, and of traded markets whose events wait for a new volume.
+ */
 export const MARKET_EVENTS_KEPT_MAX = 100_000
 export const EVENT_VOLUMES_WAITING_MAX = 100_000
 
-/** Markets per page of `GET /api/v1/markets`. */
+/** Maximum number of markets on a page of `GET /api/v1/markets`. */
 export const MARKETS_LISTED_MAX = 1_000
 
-/** Markets per message of the `ticker` channel, and per subscription. */
+/** Maximum number of markets in one message of the `ticker` channel, and in one subscription. */
 export const TICKERS_PER_MESSAGE_MAX = 500
 export const TICKERS_NAMED_MAX = 200
 
-/** Markets with figures for lists and tickers in a front. */
+/** Maximum number of markets whose figures for lists and tickers a front remembers. */
 export const FIGURES_KEPT_MAX = 100_000
 
-/** Characters of a search for markets. */
+/** Maximum number of characters of a search for markets. */
 export const SEARCH_CHARS_MAX = 200
 
-/** Traders per chain with daily spending; those charged longest ago are evicted. */
+/**
+ * Maximum number of traders per chain whose daily spending is remembered; above it those charged longest ago are
+ * dropped.
+ */
 export const SPENDING_TRADERS_MAX = 100_000
 
-/** Traders per chain with remembered faults; above it the oldest are evicted. */
+/** Maximum number of traders per chain whose faults are remembered; above it the oldest are dropped. */
 export const PAUSED_TRADERS_MAX = 50_000
 
-/** Unsettled trades per chain in a market thread; above it the chain's markets accept cancels only. */
+/**
+ * Maximum number of unsettled trades per chain in a market thread; above it the chain's markets accept cancels only.
+ */
 export const PENDING_TRADES_MAX = 1_000_000
 
-/** Best levels of each side of a book in the stream. REST lists all. */
+/** Maximum number of price levels of each side of a book in the stream, the best ones. REST lists all. */
 export const BOOK_LEVELS_SHOWN_MAX = 1_000
 
-/** Bytes of snapshots that a front's stream caches until the next change. */
+/** Maximum number of bytes of all snapshots that a front's stream caches, each until its next change. */
 export const SNAPSHOTS_KEPT_BYTES_MAX = 32 * 1024 * 1024
 
-/** Bytes of the requests and frames that wait for their turn at a front. */
+/** Maximum number of bytes of all requests and frames that wait to be handled at a front. */
 export const WAITING_BYTES_MAX = 16 * 1024 * 1024
 
-/** Markets in the list of a delegation; the contract refuses more. */
+/** Maximum number of markets in the list of a delegation; the contract refuses more. */
 export const DELEGATE_MARKETS_MAX = 32
 
-/** Delegates of an account that a front knows and lists. */
+/** Maximum number of delegates of an account that a front knows and lists. */
 export const DELEGATES_PER_ACCOUNT_MAX = 100
 
-/** Open orders of a delegate whose open notional is limited. */
+/** Maximum number of open orders of a delegate whose open notional (the sum of price × open size) is limited. */
 export const DELEGATED_ORDERS_MAX = 1_000
 
-/** Rate limit of signature queries to contract accounts, per client and per account: per second, and burst. */
+/**
+ * Maximum number of orders of a delegate with limited open notional that one write reads: open ones, filled ones that a
+ * failed trade may return, and ended ones.
+ */
+export const DELEGATED_READ_MAX = 5_000
+
+/**
+ * Rate limit of signature queries to contract accounts, for each client and each account: queries per second, and
+ * burst.
+ */
 export const CONTRACT_SIGNATURES_PER_SECOND = 10
 export const CONTRACT_SIGNATURES_BURST = 40
 
-/** Concurrent signature queries to contract accounts per front, and waiting ones; further orders are refused. */
+/**
+ * Maximum number of signature queries to contract accounts that a front makes at the same time, and of those that wait;
+ * further orders are refused.
+ */
 export const CONTRACT_SIGNATURES_AT_ONCE_MAX = 16
 export const CONTRACT_SIGNATURES_WAITING_MAX = 200
 
-/** Answers of contract accounts that a front remembers until the next block. */
+/** Maximum number of answers of contract accounts that a front remembers until the next block. */
 export const CONTRACT_SIGNATURES_KEPT_MAX = 10_000

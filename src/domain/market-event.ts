@@ -26,12 +26,12 @@ type Head<Type extends string> = {
 
 type MarketOpened = Head<'MarketOpened'> & { readonly market: Market }
 
-/** Conditions under which a client placed an order. They are not signed; older logs lack them. */
+/** Conditions under which a client placed an order. They are not signed, and events in older logs lack them. */
 export type PlacementTerms = {
   readonly timeInForce?: TimeInForce
   /** Latest time of the order's first event, in Unix milliseconds. */
   readonly bookByMs?: number
-  /** The order that this one replaced: it left in the same step. */
+  /** The order that this one replaced: it was cancelled in the same step. */
   readonly replaces?: OrderHash
 }
 
@@ -62,14 +62,14 @@ export type OrderRested = Head<'OrderRested'> & {
   readonly kept?: true
   /** The order's tags, if it has any. */
   readonly tags?: OrderTags
-  /** Only in the first event of an order. */
+  /** Present only in the first event of an order. */
   readonly terms?: PlacementTerms
 }
 
 export type Fill = {
   readonly makerHash: OrderHash
   readonly maker: Address
-  /** The maker's price, which is the trade's price; in a mint or merge, that of the maker's outcome. */
+  /** The maker's price, which is the price of the trade. In a mint or merge it is the price of the maker's outcome. */
   readonly price: Price
   readonly size: Shares
   readonly makerRemaining: number
@@ -88,7 +88,7 @@ export type OrdersMatched = Head<'OrdersMatched'> & {
   /** The session that the taker's remainder ends with. */
   readonly held?: string
   readonly takerTags?: OrderTags
-  /** Only in the first event of an order. */
+  /** Present only in the first event of an order. */
   readonly terms?: PlacementTerms
 }
 
@@ -103,7 +103,7 @@ export const ORDER_CLOSE_REASONS = [
 export type OrderCloseReason = (typeof ORDER_CLOSE_REASONS)[number]
 
 /**
- * An order leaves the book, or was filled on arrival. `taken`: an order that had to be filled at once, and was. It
+ * An order leaves the book, or was filled on arrival. `taken`: an order that had to be filled immediately, and was. It
  * never rests, so no quantity returns if one of its trades fails.
  */
 export type OrderClosed = Head<'OrderClosed'> & {
@@ -114,7 +114,7 @@ export type OrderClosed = Head<'OrderClosed'> & {
   readonly price: Price
   readonly size: Shares
   readonly reason: OrderCloseReason
-  /** Resting quantity at the end; 0 if filled. */
+  /** Quantity that still rested when the order closed; 0 if it was filled. */
   readonly remaining: number
   readonly expiresAtSec: number
   readonly placedAtMs: number
@@ -143,10 +143,13 @@ export type TradeFailed = Head<'TradeFailed'> & {
   readonly reason: string
   /** Side at fault according to the chain. */
   readonly fault: FaultySide
-  /** This side lacked only shares that another failed trade owed it, so the fault does not count. */
+  /**
+   * Set if this side lacked only shares that another failed trade should have delivered to it, so the fault does not
+   * count.
+   */
   readonly excused?: ExcusedSide
 }
-/** Only a merge excuses its buyer: there both sides deliver shares. */
+/** The buyer can be excused only in a merge, in which both sides deliver shares. */
 export type ExcusedSide = 'seller' | 'buyer' | 'both'
 
 /** A reorg removed the transaction that had confirmed the trade. */
@@ -154,7 +157,7 @@ type TradeReverted = Head<'TradeReverted'> & {
   readonly tradeId: TradeId
   readonly txHash: string
   readonly reason: string
-  /** The trade that is pending again; older logs lack it. */
+  /** The trade that is pending again; events in older logs lack it. */
   readonly trade?: PendingTrade
 }
 
@@ -178,7 +181,7 @@ export type PendingTrade = {
 
 export type TradeOutcome = TradeSubmitted | TradeConfirmed | TradeFailed | TradeReverted
 
-/** Public facts of a market: its opening and its closing. */
+/** The events of a market that even idle followers receive: its opening and its closing. */
 export type MarketFact = MarketOpened | MarketClosed
 
 export function isMarketFact(event: MarketEvent): event is MarketFact {

@@ -6,8 +6,8 @@ export const CATEGORIES = ['defi', 'protocol', 'stablecoin', 'general'] as const
 export type Category = (typeof CATEGORIES)[number]
 
 /**
- * Which orders of a market match: orders of one outcome only, or also a buy of YES with a buy of NO, and a sell of YES
- * with a sell of NO. It is chosen when the market is created and never changes.
+ * Matching rules of a market. `same-outcome`: only orders of one outcome match. `complementary`: also a buy of YES with
+ * a buy of NO, and a sell of YES with a sell of NO. The rule is chosen when the market is created and never changes.
  */
 export const MATCHINGS = ['same-outcome', 'complementary'] as const
 export type Matching = (typeof MATCHINGS)[number]
@@ -25,7 +25,7 @@ export type Market = {
   readonly createdAt: number
   /** True for a short price market. */
   readonly quick: boolean
-  /** Absent in logs and snapshots of markets without the choice: `same-outcome`. */
+  /** Absent in older logs and snapshots, whose markets all have the rule `same-outcome`. */
   readonly matching?: Matching
 }
 

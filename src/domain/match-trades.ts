@@ -28,7 +28,10 @@ export function tradesOf({ marketId, seq, atMs, taker, fills }: OrdersMatched): 
   })
 }
 
-/** Returns whether the taker is the buyer of the trade; in a mint or merge it stands in for the counter-order. */
+/**
+ * Returns whether the taker is the buyer of the trade; in a mint or merge the taker stands in for the missing seller or
+ * buyer.
+ */
 export function isTakerBuyer(
   { side }: Pick<Order, 'side'>,
   { kind }: { readonly kind?: FillKind | undefined },

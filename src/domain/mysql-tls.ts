@@ -1,5 +1,5 @@
 /**
- * TLS options of a database address. `?tls=true` encrypts the connection and checks that the server's certificate is
+ * TLS options of a database URL. `?tls=true` encrypts the connection and checks that the server's certificate is
  * trusted and names the host. `&ca=/path/ca.pem` trusts the certificates of that file instead of the system's.
  */
 
@@ -12,7 +12,8 @@ export type MysqlTls = {
 }
 
 /**
- * Returns the options, or a sentence about the mistake. The sentence repeats no value, because an address is secret.
+ * Returns the options, or a sentence about the mistake. The sentence repeats no value, because the URL contains a
+ * password.
  */
 export function readTlsOptions(
   params: URLSearchParams,
@@ -29,7 +30,10 @@ export function readTlsOptions(
   return checkHosts({ tls: true, caFile: ca }, hosts)
 }
 
-/** The driver compares names only: it would check an IP address as `localhost`. */
+/**
+ * Refuses IP addresses as hosts if TLS is on: the driver compares names only, and would check an IP address as
+ * `localhost`.
+ */
 function checkHosts(options: MysqlTls, hosts: readonly string[]): MysqlTls | string {
   if (!options.tls || hosts.every((host) => isIP(host) === 0)) return options
   return 'tls=true needs host names, since a certificate is checked against them, not IP addresses'

@@ -1,6 +1,6 @@
 /** Finds the name that the user probably meant: the one with the fewest typos. */
 
-/** Returns undefined if no name is near. */
+/** Returns the known name with the fewest typos; undefined if none is near. */
 export function nearestName(given: string, names: Iterable<string>): string | undefined {
   let best: string | undefined
   let fewest = Math.max(2, Math.floor(given.length / 6)) + 1

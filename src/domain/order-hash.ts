@@ -20,7 +20,7 @@ const DOMAIN_TYPE =
 /** Domain of a signature: the chain and its settlement contract. */
 export type OrderDomain = { readonly chainId: number; readonly verifyingContract: Address }
 
-/** Returns 32 bytes. The input may be a buffer that its owner reuses later. */
+/** Hash function: returns 32 bytes. The input may be a buffer that its owner reuses later. */
 export type Keccak256 = (bytes: Uint8Array) => Uint8Array
 
 /** Returns the digest of an order in a new array of 32 bytes. */
@@ -30,7 +30,7 @@ export type OrderHasher = (order: Order) => Uint8Array
 type OrderWordsHasher = (words: Uint8Array) => Uint8Array
 
 const WORD = 32
-/** Nine words of an order, in the order in which they are signed. */
+/** The nine fields of an order, a word of 32 bytes each, in the order in which they are signed. */
 export const ORDER_WORDS_BYTES = 9 * WORD
 /** Offset of the trader's twenty bytes in the words. */
 export const TRADER_OFFSET = WORD + 12
@@ -39,7 +39,7 @@ const DIGEST_BYTES = 2 + 2 * WORD
 const UINT32 = 2 ** 32
 
 const HEX_DIGITS = '0123456789abcdef'
-/** Value of a hex digit by its character code; NOT_HEX for any other character. */
+/** Value of each hex digit, by its character code; NOT_HEX for any other character. */
 const NOT_HEX = 0xff
 const DIGIT_VALUES = new Uint8Array(128).fill(NOT_HEX)
 for (let value = 0; value < 16; value++) {
@@ -137,7 +137,10 @@ function writeSafeInteger(view: DataView, offset: number, value: number): void {
   view.setUint32(offset + 4, value % UINT32)
 }
 
-/** Most nonces and expirations are safe integers; only the others need a bigint. */
+/**
+ * Writes a decimal text as an unsigned 64-bit integer. Most nonces and expirations are safe integers; only the others
+ * need a bigint.
+ */
 function writeUint64(view: DataView, offset: number, text: Uint64): void {
   if (text.length < 16) {
     writeSafeInteger(view, offset, Number(text))

@@ -54,7 +54,7 @@ export type PermitSignature = {
   readonly s: string
 }
 
-/** An order whose signature recovered to its trader. Flat, because it crosses threads. */
+/** An order whose signature recovered to its trader. It has no nested objects, because it is sent between threads. */
 export type VerifiedOrder = Order & {
   readonly orderHash: OrderHash
   /** 65 bytes as 0x-hex, `v` 27 or 28. */
@@ -115,10 +115,10 @@ export function notionalFlaw(
   return reject('NOTIONAL_TOO_SMALL', 'order.size', detail)
 }
 
-/** End of a page of open orders. */
+/** Position of the last order on a page of open orders. */
 export type OpenOrderPlace = { readonly placedAtMs: number; readonly orderHash: OrderHash }
 
-/** Oldest first, so that a list does not jump when orders are added. */
+/** Sorts open orders, oldest first, so that a list does not jump when orders are added. */
 export function byAge(a: OpenOrderPlace, b: OpenOrderPlace): number {
   if (a.placedAtMs !== b.placedAtMs) return a.placedAtMs - b.placedAtMs
   if (a.orderHash === b.orderHash) return 0

@@ -1,15 +1,15 @@
 /**
- * Every price provider, as one record each: addresses, the names it has for assets, and limits. Settings, routes,
+ * Every price provider, as one record each: its URLs, the names it has for assets, and its limits. Settings, routes,
  * documents and the simulator read this list. The code for a provider is looked up by its name, in
  * `services/prices/feeds/makers.ts`.
  */
 
 export type PriceProvider = {
-  /** Default address of its HTTP API, without a slash at the end. */
+  /** Default URL of its HTTP API, without a slash at the end. */
   readonly url: string
-  /** Default address of its WebSocket. A provider without one pushes server-sent events from `url`. */
+  /** Default URL of its WebSocket. A provider without one pushes server-sent events from `url`. */
   readonly socketUrl?: string
-  /** Path of its stream below the address that pushes. */
+  /** Path of the stream, after the URL from which the provider pushes prices. */
   readonly streamPath: string
   readonly needsApiKey?: true
   /** The provider's name for an asset, as the settings spell it. */
@@ -18,7 +18,7 @@ export type PriceProvider = {
     readonly setting: string
     readonly description: string
     readonly pattern: string
-    /** The pattern in words, for error messages. */
+    /** The required pattern in words, for error messages. */
     readonly form: string
   }
   /** Default names, by asset. */
@@ -78,18 +78,18 @@ export const PRICE_SOURCES = Object.keys(PRICE_PROVIDERS) as readonly PriceSourc
 
 export const priceProvider = (source: PriceSource): PriceProvider => PRICE_PROVIDERS[source]
 
-/** A provider's settings. An empty address leaves the provider out. */
+/** A provider's settings. If `url` is empty, the provider is not used. */
 export type ProviderSettings = {
   readonly url: string
-  /** Only of providers that have a WebSocket. */
+  /** Address of the WebSocket, for providers that have one. */
   readonly socketUrl?: string
-  /** Only of providers that need one. */
+  /** API key, for providers that need one. */
   readonly apiKey?: string
   /** The provider's name for each asset. */
   readonly names: Readonly<Record<string, string>>
 }
 
-/** Returns the address that a provider's prices come from, without a query. */
+/** Returns the URL that a provider's prices come from, without a query. */
 export function streamUrl(source: PriceSource, { url, socketUrl }: ProviderSettings): string {
   return `${socketUrl ?? url}${PRICE_PROVIDERS[source].streamPath}`
 }

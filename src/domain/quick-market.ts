@@ -1,7 +1,7 @@
 /**
- * Quick markets: consecutive markets of an asset, each from one boundary of the clock to the next. The outcome is YES
- * if the price at the end is at or above the price at the start. Both prices come from one source, and the start price
- * (the strike) never changes.
+ * Quick markets: consecutive markets of an asset, each from one boundary to the next (a time of the clock that is a
+ * multiple of the market's length). The outcome is YES if the price at the end is at or above the price at the start.
+ * Both prices come from one source, and the start price (the strike) never changes.
  */
 
 import type { ObservedVia } from './asset-price.ts'
@@ -10,7 +10,7 @@ import type { Matching } from './market.ts'
 import { NO, type Outcome, YES } from './order.ts'
 import type { PriceSource } from './price-providers.ts'
 
-/** A source's first observation at or after a boundary. */
+/** A mark: the first price that a source reports at or after a boundary. */
 export type Mark = {
   readonly asset: string
   readonly source: PriceSource
@@ -28,7 +28,10 @@ export type Mark = {
   readonly raw: string
 }
 
-/** Basis of the outcome: two marks of one source, or its average if half of the sources contradict it. */
+/**
+ * The prices that decided the outcome: two marks (start and end) of one source, or the source's average if half of the
+ * sources contradict its mark.
+ */
 export type QuickResolution = {
   readonly source: PriceSource
   readonly start: Mark
@@ -36,7 +39,10 @@ export type QuickResolution = {
   readonly outcome: Outcome
   /** Reports of every source for start and end, including the deciding one. */
   readonly sources?: readonly SourceMarks[]
-  /** Other sources with a report of the end; rows of earlier versions have this instead of `sources`. */
+  /**
+   * Marks of the other sources that reported the end of the market. Rows of earlier versions have this instead of
+   * `sources`.
+   */
   readonly compared?: readonly { readonly start: Mark | null; readonly end: Mark }[]
   /** Mean that decided instead of the end. */
   readonly average?: AveragePrice
@@ -50,8 +56,8 @@ export type SourceMarks = {
   readonly start: Mark | null
   readonly end: Mark | null
   /**
-   * True if it has a vote: it reported both prices, and another source is near both of them, or no other source
-   * reported.
+   * True if the source has a vote: it reported both prices, and another source is near both of them, or no other
+   * source reported.
    */
   readonly counts: boolean
 }
@@ -59,7 +65,7 @@ export type SourceMarks = {
 /** Mean of a source's reports at equal intervals before an end, rounded down. */
 type AveragePrice = { readonly price: number; readonly marks: readonly Mark[] }
 
-/** Terms of a quick market before it has a number. */
+/** Terms of a quick market that has no row in the database yet. */
 export type QuickTerms = {
   readonly marketId: MarketId
   readonly chainId: number
@@ -69,13 +75,19 @@ export type QuickTerms = {
   readonly intervalSec: number
   readonly strike: Mark
   readonly createdAtMs: number
-  /** Chosen when it is recorded; `same-outcome` if absent. Its book and its contract have the same rule. */
+  /**
+   * Matching rule, chosen when the market is stored; `same-outcome` if absent. The book and the contract of the market
+   * have the same rule.
+   */
   readonly matching?: Matching
 }
 
 export type QuickMarket = QuickTerms & {
   readonly id: number
-  /** Reports of sources that contradict each other. Their outcome is that of one source only. */
+  /**
+   * Reports of sources that contradict each other; null for any other market. The outcome in these reports is the
+   * outcome of only one source.
+   */
   readonly contested: QuickResolution | null
   readonly resolution: QuickResolution | null
   readonly resolvedAtMs: number | null
@@ -87,8 +99,9 @@ export type QuickMarket = QuickTerms & {
 }
 
 /**
- * Origin of the outcome. `open`: none yet. `prices`. `contested`: the price sources contradict each other and the
- * market waits for the optimistic oracle. `oracle`: the oracle decided a contested market.
+ * Origin of the outcome. `open`: none yet. `prices`: the prices at the start and the end decided. `contested`: the
+ * price sources contradict each other and the market waits for the optimistic oracle. `oracle`: the oracle decided a
+ * contested market.
  */
 export const QUICK_VERDICTS = ['open', 'prices', 'contested', 'oracle'] as const
 type QuickVerdict = (typeof QUICK_VERDICTS)[number]
@@ -110,22 +123,22 @@ export function boundaryAt(atMs: number, intervalSec: number): number {
   return Math.floor(atMs / 1_000 / intervalSec) * intervalSec
 }
 
-/** At or above the start is YES. */
+/** Returns YES if the price at the end is at or above the price at the start, otherwise NO. */
 export function outcomeOf(startPrice: number, endPrice: number): Outcome {
   return endPrice >= startPrice ? YES : NO
 }
 
-/** Returns the end price to show: the one that decided. */
+/** Returns the end price to show: the one that decided the outcome. */
 export function endPriceOf({ resolution }: QuickMarket): number | null {
   return resolution === null ? null : decidingPrice(resolution)
 }
 
-/** Returns the price that was compared with the start. */
+/** Returns the end price, or average, that was compared with the start price. */
 export function decidingPrice({ end, average }: Pick<QuickResolution, 'end' | 'average'>): number {
   return average?.price ?? end.price
 }
 
-/** Limits of the average before the end: its length in seconds, and its number of reports. */
+/** Limits of the average before the end: its maximum length in seconds, and its maximum number of reports. */
 const AVERAGE_SEC = 60
 const AVERAGE_COUNT = 6
 
@@ -140,7 +153,10 @@ export function averagedStepSec(intervalSec: number): number {
   return averaging(intervalSec).stepSec
 }
 
-/** A short market is averaged over at most its second half. */
+/**
+ * Returns the distance and the number of the reports that an average is computed from. For a short market they cover at
+ * most its second half.
+ */
 function averaging(intervalSec: number): { readonly stepSec: number; readonly count: number } {
   const windowSec = Math.min(AVERAGE_SEC, Math.floor(intervalSec / 2))
   const count = Math.min(AVERAGE_COUNT, windowSec)

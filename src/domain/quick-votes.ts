@@ -1,4 +1,7 @@
-/** Votes of price sources on the outcome of a quick market, each by its own two prices. */
+/**
+ * Votes of price sources on the outcome of a quick market. Each source votes by its own prices at the start and at the
+ * end.
+ */
 
 import { YES } from './order.ts'
 import type { PriceSource } from './price-providers.ts'
@@ -6,7 +9,10 @@ import { type Mark, outcomeOf, type QuickResolution, type SourceMarks } from './
 
 const BPS = 10_000
 
-/** Returns a source's price move in basis points; undefined unless it reported both instants. */
+/**
+ * Returns by how many basis points a source's price moved; undefined unless the source reported both the start and the
+ * end.
+ */
 export function moveBps({ start, end }: Pick<SourceMarks, 'start' | 'end'>): number | undefined {
   if (start === null || end === null) return undefined
   return ((end.price - start.price) / start.price) * BPS

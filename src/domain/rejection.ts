@@ -1,6 +1,6 @@
 /**
- * A rejection is an expected answer: a value of a closed union, never thrown. `http/errors.ts` maps it to an HTTP
- * status and a sentence.
+ * A rejection: an expected answer, which is a value of a closed union and is never thrown. `http/errors.ts` maps it to
+ * an HTTP status and a sentence.
  */
 
 import type { TradeId } from './ids.ts'
@@ -76,7 +76,7 @@ export type Rejection = {
   readonly detail?: string
   /** Trades that cause the rejection, oldest first. */
   readonly tradeIds?: readonly TradeId[]
-  /** Seconds after which a retry may succeed, if better known than by the code. */
+  /** Seconds after which a retry may succeed, if this is known better than from the code alone. */
   readonly retryAfterSec?: number
 }
 
@@ -88,16 +88,16 @@ export function reject(rejected: RejectionCode, field?: string, detail?: string)
   }
 }
 
-/** A post-only order would have matched, first at this price. */
+/** Rejects a post-only order that would match immediately, first at this price. */
 export function wouldMatch(price: number): Rejection {
   const detail = `the post-only order would match at once, at ${price}`
   return reject('POST_ONLY_WOULD_MATCH', 'postOnly', detail)
 }
 
-/** An order that must be filled at once could not be, or not completely. */
+/** Rejects an order that must be filled immediately and could not be, or only in part. */
 export function notFilled(filled: number, size: number): Rejection {
   const much = filled === 0 ? 'no part of the order' : `only ${filled} of ${size}`
-  return reject('ORDER_NOT_FILLED', 'timeInForce', `${much} could be filled at once`)
+  return reject('ORDER_NOT_FILLED', 'timeInForce', `${much} could be filled on arrival`)
 }
 
 export function isRejection(answer: unknown): answer is Rejection {

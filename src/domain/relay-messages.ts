@@ -38,7 +38,7 @@ export type TypedMessage = {
 
 export type SignedMessage = TypedMessage & {
   readonly signature: SignedPermit
-  /** Path of the signature in the request: the part before `r`, as `redemptions[1].`. */
+  /** Path of the signature's fields in the request, without the last part, such as `redemptions[1].`. */
   readonly path: string
   /** True for the permit of a bond, whose fields have other names. */
   readonly isBond: boolean
@@ -50,7 +50,7 @@ type MessageContracts = {
   readonly stablecoin: Stablecoin
 }
 
-/** The owner's nonce of the operation's contract, if needed, and the nonces for a bond. */
+/** The owner's nonce of the operation's contract, if the message contains it, and the two nonces for a bond. */
 export type MessageNonces = {
   readonly nonce: bigint
   readonly bond?: { readonly nonce: bigint; readonly amount: bigint }
@@ -140,7 +140,7 @@ export function signedMessages(
   }
 }
 
-/** A permit of the stablecoin, of a trader or of the account that posts a bond. */
+/** Returns the message of a stablecoin permit, signed by a trader or by the account that posts a bond. */
 export function permitMessage(
   chainId: number,
   stablecoin: Stablecoin,

@@ -15,7 +15,7 @@ import type {
   SignedPermit,
 } from './relay.ts'
 
-/** Contracts of a chain, and the relayer's requirements. */
+/** Contracts of a chain, and the relayer's limits. */
 export type RelayTerms = {
   readonly role: 'main' | 'test'
   readonly settlement: Address
@@ -23,12 +23,12 @@ export type RelayTerms = {
   readonly stablecoin: Address
   /** Maximum time from now to a deadline. */
   readonly deadlineAheadSecMax: number
-  /** Redemptions per batch. */
+  /** Maximum number of redemptions per batch. */
   readonly redemptionsMax: number
 }
 
 const NO_COLLECTION = `0x${'0'.repeat(64)}`
-/** Index sets with a single outcome; both together cover all tokens of a holder. */
+/** Index sets of YES and of NO; both together redeem all tokens of a holder. */
 const INDEX_SETS: readonly string[] = ['1', '2']
 
 export function relayFlaw(
@@ -45,7 +45,7 @@ export function relayFlaw(
       }
       return deadlineFlaw(operation, terms, nowSec, 'deadline')
     case 'stablecoin-permit':
-      // The second one is the spender of a split of collateral into outcome tokens.
+      // A permit may also be for the contract of the outcome tokens, which takes the collateral that a trader splits.
       if (operation.spender !== terms.settlement && operation.spender !== terms.conditionalTokens) {
         return invalid('spender', 'must be the settlement or the conditional tokens contract')
       }
@@ -123,7 +123,7 @@ function delegationFlaw(
   nowSec: number,
 ): Rejection | undefined {
   if (delegate === ZERO_ADDRESS || delegate === owner) {
-    return invalid('delegate', 'must be another address than the owner and not zero')
+    return invalid('delegate', 'must be neither the address of the owner nor the zero address')
   }
   if (until !== '0' && BigInt(until) <= BigInt(nowSec)) {
     return invalid('until', `must be 0, which revokes, or later than now: the time is ${nowSec}`)

@@ -37,7 +37,7 @@ export type Redemption = SignedPermit & {
   readonly parentCollectionId: string
   readonly conditionId: MarketId
   readonly indexSets: readonly Uint256[]
-  /** Not signed: the condition alone identifies the market. */
+  /** The market's contract. It is not signed: the condition alone identifies the market. */
   readonly marketAddress?: Address
 }
 
@@ -58,7 +58,7 @@ export type BatchCtfRedemption = {
 export type ProposeResolution = SignedPermit & {
   readonly kind: 'propose-resolution'
   readonly chainId: number
-  /** The proposer. */
+  /** Account that proposes the outcome. */
   readonly owner: Address
   readonly marketAddress: Address
   /** True is YES. */
@@ -70,7 +70,7 @@ export type ProposeResolution = SignedPermit & {
 export type SettleMarket = SignedPermit & {
   readonly kind: 'settle-market'
   readonly chainId: number
-  /** The settler. */
+  /** Account that settles the market. */
   readonly owner: Address
   readonly marketAddress: Address
   readonly winningOutcome: 0 | 1
@@ -80,12 +80,12 @@ export type SettleMarket = SignedPermit & {
 export type CancelOrders = SignedPermit & {
   readonly kind: 'cancel-orders'
   readonly chainId: number
-  /** Their trader. */
+  /** Trader of these orders. */
   readonly owner: Address
   readonly orders: readonly Order[]
 }
 
-/** Withdraws all orders of the owner with a lower nonce on chain. */
+/** Withdraws on chain all orders of the owner with a lower nonce. */
 export type CancelAllBefore = SignedPermit & {
   readonly kind: 'cancel-all-before'
   readonly chainId: number
@@ -120,8 +120,8 @@ export type RelayOperation =
 export type RelayKind = RelayOperation['kind']
 
 /**
- * Budget that pays for an operation. Redemptions, with the settling that they wait for, have their own, so that nothing
- * else can use up the gas that winners need.
+ * Gas budget that pays for an operation. Redemptions, and the settlements that they wait for, have a budget of their
+ * own: no other operation can use up the gas that winners need.
  */
 export type RelayPurpose = 'redemption' | 'other'
 
@@ -136,8 +136,8 @@ export function purposeOf(kind: RelayKind): RelayPurpose {
 }
 
 /**
- * States of an operation: `sending` is stored before anything is signed, `submitted` once it has a transaction hash. A
- * failed one may be requested again and is then sent again.
+ * States of an operation: `sending` from before anything is signed, `submitted` once it has a transaction hash. A
+ * failed operation is sent again if it is requested again.
  */
 export type RelayStatus = 'sending' | 'submitted' | 'confirmed' | 'failed'
 
@@ -150,9 +150,9 @@ export type RelayRecord = {
   readonly kind: RelayKind
   readonly owner: Address
   readonly status: RelayStatus
-  /** Number of the attempt, from 1. */
+  /** Number of the attempt; the first is 1. */
   readonly attempt: number
-  /** Empty until there is one. */
+  /** Empty until a transaction was signed. */
   readonly txHash: string
   /** Cost in gas: the limit until the transaction is mined, then the gas used. */
   readonly gas: number
@@ -161,7 +161,7 @@ export type RelayRecord = {
   readonly updatedAtMs: number
 }
 
-/** A claim follows its transaction. */
+/** Status of a claim, which follows that of its transaction. */
 export type ClaimStatus = 'pending' | 'confirmed' | 'failed'
 
 /** A redemption in a market, with its payout. */

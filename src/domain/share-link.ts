@@ -5,15 +5,20 @@
 
 const SLUG_CHARS_MAX = 60
 /**
- * Hex digits of the id. If two markets share them, the link means the older one, so that no later market takes over a
- * link.
+ * Number of hex digits of the id in a link. If two markets share them, the link means the older one, so that no later
+ * market takes over a link.
  */
 const SHORT_ID_CHARS = 12
 
 export function marketPath(market: { readonly id: string; readonly question: string }): string {
-  const shortId = market.id.slice(2, 2 + SHORT_ID_CHARS).toLowerCase()
+  const shortId = shortIdOfMarket(market)
   const slug = slugOf(market.question)
   return `/m/${slug === '' ? '' : `${slug}-`}${shortId}`
+}
+
+/** Returns the start of the id with which the link of a market ends. */
+export function shortIdOfMarket(market: { readonly id: string }): string {
+  return market.id.slice(2, 2 + SHORT_ID_CHARS).toLowerCase()
 }
 
 /** Returns the link of an event. Its hash pins the metadata, so no other event can take over the link. */

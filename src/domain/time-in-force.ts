@@ -3,8 +3,8 @@
 import { notFilled, type Rejection, wouldMatch } from './rejection.ts'
 
 /**
- * Times in force that a client can name: good till cancelled (matches, then rests), immediate or cancel (the unfilled
- * rest is cancelled), fill or kill (filled completely at once, or rejected).
+ * Times in force that a client can name: good till cancelled (matches, then rests), immediate or cancel (the part that
+ * is not filled on arrival is cancelled), fill or kill (filled completely on arrival, or rejected).
  */
 export const TIMES_IN_FORCE = ['GTC', 'IOC', 'FOK'] as const
 export type NamedTimeInForce = (typeof TIMES_IN_FORCE)[number]
@@ -31,7 +31,7 @@ export const timeInForceByNumber = (number: unknown): TimeInForce | undefined =>
 export const isImmediate = (timeInForce: TimeInForce | undefined): boolean =>
   timeInForce === 'IOC' || timeInForce === 'FOK'
 
-/** The part of an order that would fill at once: its first price, 0 if nothing matches, and its size. */
+/** The part of an order that would be filled immediately: its first price (0 if nothing matches) and its size. */
 type Fill = { readonly price: number; readonly filled: number | bigint }
 
 /** Returns why an order of this size is rejected for its time in force. */

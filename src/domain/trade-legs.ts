@@ -1,15 +1,17 @@
-/** The two legs of a trade: what its buyer and its seller do. */
+/** The two legs of a trade: one for its buyer, one for its seller. */
 
 import { complementCost, costCeil, type Price, type Shares } from './money.ts'
 import { BUY, NO, type Outcome, otherOutcome, SELL, type Side, YES } from './order.ts'
 import type { FillKind } from './trade.ts'
 
-/** One side buys or sells shares of an outcome. A buy takes dollars from it, a sell shares. */
+/**
+ * One side of a trade: it buys or sells shares of an outcome. A buy takes dollars from this side, a sell takes shares.
+ */
 type Leg = { readonly side: Side; readonly outcome: Outcome }
 
 type Parted = { readonly kind?: FillKind; readonly outcome: Outcome }
 
-/** By outcome. */
+/** Legs that buy, by outcome. */
 const BUYS: readonly [Leg, Leg] = [
   { side: BUY, outcome: YES },
   { side: BUY, outcome: NO },
@@ -31,12 +33,12 @@ export function sellerLeg({ kind, outcome }: Parted): Leg {
 
 type Priced = Parted & { readonly price: Price; readonly size: Shares }
 
-/** Returns what the buyer pays in collateral, or receives in a merge. */
+/** Returns the collateral that the buyer pays, or receives in a merge. */
 export function buyerAmount({ kind, price, size }: Priced): number {
   return kind === 'merge' ? complementCost(price, size) : costCeil(price, size)
 }
 
-/** Returns what the seller receives in collateral, or pays in a mint. */
+/** Returns the collateral that the seller receives, or pays in a mint. */
 export function sellerAmount({ kind, price, size }: Priced): number {
   return kind === 'mint' ? complementCost(price, size) : costCeil(price, size)
 }

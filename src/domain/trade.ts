@@ -72,7 +72,7 @@ export type TradeNote = {
   readonly reachableMs: number
   readonly retries: number
   readonly wastedGas: number
-  /** A refusal by a block, by the fault of one side. */
+  /** Set if a block refused the trade by the fault of one side. */
   readonly refusal?: TradeRefusal
 }
 
@@ -81,6 +81,9 @@ export type TradeRefusal = { readonly fault: FaultySide; readonly reason: string
 /** A trade with everything that settlement needs; `tradeKey` is its id on chain. */
 export type TradeToSettle = TradeWithOrders & {
   readonly tradeKey: string
-  /** A block that a reorg has removed refused this trade: it fails, unless it has settled. */
+  /**
+   * Set if a block that a reorg has since removed refused this trade. The trade fails, unless another transaction has
+   * settled it meanwhile.
+   */
   readonly refusal?: TradeRefusal
 }

@@ -1,15 +1,18 @@
 /**
- * A hold: while the relayer takes back an approval or an allowance of a trader, the market threads refuse the
- * trader's new orders that would need it. The answer to a hold contains the needs of the trader's open orders and
- * unsettled trades. No such order can be added afterwards, so the relayer's decision has no race.
+ * A hold: while the relayer revokes an approval or an allowance for a trader, the market threads refuse the trader's
+ * new orders that would need it. The answer to a hold contains the needs of the trader's open orders and unsettled
+ * trades. No such order can be added afterwards, so these needs stay complete while the relayer decides.
  */
 
 import type { Address, TradeId } from './ids.ts'
 
-/** `permit-buys` are buys with a permit: their permit needs the nonce that the operation uses. */
+/**
+ * Kinds of orders that a hold refuses. `permit-buys` are buys with a permit, whose nonce is the one that the relayed
+ * operation uses.
+ */
 export type HeldOrders = 'sells' | 'buys' | 'permit-buys'
 
-/** The complete hold of a trader; an empty list of order kinds lifts it. */
+/** All kinds of orders that are refused for a trader; an empty list lifts the hold. */
 export type TraderHold = {
   readonly chainId: number
   readonly trader: Address

@@ -1,8 +1,9 @@
 /**
  * Pauses of traders after a trade failed, or would have failed, by their fault. Each further fault doubles the pause.
  * Trades that fail during a pause belong to the same fault, because the trader could place no order meanwhile. Every
- * market thread has all pauses of a chain. The thread that logs a failure has it at once, and settlement forwards it to
- * the others. Two threads' pauses are merged by taking the later one, so the number and order of updates do not matter.
+ * market thread has all pauses of a chain. The thread that logs a failure records the pause immediately, and settlement
+ * forwards it to the others. Two threads' pauses are merged by taking the later one, so the number and order of updates
+ * do not matter.
  */
 
 import type { Address } from './ids.ts'
@@ -12,7 +13,7 @@ import { remember } from './remember.ts'
 export class TraderPauses {
   readonly #firstMs: number
   readonly #maxMs: number
-  /** By chain; traders with the newest faults are last. */
+  /** Pauses of each chain; traders with the newest faults are last. */
   readonly #chains = new Map<number, Map<Address, TraderPause>>()
 
   constructor({ firstMs, maxMs }: { readonly firstMs: number; readonly maxMs: number }) {
@@ -30,7 +31,7 @@ export class TraderPauses {
     this.#put({ chainId, trader, faults, atMs, untilMs })
   }
 
-  /** Merges another thread's pauses; returns those that are new. */
+  /** Merges the pauses from another thread; returns those that were not known here. */
   merge(pauses: readonly TraderPause[]): TraderPause[] {
     return pauses.filter((pause) => {
       const known = this.of(pause.chainId, pause.trader)
@@ -40,7 +41,7 @@ export class TraderPauses {
     })
   }
 
-  /** Returns the last pause of a trader, even if it is over. */
+  /** Returns the newest pause of a trader, even if it is over. */
   of(chainId: number, trader: Address): TraderPause | undefined {
     return this.#chains.get(chainId)?.get(trader)
   }
@@ -71,7 +72,7 @@ export type TraderPause = {
   readonly trader: Address
   /** Number of faults so far. */
   readonly faults: number
-  /** Time of the last one. */
+  /** Time of the last fault. */
   readonly atMs: number
   readonly untilMs: number
 }

@@ -9,7 +9,8 @@
  *   Eve places 500 asks of $1, Ann buys all of them for $500   Eve pays for 499 fills, Ann for 1
  *   Ann places one ask of $500, Eve buys $1 of it 500 times   Eve pays for 500 fills, Ann for none
  *
- * Gas of a fill that failed on chain by the fault of one side is charged to that side, in a separate budget.
+ * Gas of a fill that failed on chain by the fault of one side is charged to that side, in a separate budget. Gas that an
+ * account adds by its code or its permits is charged to that account, even if another trader pays for the fill.
  */
 
 import type { Address } from './ids.ts'
@@ -18,13 +19,13 @@ export type TraderSpending = {
   readonly trader: Address
   /** Fills that settled, or were sent and did not fail by a trader's fault. */
   readonly fills: number
-  /** Share of these fills in the gas of their transactions. */
+  /** Gas of these fills in their transactions, and gas that the trader's permits and account code used there. */
   readonly gas: number
   /** Gas of fills that failed on chain by this trader's fault. */
   readonly failedGas: number
 }
 
-/** Limits per trader, chain and day; 0 means none. */
+/** Limits per trader, chain and day; 0 means unlimited. */
 export type SpendingLimits = {
   readonly fillsPerDay: number
   readonly gasPerDay: number
@@ -55,7 +56,7 @@ export function limitOf(limits: SpendingLimits, budget: Budget): number {
   return limits[`${budget}PerDay`]
 }
 
-/** True if the budget has a limit and `used` reaches it. */
+/** Returns whether `used` has reached the budget; false if the budget has no limit. */
 export function isSpent(
   limits: SpendingLimits,
   budget: Budget,

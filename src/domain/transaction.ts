@@ -6,8 +6,9 @@
 import type { Address } from './ids.ts'
 
 /**
- * `open` until the chain has decided and the owner has handled the decision. `cancelled`: a blank transaction took its
- * nonce. `lost`: a transaction of another sender took it.
+ * `open` until the chain has decided and the service that sent the transaction has handled the decision. `cancelled`: a
+ * blank transaction, which does nothing, has used its nonce. `lost`: a transaction that is not in the journal has used
+ * it.
  */
 const TRANSACTION_STATES = ['open', 'succeeded', 'reverted', 'cancelled', 'lost'] as const
 export type TransactionState = (typeof TRANSACTION_STATES)[number]
@@ -20,17 +21,17 @@ export type TransactionRow = {
   readonly nonce: number
   /** Number of changes of this row, so that a late write does not undo a newer one. */
   readonly revision: number
-  /** Purpose: `settlement`, `relay`, …; its owner finds its rows by it. */
+  /** Purpose: `settlement`, `relay`, …; the service that sent the transaction finds its rows by it. */
   readonly purpose: string
-  /** Data of the owner, of any length: the trades of a batch, the id of a claim. */
+  /** Data of the service that sent it, of any length, such as the trades of a batch or the id of a claim. */
   readonly reference: string
-  /** The newest signed form, ready to be sent. */
+  /** The newest signed form (the signed bytes of the transaction), ready to be sent. */
   readonly raw: string
   /** Hash of every signed form, newest last. Any may be mined. */
   readonly hashes: readonly string[]
-  /** Hashes of blank forms, which only use up the nonce. */
+  /** Hashes of blank forms, which do nothing but use up the nonce. */
   readonly blanks: readonly string[]
-  /** In wei, as decimal text; of the newest form. */
+  /** Fee of the newest form in wei, as decimal text. */
   readonly maxFeePerGas: string
   readonly maxPriorityFeePerGas: string
   readonly state: TransactionState
@@ -46,7 +47,7 @@ export type TransactionRow = {
   readonly finishedAtMs: number | null
 }
 
-/** Returns its current hash: of the mined form, or else of the newest. */
+/** Returns its current hash: that of the mined form, otherwise that of the newest form. */
 export function knownHash({ txHash, hashes }: TransactionRow): string {
   return txHash === '' ? (hashes.at(-1) ?? '') : txHash
 }

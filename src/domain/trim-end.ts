@@ -1,4 +1,4 @@
-/** Removes every occurrence of this character from the end of the text. */
+/** Returns the text without any occurrences of this character at its end. */
 export function trimEnd(text: string, character: string): string {
   let end = text.length
   while (end > 0 && text[end - 1] === character) end--

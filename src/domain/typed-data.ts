@@ -5,7 +5,10 @@
 import { delegatesOf } from './delegate.ts'
 import type { Address } from './ids.ts'
 
-/** Bytes as viem writes them; its own type would make users of the SDK load all of its declarations. */
+/**
+ * Bytes as 0x-hex, the same as viem's type; importing that type would make users of the SDK load all of viem's
+ * declarations.
+ */
 export type Hex = `0x${string}`
 
 type TypedDataField = { readonly name: string; readonly type: string }
@@ -18,7 +21,10 @@ export type TypedDataDomain = {
   readonly verifyingContract: Hex
 }
 
-/** View function that returns the nonce for a message: of `contract`, or of the market's contract. */
+/**
+ * The view function that returns the nonce of a message: a function of `contract`, or of the market's contract if that
+ * is absent.
+ */
 type NonceSource = {
   readonly contract?: Address
   readonly function: string
@@ -183,8 +189,8 @@ export function factoryDomain(chainId: number, factory: Address): TypedDataDomai
 }
 
 /**
- * A stablecoin's own domain. Name and version are the token's: "USD Coin" and 1 on the devnet, version 2 for the
- * issuer's USDC.
+ * Domain of a stablecoin's signatures. The token chooses its name and version: "USD Coin" and 1 on the devnet, version
+ * 2 for the issuer's USDC.
  */
 export type Stablecoin = {
   readonly address: Address
@@ -267,7 +273,7 @@ export function signatureSchemes(chain: {
   }
 }
 
-/** Returns the type as EIP-712 writes it, `Permit(address owner,…)`; the type hash is its hash. */
+/** Returns the type as EIP-712 writes it, `Permit(address owner,…)`; the type hash is the hash of this text. */
 export function typeString(primaryType: string, types: TypedDataTypes): string {
   const fields = types[primaryType] ?? []
   return `${primaryType}(${fields.map(({ name, type }) => `${type} ${name}`).join(',')})`

@@ -18,7 +18,7 @@ import type { NonceLedger } from './nonce-ledger.ts'
 import type { Principal } from './route.ts'
 
 const PAYLOAD_CHARS_MAX = 1_024
-/** Tokens with a cached signature; the oldest is evicted first. */
+/** Maximum number of tokens with a cached signature; the oldest is evicted first. */
 const TOKENS_REMEMBERED_MAX = 10_000
 
 type TokenPayload = { readonly kid: string; readonly ts: number; readonly n: string }
@@ -33,12 +33,15 @@ export type Authenticator = {
   /** Called when the store has revoked these keys. */
   revoked(ids: readonly string[]): void
   /** Called when changes of the store may have been missed: cached keys are read again. */
-  unheard(): void
+  mayHaveMissed(): void
   /** Number of tokens with a cached signature. */
   readonly remembered: number
 }
 
-/** Claims a token that other processes may receive too; returns why it must not be used here. */
+/**
+ * Records the use of a token where every process that accepts the same tokens can see it. Returns why the token must
+ * not be used; undefined if it may.
+ */
 export type ClaimToken = (use: {
   readonly keyId: string
   readonly nonce: string
@@ -50,12 +53,14 @@ type AuthenticatorOptions = {
   readonly findKey: (id: string) => Promise<ApiKey | undefined>
   readonly nonces: NonceLedger
   readonly singleUse: boolean
-  /** Set if other processes accept the same tokens. Uses recorded in this process are checked first. */
+  /**
+   * Set if other processes accept the same tokens. It is called only for tokens that this process has not seen before.
+   */
   readonly claim?: ClaimToken | undefined
   readonly clock: Clock
   /**
-   * Start of this process. Single-use tokens issued earlier count as expired, because their uses are forgotten; this
-   * does not apply if `claim` is set, because it records uses.
+   * Start time of this process. Single-use tokens issued earlier count as expired, because the process has forgotten
+   * which of them were used. With `claim` they are accepted, because `claim` remembers uses across restarts.
    */
   readonly startedAtMs: number
   /** Maximum number of cached signatures, if tokens may be used more than once. */
@@ -67,7 +72,7 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
   const keys = makeKeyCache(options)
   const { keyInForce } = keys
   const firstSec = options.claim === undefined ? Math.ceil(options.startedAtMs / 1_000) : 0
-  /** Reusable tokens, with the public key that verified their signature. */
+  /** The public key that verified the signature of each reusable token. */
   const fitting = new Map<string, string>()
 
   /** Uses up a single-use token; returns why it cannot be used. */
@@ -83,7 +88,7 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
     if (use === 'full') return reject('OVERLOADED')
     if (options.claim !== undefined) {
       const refused = await options.claim({ keyId, nonce, issuedSec })
-      // The client may retry with the same token.
+      // With this rejection the store has recorded nothing, so the client may retry with the same token.
       if (refused?.rejected === 'OVERLOADED') nonces.release(keyId, nonce)
       if (refused !== undefined) return refused
     }
@@ -129,7 +134,7 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
 
     registered: keys.registered,
     revoked: keys.revoked,
-    unheard: keys.unheard,
+    mayHaveMissed: keys.mayHaveMissed,
 
     get remembered() {
       return fitting.size
@@ -165,7 +170,10 @@ function readToken(token: string): TokenParts | undefined {
   return payload === undefined ? undefined : { payload, payloadBytes, segment, signature }
 }
 
-/** A larger difference is caused by a time in another unit, not by a wrong clock. */
+/**
+ * Maximum clock error of a client in seconds. If the time in a token is further ahead, it has another unit, such as
+ * milliseconds.
+ */
 const CLOCK_OFF_SEC_MAX = 86_400
 
 function tooFarAhead(aheadSec: number): Rejection {
@@ -191,13 +199,16 @@ function readPayload(bytes: Buffer): TokenPayload | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
   const { kid, ts, n } = value as Record<string, unknown>
   if (typeof kid !== 'string') return undefined
-  // A time before 1970 is a valid integer; the token is expired.
+  // Negative times, before 1970, are accepted here; such a token is then rejected as expired.
   if (typeof ts !== 'number' || !Number.isInteger(ts)) return undefined
   if (typeof n !== 'string' || !/^[0-9a-fA-F]{32}$/.test(n)) return undefined
   return { kid, ts, n }
 }
 
-/** Runs in libuv's thread pool: 140 µs on the front's own thread would delay every other request. */
+/**
+ * Verifies the signature in libuv's thread pool. It takes 140 µs, and would delay every other request on the front's
+ * thread.
+ */
 function verified(key: KeyObject, data: Buffer, signature: Buffer): Promise<boolean> {
   return new Promise((resolve) => {
     verify(null, data, key, signature, (error, fits) => resolve(error === null && fits))

@@ -4,6 +4,7 @@ import { Fault } from '#domain/fault.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Call, Sender } from './call.ts'
+import type { FairTurns } from './fair-turns.ts'
 import type { Log } from './hooks.ts'
 import { makeRepeatedErrors } from './repeated-errors.ts'
 
@@ -19,8 +20,9 @@ export function makeCallFailures(options: {
   readonly clock: Clock
   readonly hold: (call: Call) => void
   readonly sendRejection: Sender['sendRejection']
+  readonly turns: FairTurns | undefined
 }): CallFailures {
-  const { log, clock, hold, sendRejection } = options
+  const { log, clock, hold, sendRejection, turns } = options
   const errors = makeRepeatedErrors(log, clock)
 
   function overdue(call: Call): void {
@@ -45,24 +47,47 @@ export function makeCallFailures(options: {
     const { requestId } = call.request
     errors.tell(error, { requestId, route: call.compiled.route.path }, 'a request failed')
     if (call.phase === 'over' || call.phase === 'sending') return
-    // An outside failure may be temporary; everything else is a bug.
+    // A retryable fault may be temporary, such as an unavailable database. Every other error is a bug.
     const away = error instanceof Fault && error.retryable
     answerLater(call, reject(away ? 'OVERLOADED' : 'INTERNAL'))
+  }
+
+  /**
+   * Continues a read when it is the turn of its IP address: one promise may complete hundreds of reads with long
+   * answers.
+   */
+  function inTurn(call: Call, next: () => void): void {
+    const { ip } = call.request
+    if (turns === undefined || call.compiled.route.cost !== 'read') {
+      next()
+      return
+    }
+    const beganMs = turns.begin(ip)
+    if (beganMs !== undefined) {
+      next()
+      turns.done(ip, beganMs)
+      return
+    }
+    const refuse = (): void => {
+      if (call.phase === 'handling') answerLater(call, reject('RATE_LIMITED'))
+    }
+    if (!turns.wait(ip, { bytes: 0, run: next, refuse })) refuse()
   }
 
   function later<T>(call: Call, promise: Promise<T>, next: (value: T) => void): void {
     hold(call)
     promise.then(
-      (value) => {
-        if (call.phase !== 'handling') return
-        call.res.cork(() => {
-          try {
-            next(value)
-          } catch (error) {
-            failed(call, error)
-          }
-        })
-      },
+      (value) =>
+        inTurn(call, () => {
+          if (call.phase !== 'handling') return
+          call.res.cork(() => {
+            try {
+              next(value)
+            } catch (error) {
+              failed(call, error)
+            }
+          })
+        }),
       (error: unknown) => failed(call, error),
     )
   }

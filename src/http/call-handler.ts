@@ -115,7 +115,7 @@ export function makeCallHandler(parts: Parts) {
       else sendRejection(call, refused)
       return
     }
-    assert.ok(route.kind !== 'upgrade', 'an upgrade has its own way')
+    assert.ok(route.kind !== 'upgrade', 'an upgrade is handled elsewhere')
     const answer = route.handle(call.request)
     if (answer instanceof Promise) later(call, answer, (late) => sender.send(call, late))
     else sender.send(call, answer)
@@ -143,7 +143,7 @@ function takeOver(
       },
     })
   } catch (error) {
-    // Closes the connection, because it is unknown what has been written.
+    // The route may have written a part of its answer, so the connection cannot be used again.
     failed(call, error)
     call.res.close()
   }

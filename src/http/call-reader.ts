@@ -48,7 +48,7 @@ export function makeCallReader(options: {
     return wallMs
   }
 
-  /** Reading a header is a call into native code, so it is read only if it has an effect. */
+  /** Returns a record for the stages of a measured or traced request; reads no header of any other, to save time. */
   function stagesOf(
     { staged, traced, method, path }: CompiledRoute['route'],
     req: HttpRequest,
@@ -118,6 +118,7 @@ export function makeCallReader(options: {
       phase: 'open',
       held: false,
       closeAfter: false,
+      endsConnection: false,
       verdict: undefined,
       onGone: undefined,
     }

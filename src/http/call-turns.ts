@@ -1,4 +1,4 @@
-/** Lets a call go on when it is the turn of its address. */
+/** Lets a call continue when it is the turn of its IP address. */
 
 import { reject } from '#domain/rejection.ts'
 import type { Call, Sender } from './call.ts'

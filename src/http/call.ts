@@ -22,7 +22,7 @@ import { serverTiming, traceMarket, type WriteStages } from './write-stages.ts'
 /** Verdict of a rate limit: whether the request may pass, and the header lines of its answer. */
 export type LimitVerdict = {
   readonly allowed: boolean
-  /** True if the address keeps sending although its requests are refused. */
+  /** True if the IP address keeps sending although its requests are refused. */
   readonly insists?: boolean
   readonly headers: Readonly<Record<string, string>>
 }
@@ -62,14 +62,19 @@ export type Call = {
   /** Number of times that the cost of its route has been charged. */
   timesPaid: number
   phase: 'open' | 'refused' | 'reading' | 'handling' | 'sending' | 'over'
-  /** True if an abort handler is attached and the request counts as in flight. */
+  /** True if the call waits for something: it has an abort handler and counts as in flight. */
   held: boolean
   closeAfter: boolean
+  /** True if it is uncertain where the next request on this connection begins, so that none may be served. */
+  endsConnection: boolean
   verdict: LimitVerdict | undefined
   onGone: (() => void) | undefined
 }
 
-/** Bodies up to this size are copied by the library at once; larger ones are sent as the client reads. */
+/**
+ * Bodies up to this size are copied by the library in one step; larger ones are sent in pieces, as the client reads
+ * them.
+ */
 const COPIED_BYTES_MAX = 64 * 1024
 
 export type Sender = {
@@ -114,7 +119,7 @@ function makeWriter(options: SenderOptions): Pick<Sender, 'writeHead' | 'sendRaw
     if (request.stages !== undefined) reportStages(call, request.stages)
   }
 
-  /** Adds the stages to the response; the last stage ends when the answer is written. */
+  /** Ends the stage `answer`, and adds the header `Server-Timing` if the client asked for it. */
   function reportStages({ res, startedAtMs }: Call, stages: WriteStages): void {
     if (stages.answerSentAtMs >= 0) {
       stages.answer = Math.max(0, monotonicMs() - stages.answerSentAtMs)
@@ -134,19 +139,40 @@ function makeWriter(options: SenderOptions): Pick<Sender, 'writeHead' | 'sendRaw
     options.answered(call, status, ms)
   }
 
+  /**
+   * Sends the answer in the next turn of the event loop. After an answer in this turn, the library would treat the rest
+   * of the packet as a request; without one it closes the connection.
+   */
+  function sendLast(call: Call, reply: RawReply): void {
+    call.endsConnection = false
+    call.closeAfter = true
+    hold(call)
+    call.phase = 'handling'
+    setImmediate(() => {
+      if (call.phase === 'handling') call.res.cork(() => sendRaw(call, reply))
+    })
+  }
+
   function sendRaw(call: Call, reply: RawReply): void {
+    if (call.endsConnection) {
+      sendLast(call, reply)
+      return
+    }
     const { res, compiled } = call
     const { status, raw, contentType, headers } = reply
     const isJson = contentType === undefined || contentType === JSON_TYPE
     const head = isJson ? compiled.jsonHead : headOf(compiled, contentType)
-    // Checked before the first byte is written, so that an invalid header can still become a clean 500.
+    // The headers are checked before the first byte is written, so that an invalid header can still become a clean 500.
     if (headers !== undefined) checkLines(headers)
     writeHead(call, status, head)
     if (headers !== undefined) writeLines(res, headers)
     const closes = call.closeAfter || draining()
-    if (call.isHead || status === 204 || status === 304) {
-      // With any argument, the library writes a length of its own and waits for the body. So the true length is written
-      // by hand, and an answer to HEAD cannot close its connection.
+    if (call.closeAfter && (call.isHead || status === 204 || status === 304)) {
+      // `end` can close the connection. It adds a content length of 0, which clients ignore in such an answer.
+      res.end('', true)
+    } else if (call.isHead || status === 204 || status === 304) {
+      // `endWithoutBody` with an argument would write its own content length and wait for the body. So the content
+      // length of a HEAD answer is written here, and no argument is passed.
       if (call.isHead) res.writeHeader('content-length', String(Buffer.byteLength(raw)))
       res.endWithoutBody()
     } else if (raw.length > COPIED_BYTES_MAX && !closes) {
@@ -156,7 +182,7 @@ function makeWriter(options: SenderOptions): Pick<Sender, 'writeHead' | 'sendRaw
     finished(call, status)
   }
 
-  /** Keeps one copy of a large body, however slowly the client reads it. */
+  /** Sends a large body in pieces, as fast as the client reads it. All pieces are views of one buffer. */
   function sendInPieces(call: Call, status: number, bytes: Uint8Array): void {
     const { res } = call
     hold(call)

@@ -14,7 +14,7 @@ export type Arrival = {
   readonly route: string
   readonly auth: AuthClass
   readonly cost: CostClass
-  /** Factor of the cost that is due; 1 by default. */
+  /** Multiple of the route's cost that is charged; 1 by default. */
   readonly weight?: number
   readonly ip: string
   /** The `Authorization` header, '' if there is none; read on `write` and `token` routes only. */
@@ -28,7 +28,7 @@ export type LimitHooks = {
    * authentication. It is synchronous, because all its state is in memory.
    */
   readonly limit?: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict | undefined
-  /** Also called if a body contains several items, with their number minus one. */
+  /** Charges a body with several items as well; called with their number minus one. */
   readonly limitMore?: (
     arrival: Arrival,
     principal: Principal | undefined,
@@ -37,20 +37,20 @@ export type LimitHooks = {
 }
 
 export type Charges = {
-  /** Charges once for the route, or for a request of this class. */
+  /** Charges the cost of the call's route once; with `cost`, that of another class of routes. */
   arrival(call: Call, cost?: CostClass): boolean
   /** Charges for a body of this length: even parsing and refusing it costs something. */
   body(call: Call, bytes: number): boolean
-  /** Charges for an answer of this length, so that the bandwidth of an address is limited like its requests. */
+  /** Charges for an answer of this length, so that the bandwidth of an IP address is limited like its requests. */
   answer(call: Call, bytes: number): boolean
   /** Charges for further items of a request, or for a request that is more expensive than usual. */
   rest(call: Call): boolean
 }
 
-/** Maximum bytes of a request body that the cost of a request includes. */
+/** Number of bytes of a request body that the cost of a request covers. */
 const BYTES_PER_COST = SMALL_BODY_BYTES_MAX
 
-/** Bytes of an answer that the cost of a read includes: 8 MiB per second with the default limits. */
+/** Number of bytes of an answer that the cost of one read covers: 8 MiB per second with the default limits. */
 const ANSWER_BYTES_PER_READ = 16 * 1024
 
 export function makeCharges(
@@ -61,14 +61,16 @@ export function makeCharges(
   function passes(call: Call, verdict: LimitVerdict | undefined): boolean {
     call.verdict = verdict
     if (verdict === undefined || verdict.allowed) return true
-    // A proxy's connections also serve other clients, so they never wait.
+    // The connection of a proxy carries other clients too, so refusals on it are never delayed.
     const isLate = verdict.insists === true && call.phase === 'open' && call.isDirect
     if (isLate && refuseLate(call)) return false
     sendRejection(call, reject('RATE_LIMITED'))
     return false
   }
 
-  /** Charges up to the given factor of the cost; earlier charges for the length of a body count towards it. */
+  /**
+   * Charges a request up to this multiple of its route's cost. The charge for the length of its body counts towards it.
+   */
   function pays(call: Call, times: number): boolean {
     const more = times - call.timesPaid
     if (limitMore === undefined || more <= 0) return true

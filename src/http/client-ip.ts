@@ -1,6 +1,7 @@
 /**
- * Finds the client's address: the peer, or, behind a trusted proxy, the last address of `X-Forwarded-For` that is not
- * itself a trusted proxy. Addresses further left were written by the client and prove nothing.
+ * Finds the IP address of the client: that of the connection or, behind a trusted proxy, the last IP address in
+ * `X-Forwarded-For` that is not itself a trusted proxy. Entries further left were written by the client and prove
+ * nothing.
  */
 
 import { BlockList, isIP, isIPv6 } from 'node:net'

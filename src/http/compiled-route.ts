@@ -15,7 +15,7 @@ export type CompiledRoute = {
   /** The path in the syntax of uWebSockets.js, with `:name`. */
   readonly pattern: string
   readonly segments: readonly string[]
-  /** In the order of the path. */
+  /** Parameters in the order of the path. */
   readonly params: readonly Parameter[]
   readonly query: readonly Parameter[]
   /** True if a missing query must be validated as well. */
@@ -25,7 +25,9 @@ export type CompiledRoute = {
   readonly bodyBytesMax: number
   readonly headerNames: readonly string[]
   readonly meter: Meter
-  /** The fixed lines of a response, by content type: the value of one `content-type` header. */
+  /**
+   * Fixed header lines of a response, by content type. All lines are written as the value of one `content-type` header.
+   */
   readonly heads: Map<string, string>
   readonly jsonHead: string
   readonly fixed: readonly HeaderLine[]
@@ -92,7 +94,10 @@ function headBlock(contentType: string, lines: readonly HeaderLine[]): string {
   return [contentType, ...lines.map(([name, value]) => `${name}: ${value}`)].join('\r\n')
 }
 
-/** Cached without a limit: content types come from routes, never from clients, so they are few. */
+/**
+ * Returns the fixed lines for a content type. The cache needs no limit: content types come from routes and never from
+ * clients, so they are few.
+ */
 export function headOf(compiled: CompiledRoute, contentType: string): string {
   let head = compiled.heads.get(contentType)
   if (head === undefined) {

@@ -18,7 +18,7 @@ export type ConnectionSettings = {
 }
 
 type ConnectionGate = {
-  /** Returns why the connection must close; undefined if it may stay. */
+  /** Returns why a new connection must be closed; undefined if it may stay. */
   readonly opened: (ip: string) => Refusal | undefined
   readonly closed: () => void
   readonly open: () => number
@@ -27,18 +27,18 @@ type ConnectionGate = {
 export type Refusal = {
   readonly rejection: Rejection
   readonly headers: Readonly<Record<string, string>>
-  /** True if the connection is closed without an answer, because the address keeps opening connections. */
+  /** True if the connection is closed without an answer, because the IP address keeps opening connections. */
   readonly isSilent?: boolean
 }
 
-/** Maximum age of the list when a range is refused. */
+/** Maximum age of the kernel's list by which a range is refused. */
 const COUNT_EVERY_MS = 3_000
 /** A range with this share of its limit is watched: other threads may hold more of its connections. */
 const WATCHED_SHARE = 0.1
 
 const BUSY: Refusal = { rejection: reject('OVERLOADED'), headers: { 'retry-after': '5' } }
 const TOO_MANY: Refusal = {
-  rejection: reject('RATE_LIMITED', undefined, 'too many connections from this address'),
+  rejection: reject('RATE_LIMITED', undefined, 'too many connections from this IP address'),
   headers: { 'retry-after': '5' },
 }
 

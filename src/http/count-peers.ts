@@ -26,7 +26,10 @@ export async function countPeers(port: number): Promise<Map<string, number> | un
   return byRange
 }
 
-/** A line begins with its number, our address, the peer's address and the state: `0: 0100007F:1F90 … 01`. */
+/**
+ * Counts the connections in a list of the kernel. Each line begins with its number, our address, the peer's address and
+ * the state: `0: 0100007F:1F90 … 01`.
+ */
 function countIn(list: string, port: number, byIp: Map<string, number>): void {
   const ours = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   for (const line of list.split('\n')) {

@@ -7,7 +7,7 @@ import { strict as assert } from 'node:assert'
 import type { HeaderLine } from './cors.ts'
 import type { Deprecation, Route } from './route.ts'
 
-/** By method and path, as `GET /api/v1/config`. */
+/** Deprecations by method and path, such as `GET /api/v1/config`. */
 export type Deprecations = Readonly<Record<string, Deprecation>>
 
 /** Returns the routes; those in the table are marked as deprecated. */

@@ -1,9 +1,9 @@
 /**
- * Recent draws from rate-limit buckets, by bucket, for fronts that do not share memory: each front publishes its draws
- * at intervals. Draws beyond the limit are not published, so an attacker's many addresses cost no memory.
+ * Amounts recently drawn from rate-limit buckets, for fronts that do not share memory: each front publishes its draws
+ * at intervals. Draws beyond the limit are not published, so the many IP addresses of an attacker cost no memory.
  */
 
-/** Name of a bucket, amount drawn, and capacity, both in milliseconds of refill time. */
+/** A draw from a bucket: its name, the amount, and its capacity, both in milliseconds of refill time. */
 export type Draw = readonly [name: string, spentMs: number, capacityMs: number]
 
 export type Draws = {
@@ -30,13 +30,13 @@ export function makeDraws(bucketsMax: number): Draws {
 }
 
 /** Parses the draws of another machine and drops implausible ones. */
-export function readDraws(said: unknown): Draw[] {
-  return Array.isArray(said) ? said.filter(isDraw) : []
+export function readDraws(message: unknown): Draw[] {
+  return Array.isArray(message) ? message.filter(isDraw) : []
 }
 
-function isDraw(said: unknown): said is Draw {
-  if (!Array.isArray(said)) return false
-  const [name, spentMs, capacityMs] = said as unknown[]
+function isDraw(message: unknown): message is Draw {
+  if (!Array.isArray(message)) return false
+  const [name, spentMs, capacityMs] = message as unknown[]
   return typeof name === 'string' && isSpan(spentMs) && isSpan(capacityMs)
 }
 

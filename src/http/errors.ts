@@ -11,7 +11,7 @@ import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
 import type { Rejection, RejectionCode } from '#domain/rejection.ts'
 
 type ErrorRow = {
-  /** Used if the rejection has no detail of its own. */
+  /** The answer's message if the rejection has no detail of its own. */
   readonly sentence: string
 } & (
   | { readonly status: FinalStatus; readonly retryAfterSec?: never }
@@ -37,7 +37,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
     status: 400,
     sentence: `expiration must be at least ${ORDER_EXPIRATION_AHEAD_SEC_MIN} seconds in the future`,
   },
-  EXPIRATION_TOO_FAR: { status: 400, sentence: 'expiration is too far in the future' },
+  EXPIRATION_TOO_FAR: { status: 400, sentence: 'expiration is later than this exchange allows' },
   INVALID_SIGNATURE: { status: 400, sentence: 'invalid signature' },
   INVALID_PERMIT: { status: 400, sentence: 'the permit does not cover this order' },
   UNAUTHORIZED_MISSING_HEADER: { status: 401, sentence: 'missing authorization header' },
@@ -50,7 +50,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   UNAUTHORIZED_INVALID_SIGNATURE: { status: 401, sentence: 'invalid signature' },
   UNAUTHORIZED_TOKEN_USED: { status: 401, sentence: 'token already used' },
   NOT_KEY_OWNER: { status: 403, sentence: 'the token belongs to another API key' },
-  NOT_ORDER_OWNER: { status: 403, sentence: 'the order belongs to another address' },
+  NOT_ORDER_OWNER: { status: 403, sentence: 'the order belongs to another wallet address' },
   DELEGATE_LIMIT: {
     status: 403,
     sentence: 'the limits of the delegation do not allow this order',
@@ -65,8 +65,8 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
     sentence: 'price times size is below the minimum of this exchange',
   },
   TOO_LATE: { status: 422, sentence: 'the order reached its market after bookByMs' },
-  POST_ONLY_WOULD_MATCH: { status: 422, sentence: 'the post-only order would match at once' },
-  ORDER_NOT_FILLED: { status: 422, sentence: 'the order could not be filled at once' },
+  POST_ONLY_WOULD_MATCH: { status: 422, sentence: 'the post-only order would match on arrival' },
+  ORDER_NOT_FILLED: { status: 422, sentence: 'the order could not be filled on arrival' },
   NOT_FOUND: { status: 404, sentence: 'there is nothing at this path' },
   MARKET_NOT_FOUND: { status: 404, sentence: 'market not found' },
   ORDER_NOT_FOUND: { status: 404, sentence: 'order not found' },
@@ -89,7 +89,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   TRADER_PAUSED: {
     status: 429,
     sentence: 'the trader is paused after a trade that failed by their fault',
-    // Used if the rejection itself has no time.
+    // Seconds after which to retry, if the rejection itself contains no time.
     retryAfterSec: 10,
   },
   TOO_MANY_PENDING_TRADES: {
@@ -100,7 +100,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   GAS_BUDGET_SPENT: {
     status: 429,
     sentence: "the trader has used up the exchange's daily gas budget for settling their trades",
-    // Used if the rejection itself has no time left.
+    // Seconds after which to retry, if the rejection itself contains no time.
     retryAfterSec: 60,
   },
   CANCEL_QUOTA_SPENT: {
@@ -146,7 +146,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   RELAYER_UNAVAILABLE: {
     status: 503,
     sentence: 'the relayer accepts no operations for now',
-    // Deposits take longer than the SDK retries on its own.
+    // A long pause, because topping up the relayer takes longer than the SDK keeps retrying.
     retryAfterSec: 60,
   },
   PART_UNAVAILABLE: {
@@ -200,7 +200,7 @@ export function errorBody(rejection: Rejection, sentence: string): ErrorBody {
   }
 }
 
-/** Returns an error body in the relayer's shape; a body that is not a JSON object gets the contract's text. */
+/** Returns an error body in the relayer's shape. Its message is fixed if the request body is not a JSON object. */
 export function relayerErrorBody(
   rejection: Rejection,
   sentence: string,
@@ -209,7 +209,7 @@ export function relayerErrorBody(
   return { success: false, ...errorBody(rejection, unread ? 'Invalid request body' : sentence) }
 }
 
-/** A body that is JSON but no object has a flaw without a field. */
+/** Returns whether the body is JSON but not an object; its flaw then names no field. */
 function isNoObject({ rejected, field }: Rejection): boolean {
   return rejected === 'INVALID_FIELD' && field === undefined
 }

@@ -1,22 +1,28 @@
 /**
- * Shares the event loop of a front fairly between addresses. One turn of the loop may receive thousands of requests and
- * frames. Their work is done at once for about a millisecond; the rest waits. Between two slices of waiting work the
- * loop serves all sockets and threads. The address that has used the least time lately comes first, and one that has
- * done nothing for a moment never waits. So the orders of a modest client pass the queues of greedy ones, however many
- * these are.
+ * Shares the event loop of a front fairly between IP addresses. One turn of the loop may receive thousands of requests
+ * and frames. About a millisecond of their work is done immediately; the rest waits. Between two slices of waiting work
+ * the loop serves all sockets and threads. The address that has used the least time lately comes first, and one that
+ * has done nothing for a moment never waits. So the orders of a modest client pass the queues of greedy ones, however
+ * many these are.
  */
 
 import { WAITING_BYTES_MAX } from '#domain/limits.ts'
 import { beat } from '#runtime/heartbeat.ts'
 
 export type FairTurns = {
-  /** Returns the time if work of this address may be done now; undefined if it must wait. */
+  /** Returns the current time if work of this IP address may be done immediately; undefined if it must wait. */
   begin(ip: string): number | undefined
-  /** Counts the time of work that was done now. */
+  /** Counts the time of work that was done immediately. */
   done(ip: string, beganMs: number): void
-  /** Does the work in a later turn, after earlier work of its address; returns false if too much of it waits. */
+  /**
+   * Does the work in a later turn, after earlier work of its address. Returns false if too much work of the address is
+   * waiting.
+   */
   wait(ip: string, work: WaitingWork): boolean
-  /** Undefined if the address may do long work now; otherwise resolves in a turn that does nothing else. */
+  /**
+   * Returns undefined if the IP address may do long work now; otherwise a promise that resolves in a turn in which
+   * nothing else runs.
+   */
   next(ip: string): Promise<void> | undefined
   waiting(): number
 }
@@ -24,32 +30,35 @@ export type FairTurns = {
 type WaitingWork = {
   readonly bytes: number
   readonly run: () => void
-  /** Refuses the work, because too much waits and most of it is of this address. */
+  /** Called instead of `run` if too much work waits and this IP address has the most of it. */
   readonly refuse: () => void
 }
 
-/** Work of one turn; a longer turn would be noticed by clients that wait for several of them. */
+/** Maximum duration of the work in one turn. Clients that wait for several turns would notice a longer one. */
 export const SLICE_MS = 1
-/** Work done at once that counts no more after each unit of other time. */
+/** Maximum share of the time that is spent on work that does not wait for its turn. */
 const SHARE_AT_ONCE = 0.5
-/** An address that has done nothing for this long never waits. */
+/** An IP address that has done nothing for this long never waits. */
 export const QUIET_MS = 10
-/** Time in which most of what an address has used is forgotten. */
+/** Time after which about two thirds of the time that an IP address has used are forgotten. */
 const FORGOTTEN_MS = 1_000
-/** Waiting work of one address, and in all. */
+/** Maximum number of waiting tasks of one IP address, and of all of them together. */
 const WAITING_PER_IP_MAX = 1_000
 const WAITING_MAX = 5_000
-/** Number of addresses that are remembered. */
+/** Maximum number of IP addresses that are remembered. */
 const ADDRESSES_MAX = 10_000
-/** Number of waiting addresses that are compared; all get to the front of the line. */
+/**
+ * Number of waiting addresses that are compared for each task. An address moves to the end of the line with each of its
+ * tasks, so every address is compared sooner or later.
+ */
 const COMPARED_MAX = 50
 
 type Work = WaitingWork & {
-  /** True if the cost arises only after `run` has returned: then nothing else runs in the same turn. */
+  /** True if the work continues after `run` has returned. In that case nothing else runs in the same turn. */
   readonly isAlone: boolean
 }
 type Address = {
-  /** Time used lately, at the time of its last work. */
+  /** Time used recently by this IP address, as computed at its last work. */
   usedMs: number
   lastMs: number
 }
@@ -57,7 +66,7 @@ type Queue = { readonly work: Work[]; readonly address: Address; bytes: number }
 
 type Queues = ReadonlyMap<string, Queue>
 
-/** Returns the time that the address has used lately. */
+/** Returns the time that the IP address has used lately; older use counts less. */
 function usedBy({ usedMs, lastMs }: Address, now: number): number {
   return usedMs === 0 ? 0 : usedMs * Math.exp((lastMs - now) / FORGOTTEN_MS)
 }
@@ -92,7 +101,7 @@ function largest(queues: Queues): [ip: string, queue: Queue] | undefined {
 export function makeFairTurns(
   ports: {
     readonly nowMs?: () => number
-    /** Calls back after the loop has served its sockets. */
+    /** Schedules a call after the event loop has served its sockets. */
     readonly soon?: (then: () => void) => void
   } = {},
 ): FairTurns {
@@ -100,10 +109,13 @@ export function makeFairTurns(
   const addresses = new Map<string, Address>()
   const queues = new Map<string, Queue>()
   let [waiting, waitingBytes] = [0, 0]
-  /** Time of the work done at once that counts, and when it was counted. */
+  /** Recent time spent on immediate work, in milliseconds, and the time at which that was computed. */
   let [spentMs, spentAtMs] = [0, 0]
   let isPlanned = false
-  /** Work of which only the start has been counted. */
+  /**
+   * The last task, if it continues after `run` returned. Only the time of `run` has been counted for its address so
+   * far.
+   */
   let going: { readonly address: Address; readonly sinceMs: number } | undefined
 
   function addressOf(ip: string): Address {
@@ -123,7 +135,7 @@ export function makeFairTurns(
 
   function take(ip: string, queue: Queue): Work | undefined {
     const work = queue.work.shift()
-    // The address goes to the end of the line.
+    // Moves the IP address to the end of the line.
     queues.delete(ip)
     if (queue.work.length > 0) queues.set(ip, queue)
     if (work === undefined) return undefined
@@ -154,7 +166,7 @@ export function makeFairTurns(
     plan()
   }
 
-  /** Makes room by refusing work of the address with the most of it. */
+  /** Makes room: refuses work of the IP address that has the most work waiting. */
   function shed(): void {
     const most = largest(queues)
     if (most !== undefined) take(...most)?.refuse()
@@ -200,7 +212,7 @@ export function makeFairTurns(
         return undefined
       }
       const { promise, resolve: run } = Promise.withResolvers<void>()
-      // The request was admitted, so this work is never refused.
+      // The request was admitted, so this task must never be refused.
       return wait(ip, { bytes: 0, run, refuse: run, isAlone: true }) ? promise : undefined
     },
     waiting: () => waiting,

@@ -3,7 +3,7 @@
  * KiB of arbitrary text, and is read before its sender is authenticated.
  */
 
-/** Longer than any media type that we accept. */
+/** Maximum length of a media type: longer than any that is accepted. */
 const MEDIA_TYPE_CHARS_MAX = 100
 
 /** Returns whether the media type is JSON in UTF-8: `application/json`, with no parameter but its charset. */

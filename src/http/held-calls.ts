@@ -1,13 +1,13 @@
 /**
- * Requests in flight: those that were not answered in the call that delivered them. Each has an abort handler and a
- * deadline until it ends.
+ * Requests in flight: requests that were not answered within the call that delivered them. Each has an abort handler
+ * and a deadline until it ends.
  */
 
 import type { Clock } from '#runtime/clock.ts'
 import type { Call } from './call.ts'
 
 type HeldCalls = {
-  /** Attaches the abort handler and deadline of a request that is not answered in this call. */
+  /** Attaches the abort handler and the deadline of a request that cannot be answered immediately. */
   readonly hold: (call: Call) => void
   /** Called when the request has ended. */
   readonly release: (call: Call) => void

@@ -20,14 +20,14 @@ export type Hooks = LimitHooks & {
   readonly authenticate?: (
     arrival: Arrival,
   ) => Principal | undefined | Rejection | Promise<Principal | undefined | Rejection>
-  /** Returns whether it is called for this class of routes; all of them if undefined. */
+  /** Returns whether `authenticate` is called for this class of routes. If undefined, it is called for all. */
   readonly asks?: (auth: AuthClass) => boolean
 }
 
 export type PipelineSettings = {
   readonly deadlineMs: number
   readonly requestsInFlightMax: number
-  /** Addresses whose `X-Forwarded-For` is trusted. */
+  /** IP addresses of proxies whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies?: readonly string[]
   /** Every nth request is logged; 0 logs none. */
   readonly logEvery?: number

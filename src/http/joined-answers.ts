@@ -30,13 +30,16 @@ export type JoinedAnswers = {
   answer(name: string, list: List, accepted: string): RawReply | Promise<RawReply>
 }
 
-/** A shorter list is not worth compressing. */
+/** A shorter list is sent uncompressed. */
 const ZIPPED_BYTES_MIN = 4_096
-/** A list of this length takes milliseconds to compress, so it is compressed for a share of the time only. */
+/**
+ * From this length on, a list takes milliseconds to compress. At most a quarter of the time is spent on such lists
+ * (`PAUSE_TIMES`).
+ */
 const LONG_BYTES = 128 * 1024
 /** Pause after compressing a long list, as a multiple of the time that the compression took. */
 const PAUSE_TIMES = 3
-/** The fastest level: the lists of a busy exchange change quickly. */
+/** The fastest compression level, because the lists of a busy exchange change quickly. */
 const LEVEL = 1
 const COMMA = Buffer.from(',')
 const GZIP = ['gzip'] as const
@@ -48,7 +51,7 @@ export function joinAnswers(options: {
   readonly nowMs?: () => number
 }): JoinedAnswers {
   const { nowMs = () => performance.now() } = options
-  /** Most recently used last. */
+  /** Ordered by last use, the most recent last. */
   const lists = new Map<string, Joined>()
 
   function joined(name: string, list: List): Joined {
@@ -107,7 +110,7 @@ function join(list: List): Joined {
   for (const [at, { raw, headers }] of items.entries()) {
     if (at > 0) pieces.push(COMMA)
     pieces.push(typeof raw === 'string' ? Buffer.from(raw) : raw)
-    // An item's tag stands for its bytes, which are many times as long.
+    // The tag of an item is hashed instead of its bytes, which are many times as long.
     tags.push(headers?.etag ?? entityTag(raw))
   }
   pieces.push(Buffer.from(after))

@@ -10,7 +10,7 @@
 import { type Rejection, reject } from '#domain/rejection.ts'
 import { clipped, joined } from './field-path.ts'
 
-/** Deeper than any request body of the API. */
+/** Maximum depth of nesting: deeper than any request body of the API. */
 export const JSON_DEPTH_MAX = 16
 
 const QUOTE = 0x22
@@ -30,12 +30,15 @@ const SAFE_NUMERAL_LENGTH = 15
 /** The longest useful numeral: the sign and digits of a 64-bit integer. */
 const NUMERAL_LENGTH_MAX = 21
 
-/** Values that any body may have, and the bytes required for each further one; a value of an order takes 35 bytes. */
+/**
+ * Number of values that any body may have, and the number of bytes that a body needs for each further value; a value of
+ * an order takes 35 bytes.
+ */
 const VALUES_FREE = 256
 const BYTES_PER_VALUE = 16
 /**
- * Numerals that any body may have although they need a second parse (long integers, fractions, exponents), and
- * the bytes required for each further one.
+ * Number of numerals that any body may have although they need a second parse (long integers, fractions, exponents),
+ * and the number of bytes that a body needs for each further one.
  */
 const ODD_FREE = 32
 const BYTES_PER_ODD = 128
@@ -96,7 +99,9 @@ export function exactInteger(value: bigint): number {
   return Number.isSafeInteger(number) ? number : (value as unknown as number)
 }
 
-/** Belongs to the same proposal as the reviver's source text; TypeScript's library lacks both. */
+/**
+ * `JSON.rawJSON` comes from the same proposal as the source text that a reviver gets. TypeScript's library has neither.
+ */
 const { rawJSON } = JSON as unknown as { rawJSON: (text: string) => unknown }
 
 function rawJson(value: bigint): unknown {
@@ -125,7 +130,7 @@ function shapeFlaw({ depth, values, odd }: Shape, bytes: number): string | undef
   if (values > valuesMax) return `a body of ${bytes} bytes may have at most ${valuesMax} values`
   const oddMax = ODD_FREE + Math.floor(bytes / BYTES_PER_ODD)
   if (odd <= oddMax) return undefined
-  return `a body of ${bytes} bytes may have at most ${oddMax} numbers that are long or no integers`
+  return `a body of ${bytes} bytes may have at most ${oddMax} numbers that are long or not integers`
 }
 
 /**
@@ -177,7 +182,10 @@ function closingQuote(text: string, opening: number): number {
   return quote === -1 ? text.length : quote
 }
 
-/** Equal keys of one object collapse in parsing, so fewer keys than in the text mean a repeated one. */
+/**
+ * Counts the keys of a parsed value. Equal keys of one object collapse in parsing, so fewer keys than in the text mean
+ * a repeated one.
+ */
 function countKeys(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
   let count = 0

@@ -17,9 +17,9 @@ const KEY_FRESH_MS = 60_000
 const KEY_PATIENCE_MS = 500
 /** Time for which a known key stays in force while the database is unavailable. */
 const KEY_GRACE_MS = 600_000
-/** Keys kept in memory by one front, and the same number of ids without a key. */
+/** Maximum number of keys in the memory of one front, and of ids for which there is no key. */
 const KEYS_CACHED_MAX = 10_000
-/** Unknown ids looked up at once; further ones are rejected with OVERLOADED. */
+/** Maximum number of unknown ids that are looked up at the same time; further ones are rejected with OVERLOADED. */
 const LOOKUPS_MAX = 64
 
 type KnownKey = { readonly key: ApiKey; readonly publicKey: KeyObject; readonly askedAtMs: number }
@@ -36,13 +36,13 @@ export function makeKeyCache(options: {
   const unknown = new Map<string, number>()
   /** Look-ups in progress: at most one per known key, plus `LOOKUPS_MAX` unknown ids. */
   const asking = new Map<string, Asking>()
-  let heardSinceMs = Number.NEGATIVE_INFINITY
+  let followedSinceMs = Number.NEGATIVE_INFINITY
   let revokedAtMs = Number.NEGATIVE_INFINITY
 
   let strangers = 0
 
   const isFresh = (askedAtMs: number, nowMs: number): boolean =>
-    nowMs - askedAtMs < KEY_FRESH_MS && askedAtMs >= heardSinceMs
+    nowMs - askedAtMs < KEY_FRESH_MS && askedAtMs >= followedSinceMs
 
   async function keyOf(id: string): Promise<KnownKey | Rejection | undefined> {
     const nowMs = clock.nowMs()
@@ -72,7 +72,7 @@ export function makeKeyCache(options: {
   /** Returns the known key, unless changes of the store may have been missed since. */
   function inForce(id: string): KnownKey | undefined {
     const kept = known.get(id)
-    return kept !== undefined && kept.askedAtMs >= heardSinceMs ? kept : undefined
+    return kept !== undefined && kept.askedAtMs >= followedSinceMs ? kept : undefined
   }
 
   async function ask(id: string, askedAtMs: number): Promise<KnownKey | undefined> {
@@ -119,13 +119,13 @@ export function makeKeyCache(options: {
       }
     },
 
-    unheard(): void {
-      heardSinceMs = clock.nowMs()
+    mayHaveMissed(): void {
+      followedSinceMs = clock.nowMs()
     },
   }
 }
 
-/** Resolves with the answer, or with the known key if the answer is late or fails. */
+/** Resolves with the answer of the database, or with the known key if the database is late or fails. */
 async function withGrace(
   answer: Promise<KnownKey | undefined>,
   inForce: () => KnownKey | undefined,

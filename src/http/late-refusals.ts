@@ -15,12 +15,12 @@ type LateRefusals = {
   readonly size: () => number
 }
 
-/** Shorter than the usual timeouts of clients and proxies. */
+/** Pause before a delayed refusal: shorter than the usual timeouts of clients and proxies. */
 export const REFUSED_LATE_MS = 5_000
 /** Maximum number of delayed refusals per front thread. */
 const WAITING_MAX = 10_000
 const SWEEP_MS = 10
-/** Maximum number of refusals per sweep: thousands may be due at once. */
+/** Maximum number of refusals per sweep: thousands may be due at the same time. */
 const SENT_PER_SWEEP = 20
 
 export function makeLateRefusals(options: {
@@ -29,7 +29,7 @@ export function makeLateRefusals(options: {
   readonly refuse: (call: Call) => void
 }): LateRefusals {
   const { clock, refuse } = options
-  /** All refusals wait equally long, so the first entry is due first. */
+  /** Refusals in the order of their arrival. All wait equally long, so the first one is due first. */
   const waiting = new Map<Call, number>()
   let isSweeping = false
 

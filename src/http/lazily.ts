@@ -1,4 +1,7 @@
-/** Makes a value at its first use and keeps it; after a failure it is made again at the next use. */
+/**
+ * Returns a function that makes a value at its first call and returns the same value later; after a failure the next
+ * call makes it again.
+ */
 
 export function lazily<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined

@@ -31,7 +31,7 @@ export type LimitSettings = {
 }
 
 export type Limiter = {
-  /** Charges for a request: the bucket of its IP on arrival, and that of its key once it is known. */
+  /** Charges for a request: the bucket of the IP address on arrival, and the bucket of the API key once it is known. */
   readonly limit: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict
   /** Charges further multiples of the cost to both buckets, for items known only from the body. */
   readonly limitMore: (
@@ -43,11 +43,11 @@ export type Limiter = {
   readonly contractSignatures: ContractSignatureLimit
   /** Charges for opening a connection. The bucket is separate, so requests do not use up connections. */
   readonly limitConnection: (ip: string) => LimitVerdict
-  /** Applies draws that other machines have allowed, even if a bucket becomes empty. */
+  /** Applies amounts that other machines have drawn and allowed, even if a bucket becomes empty. */
   readonly drawnElsewhere: (draws: readonly Draw[]) => void
 }
 
-/** The client of a request: its address, and its key if known. */
+/** The client of a request: its IP address, and its API key if known. */
 export type Asker = {
   readonly ip?: string | undefined
   readonly principal?: Principal | undefined
@@ -60,11 +60,14 @@ export type Asker = {
  */
 export type UnfundedLimit = {
   count(ip: string, principal: Principal | undefined): void
-  /** Returns for how many seconds no order is accepted; 0 if orders are accepted. */
+  /** Returns the number of seconds during which no order is accepted; 0 if orders are accepted. */
   waitSec(ip: string, principal: Principal | undefined): number
 }
 
-/** Rate limit of signature queries to contract accounts, by the client that causes them and by the account. */
+/**
+ * Rate limit of signature queries to contract accounts, for the client that causes them and for the account that is
+ * queried.
+ */
 export type ContractSignatureLimit = {
   /** Charges for a query; returns the seconds to wait, or 0 if it is allowed. */
   draw(asker: Asker, account: string): number
@@ -75,7 +78,7 @@ const OWED_MS_MAX = 60_000
 
 type Bucket = { readonly name: string; readonly perSecond: number; readonly burst: number }
 
-/** Refusals per second of one address that are sent at once; beyond that they are delayed. */
+/** Number of refusals per second that one IP address gets immediately; further ones are delayed. */
 const REFUSALS_PER_SECOND = 10
 const REFUSALS_BURST = 100
 
@@ -112,7 +115,7 @@ function verdictOf(
   }
 }
 
-/** Buckets of orders that their traders could not pay for. */
+/** Makes the rate limit of orders whose traders lack the funds. */
 function makeUnfunded(
   settings: LimitSettings,
   buckets: {
@@ -164,7 +167,10 @@ function makeUnfunded(
   }
 }
 
-/** Buckets of signature queries to contract accounts: of the client's range, its key, and the account. */
+/**
+ * Makes the rate limit of signature queries to contract accounts. It has three kinds of buckets: by IP range and by key
+ * of the client, and by account.
+ */
 function makeContractSignatureLimit(
   draw: (bucket: Bucket, cost: number) => LimitVerdict,
 ): ContractSignatureLimit {
@@ -208,7 +214,7 @@ export function makeLimiter(
     table.update(
       name,
       (fullAtMs) => {
-        // Read inside the lock, so that time is never behind a value recorded by another thread.
+        // The clock is read inside the lock, so that its time is never behind one that another thread has recorded.
         const now = nowMs()
         const beforeMs = Math.max(0, fullAtMs - now)
         const afterMs = beforeMs + cost * unitMs
@@ -217,8 +223,8 @@ export function makeLimiter(
         waitMs = allowed ? 0 : afterMs - capacityMs
         return allowed ? now + afterMs : undefined
       },
-      // If the set is full, the least used bucket is evicted. A client that fills the set regains at most what that
-      // bucket had spent, and no client is refused because of another.
+      // If the set is full, the least used bucket is evicted. Its client regains at most what that bucket had spent,
+      // and no client is refused because of another.
       () => true,
     )
     if (allowed && noted !== undefined) noted(name, cost * unitMs, capacityMs)
@@ -242,7 +248,7 @@ export function makeLimiter(
     perSecond: settings.ipPerSecond * times,
     burst: settings.ipBurst * times,
   })
-  /** Charges the range and its /48: a client with one /64 may have 65,536 of them. */
+  /** Charges an IP range and its /48, because a client with a /48 has 65,536 ranges of /64. */
   function drawFor(ip: string, units: number, what?: string): LimitVerdict {
     const range = limitedRange(ip)
     const site = siteOf(range)

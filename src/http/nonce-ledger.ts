@@ -6,13 +6,13 @@
 import { SharedTable, type SharedTableMemory } from './shared-table.ts'
 
 export type NonceLedger = {
-  /** Records the use of a token; `used` if it was used before, `full` if there is no room. */
+  /** Records the use of a token; `used` if it was used before, `full` if no more can be recorded. */
   use(keyId: string, nonce: string, untilSec: number, nowSec: number): 'first' | 'used' | 'full'
   /** Takes back a use whose request was not carried out, so that the token can be used again. */
   release(keyId: string, nonce: string): void
 }
 
-/** Records cannot be removed; this time is long past, so the record counts as expired. */
+/** Records cannot be removed, so a time long past makes the record count as expired. */
 const EXPIRED_SEC = 1
 
 export function makeNonceLedger(memory: SharedTableMemory): NonceLedger {

@@ -22,7 +22,7 @@ export type DocumentInfo = {
   readonly tags?: readonly { readonly name: string; readonly description: string }[]
 }
 
-/** Examples of request bodies that succeed on this exchange right now, by operation. */
+/** Examples of request bodies that succeed on this exchange at present, by operation. */
 export type LiveExamples = Readonly<Record<string, Readonly<Record<string, Example>>>>
 
 type Json = Record<string, unknown>
@@ -41,7 +41,10 @@ type OpenapiDocument = Json & {
 /** Position of a value: it decides how a scalar is written. */
 type Place = 'body' | 'text'
 
-/** Lets the event loop turn after each route: the whole document takes longer than a request may wait. */
+/**
+ * Makes the document. It pauses for one turn of the event loop after each route, because other requests cannot wait for
+ * the whole document.
+ */
 export async function openapiDocument(
   { tags, ...info }: DocumentInfo,
   routes: readonly Route[],
@@ -98,7 +101,10 @@ const ERROR_SCHEMA = {
   required: ['error', 'code'],
   properties: {
     error: { type: 'string', description: 'One sentence for people.' },
-    code: { type: 'string', description: 'Stable; match on this.' },
+    code: {
+      type: 'string',
+      description: 'Stable word for the reason; programs should compare this field.',
+    },
     field: { type: 'string', description: 'Path of the invalid field.' },
     tradeIds: {
       type: 'array',
@@ -109,7 +115,7 @@ const ERROR_SCHEMA = {
   },
 }
 
-/** The relayer's errors also state that nothing was done. */
+/** Returns the error schema of the relayer, which also states that nothing was done. */
 function relayerError(routes: readonly Route[]): Record<string, Json> {
   if (!routes.some(isRelayers)) return {}
   const { required, properties, ...rest } = ERROR_SCHEMA

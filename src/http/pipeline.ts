@@ -1,7 +1,7 @@
 /**
  * Stages of every request: count, limit, read the body, authenticate, validate, handle, answer. A public GET whose
- * handler answers at once stays in one call and attaches nothing. Every other request is held: it has an abort handler,
- * a deadline and one of a limited number of places in flight.
+ * handler answers at once is finished within the library's callback. Every other request is held: it has an abort
+ * handler, a deadline and one of a limited number of places in flight.
  */
 
 import type { HttpRequest, HttpResponse, us_socket_context_t } from 'uWebSockets.js'
@@ -60,7 +60,7 @@ type UpgradeParts = Pick<CallFailures, 'later' | 'failed'> &
     readonly release: (call: Call) => void
   }
 
-/** Serves the upgrade of a connection to a WebSocket. */
+/** Makes the handler that upgrades a connection to a WebSocket. */
 function upgradeHandler(compiled: CompiledRoute, parts: UpgradeParts): UpgradeHandler {
   const { begin, isAdmitted, sendRejection, release, later, failed } = parts
   return (res, req, context) => {
@@ -133,7 +133,7 @@ export function makePipeline(options: {
   })
   const charges = makeCharges(hooks, sendRejection, late.add)
   const bodies = makeBodyReader({ hold, sendRejection })
-  const failures = makeCallFailures({ log, clock, hold, sendRejection })
+  const failures = makeCallFailures({ log, clock, hold, sendRejection, turns })
   const { failed, later } = failures
   const handler = makeCallHandler({
     ...{ hooks, charges, sender, meter, hold, release, failed, later },

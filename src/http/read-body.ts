@@ -20,17 +20,21 @@ const DISCARDED_BYTES_MAX = 8 * 1024 * 1024
 const LENGTH = /^[0-9]{1,15}$/
 
 /**
- * Returns why the end of the body is ambiguous. The library uses the first of two lengths, and treats any encoding
- * that ends in `chunked` as chunked. A proxy in front may decide otherwise and see another request begin in the body.
+ * Returns why the end of the body is ambiguous. The library uses the first of two lengths, no body if that line is empty,
+ * and treats any encoding that ends in `chunked` as chunked. A proxy in front may decide otherwise and see another
+ * request begin in the body. The look-up of one header cannot tell an empty line from none, so all lines are scanned.
  */
 function framingFlaw(req: HttpRequest): Rejection | undefined {
-  const [length, encoding] = [req.getHeader('content-length'), req.getHeader('transfer-encoding')]
-  // Most reads have neither header, and scanning all headers would be half of their cost.
-  if (length === '' && encoding === '' && req.getMethod() === 'get') return undefined
   let [lengths, encodings] = [0, 0]
-  req.forEach((name) => {
-    if (name === 'content-length') lengths++
-    else if (name === 'transfer-encoding') encodings++
+  let [length, encoding] = ['', '']
+  req.forEach((name, value) => {
+    if (name === 'content-length') {
+      lengths++
+      length = value
+    } else if (name === 'transfer-encoding') {
+      encodings++
+      encoding = value
+    }
   })
   if (lengths > 1 || (lengths === 1 && !LENGTH.test(length))) {
     return reject('INVALID_FIELD', 'content-length', 'content-length must be one whole number')
@@ -38,7 +42,7 @@ function framingFlaw(req: HttpRequest): Rejection | undefined {
   if (encodings === 0 || (encodings === 1 && lengths === 0 && encoding === 'chunked')) {
     return undefined
   }
-  const detail = 'transfer-encoding must be chunked, and stand without content-length'
+  const detail = 'transfer-encoding must be chunked, without a content-length'
   return reject('INVALID_FIELD', 'transfer-encoding', detail)
 }
 
@@ -56,16 +60,11 @@ export function makeBodyReader(options: {
   return {
     isFramed(call, req) {
       const flaw = framingFlaw(req)
-      if (flaw === undefined) return true
-      // The start of the next request is unknown. After an answer the library would serve the rest of the packet;
-      // without an answer it closes the connection.
-      call.closeAfter = true
-      hold(call)
-      call.phase = 'handling'
-      setImmediate(() => {
-        if (call.phase === 'handling') call.res.cork(() => sendRejection(call, flaw))
-      })
-      return false
+      // The library accepts chunks that are not separated correctly. A proxy in front may see another end of such a
+      // body, so a connection with a chunked body is closed after its answer.
+      call.endsConnection = flaw !== undefined || req.getHeader('transfer-encoding') !== ''
+      if (flaw !== undefined) sendRejection(call, flaw)
+      return flaw === undefined
     },
 
     isWelcome(call, req) {

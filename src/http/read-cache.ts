@@ -8,7 +8,7 @@ import type { RawReply } from './route.ts'
 import { shareReads } from './shared-reads.ts'
 
 export type ReadCache = {
-  /** Returns the answer of this name: at once if it is known, otherwise computed now. */
+  /** Returns the answer of this name: immediately if it is known, otherwise after computing it. */
   read(
     name: string,
     make: () => Promise<object | Rejection>,

@@ -1,6 +1,6 @@
 /**
- * Logs errors without one line per request: the first of a kind at once, repetitions once per interval with their
- * number.
+ * Logs errors without one line per request: the first of a kind immediately, and its repetitions once per interval,
+ * with their number.
  */
 
 import type { Clock } from '#runtime/clock.ts'
@@ -18,7 +18,7 @@ type RepeatedErrors = {
   ): void
 }
 
-type Kind = { toldAtMs: number; untold: number }
+type Kind = { loggedAtMs: number; unlogged: number }
 
 export function makeRepeatedErrors(
   log: { error(fields: object, message: string): void },
@@ -31,12 +31,12 @@ export function makeRepeatedErrors(
     const known = kinds.get(name)
     if (known !== undefined) return known
     const nowMs = clock.nowMs()
-    for (const [each, { toldAtMs, untold }] of kinds) {
+    for (const [each, { loggedAtMs, unlogged }] of kinds) {
       if (kinds.size < KINDS_MAX) break
-      if (untold === 0 && nowMs - toldAtMs >= EVERY_MS) kinds.delete(each)
+      if (unlogged === 0 && nowMs - loggedAtMs >= EVERY_MS) kinds.delete(each)
     }
     const slot = kinds.size < KINDS_MAX ? name : ''
-    const kind = kinds.get(slot) ?? { toldAtMs: Number.NEGATIVE_INFINITY, untold: 0 }
+    const kind = kinds.get(slot) ?? { loggedAtMs: Number.NEGATIVE_INFINITY, unlogged: 0 }
     kinds.set(slot, kind)
     return kind
   }
@@ -45,13 +45,13 @@ export function makeRepeatedErrors(
     tell(error, fields, message) {
       const kind = kindOf(error, `${fields.route ?? ''} ${message}`)
       const nowMs = clock.nowMs()
-      if (nowMs - kind.toldAtMs < EVERY_MS) {
-        kind.untold++
+      if (nowMs - kind.loggedAtMs < EVERY_MS) {
+        kind.unlogged++
         return
       }
-      const repeated = kind.untold === 0 ? {} : { moreLikeIt: kind.untold }
-      kind.toldAtMs = nowMs
-      kind.untold = 0
+      const repeated = kind.unlogged === 0 ? {} : { moreLikeIt: kind.unlogged }
+      kind.loggedAtMs = nowMs
+      kind.unlogged = 0
       log.error({ ...fields, ...repeated, err: error }, message)
     },
   }

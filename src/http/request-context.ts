@@ -10,6 +10,6 @@ export type RequestContext = {
   readonly deadlineAtMs: number
   /** Identifies the request in the logs of every thread on its way. */
   readonly requestId?: string | undefined
-  /** Collects the times of its stages, if they are measured. */
+  /** Collects the times of the request's stages, if they are measured. */
   readonly stages?: WriteStages | undefined
 }

@@ -1,6 +1,6 @@
 /**
  * Declaration of a route: everything that the front checks before the handler runs, and everything that the OpenAPI
- * document says about it. The handler's types are derived from the schemas.
+ * document contains about it. The handler's types are derived from the schemas.
  */
 
 import type { HttpResponse, WebSocketBehavior } from 'uWebSockets.js'
@@ -13,8 +13,8 @@ import type { WriteStages } from './write-stages.ts'
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /**
- * P, W and R of the endpoint table: open to all, bearer token if the exchange requires one, wallet signature in the
- * body. `token` routes always need a bearer token.
+ * Access to a route. `public`: open to all. `write`: a bearer token if the exchange requires one. `token`: always a
+ * bearer token. `wallet`: a wallet's signature in the body.
  */
 export type AuthClass = 'public' | 'write' | 'token' | 'wallet'
 
@@ -25,7 +25,7 @@ export type CostClass = 'free' | 'read' | 'write' | 'registration'
 export type Principal = {
   readonly keyId: string
   readonly address: Address
-  /** Time at which its key expires, if ever. */
+  /** Time at which the principal's key expires, if ever. */
   readonly expiresAtSec?: number
 }
 
@@ -36,7 +36,7 @@ export type RouteRequest<Path = unknown, Query = unknown, Body = unknown> = Requ
   readonly requestId: string
   /** Headers that the route declared, by lower-case name; '' if the client sent none. */
   readonly headers: Readonly<Record<string, string>>
-  /** The peer's address; '' unless the route declared `readsIp` or limits are enabled. */
+  /** The client's IP address; '' unless the route declared `readsIp` or limits are enabled. */
   readonly ip: string
   /** Set on `token` routes, and on `write` routes if bearer authentication is enabled. */
   readonly principal: Principal | undefined
@@ -98,7 +98,7 @@ type Described = {
   readonly operationId?: string
   readonly summary: string
   readonly description?: string
-  /** Its heading in the document. */
+  /** The route's heading in the document. */
   readonly tag?: string
   /** Codes that the handler answers; the front adds those of validation, limits and overload. */
   readonly errors?: readonly RejectionCode[]
@@ -158,7 +158,7 @@ type RouteDefinition<
   ) => Answer<NoInfer<R>> | Promise<Answer<NoInfer<R>>>
 }
 
-/** Server-sent events: validated like any other route, then handed the open response. */
+/** A route of server-sent events: its request is validated like any other, then it writes to the open response. */
 type SseDefinition<Path extends TSchema, Query extends TSchema> = Described & {
   readonly kind: 'sse'
   readonly method: 'GET'
@@ -176,7 +176,9 @@ type SseDefinition<Path extends TSchema, Query extends TSchema> = Described & {
   ) => void
 }
 
-/** A WebSocket: validated like any other route, then upgraded with the value that `accept` returned. */
+/**
+ * A WebSocket route: its request is validated like any other, then upgraded with the value that `accept` returned.
+ */
 type UpgradeDefinition<UserData extends object, Query extends TSchema> = Described & {
   readonly kind: 'upgrade'
   readonly method: 'GET'
@@ -193,7 +195,10 @@ type SseRoute = SseDefinition<TSchema, TSchema>
 export type UpgradeRoute = UpgradeDefinition<object, TSchema>
 export type Route = AnswerRoute | SseRoute | UpgradeRoute
 
-/** The exact types are known only at the definition, so only these three functions widen them. */
+/**
+ * Every route in the table has the same general type. Its exact types are known only where it is defined, so only these
+ * three functions convert it.
+ */
 export function route<
   Path extends TSchema,
   Query extends TSchema,

@@ -1,5 +1,5 @@
 /**
- * Scalars of the API as TypeBox schemas. Each validates its input, describes the expected value in words, and
+ * The scalars of the API as TypeBox schemas. Each one validates its input, describes the expected value in words, and
  * normalises it to Sibyl's internal form. The static type is that of the normalised value. `validate.ts` applies them.
  */
 
@@ -15,7 +15,7 @@ import {
   type Uint256,
 } from '#domain/ids.ts'
 
-/** Scalar behaviour attached to a schema; not enumerable, so it does not appear in JSON. */
+/** Behaviour of a scalar, attached to its schema. The property is not enumerable, so it does not appear in JSON. */
 type Scalar = {
   readonly check: (value: unknown) => boolean
   readonly normalise: (value: never) => unknown
@@ -53,7 +53,8 @@ function scalar<T>(
 ): TUnsafe<T> {
   const schema = Type.Refine(Type.Unsafe<T>({ ...options }), check)
   const value: Scalar = { check, ...meaning, inText: meaning.inText ?? meaning.inBody }
-  // Not enumerable, so that it stays out of the document; configurable, so that TypeBox can copy it.
+  // The property is not enumerable, so that it stays out of the document, and configurable, so that TypeBox can copy
+  // it.
   Object.defineProperty(schema, SCALAR, { value, configurable: true, writable: true })
   return schema
 }

@@ -54,9 +54,12 @@ export type FrontSettings = Partial<ConnectionSettings> & {
   readonly corsOrigins: readonly string[]
   /** Time from the arrival of a request to its answer, unless the route has its own deadline. */
   readonly deadlineMs: number
-  /** Requests that may wait for a body or an answer at once; further ones are refused with OVERLOADED. */
+  /**
+   * Maximum number of requests that wait for a body or an answer at the same time; further ones are refused with
+   * OVERLOADED.
+   */
   readonly requestsInFlightMax: number
-  /** Addresses of proxies whose `X-Forwarded-For` is trusted. */
+  /** IP addresses of proxies whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies?: readonly string[]
   /** Every nth request is logged; 0 logs none. */
   readonly logEvery?: number
@@ -79,7 +82,7 @@ export type FrontOptions = {
   readonly settings: FrontSettings
   readonly services: FrontServices
   readonly info: DocumentInfo
-  /** Returns examples for the document that can be executed; called for each request of it. */
+  /** Returns executable examples for the document; called for each request of the document. */
   readonly liveExamples?: () => Promise<LiveExamples>
   readonly log: Log
   /** Registry for the front's own metrics. */
@@ -88,7 +91,7 @@ export type FrontOptions = {
   /** Called with the duration of each stage of a write. */
   readonly meter?: StageMeter
   readonly tracer?: Tracer | undefined
-  /** Shares the event loop between addresses; without it, requests are served in the order of arrival. */
+  /** Shares the event loop between IP addresses; without it, requests are served in the order of arrival. */
   readonly turns?: FairTurns | undefined
 }
 
@@ -114,7 +117,7 @@ const NO_UPGRADE = reject(
 const EXCLUSIVE_PORT = 1
 const SHARED_PORT = 0
 
-/** Functions of the library that its types omit. */
+/** Functions of the HTTP library that its types omit. */
 type Listening = {
   listen(
     host: string,
@@ -194,7 +197,7 @@ export async function startFront(options: FrontOptions): Promise<Front> {
     turns: options.turns,
   })
 
-  // Silences the library's own header, which reveals its name and version, for the thread's loop.
+  // Turns off the library's own header for this thread: it reveals the library's name and version.
   configure('silent')
   const app = App()
   const gate = makeConnectionGate({
@@ -267,7 +270,7 @@ function turnAway(res: HttpResponse, refusal: Refusal, { jsonHead }: CompiledRou
   res.end(JSON.stringify(errorBody(rejection, sentenceOf(rejection))), true)
 }
 
-/** Stands in for a missing route, so that refusals are counted and formatted alike. */
+/** Route for requests that no other route takes, so that their refusals are counted and formatted alike. */
 const nowhere: AnswerRoute = route({
   method: 'GET',
   path: '*',
@@ -280,7 +283,7 @@ const nowhere: AnswerRoute = route({
 
 const RELAYER_PATH = '/api/v1/relayer/'
 
-/** Stands in for a missing route of the relayer, with errors in the relayer's shape. */
+/** Returns the same route for paths of the relayer, with errors in the relayer's shape. */
 const nowhereRelayed: AnswerRoute = {
   ...nowhere,
   path: `${RELAYER_PATH}*`,
@@ -298,7 +301,7 @@ function register(
     app.ws(pattern, {
       ...route.socket,
       upgrade: pipeline.serveUpgrade(compiled),
-      // The filter that counts connections is not called when an upgraded connection ends.
+      // The library does not report the end of an upgraded connection to the filter that counts connections.
       close(socket, code, message) {
         connectionClosed()
         route.socket.close?.(socket, code, message)

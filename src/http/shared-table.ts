@@ -27,7 +27,10 @@ const ABANDONED_MS = 2_000
 
 export type SharedTableMemory = { readonly words: SharedArrayBuffer; readonly secret: string }
 
-/** Makes room for this many records however they are distributed, and for twice as many if evenly. */
+/**
+ * Makes a table that has room for this many records even if their keys are unevenly distributed, and for about twice as
+ * many if evenly.
+ */
 export function makeSharedTable(records: number, secret: string): SharedTableMemory {
   const sets = Math.max(1, Math.ceil((records * SLACK) / SET_RECORDS))
   return { words: new SharedArrayBuffer(sets * SET_WORDS * 4), secret }
@@ -91,7 +94,7 @@ export class SharedTable {
           lowest = value
           lowestAt = at
         }
-        // Records are never freed, so all records after the first free one are free.
+        // Records are never freed, so after the first free one all others are free, too.
         if (value === 0) break
       }
       if (lowest !== 0 && !dispensable(lowest)) return false
@@ -109,7 +112,7 @@ export class SharedTable {
   }
 
   #digestOf(key: string): string {
-    // As text, because making a buffer costs twice as much as the hash.
+    // The digest is a string, because making a buffer costs twice as much as the hash.
     const digest = hash('sha256', this.#secret + key, 'binary')
     if (this.#digests.size >= this.#digestsMax) this.#digests.clear()
     if (this.#digestsMax > 0) this.#digests.set(key, digest)

@@ -18,9 +18,9 @@ export type SseSettings = {
 type SseFigures = {
   readonly readers: number
   readonly published: number
-  /** Events that slow readers skipped. */
+  /** Number of events that slow readers skipped. */
   readonly skipped: number
-  /** Readers that were disconnected. */
+  /** Number of readers that were disconnected. */
   readonly cut: number
 }
 
@@ -38,9 +38,9 @@ export type SseHub = {
 type Reader = {
   readonly res: HttpResponse
   readonly topic: Topic
-  /** Time since when its data could not be sent; undefined if it is up to date. */
+  /** Time since which its data could not be sent; undefined if the reader is up to date. */
   slowSinceMs: number | undefined
-  /** The newest event published meanwhile; it replaces older ones. */
+  /** The newest event published while data was unsent; it replaces older ones. */
   missed: Buffer | undefined
 }
 
@@ -54,11 +54,11 @@ const CONTENT_TYPE = 'text/event-stream'
 const COMMENT = Buffer.from(': \n\n')
 const SWEEPS_PER_KEEP_ALIVE = 4
 
-/** Writes to a reader, and records since when it has been too slow. */
+/** Writes to a reader, and records the time from which it was too slow. */
 function writeTo(reader: Reader, bytes: Buffer, slow: Set<Reader>, clock: Clock): void {
   const { res } = reader
   let taken = true
-  // Corked, so that the chunk's frame and the chunk are sent together.
+  // The write is corked, so that the chunk's frame and the chunk are sent together.
   res.cork(() => {
     taken = res.write(bytes)
   })
@@ -122,7 +122,8 @@ export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
       topic.readers.add(reader)
       readers++
       takeover.onAborted(() => leave(reader))
-      // With this handler the library does not flush its buffer itself; any write flushes it.
+      // The library calls this handler when the client can receive more. It does not flush its own buffer then, but any
+      // write flushes it, so a comment is written if no event was missed.
       res.onWritable(() => {
         const next = reader.missed ?? COMMENT
         reader.missed = undefined

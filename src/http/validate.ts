@@ -1,6 +1,6 @@
 /**
- * Validates input against a schema and normalises it: the only place that normalises input. Schemas are compiled once,
- * when the route table is read.
+ * Validates input against a schema and normalises it: the only place that normalises input. A schema is compiled once, at
+ * its first use: compiling those of all routes would be a tenth of a front's start.
  */
 
 import { strict as assert } from 'node:assert'
@@ -11,7 +11,7 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import { clipped, joined, pathOfPointer } from './field-path.ts'
 import { scalarOf } from './schemas.ts'
 
-// Enough for every field of a body; the library's own limit is too low to report all of them.
+// The library's own limit is too low to report a flaw of every field of a body.
 Settings.Set({ maxErrors: 64 })
 
 /** Maximum number of flaws in one report: more than a request has fields. */
@@ -20,7 +20,7 @@ const FLAWS_MAX = 32
 const UNKNOWN_KEYS_MAX = 8
 
 export type Validator = {
-  /** Whether the value fits. */
+  /** Returns whether the value is valid. */
   readonly fits: (value: unknown) => boolean
   /** Returns the first flaw; call it only with an invalid value. */
   readonly flaw: (value: unknown) => Rejection
@@ -43,13 +43,20 @@ export type SchemaNode = {
   readonly oneOf?: readonly TSchema[]
 }
 
+/** Returns a function that compiles the schema when it is first called. */
+function compiledAtFirstUse(schema: TSchema) {
+  let compiled: ReturnType<typeof Compile> | undefined
+  return () => (compiled ??= Compile(schema))
+}
+
 export function compileValidator(schema: TSchema): Validator {
   assertClosed(schema, '')
-  const compiled = Compile(schema)
-  const errors = (value: unknown) => compiled.Errors(value) as readonly Flaw[]
+  const compiled = compiledAtFirstUse(schema)
+  const errors = (value: unknown) => compiled().Errors(value) as readonly Flaw[]
   return {
-    // An object with too many keys is invalid, and an array is not checked beyond its `maxItems`.
-    fits: (value) => compiled.Check(value),
+    // `Check` alone rejects oversized values: it never reads an array beyond its `maxItems`, and an object with extra
+    // keys is invalid.
+    fits: (value) => compiled().Check(value),
     flaw: (value) => excess(schema, value, '') ?? rejectionOf(schema, errors(value)),
     flaws(value) {
       const tooMuch = excess(schema, value, '')
@@ -73,13 +80,13 @@ export function compileParameters(schema: TSchema | undefined): Parameter[] {
   assertClosed(schema, '')
   const { properties = {}, required = [] } = schema as SchemaNode
   return Object.entries(properties).map(([name, part]) => {
-    const compiled = Compile(part)
+    const compiled = compiledAtFirstUse(part)
     return {
       name,
       required: required.includes(name),
-      fits: scalarOf(part)?.check ?? ((value) => compiled.Check(value)),
+      fits: scalarOf(part)?.check ?? ((value) => compiled().Check(value)),
       flaw: (value) => {
-        const expected = expectation(part, compiled.Errors(value) as readonly Flaw[])
+        const expected = expectation(part, compiled().Errors(value) as readonly Flaw[])
         return reject('INVALID_FIELD', name, `${name} ${expected}`)
       },
       normalise: compileNormaliser(part),
@@ -87,7 +94,7 @@ export function compileParameters(schema: TSchema | undefined): Parameter[] {
   })
 }
 
-/** An open input object would accept a misspelt field. */
+/** Throws if the schema lets an input object have unknown fields, because a misspelt field would then be accepted. */
 function assertClosed(schema: TSchema, path: string): void {
   const node = schema as SchemaNode
   if (node.properties !== undefined) {
@@ -134,8 +141,8 @@ function compileNormaliser(schema: TSchema): ((value: unknown) => unknown) | und
 }
 
 /**
- * Rejects a value with far more items or keys than the schema allows. Listing every flaw of such a value would cost a
- * thousand times as much as validating a good one.
+ * Rejects a value with far more items or keys than the schema allows, because listing every flaw of such a value would
+ * cost a thousand times as much as validating a good one.
  */
 function excess(schema: TSchema, value: unknown, path: string): Rejection | undefined {
   const { properties, items, maxItems } = schema as SchemaNode
@@ -189,7 +196,7 @@ type Flaw = {
 
 function rejectionOf(schema: TSchema, flaws: readonly Flaw[]): Rejection {
   const flaw = flaws[0]
-  assert.ok(flaw !== undefined, 'a value that does not fit has a flaw')
+  assert.ok(flaw !== undefined, 'the validator reports no flaw of an invalid value')
   const path = pathOfPointer(flaw.instancePath)
   if (flaw.keyword === 'required') {
     const name = joined(path, flaw.params.requiredProperties?.[0] ?? '')
@@ -213,7 +220,7 @@ function rejectionOf(schema: TSchema, flaws: readonly Flaw[]): Rejection {
 function rejectionsOf(schema: TSchema, flaws: readonly Flaw[]): Rejection[] {
   const byField = new Map<string | undefined, Rejection>()
   for (const [at, flaw] of flaws.entries()) {
-    // One flaw lists all missing, or all extra, properties of one object.
+    // The validator reports all missing, or all extra, properties of an object as one flaw.
     const { requiredProperties, additionalProperties } = flaw.params
     const each = [
       ...(requiredProperties ?? []).map((name) => ({ requiredProperties: [name] })),
@@ -228,10 +235,10 @@ function rejectionsOf(schema: TSchema, flaws: readonly Flaw[]): Rejection[] {
   return [...byField.values()]
 }
 
-/** Returns the expected value of the first flaw, as the rest of a sentence. */
+/** Returns what the first flaw expected, as the rest of a sentence. */
 function expectation(schema: TSchema, flaws: readonly Flaw[]): string {
   const flaw = flaws[0]
-  assert.ok(flaw !== undefined, 'a value that does not fit has a flaw')
+  assert.ok(flaw !== undefined, 'the validator reports no flaw of an invalid value')
   if (flaw.keyword === '~refine') {
     const scalar = scalarAt(schema, flaw.instancePath)
     if (scalar !== undefined) return scalar.expects

@@ -1,12 +1,14 @@
 /**
- * Loads the markets of one market thread onto the board and keeps them current. All markets are loaded, part by part,
- * when the thread is linked or a message is lost; events keep them current in between.
+ * Loads the markets of one market thread onto the board (a front's memory of the markets) and keeps them current. All
+ * markets are loaded, part by part, when the thread is linked or a message is lost; events keep them current in
+ * between.
  *
  * Partitions that no client here uses are idle: the thread reports only which of their markets open and close. When one
  * is used again it becomes active: the thread sends all its events, and its markets are loaded again.
  *
  * A part arrives as an answer, which is handled after all messages of the same batch. So the messages of that batch are
- * applied again after the part: those that the part contains change nothing, and later ones are not lost.
+ * applied again after the part: messages that the part already includes change nothing, and later messages are not
+ * lost.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -34,27 +36,33 @@ export type BoardLoad = {
   lost(): void
   /** Reports that the thread is gone; its markets stay as they are until it is linked again. */
   closed(): void
-  /** Makes these partitions idle; repeated if the thread may not know. */
+  /** Makes these partitions idle. The thread is notified again when it may have missed that. */
   doze(partitions: readonly number[]): void
-  /** Makes the partition active. Resolves when its markets are current on the board; undefined if they are already. */
+  /**
+   * Makes the partition active. Returns a promise that resolves when its markets are current on the board; undefined if
+   * they are current already.
+   */
   wake(partition: number): Promise<void> | undefined
   /** Number of idle partitions. */
   dozing(): number
-  /** True if its markets are current on the board, or idle. */
+  /** True if the markets of the thread are current on the board, or in idle partitions. */
   isLoaded(): boolean
   isKnown(): boolean
-  /** Resolves when lost state is loaded again; undefined if nothing is lost. */
+  /** Returns a promise that resolves when lost state is loaded again; undefined if nothing is lost. */
   reloaded(): Promise<void> | undefined
-  /** Resolves when its markets are on the board for the first time; undefined after that. */
+  /**
+   * Returns a promise that resolves when the thread's markets are on the board for the first time; undefined after
+   * that.
+   */
   untilKnown(): Promise<void> | undefined
 }
 
 type FollowedThread = Pick<
   Ref<MarketThreadProtocol & DozeProtocol>,
-  'ask' | 'isOpen' | 'heardSentAtMs'
+  'ask' | 'isOpen' | 'peerSentAtMs'
 >
 
-/** Partitions that no client uses, and those that become active again. */
+/** Tracks the partitions that no client uses, and those that are becoming active again. */
 function makeIdlePartitions(thread: FollowedThread) {
   /** Idle partitions, and those that the linked thread has acknowledged as idle. */
   const dozing = new Set<number>()
@@ -73,7 +81,8 @@ function makeIdlePartitions(thread: FollowedThread) {
   }
 
   /**
-   * Returns whether the thread acknowledged. A thread of an older version has no idle partitions and sends everything.
+   * Requests all events of these partitions again. Returns whether the thread acknowledged that. A thread of an older
+   * version has no idle partitions and sends everything.
    */
   async function sayAwake(partitions: readonly number[]): Promise<boolean> {
     if (partitions.length === 0 || !canDoze) return true
@@ -88,7 +97,7 @@ function makeIdlePartitions(thread: FollowedThread) {
     supported(can: boolean): void {
       canDoze = can
     },
-    /** A newly linked thread sends everything. */
+    /** Call it when the thread was linked: until it learns which partitions are idle, it sends all events. */
     linked(): void {
       dozingThere.clear()
       canDoze = false
@@ -115,21 +124,24 @@ function makeIdlePartitions(thread: FollowedThread) {
   }
 }
 
-/** Messages of the last batch that arrived during a load. They are applied again after the part in the same batch. */
-function makeLastBatch(thread: Pick<FollowedThread, 'heardSentAtMs'>) {
-  let heard: (() => void)[] = []
+/**
+ * Remembers the messages of the newest batch that arrived during a load. If a part of the load is in the same batch,
+ * they are applied again after it.
+ */
+function makeLastBatch(thread: Pick<FollowedThread, 'peerSentAtMs'>) {
+  let applied: (() => void)[] = []
   let sentAtMs = 0
   return {
     add(act: () => void): void {
-      if (thread.heardSentAtMs !== sentAtMs) heard = []
-      sentAtMs = thread.heardSentAtMs
-      heard.push(act)
+      if (thread.peerSentAtMs !== sentAtMs) applied = []
+      sentAtMs = thread.peerSentAtMs
+      applied.push(act)
     },
     repeat(): void {
-      if (thread.heardSentAtMs === sentAtMs) for (const act of heard) act()
+      if (thread.peerSentAtMs === sentAtMs) for (const act of applied) act()
     },
     clear(): void {
-      heard = []
+      applied = []
     },
   }
 }
@@ -154,7 +166,7 @@ function makeProgress() {
     lost(): void {
       loss ??= Promise.withResolvers<void>()
     },
-    told: {
+    status: {
       isLoaded: () => loaded,
       isKnown: () => known,
       reloaded: () => loss?.promise,
@@ -166,8 +178,8 @@ function makeProgress() {
 type Part = MarketThreadProtocol['Markets']['answers']
 
 /**
- * Requests the markets of these partitions, or all, part by part. Returns whether some are away; undefined if not all
- * parts were received, or `take` refused one.
+ * Requests the markets of these partitions, or all, part by part. Returns whether some markets are unavailable;
+ * undefined if not all parts were received, or `take` refused one.
  */
 async function loadParts(
   thread: FollowedThread,
@@ -180,7 +192,7 @@ async function loadParts(
       ...(after === undefined ? {} : { after }),
       ...(partitions === undefined ? {} : { partitions }),
     })
-    // A rejection is not in the protocol's table: the thread sends one if it is full or its log is unavailable.
+    // The protocol's table has no rejection here, but the thread sends one if it is full or its log is unavailable.
     if (isUnanswered(part) || isRejection(part) || !take(part)) return undefined
     if (!part.more) return part.away
     after = part.views.at(-1)?.market.id
@@ -188,7 +200,7 @@ async function loadParts(
 }
 
 type BoardLoadPorts = {
-  /** Called when partitions became active and are current on the board. */
+  /** Called when partitions have become active, and their markets are current on the board. */
   readonly woken?: () => void
   readonly after?: Clock['after']
 }
@@ -220,7 +232,8 @@ export function makeBoardLoad(
       const isWhole = again
       again = false
       if ((await loadMarkets(isWhole)) || again) continue
-      // The thread is busy, or its log is away. If the thread is gone, the next link starts a load.
+      // The thread is busy or its log is unavailable, so the load is retried. If the thread is gone, the next link
+      // starts a load.
       if (!thread.isOpen) break
       await new Promise<void>((resolve) => void after(LOAD_AGAIN_MS, resolve))
       again ||= isWhole
@@ -235,7 +248,7 @@ export function makeBoardLoad(
     const there = new Set<MarketId>()
     const toWake = [...idle.waking]
     const partitions = toWake.map(([partition]) => partition)
-    // From here on all events are sent, so nothing is missing between them and the load.
+    // From this acknowledgement on, the thread sends all events of these partitions.
     if (!(await idle.sayAwake(partitions)) || again) return false
     const away = await loadParts(thread, isWhole ? undefined : partitions, (part) => {
       if (again) return false
@@ -249,7 +262,8 @@ export function makeBoardLoad(
     })
     if (away === undefined) return false
     if (!away && idle.woken(toWake)) woken()
-    // Unavailable markets are requested again: their state here may be old.
+    // A load of only some partitions ends here. If markets are unavailable, it returns false and is repeated, because
+    // their state on the board may be outdated.
     if (before === undefined) return !away
     forgetOthers(board, isOurs, { before, there, away })
     progress.loaded()
@@ -262,7 +276,7 @@ export function makeBoardLoad(
     begin()
   }
 
-  /** Applies a message, and keeps it for the part that comes with it. */
+  /** Applies a message. During a load, also keeps it, in case a part of the load in the same batch follows. */
   function take(act: () => void): void {
     act()
     if (loading) batch.add(act)
@@ -275,7 +289,7 @@ export function makeBoardLoad(
     },
     follow(events) {
       const isWhole = board.follow(events)
-      // During a load, the next part contains the missing changes.
+      // During a load, the next part contains the missing changes, so nothing is lost.
       if (!isWhole && !loading) lost()
       if (loading) batch.add(() => void board.follow(events))
     },
@@ -289,7 +303,7 @@ export function makeBoardLoad(
       return idle.waking.get(partition)?.promise
     },
     dozing: idle.count,
-    ...progress.told,
+    ...progress.status,
   }
 }
 
@@ -302,7 +316,7 @@ type Loaded = {
   readonly away: boolean
 }
 
-/** Closes markets that the thread unloaded while this front missed it. */
+/** Closes markets that the thread unloaded while this front did not receive its messages. */
 function forgetOthers(
   board: MarketBoard,
   isOurs: (marketId: MarketId) => boolean,

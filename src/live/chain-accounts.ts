@@ -1,9 +1,9 @@
 /**
- * Accounts of each chain that have something nearly all others lack, such as delegates. A front remembers which
- * accounts do, from the database at its start and from messages of the indexer, so any other account needs no read.
- * The details of an account are read when they are needed, and again after each change. Any account can get such
- * details for the price of gas, so memory is bounded: if there are too many accounts, each is read once and remembered
- * for a while.
+ * Tracks the few accounts of each chain that have details of some kind, such as delegates. A front learns these
+ * accounts from the database at its start and from messages of the indexer, so any other account needs no read. The
+ * details of an account are read when they are needed, and again after each change. Any account can get such details
+ * for the price of gas, so memory is bounded: if there are too many accounts, each is read once and remembered for a
+ * while.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -19,13 +19,13 @@ const AGAIN_MS = 1_000
 type Chain<Details> = {
   /** Accounts that may have details. */
   readonly accounts: Set<Address>
-  /** True if no other account has any. */
+  /** True if every account with details is in `accounts`. */
   isWhole: boolean
-  /** Known details by account, the latest read last. */
+  /** Known details by account, in the order in which they were read. */
   readonly details: Map<Address, Details>
-  /** Counts changes that make a read in progress too old to be remembered. */
+  /** Counts the changes of the details; a read that began before the last change is not remembered. */
   changes: number
-  /** … and a load. */
+  /** Counts the loads of `accounts`; a load that began before the last one is not used. */
   loads: number
 }
 
@@ -69,14 +69,16 @@ export function makeChainAccounts<Details>(
 
   return {
     chainIds: () => chains.keys(),
-    /** Returns whether an account may have details. */
+    /** Returns true if an account may have details, false if it certainly has none. */
     mayHave(chainId: number, account: Address): boolean {
       const chain = chains.get(chainId)
       return chain !== undefined && (!chain.isWhole || chain.accounts.has(account))
     },
     /** Returns the details of an account; undefined if they are not known. */
     known: (chainId: number, account: Address) => chains.get(chainId)?.details.get(account),
-    /** Returns the function that remembers details whose read begins now; if they change meanwhile, it does nothing. */
+    /**
+     * Call it before details are read. It returns the function that remembers them, unless they changed during the read.
+     */
     reading(chainId: number, account: Address): (details: Details) => void {
       const chain = chains.get(chainId)
       const changes = chain?.changes

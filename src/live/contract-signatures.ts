@@ -1,8 +1,8 @@
 /**
  * Asks contract accounts whether they accept a signature (EIP-1271). A query costs a call to a node, so strangers must
- * not be able to cause many: each client and each account has a limit, a front sends few at once, and an answer is
- * remembered until the next block. The settlement contract checks again. If a contract rejects a signature after the
- * match, that is its trader's fault, like moved funds.
+ * not be able to cause many: each client and each account has a limit, a front sends few at the same time, and an
+ * answer is remembered until the next block. The settlement contract checks again. If a contract rejects a signature
+ * after the match, that is its trader's fault, as if the trader had moved the funds.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -31,8 +31,8 @@ export type ContractSignatures = {
   /** Returns whether the account's code accepts the signature, or why that cannot be found out now. */
   accepts(question: Question, asker: Asker): Answer
   /**
-   * Returns whether the account's code accepts the signature on every chain where the account has code. An address may
-   * belong to others on each chain, for example to the first who deployed a contract there.
+   * Returns whether the account's code accepts the signature on every chain where the account has code. The same
+   * address may belong to another owner on each chain, for example to the first one who deployed a contract there.
    */
   acceptEverywhere(question: Omit<Question, 'chainId'>, asker: Asker): Answer
   /** Forgets the answers of a chain: it has a new block. */
@@ -40,7 +40,10 @@ export type ContractSignatures = {
 }
 
 export function makeContractSignatures(ports: {
-  /** Calls a node of the chain; undefined for a chain without one. Throws a fault after its time limit. */
+  /**
+   * Asks an Ethereum node whether the account's code accepts the signature. Returns false for a chain without a node;
+   * throws a fault if the node does not answer in time.
+   */
   readonly ask: (question: Question) => Promise<boolean>
   /** Returns whether there is code at an address of the chain; faults like `ask`. */
   readonly hasCode: (where: Pick<Question, 'chainId' | 'account'>) => Promise<boolean>
@@ -61,7 +64,7 @@ export function makeContractSignatures(ports: {
         return reject(
           'OVERLOADED',
           undefined,
-          'too many contract accounts are being queried: retry',
+          'too many signatures of contract accounts are being checked: retry shortly',
         )
       }
       if (!(error instanceof Fault)) throw error

@@ -11,67 +11,131 @@ import { inTime } from '#runtime/in-time.ts'
 
 /** Switches due within this time are read ahead. */
 const AHEAD_MS = 60_000
-/** A database that does not answer must not delay the switches that are known. */
-const READ_MS_MAX = 2_000
-/** Switches that fire at once: cancels that take long must not delay those of other traders. */
+/**
+ * Maximum wait for the database. Switches that are already known must not be delayed by a database that does not
+ * answer.
+ */
+const ANSWER_MS_MAX = 2_000
+/**
+ * Maximum number of switches that fire at the same time. Slow cancels of a few traders then do not delay those of all
+ * others.
+ */
 const FIRING_MAX = 256
+/** Maximum number of fired switches that one write clears. */
+const CLEARED_TOGETHER_MAX = 256
 
 type DeadmanPorts = {
   /** Reads the switches that are due before a time. */
   readonly read: (asked: { beforeMs: number; limit: number }) => Promise<readonly DeadmanSwitch[]>
   /**
-   * Cancels all orders of the switch's address, unless the switch is of a key that is no delegate any more. Resolves with
-   * true if nothing is left to cancel.
+   * Cancels all orders of the switch's address, unless the switch's key is no longer a delegate. Resolves with true
+   * if nothing is left to cancel.
    */
   readonly cancelAll: (fired: DeadmanSwitch) => Promise<boolean>
-  /** Clears the switch if it was not renewed. */
-  readonly clear: (fired: DeadmanSwitch) => Promise<unknown>
+  /** Clears the switches that were not renewed. */
+  readonly clear: (fired: readonly DeadmanSwitch[]) => Promise<unknown>
   readonly nowMs: () => number
   readonly fired: (fired: DeadmanSwitch) => void
   readonly failed: (error: unknown) => void
 }
 
 type DeadmanWatch = {
-  /** Reads and fires; called once a second. Returns at once if the last call is still running. */
+  /** Reads the due switches and fires them; called once a second. Does nothing if the last call is still running. */
   turn(): Promise<void>
 }
 
 export function makeDeadmanWatch(ports: DeadmanPorts): DeadmanWatch {
-  /** By key, as they were last read. */
+  /** Switches as they were last read, by key. */
   let known = new Map<string, DeadmanSwitch>()
-  let isBusy = false
+  /** Fired switches that the database still has, by key. They do not fire again. */
+  const uncleared = new Map<string, DeadmanSwitch>()
+  /** Due switches that fire or wait to, by key. */
+  const underWay = new Map<string, DeadmanSwitch>()
+  /** Due switches that wait to fire, by key. */
+  const waiting = new Map<string, DeadmanSwitch>()
+  let firing = 0
+  let isReading = false
+  let isClearing = false
 
   async function fire(due: DeadmanSwitch): Promise<void> {
     if (!(await ports.cancelAll(due))) return
     ports.fired(due)
-    known.delete(due.keyId)
-    await inTime(ports.clear(due), READ_MS_MAX)
+    if (known.get(due.keyId) === due) known.delete(due.keyId)
+    uncleared.set(due.keyId, due)
+    // Firing does not wait for the database.
+    void clearFired()
+  }
+
+  /** Clears fired switches in the database, one write after the other, so that other writes get their turn. */
+  async function clearFired(): Promise<void> {
+    if (isClearing) return
+    isClearing = true
+    try {
+      while (uncleared.size > 0) {
+        const fired = [...uncleared.values()].slice(0, CLEARED_TOGETHER_MAX)
+        await answerInTime(ports.clear(fired))
+        for (const one of fired) {
+          if (uncleared.get(one.keyId) === one) uncleared.delete(one.keyId)
+        }
+      }
+    } catch (error) {
+      ports.failed(error)
+    }
+    isClearing = false
+  }
+
+  async function fireWaiting(): Promise<void> {
+    firing++
+    for (const one of waiting.values()) {
+      waiting.delete(one.keyId)
+      await fire(one).catch(ports.failed)
+      underWay.delete(one.keyId)
+    }
+    firing--
+  }
+
+  /** Reads the switches that are due soon. Those that have fired, or were firing when the read began, are left out. */
+  async function readDue(beforeMs: number): Promise<void> {
+    const begun = new Map(underWay)
+    // A read that began before these switches were cleared may still return them.
+    const fired = new Map([...uncleared, ...begun])
+    const read = await answerInTime(ports.read({ beforeMs, limit: DEADMAN_SWITCHES_MAX }))
+    const unfired = read.filter(({ keyId, dueAtMs }) => fired.get(keyId)?.dueAtMs !== dueAtMs)
+    const next = new Map(unfired.map((one) => [one.keyId, one]))
+    for (const one of begun.values()) {
+      // The switch has not fired yet, or cancelling its orders has failed, so it stays known.
+      if (known.get(one.keyId) === one && !next.has(one.keyId)) next.set(one.keyId, one)
+    }
+    known = next
   }
 
   return {
     async turn() {
-      if (isBusy) return
-      isBusy = true
-      // A switch that was renewed in time has its new time in every read that began after it was due.
+      if (isReading) return
+      isReading = true
+      void clearFired()
+      // If a switch was renewed, a read that began after it was due returns its new time.
       const readAtMs = ports.nowMs()
-      try {
-        const beforeMs = readAtMs + AHEAD_MS
-        const read = await inTime(
-          ports.read({ beforeMs, limit: DEADMAN_SWITCHES_MAX }),
-          READ_MS_MAX,
-        )
-        if (read === undefined)
-          throw new Error(`the database did not answer within ${READ_MS_MAX} ms`)
-        known = new Map(read.map((one) => [one.keyId, one]))
-      } catch (error) {
-        ports.failed(error)
+      await readDue(readAtMs + AHEAD_MS).catch(ports.failed)
+      for (const one of known.values()) {
+        if (one.dueAtMs > readAtMs || underWay.has(one.keyId)) continue
+        underWay.set(one.keyId, one)
+        waiting.set(one.keyId, one)
       }
-      const due = [...known.values()].filter(({ dueAtMs }) => dueAtMs <= readAtMs).values()
-      const fireSome = async () => {
-        for (const one of due) await fire(one).catch(ports.failed)
-      }
-      await Promise.all(Array.from({ length: FIRING_MAX }, fireSome))
-      isBusy = false
+      isReading = false
+      const more = Math.max(0, Math.min(FIRING_MAX - firing, waiting.size))
+      await Promise.all(Array.from({ length: more }, fireWaiting))
     },
   }
+}
+
+/** Throws if the database does not answer in time. */
+async function answerInTime<T>(asked: Promise<T>): Promise<T> {
+  const answer = await inTime(
+    asked.then((value) => ({ value })),
+    ANSWER_MS_MAX,
+  )
+  if (answer === undefined)
+    throw new Error(`the database did not answer within ${ANSWER_MS_MAX} ms`)
+  return answer.value
 }

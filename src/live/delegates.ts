@@ -23,7 +23,7 @@ type DelegatesPorts = ChainAccountsPorts & {
 }
 
 export type Delegates = {
-  /** Returns the delegations of an account; at once for an account without any, or if they are known. */
+  /** Returns the delegations of an account; without a promise if they are known or the account has none. */
   of(
     chainId: number,
     account: Address,

@@ -34,7 +34,7 @@ export function makeFundsGateway(
 ): FundsGateway {
   const refOf = (trader: Address): AccountsRef => {
     const ref = threads[threadOf(trader)]
-    if (ref === undefined) throw new Error(`no thread for ${trader}`)
+    if (ref === undefined) throw new Error(`no accounts thread serves ${trader}`)
     return ref
   }
 
@@ -63,7 +63,7 @@ export function makeFundsGateway(
   }
 }
 
-/** Returns the fields of an order that accounts need. */
+/** Returns the fields of an order that the accounts thread needs. */
 function askedOf(
   { orderHash, marketId, trader, side, outcome, price, size, permit }: CheckedOrder,
   chainId: number,

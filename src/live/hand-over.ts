@@ -1,7 +1,7 @@
 /**
  * The planned move of a market thread to another node, as a front sees it. Orders wait for the next owner until their
- * deadline, so the front counts as ready for that long. A thread that dies announces nothing, so its front is not
- * ready.
+ * deadline, so the front counts as ready for that long. A thread that dies announces no move, so its front does not
+ * count as ready meanwhile.
  */
 
 type HandOver = {
@@ -9,13 +9,16 @@ type HandOver = {
   began(): void
   /** Called after a thread was linked; if a move is under way, that thread is the next owner. */
   linked(): void
-  /** True from the announcement until the next owner is current here, for at most the deadline of a request. */
+  /**
+   * True from the announcement until the markets of the next owner are current here, at most for the deadline of a
+   * request.
+   */
   isUnderWay(): boolean
 }
 
 export function makeHandOver(
   { deadlineMs, nowMs }: { readonly deadlineMs: number; readonly nowMs: () => number },
-  /** Whether the linked thread is loaded and confirmed as the owner of its log. */
+  /** Returns whether the linked thread is loaded and confirmed as the owner of its log. */
   isCurrent: () => boolean,
 ): HandOver {
   let dueMs = Number.NEGATIVE_INFINITY

@@ -53,12 +53,15 @@ export class LevelBook {
     return this.#of(side)?.total(price) ?? 0
   }
 
-  /** Returns the worst of the best `count` prices of a side; undefined if there are not more than that. */
+  /** Returns the worst of the best `count` prices of a side; undefined if the side has at most `count` prices. */
   edge(side: Side, count: number): number | undefined {
     return this.#of(side)?.edge(count)
   }
 
-  /** Returns the levels worse than a price, down to another price; without one, all such levels. */
+  /**
+   * Returns the levels that are worse than the first price, down to the second price; without a second price, all of
+   * them.
+   */
   worseThan(side: Side, price: number, until?: number): ShownLevel[] {
     return this.#of(side)?.worseThan(price, until) ?? []
   }

@@ -13,6 +13,7 @@ import { BUY, OUTCOMES, type Outcome, otherOutcome, SELL, type Side } from '#dom
 import type { Trade, TradeStatus } from '#domain/trade.ts'
 import type { MarketView } from '#protocol/market.ts'
 import { LevelBook, mergedLevels } from './level-book.ts'
+import { makeMarketOrder } from './market-order.ts'
 
 export type ShownTrade = Trade & { readonly status: TradeStatus; readonly txHash: string }
 
@@ -22,19 +23,19 @@ export type ShownMarket = {
   closed: CloseReason | undefined
   updatedAtMs: number
   books: readonly [LevelBook, LevelBook]
-  /** The books of a complementary market, each with the levels implied by the other. */
+  /** The books of a complementary market, each with the levels that orders of the other outcome imply. */
   implied: readonly [LevelBook, LevelBook] | undefined
   /** Latest trades known to this front, oldest first. */
   readonly trades: Map<TradeId, ShownTrade>
   /** True if these are all trades of the market, so the database need not be read for older ones. */
   hasAllTrades: boolean
-  /** Only the database knows changes of older trades up to this sequence number. */
-  untoldSeq: Sequence
+  /** Changes of older trades up to this sequence number were not received here; only the database has them. */
+  unseenSeq: Sequence
   /** Last change that these trades include. */
   tradesSeq: Sequence
   /** Changes whenever these trades change; unique over all markets. */
   tradesVersion: number
-  /** Orderbook as JSON, by outcome and for both, until it changes. */
+  /** Order books as cached JSON: of YES, of NO and of both, each until it changes. */
   readonly written: [yes: string, no: string, both: string, impliedYes: string, impliedNo: string]
 }
 
@@ -44,9 +45,11 @@ export type MarketBoard = {
   readonly version: number
   /** Changes when a market is opened, closed, loaded or removed: only then can a list have other markets. */
   readonly listVersion: number
-  /** Returns the markets by creation time, then by id. */
+  /** Returns the markets by creation time, then by id. The list changes in place: do not keep it across an await. */
   inOrder(): readonly ShownMarket[]
-  /** Replaces a market by the view of its thread; `dozed` as below. */
+  /** Returns the oldest market whose share link ends with this short id. */
+  byShortId(shortId: string): ShownMarket | undefined
+  /** Replaces a market by its state as sent by its thread (a view); for `dozed` see `BoardListener`. */
   load(view: MarketView, dozed?: boolean): void
   /** Applies events; returns false if some are missing and the market must be loaded again. */
   follow(events: readonly MarketEvent[]): boolean
@@ -60,7 +63,7 @@ export type MarketBoard = {
 
 /** Reports whether the board is complete. */
 type Completeness = {
-  /** True after every market thread was loaded once; before that a list would lack markets. */
+  /** Returns true once every market thread has been loaded. Before that, a list would lack markets. */
   isWhole(): boolean
   /**
    * Returns whether the thread of this market, or every thread, is followed and has confirmed its ownership within a
@@ -69,38 +72,38 @@ type Completeness = {
   isCurrent(marketId?: MarketId): boolean
 }
 
-/** Listener for changes of the board, called at once and in order. */
+/** Listener for changes of the board, called immediately and in order. */
 export type BoardListener = {
   followed(shown: ShownMarket, event: MarketEvent): void
   /**
-   * `missed`: the view contains changes without an earlier event. `dozed`: these changes cannot be an opening or
-   * closing, which are sent for idle partitions too.
+   * A market was loaded. `missed`: its state contains changes for which `followed` was not called. `dozed`: none of
+   * these changes is an opening or a closing, because an idle partition still sends those.
    */
   loaded(shown: ShownMarket, missed: boolean, dozed: boolean): void
   forgotten(marketId: MarketId): void
 }
 
-/** Order of lists of markets. */
-export function byCreation(a: Market, b: Market): number {
-  return a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1)
-}
-
 export function makeBoard(completeness: Completeness, listener?: BoardListener): MarketBoard {
   const markets = new Map<MarketId, ShownMarket>()
   const gone = new RecentMarkets()
-  /** Cached until a market is added or removed. */
-  let sorted: readonly ShownMarket[] | undefined
+  const order = makeMarketOrder(markets)
   let version = 0
   let listVersion = 0
 
   function noteListed(): void {
     version++
     listVersion++
-    sorted = undefined
+  }
+
+  function add(shown: ShownMarket): void {
+    markets.set(shown.market.id, shown)
+    order.added(shown)
   }
 
   function forget(marketId: MarketId): void {
+    const shown = markets.get(marketId)
     markets.delete(marketId)
+    if (shown !== undefined) order.removed(shown)
     noteListed()
     gone.add(marketId)
     listener?.forgotten(marketId)
@@ -114,23 +117,21 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
     get listVersion() {
       return listVersion
     },
-    inOrder() {
-      sorted ??= [...markets.values()].sort((a, b) => byCreation(a.market, b.market))
-      return sorted
-    },
+    inOrder: order.all,
+    byShortId: order.byShortId,
     ...completeness,
     forget: (marketIds) => marketIds.forEach(forget),
     isGone: (marketId) => gone.has(marketId),
     load(view, dozed = false) {
       const shown = markets.get(view.market.id) ?? newMarket(view.market)
       if (view.seq < shown.seq) return
-      // Trades between the last event and this view are only in the database.
+      // The trades of the missed events are only in the database.
       const missed = view.seq > shown.seq
       if (missed) {
         shown.trades.clear()
-        // The first change of a market is its opening.
+        // The first change of a market is its opening, so up to that change it has no trades.
         shown.hasAllTrades = view.seq <= 1
-        shown.untoldSeq = view.seq
+        shown.unseenSeq = view.seq
         noteTrades(shown, view.seq)
       }
       shown.seq = view.seq
@@ -138,7 +139,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
       shown.updatedAtMs = view.updatedAtMs
       loadBooks(shown, view)
       shown.written.fill('')
-      markets.set(view.market.id, shown)
+      if (!markets.has(view.market.id)) add(shown)
       noteListed()
       listener?.loaded(shown, missed, dozed)
     },
@@ -147,10 +148,10 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
       for (const event of events) {
         let shown = markets.get(event.marketId)
         if (shown === undefined) {
-          // The market is not loaded yet; the view on its way contains these events.
+          // The market is not loaded yet. Its state, which the thread is sending, will include these events.
           if (event.type !== 'MarketOpened') continue
           shown = newMarket(event.market)
-          markets.set(event.marketId, shown)
+          add(shown)
           noteListed()
         }
         if (event.seq <= shown.seq) continue
@@ -169,7 +170,8 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
       for (const event of events) {
         const shown = markets.get(event.marketId)
         if (shown !== undefined && event.seq > shown.seq + 1) {
-          // The next event ends its books, so they need not be known.
+          // Events before this one were not sent. The books are left empty, because the market's next event will clear
+          // them anyway.
           const { market, closed, updatedAtMs } = shown
           const seq = event.seq - 1
           const view = { market, seq, closed, updatedAtMs, bids: [[], []], asks: [[], []] } as const
@@ -204,7 +206,7 @@ class RecentMarkets {
 /** Index of the first book with implied levels among the cached JSON texts. */
 const IMPLIED = 3
 
-/** Counts over all markets, so that a market that returns never repeats an old version. */
+/** Counts the versions of all markets together, so that a market that returns never repeats an old version. */
 let versions = 0
 
 function noteTrades(shown: ShownMarket, seq: Sequence): void {
@@ -222,7 +224,7 @@ function newMarket(market: Market): ShownMarket {
     implied: isComplementary(market) ? [new LevelBook(), new LevelBook()] : undefined,
     trades: new Map(),
     hasAllTrades: true,
-    untoldSeq: 0,
+    unseenSeq: 0,
     tradesSeq: 0,
     tradesVersion: ++versions,
     written: ['', '', '', '', ''],
@@ -335,7 +337,7 @@ export function bookOf(shown: ShownMarket, outcome: Outcome, implied: boolean): 
 
 function rememberTrades(shown: ShownMarket, event: OrdersMatched): void {
   for (const trade of tradesOf(event)) {
-    // The database may have had the trade before its event arrived, in a later status.
+    // The database may have returned the trade, in a later status, before its event arrived.
     if (shown.trades.has(trade.tradeId)) continue
     shown.trades.set(trade.tradeId, { ...trade, status: 'matched', txHash: '' })
   }
@@ -353,12 +355,13 @@ export function holdsNewest(shown: ShownMarket, limit: number): boolean {
 }
 
 /**
- * Keeps the newest trades from the database, so that it is not read again. Only if the database is known to be current:
- * it projects a market's changes in order, so a trade after `untoldSeq` proves that all earlier changes are in it.
+ * Stores the newest trades from the database here, so that they are not read again. It does so only if the database is
+ * known to be current. The database follows a market's changes in order, so a trade after `unseenSeq` proves that all
+ * earlier changes are stored.
  */
 export function keepTrades(shown: ShownMarket, stored: readonly ShownTrade[]): void {
   const isAll = stored.length < TRADES_LISTED_MAX
-  if (!stored.some(({ seq }) => seq > shown.untoldSeq)) return
+  if (!stored.some(({ seq }) => seq > shown.unseenSeq)) return
   const newest = latestTrades([...shown.trades.values()], stored, TRADES_LISTED_MAX)
   shown.trades.clear()
   for (const trade of newest.toReversed()) shown.trades.set(trade.tradeId, trade)
@@ -369,7 +372,7 @@ export function keepTrades(shown: ShownMarket, stored: readonly ShownTrade[]): v
 function settle(shown: ShownMarket, id: TradeId, status: TradeStatus, txHash: string): void {
   const trade = shown.trades.get(id)
   if (trade === undefined) {
-    shown.untoldSeq = shown.seq
+    shown.unseenSeq = shown.seq
     return
   }
   shown.trades.set(id, { ...trade, status, txHash: txHash || trade.txHash })
@@ -455,7 +458,7 @@ export function latestTrades(
 ): ShownTrade[] {
   const all = new Map<TradeId, ShownTrade>()
   for (const trade of stored) all.set(trade.tradeId, trade)
-  // The front is current about its own trades; the database may lag.
+  // For a trade that both have, this front's version counts, because the database may lag.
   for (const trade of held) all.set(trade.tradeId, trade)
   return [...all.values()]
     .sort((a, b) => b.matchedAtMs - a.matchedAtMs || b.seq - a.seq || b.fillIndex - a.fillIndex)

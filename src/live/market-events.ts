@@ -31,7 +31,7 @@ export function makeMarketEvents(
   ) => Promise<readonly (EventName & { readonly marketId: MarketId })[]>,
 ): MarketEvents {
   const known = new Map<MarketId, EventName | null>()
-  /** Counts changes that make a read in progress too old to be remembered. */
+  /** Counts the changes; a read that began before the last change is not remembered. */
   let changes = 0
 
   async function ask(marketIds: readonly MarketId[]): Promise<void> {

@@ -27,13 +27,13 @@ export type StoredFigures = {
   readonly volume24h: bigint
   readonly trades24h: number
   readonly lastPrices: Both<number>
-  /** Sequence numbers of the last trades that these figures include. */
+  /** Sequence number of the last trade that these figures include, for each outcome. */
   readonly lastSeqs: Both<Sequence>
   readonly pricesBefore: Both<number | null>
 }
 
 export type MarketFigures = {
-  /** 0 for an outcome without trades. */
+  /** Last prices; 0 for an outcome without trades. */
   readonly lastPrices: Both<number>
   /** Outcome of the newest trade. */
   readonly lastOutcome: Outcome | null
@@ -45,7 +45,7 @@ export type MarketFigures = {
 }
 
 export type FiguresBook = {
-  /** Changes with every answer of the database, and when it may lack a change. */
+  /** Version of the figures. It changes with every answer of the database, and when the database may lack a change. */
   readonly version: number
   /** Loads figures of these markets that are missing or outdated. */
   prepare(marketIds: readonly MarketId[]): Promise<void>
@@ -57,7 +57,7 @@ export type FiguresBook = {
   of(marketId: MarketId): MarketFigures | undefined
   /** Returns whether the database's figures may lack a change. */
   isUnsure(marketId: MarketId): boolean
-  /** Reports trades that the board does not have. */
+  /** Reports that the board missed trades of a market. */
   touched(marketId: MarketId): void
   forgotten(marketId: MarketId): void
 }
@@ -100,7 +100,7 @@ export function makeFiguresBook(ports: {
 
   function isOld(marketId: MarketId, nowMs: number): boolean {
     const shown = board().markets.get(marketId)
-    // Every trade of the market is on the board.
+    // With every trade of the market on the board, the database's figures are not needed.
     if (shown?.hasAllTrades === true) return false
     const entry = entries.get(marketId)
     if (entry === undefined) return true
@@ -117,7 +117,7 @@ export function makeFiguresBook(ports: {
       const figures = new Map(found.map((each) => [each.marketId, each]))
       for (const id of marketIds) keep(id, figures.get(id) ?? nothing(id), nowMs)
     } catch (error) {
-      // Known figures stay; the next reader queries an unavailable database again.
+      // Known figures stay in use, and the next reader queries the database again.
       if (!(error instanceof Fault && error.retryable)) throw error
     } finally {
       for (const id of marketIds) asking.delete(id)
@@ -178,14 +178,15 @@ export function makeFiguresBook(ports: {
   }
 }
 
-/** Returns the figures with the trades on the board; kept until the market or the minute changes. */
+/** Returns the figures with the trades on the board; cached until the market or the minute changes. */
 function currentOf(entry: Entry, shown: ShownMarket | undefined, nowMs: number): MarketFigures {
   const minute = Math.floor(nowMs / MINUTE_MS)
   const seq = shown?.seq ?? 0
   if (entry.known !== undefined && entry.knownSeq === seq && entry.knownMinute === minute) {
     return entry.known
   }
-  // If every trade is on the board, the stored figures are not needed, and may be of another minute.
+  // If the board has every trade, the figures are computed from these trades alone. The stored figures may be of
+  // another minute.
   const base = shown?.hasAllTrades === true ? nothing(entry.stored.marketId) : entry.stored
   entry.known = withTrades(base, shown, minute * MINUTE_MS - DAY_MS)
   entry.knownSeq = seq

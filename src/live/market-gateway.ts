@@ -1,6 +1,6 @@
 /**
- * Requests to market threads: finds the thread of a market, sends the request, and turns a missing answer into a
- * rejection that tells the client what to do.
+ * Sends requests to market threads: finds the thread of a market, sends the request, and turns a missing answer into a
+ * rejection that shows the client what to do.
  */
 
 import type { Address, MarketId, OrderHash, Sequence } from '#domain/ids.ts'
@@ -28,14 +28,14 @@ import type { Ref } from '#runtime/ref.ts'
 export type MarketRef = Ref<MarketThreadProtocol>
 
 /** State of this front's markets. An answer is delayed until the events that caused it have arrived. */
-type Hearing = {
+type BoardState = {
   /** Returns the last change of the market known here. */
   readonly seqOf?: (marketId: MarketId) => Sequence | undefined
   /**
-   * Undefined if the market is followed and no event is lost. Otherwise resolves when it is loaded again; a market that
-   * was not followed is followed from then on.
+   * Returns undefined if the market is followed and no event is lost. Otherwise returns a promise that resolves when
+   * the market is loaded again; a market that was not followed is followed from then on.
    */
-  readonly heardAll?: (marketId: MarketId) => Promise<void> | undefined
+  readonly caughtUp?: (marketId: MarketId) => Promise<void> | undefined
 }
 
 /** Context that goes with an order to its market. */
@@ -43,6 +43,8 @@ export type OrderContext = RequestContext &
   Asker & {
     /** Session that the order ends with: the market's thread registers it before the order rests. */
     readonly session?: string
+    /** True if the funds of the order are reserved: its market must not place it after the deadline. */
+    readonly isReserved?: boolean
   } & OrderOptions
 
 /** Unsigned options that a client attached to an order. */
@@ -73,7 +75,7 @@ export type MarketGateway = {
     },
     context: RequestContext,
   ): Promise<OrderCancelled | Rejection>
-  /** Returns why the trader may place no order in the market now; undefined if nothing prevents it. */
+  /** Returns why the trader may place no order in the market at present; undefined if they may. */
   standing(
     marketId: MarketId,
     trader: Address,
@@ -99,7 +101,10 @@ export type MarketGateway = {
   countOrders(context: RequestContext): Promise<Map<number, number> | Rejection>
 }
 
-/** Which orders of a trader are cancelled: of one market, of some chains, of one group, and why if no client asked for it. */
+/**
+ * Selects the orders of a trader to cancel, by market, chains or group. `cause` is set if no client asked for the
+ * cancel.
+ */
 type CancelledWhich = {
   readonly marketId?: MarketId | undefined
   readonly chainIds?: readonly number[] | undefined
@@ -109,7 +114,7 @@ type CancelledWhich = {
 
 type CancelledOrders = {
   readonly orderHashes: OrderHash[]
-  /** Cancelled orders with unsettled trades. */
+  /** Cancelled orders that still have unsettled trades. */
   readonly pending: PendingOfOrder[]
   count: number
 }
@@ -117,26 +122,26 @@ type CancelledOrders = {
 /** Maximum number of markets in which one trader's orders are cancelled at the same time. */
 const CANCELLED_MARKETS_MAX = 64
 
-/** Parts of a gateway that cancelling all orders of a trader needs. */
+/** Parts of a gateway that `cancelAll` uses. */
 type CancelPorts = {
   readonly threads: readonly MarketRef[]
   readonly refOf: (marketId: MarketId) => MarketRef
   readonly leftMs: (context: RequestContext) => number
-  readonly heardAll: Hearing['heardAll']
-  readonly untilHeard: (marketId: MarketId, context: RequestContext) => Promise<void>
+  readonly caughtUp: BoardState['caughtUp']
+  readonly untilCaughtUp: (marketId: MarketId, context: RequestContext) => Promise<void>
 }
 
 function makeCancelAll(ports: CancelPorts): MarketGateway['cancelAll'] {
-  const { threads, refOf, leftMs, heardAll, untilHeard } = ports
+  const { threads, refOf, leftMs, caughtUp, untilCaughtUp } = ports
 
-  /** Cancels the trader's orders in a market step by step; returns the failure, if any. */
+  /** Cancels the trader's orders in one market, in as many requests as necessary; returns the failure, if any. */
   async function cancelInMarket(
     marketId: MarketId,
     orders: Cancelling,
     context: RequestContext,
     cancelled: CancelledOrders,
   ): Promise<Rejection | undefined> {
-    heardAll?.(marketId)
+    caughtUp?.(marketId)
     for (let more = true; more; ) {
       const answer = await refOf(marketId).ask(
         'CancelOrders',
@@ -144,7 +149,7 @@ function makeCancelAll(ports: CancelPorts): MarketGateway['cancelAll'] {
         leftMs(context),
       )
       if (isUnanswered(answer)) return writeFailure(answer)
-      await untilHeard(marketId, context)
+      await untilCaughtUp(marketId, context)
       if (isRejection(answer)) {
         // An ended market that was unloaded has no orders left to cancel.
         return answer.rejected === 'MARKET_NOT_FOUND' ? undefined : answer
@@ -169,7 +174,8 @@ function makeCancelAll(ports: CancelPorts): MarketGateway['cancelAll'] {
   ): Promise<Rejection | undefined> {
     const { trader, group } = orders
     const where = chainId === undefined ? { trader } : { trader, chainId }
-    // The index of orders lacks orders that do not rest and only have pending trades.
+    // Orders with pending trades that are no longer in the book are not in the thread's index of open orders. This
+    // request finds their markets.
     const trading = await thread.ask('PendingMarkets', where, leftMs(context))
     if (isUnanswered(trading) || isRejection(trading)) return reject('OVERLOADED')
     for (const marketId of trading.marketIds) {
@@ -216,18 +222,18 @@ export function makeGateway(
   threads: readonly MarketRef[],
   threadOf: (marketId: MarketId) => number,
   clock: Pick<Clock, 'nowMs'>,
-  hearing: Hearing = {},
+  boardState: BoardState = {},
 ): MarketGateway {
   const refOf = (marketId: MarketId): MarketRef => {
     const ref = threads[threadOf(marketId)]
-    if (ref === undefined) throw new Error(`no thread for ${marketId}`)
+    if (ref === undefined) throw new Error(`no market thread serves ${marketId}`)
     return ref
   }
-  const { seqOf, heardAll } = hearing
+  const { seqOf, caughtUp } = boardState
 
-  /** If events were lost, delays an answer until their effect is known here. */
-  async function untilHeard(marketId: MarketId, context: RequestContext): Promise<void> {
-    const loaded = heardAll?.(marketId)
+  /** If events were lost, delays a read until they are loaded again. */
+  async function untilCaughtUp(marketId: MarketId, context: RequestContext): Promise<void> {
+    const loaded = caughtUp?.(marketId)
     if (loaded !== undefined) await inTime(loaded, leftMs(context))
   }
 
@@ -243,18 +249,19 @@ export function makeGateway(
   ): Promise<MarketThreadProtocol[K]['answers']> {
     const { stages } = context
     const ref = refOf(marketId)
-    // Called before sending, so that the effects arrive before the answer.
-    heardAll?.(marketId)
+    // Makes an idle market active before the message is sent, so that the events of the write arrive here before its
+    // answer.
+    caughtUp?.(marketId)
     const answer = await (stages !== undefined && (stages.asked || stages.span !== undefined)
       ? ref.ask(type, message, leftMs(context), (times) => {
           stages.market = times
         })
       : ref.ask(type, message, leftMs(context)))
     if (isUnanswered(answer)) return writeFailure(answer)
-    if (stages !== undefined) stages.answerSentAtMs = ref.heardSentAtMs
+    if (stages !== undefined) stages.answerSentAtMs = ref.peerSentAtMs
     if (isRejection(answer)) return answer
-    for (let loaded = heardAll?.(marketId); loaded !== undefined; loaded = heardAll?.(marketId)) {
-      // This front must not return a sequence number that it has not reached itself.
+    for (let loaded = caughtUp?.(marketId); loaded !== undefined; loaded = caughtUp?.(marketId)) {
+      // After the deadline the answer has no sequence number, because this front has not reached that of the write.
       if (clock.nowMs() >= context.deadlineAtMs) return answer
       await inTime(loaded, leftMs(context))
     }
@@ -265,10 +272,10 @@ export function makeGateway(
 
   return {
     place(order, context) {
-      return write(order.marketId, 'PlaceOrder', placedOrder(order, context), context)
+      return write(order.marketId, 'PlaceOrder', placedOrder(order, context, leftMs), context)
     },
     async placeAll(marketId, items, context) {
-      const orders = items.map(({ order, context: own }) => placedOrder(order, own))
+      const orders = items.map(({ order, context: own }) => placedOrder(order, own, leftMs))
       return eachAnswer(await write(marketId, 'PlaceOrders', { marketId, orders }, context))
     },
     async recall({ marketId, orderHash, outcome }, context) {
@@ -282,7 +289,7 @@ export function makeGateway(
       const message = requestId === undefined ? order : { ...order, requestId }
       return write(order.marketId, 'CancelOrder', message, context)
     },
-    cancelAll: makeCancelAll({ threads, refOf, leftMs, heardAll, untilHeard }),
+    cancelAll: makeCancelAll({ threads, refOf, leftMs, caughtUp, untilCaughtUp }),
     async standing(marketId, trader, context) {
       const answer = await refOf(marketId).ask('Standing', { marketId, trader }, leftMs(context))
       if (isUnanswered(answer) || isUnconfirmed(answer)) return reject('OVERLOADED')
@@ -328,7 +335,10 @@ function sumOf(
 
 type Cancelling = Pick<MarketThreadProtocol['CancelOrders']['takes'], 'trader' | 'group' | 'cause'>
 
-/** Returns the answers of a step, each with the market and its `seq`, which `write` has added to the whole answer. */
+/**
+ * Returns the answer to each order of a step. `write` has added the market and its `seq` to the answer as a whole; here
+ * each order's answer gets them.
+ */
 function eachAnswer(
   done: MarketThreadProtocol['PlaceOrders']['answers'],
 ): readonly (OrderAccepted | Rejection)[] | Rejection {
@@ -337,7 +347,11 @@ function eachAnswer(
   return answers.map((answer) => (isRejection(answer) ? answer : { ...answer, ...seen }))
 }
 
-function placedOrder(order: VerifiedOrder, context: OrderContext): PlacedOrder {
+function placedOrder(
+  order: VerifiedOrder,
+  context: OrderContext,
+  leftMs: (context: RequestContext) => number,
+): PlacedOrder {
   const { requestId, session, timeInForce, tags, bookByMs, replaces, replaceMode } = context
   const placed: PlacedOrder = { order }
   if (requestId !== undefined) placed.requestId = requestId
@@ -345,18 +359,22 @@ function placedOrder(order: VerifiedOrder, context: OrderContext): PlacedOrder {
   if (timeInForce !== undefined) placed.timeInForce = timeInForce
   if (tags !== undefined) placed.tags = tags
   if (bookByMs !== undefined) placed.bookByMs = bookByMs
+  if (context.isReserved === true) placed.reservedMs = leftMs(context)
   if (replaces !== undefined) placed.replaces = replaces
   if (replaceMode !== undefined) placed.replaceMode = replaceMode
   if (context.stages?.span !== undefined) placed.trace = context.stages.span.traceparent
   return placed
 }
 
-/** The thread could not confirm that it serves the market. A read should be retried. */
+/** Returns true if the thread could not confirm that it serves the market. A read should be retried. */
 function isUnconfirmed(answer: object): boolean {
   return isRejection(answer) && answer.rejected === 'OUTCOME_UNKNOWN'
 }
 
-/** With these two codes nothing was done; with any other the outcome is unknown. */
+/**
+ * Returns the rejection of a write without an answer. With two of the codes nothing was done; with any other the
+ * outcome is unknown.
+ */
 function writeFailure({ unanswered }: Unanswered): Rejection {
   return unanswered === 'full' || unanswered === 'moved'
     ? reject('OVERLOADED')

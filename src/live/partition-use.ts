@@ -12,7 +12,8 @@ export type PartitionUse = {
   /** Returns undefined if the market is already followed; otherwise resolves when it is current on the board. */
   need(marketId: MarketId): Promise<void> | undefined
   /**
-   * Returns whether all of these are followed. The others become active, and `woken` is called when they are loaded.
+   * Returns whether all of these markets are followed. The others become active, and `woken` is called when they are
+   * loaded.
    */
   needThese(markets: NeededMarkets): boolean
   /** Makes partitions idle that were unused for long enough. Called from time to time. */
@@ -23,7 +24,7 @@ export function makePartitionUse(ports: {
   /** Loads of markets onto the board, by partition. */
   readonly loads: readonly Pick<BoardLoad, 'wake' | 'doze'>[]
   readonly partitionOf: (marketId: MarketId) => number
-  /** Returns whether a market is on the board; an idle partition has no other markets. */
+  /** Returns whether a market is on the board. A market that is not on the board cannot be in an idle partition. */
   readonly isShown: (marketId: MarketId) => boolean
   /** Markets that clients watch now, or where they have session orders. */
   readonly watched: () => NeededMarkets
@@ -31,7 +32,7 @@ export function makePartitionUse(ports: {
   readonly nowMs: () => number
 }): PartitionUse {
   const { loads, partitionOf, isShown, dozeMs, nowMs } = ports
-  // No client yet, so all partitions are idle.
+  // There are no clients yet, so all partitions are idle.
   const neededAtMs = loads.map(() => Number.NEGATIVE_INFINITY)
 
   function needPartition(partition: number): Promise<void> | undefined {

@@ -20,7 +20,7 @@ type PatientRef<P extends Protocol> = ReplaceableRef<P> & {
   moves(): void
 }
 
-/** Nothing was sent: the sender may retry later. */
+/** The answer if nothing was sent: the sender may retry later. */
 const NOT_SENT: Unanswered = { unanswered: 'full' }
 
 export function makePatientRef<P extends Protocol>(
@@ -57,8 +57,8 @@ export function makePatientRef<P extends Protocol>(
     get isOpen() {
       return ref.isOpen
     },
-    get heardSentAtMs() {
-      return ref.heardSentAtMs
+    get peerSentAtMs() {
+      return ref.peerSentAtMs
     },
     moves() {
       moving = true

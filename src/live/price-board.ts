@@ -150,7 +150,8 @@ function eventText(number: number, event: StreamPrice): string {
 }
 
 /**
- * Returns the first events for a reader: those after the id it names, or the latest price. Empty if there is none yet.
+ * Returns the first events for a reader: those after `lastEventId`, or the latest price. Returns '' if the asset has no
+ * price yet.
  */
 export function firstEvents({ events, latest }: ShownAsset, lastEventId: string): string {
   if (latest === undefined) return ''
@@ -158,7 +159,7 @@ export function firstEvents({ events, latest }: ShownAsset, lastEventId: string)
   if (!/^[0-9]{1,16}$/.test(lastEventId)) return newest
   const since = Number(lastEventId)
   const oldest = events[0]
-  // A resume id that is too old or in the future starts over.
+  // If the id is too old or in the future, the reader starts with the latest price.
   if (oldest === undefined || since < oldest.number || since > latest.number) return newest
   const missed = events.filter(({ number }) => number > since).map(({ text }) => text)
   return missed.length === 0 ? newest : missed.join('')

@@ -13,19 +13,19 @@ import type { Clock } from '#runtime/clock.ts'
 import type { MarketBoard, ShownMarket } from './market-board.ts'
 import type { PartitionUse } from './partition-use.ts'
 
-/** The answer must leave before the deadline of its request. */
+/** Time that is reserved for sending the answer, which must leave before the deadline of its request. */
 const MARGIN_MS = 50
 const WAITERS_MAX = 1_000
-/** Maximum number of waiters of one IPv4 address or IPv6 /64, so that no client takes all places. */
+/** Maximum number of waiters of one IPv4 address or IPv6 /64, so that no client keeps all others from waiting. */
 const WAITERS_PER_ADDRESS_MAX = 50
 
-/** Waiting request, with the address that sent it if known. */
+/** A waiting request, with its IP address if known. */
 type Waiting = RequestContext & { readonly ip?: string | undefined }
 
 const TOO_MANY = reject(
   'RATE_LIMITED',
   'minSeq',
-  `at most ${WAITERS_PER_ADDRESS_MAX} reads of one address can wait for minSeq`,
+  `at most ${WAITERS_PER_ADDRESS_MAX} requests of one IP address can wait for minSeq`,
 )
 
 type Waiter = { readonly minSeq: number; readonly done: () => void }
@@ -37,7 +37,7 @@ export type SeqWaiters = {
     minSeq: number | undefined,
     context: Waiting,
   ): undefined | Promise<Rejection | undefined>
-  /** Waits until all of these markets are followed. Returns undefined if they are already. */
+  /** Waits until all of these markets are followed; returns undefined if they already are. */
   untilFollowed(
     marketIds: readonly MarketId[],
     context: Waiting,
@@ -55,8 +55,8 @@ function makeWaitingRoom(clock: Clock) {
   const ranges = new Map<string, number>()
 
   /**
-   * Resolves with true if `done` was called before the deadline, with false if not, or with the reason if there is no
-   * room.
+   * Resolves with true if `done` was called before the deadline, and with false if not. Returns a rejection if too many
+   * requests wait already.
    */
   async function inTime(
     { deadlineAtMs, ip = '' }: Waiting,
@@ -89,7 +89,7 @@ function makeWaitingRoom(clock: Clock) {
 export function makeSeqWaiters(
   board: () => MarketBoard,
   clock: Clock,
-  /** Undefined if every market is always followed. */
+  /** Starts following idle markets; undefined if every market is always followed. */
   use?: Pick<PartitionUse, 'need' | 'needThese'>,
 ): SeqWaiters {
   const waiting = new Map<MarketId, Set<Waiter>>()
@@ -108,8 +108,9 @@ export function makeSeqWaiters(
       waiter = { minSeq, done }
       waiting.set(marketId, ofMarket.add(waiter))
     })
-    if (waiter !== undefined) ofMarket.delete(waiter)
-    if (ofMarket.size === 0) waiting.delete(marketId)
+    if (waiter !== undefined && ofMarket.delete(waiter) && ofMarket.size === 0) {
+      waiting.delete(marketId)
+    }
     if (isRejection(reached)) return reached
     return reached ? undefined : reject('SEQ_NOT_REACHED')
   }

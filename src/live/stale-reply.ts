@@ -5,10 +5,13 @@ import { isRejection, type Rejection } from '#domain/rejection.ts'
 import type { RawReply } from '#http/route.ts'
 import type { MarketBoard } from './market-board.ts'
 
-/** An added field: clients that do not know it read the answer as before. */
+/** A header for stale answers. Clients that do not know it read the answer as before. */
 const STALE = { 'sibyl-stale': 'true' }
 
-/** Without a market: the answer lists markets of every owner. */
+/**
+ * Marks the answer unless the owner of the market has confirmed. Without a market, every owner must have confirmed,
+ * because the answer lists markets of all owners.
+ */
 export function markStale<Answer extends RawReply | Rejection>(
   board: Pick<MarketBoard, 'isCurrent'>,
   marketId: MarketId | undefined,

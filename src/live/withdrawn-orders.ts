@@ -14,7 +14,7 @@ import type { VerifiedOrder } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import { type ChainAccountsPorts, makeChainAccounts } from './chain-accounts.ts'
 
-/** Maximum number of remembered orders per trader. */
+/** Maximum number of withdrawn orders that are remembered per trader. */
 const ORDERS_MAX = 100
 
 type Withdrawn = {
@@ -37,7 +37,8 @@ type Order = Pick<VerifiedOrder, 'trader' | 'orderHash' | 'nonce'>
 
 export type WithdrawnOrders = {
   /**
-   * Returns undefined at once for a trader without withdrawals, which are nearly all; otherwise resolves when known.
+   * Returns undefined at once for a trader without withdrawals, which nearly all are; otherwise resolves with the
+   * reason of a refusal, or undefined.
    */
   flawOf(order: Order, chainId: number): Promise<Rejection | undefined> | undefined
   /** Applies the withdrawals that the indexer has written for a chain. */

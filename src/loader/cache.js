@@ -8,8 +8,8 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Libraries of hundreds of files that most threads load: each becomes a few files. Every used subpath must be listed
- * too, else two copies of a library would be loaded (`tidy.test.ts` checks).
+ * Libraries of hundreds of files that most threads load: each is folded into a few files. Every subpath that the
+ * sources import must be listed too, else two copies of a library would be loaded (`tidy.test.ts` checks this).
  */
 export const FOLDED = [
   '@mikro-orm/core',

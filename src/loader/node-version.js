@@ -1,10 +1,14 @@
-/** Ends with one line on an unsupported Node version; the first module that is loaded. */
+/**
+ * Ends the process with one line if Sibyl does not support this version of Node. This module is loaded before all
+ * others.
+ */
 
 const NODE_MAJOR = 22
 
 const { node } = process.versions
 if (Number(node.split('.')[0]) !== NODE_MAJOR) {
-  // The native modules are built for one major version, and TypeScript runs without a build.
+  // The native modules are built for one major version of Node, and TypeScript runs without a build only in a recent
+  // one.
   process.stderr.write(
     `sibyl: this is Node ${node}, Sibyl needs Node ${NODE_MAJOR}: npm start and npx node bring it\n`,
   )

@@ -11,9 +11,9 @@ import { strippedSource } from './strip.js'
 const SOURCES = ['src', 'workers', 'config', 'contracts', 'test', 'loadtest']
 /** Packages with native modules, which must be loaded from their own folder. */
 const UNFOLDED = ['better-sqlite3']
-/** Unused part of a library that would load much of Node. */
+/** Module of a library that is not used and would load much of Node. */
 const LEFT_OUT = /\/pushgateway$/
-/** A draft older than this was never finished. */
+/** A draft file older than this belongs to a process that never finished it. */
 const DRAFT_MS_MAX = 3_600_000
 
 try {
@@ -26,7 +26,7 @@ try {
 }
 
 /**
- * Writes one module per name, and shared modules for common parts.
+ * Writes one module for each folded library, and modules for the parts that they share.
  * @param {string} folder
  */
 async function fold(folder) {
@@ -35,7 +35,7 @@ async function fold(folder) {
   const entries = new Map()
   for (const name of FOLDED) {
     const names = Object.keys(await import(name))
-    // Names are listed, because a folded CommonJS library does not expose them.
+    // List the names, because a folded CommonJS library does not expose them.
     entries.set(name, `export { ${names.join(', ')} } from '${name}'`)
   }
   await build({
@@ -49,7 +49,7 @@ async function fold(folder) {
     target: 'node22',
     external: UNFOLDED,
     logLevel: 'silent',
-    // Otherwise `hooks.js` would have to decode it.
+    // ASCII, so that `hooks.js` need not decode the file.
     charset: 'ascii',
     // CommonJS parts load Node's own modules by `require`.
     banner: {
@@ -78,13 +78,13 @@ async function fold(folder) {
   try {
     renameSync(draft, folder)
   } catch (error) {
-    // Another start did the same at the same time.
+    // Ignore the error if another start has made the folder at the same time.
     if (!existsSync(folder)) throw error
   }
 }
 
 function stripAll() {
-  // An image has no tests, and installs before it has its sources.
+  // Skip missing folders: an image's dependencies are installed before its sources are copied, and it has no tests.
   for (const room of SOURCES.filter((name) => existsSync(ROOT + name))) {
     for (const file of readdirSync(ROOT + room, { recursive: true, encoding: 'utf8' })) {
       if (file.endsWith('.ts')) strippedSource(`${ROOT}${room}/${file}`)

@@ -31,7 +31,8 @@ export function strippedSource(path) {
 
 /** @param {string} text */
 function strip(text) {
-  // Node strips types by itself; only this function for it is marked experimental.
+  // Hides the warning for this call: Node strips types by itself, and only the function that does it is marked
+  // experimental.
   const { emitWarning } = process
   process.emitWarning = () => {}
   try {
@@ -42,8 +43,8 @@ function strip(text) {
 }
 
 /**
- * Writes the text atomically, and removes the text of an older source. If the folder cannot be written, the next
- * start is slower, nothing else.
+ * Writes the text atomically, and removes the text of an older source. If the folder cannot be written, only the next
+ * start is slower.
  * @param {string} kept
  * @param {string} text
  */

@@ -10,7 +10,10 @@ import { ROOT } from './cache.js'
 
 const FOLDER = `${ROOT}node_modules/`
 const { platform, arch, versions } = process
-/** npm installs these because viem and ws name them as optional peers, and developer packages need them. */
+/**
+ * Packages that only developers need. npm installs them in production too, because viem and ws name them as optional
+ * peers.
+ */
 const DEVELOPERS = ['typescript', '@typescript', '.bin/tsc', 'bufferutil']
 /** Folders with one native module per system, and the file name for this system and this Node. */
 const NATIVE = [
@@ -42,7 +45,8 @@ function isProduction() {
 }
 
 /**
- * Only if the file exists; otherwise the files have other names, or a compiler has built it.
+ * Removes the native modules of a folder except `ours`. Does nothing if `ours` does not exist: then the files have
+ * other names, or a compiler has built them.
  * @param {string} folder
  * @param {string} ours
  */

@@ -1,7 +1,8 @@
 /**
  * Copies the log of an exchange that may be running. The database of each partition is read in one transaction. The
- * files that belong to that instant (snapshots, runs of closed orders) are copied beside it. If the exchange removes
- * one of them meanwhile, the partition is copied again. Each copy is opened and read as the exchange would do it.
+ * snapshots and runs (sorted files) of closed orders that this database names are copied beside it. If the exchange
+ * removes one of these files meanwhile, the partition is copied again. Each copy is opened and read as the exchange
+ * would do it.
  */
 
 import { constants, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
@@ -21,7 +22,7 @@ import { type Named, nameOf, parseName } from './snapshots/snapshot-format.ts'
 
 /** Maximum attempts per partition if its files change meanwhile. */
 const ATTEMPTS_MAX = 8
-/** Options for checking the copy: no filter of a run is loaded into memory. */
+/** Options for checking the copy: the filters of its runs of closed orders are not loaded into memory. */
 const NO_FILTERS = { filterBytesMax: 0, runOrdersMax: Number.MAX_SAFE_INTEGER }
 
 export type CopiedPartition = {
@@ -30,7 +31,7 @@ export type CopiedPartition = {
   readonly lastOffset: number
 }
 
-/** Copies into the data folder `into`, which has no log. */
+/** Copies the log into the data folder `into`, which has no log. */
 export function copyLog(
   dataDir: string,
   into: string,
@@ -56,7 +57,7 @@ export function copyPartition(home: RowHome, dataDir: string, into: string): Cop
       return { partition: home.partition, firstOffset, lastOffset }
     } catch (error) {
       const fault = sqliteFault('LOG_COPY_FAILED', from.database, error)
-      // A retry helps only if the files changed meanwhile, not if the log is damaged.
+      // Retry after a fault, because the exchange may have changed the files meanwhile; any other error is a bug.
       const mayHelp = fault instanceof Fault && attempt < ATTEMPTS_MAX
       if (!mayHelp) throw fault
       for (const path of [to.database, to.mark, to.snapshots, to.runs]) {
@@ -70,7 +71,8 @@ function copyOnce(from: PartitionPaths, to: PartitionPaths): FileState {
   const source = new Database(from.database, { readonly: true, fileMustExist: true })
   try {
     source.exec('BEGIN')
-    // This read fixes the instant. Copy the files first: they may vanish, the database snapshot does not.
+    // The transaction begins with this read, and sees the database of this instant. Copy the files before the tables,
+    // because the exchange may delete files, while the transaction keeps the tables.
     const state = parseState(source.prepare(STATE_SELECT).get(), from.database)
     for (const name of snapshotsAt(from.snapshots, state.lastOffset)) {
       copyInto(to.snapshots, join(from.snapshots, name), name)
@@ -84,7 +86,7 @@ function copyOnce(from: PartitionPaths, to: PartitionPaths): FileState {
   }
 }
 
-/** Returns the files of its runs; an old log has no such table. */
+/** Returns the files of the partition's runs; a log of an older version has no such table. */
 function runsIn(source: Database.Database): string[] {
   const table = source.prepare("SELECT name FROM sqlite_master WHERE name = 'closed_runs'").get()
   if (table === undefined) return []
@@ -114,7 +116,7 @@ function copyTables(source: Database.Database, path: string): void {
   const target = new Database(path)
   try {
     target.pragma(`page_size = ${Number(source.pragma('page_size', { simple: true }))}`)
-    // An interrupted copy is discarded as a whole, so it needs no journal.
+    // A copy that is interrupted is deleted and made again, so it needs no journal.
     target.pragma('journal_mode = OFF')
     target.pragma('synchronous = OFF')
     const tables = source
@@ -143,7 +145,7 @@ function checkCopy(home: RowHome, paths: PartitionPaths): void {
       for (const _ of file.snapshots.read(marketId)?.chunks ?? []);
     }
     file.closed.runs.check()
-    // Makes the copy a single file until an exchange writes to it again.
+    // Leaves write-ahead mode, so that the copy is a single file until an exchange writes to it again.
     file.db.pragma('journal_mode = DELETE')
   } finally {
     file.closed.runs.close()
@@ -151,7 +153,7 @@ function checkCopy(home: RowHome, paths: PartitionPaths): void {
   }
 }
 
-/** Copies the segments that a copied log continues; returns how many. */
+/** Copies the archive's segments that end at or before the last offset of the copied log; returns how many. */
 export function copyArchive(
   from: string,
   into: string,
@@ -167,7 +169,7 @@ export function copyArchive(
       try {
         copyInto(folder, segment.path, name)
       } catch (error) {
-        // The size limit of the archive has just removed it.
+        // The archive has just deleted this segment to stay within its maximum size.
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue
         throw sqliteFault('LOG_COPY_FAILED', segment.path, error)
       }

@@ -2,8 +2,8 @@
  * Interface of the event log: the durable, ordered source of truth of the markets, stored in partitions. It returns
  * exactly what was appended. It reads only the market id of an event, and never returns data whose checksum is wrong.
  *
- * The life of a partition, as a grammar: open, *[append | read | closedOrders | tradeStatuses | snapshot | forget |
- * truncate | sweep], and after a failed append: reopen, read the durable records, continue.
+ * The possible calls on a partition, as a grammar: open, *[append | read | closedOrders | tradeStatuses | snapshot |
+ * forget | truncate | sweep], and after a failed append: reopen, read the durable records, continue.
  */
 
 import type { Address, MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
@@ -34,7 +34,7 @@ export type ClosedOrder = {
   readonly side: Side
   readonly outcome: Outcome
   readonly price: Price
-  /** For a `taken` order: the quantity that was filled at once. */
+  /** The quantity of a `taken` order that was filled immediately. */
   readonly size: Shares
   readonly reason: OrderCloseReason
   /** First answer to the order: number of matched counter-orders, and time of placement. */
@@ -55,7 +55,9 @@ export type TradeState = {
 
 /** Encoding of events in a row of the log; the default is plain JSON. */
 export type EventForm<Event extends LogEvent> = {
-  /** Writes an event as JSON. `before` is the previous event of the row; repeated values can be left out. */
+  /**
+   * Writes an event as JSON. `before` is the previous event of the row: values that are equal in both can be left out.
+   */
   write(event: Event, before: Event | undefined, into: JsonBytes): void
   /** Returns the events of a whole row from its parsed JSON. */
   read(row: readonly unknown[]): Event[]
@@ -64,7 +66,7 @@ export type EventForm<Event extends LogEvent> = {
 /** Data that becomes durable together, or not at all. */
 export type LogBatch<Event extends LogEvent> = {
   readonly events: readonly Event[]
-  /** Clock of the batch; the partition keeps the highest. */
+  /** Time of the batch by the owner's clock; the partition keeps the latest time. */
   readonly nowMs: number
   readonly closed?: readonly ClosedOrder[]
   /** Closed orders that are open again after one of their trades failed. */
@@ -72,7 +74,7 @@ export type LogBatch<Event extends LogEvent> = {
   readonly trades?: readonly TradeState[]
   /** True to return the encoded rows too, for a caller that forwards the events. */
   readonly wantsRows?: true
-  /** A few small values of the owner, stored with the partition. */
+  /** A few small values that the owner stores with the partition. */
   readonly meta?: Readonly<Record<string, string>>
 }
 
@@ -80,7 +82,7 @@ export type LogBatch<Event extends LogEvent> = {
 export type LogRow = {
   readonly first: number
   readonly count: number
-  /** The events in the current form, a JSON array with one of them per line. */
+  /** The events in the current form: a JSON array with one event per line. */
   readonly payload: Buffer
 }
 
@@ -97,7 +99,7 @@ export type PartitionState = {
   /** Oldest offset that can be read; `lastOffset` + 1 in an empty partition. */
   readonly firstOffset: number
   readonly lastOffset: number
-  /** Highest clock of any batch; 0 before the first. */
+  /** Latest `nowMs` of any batch; 0 before the first. */
   readonly lastMs: number
   readonly meta: Readonly<Record<string, string>>
 }
@@ -131,9 +133,9 @@ export type SnapshotWriter = {
 
 export type Forgotten = {
   readonly forgotten: number
-  /** True if this step reached the end of the table and completed a pass. */
+  /** True if this step reached the end of the table, so that all rows have been searched. */
   readonly passed: boolean
-  /** True if it stopped at the limit: there may be more to forget. */
+  /** True if the step stopped at the limit, so that there may be more to forget. */
   readonly more: boolean
 }
 
@@ -144,16 +146,19 @@ export type Truncated = {
   readonly more: boolean
 }
 
-/** Lowest offset that a market still needs, and that market. */
+/** The lowest offset that a market still needs, and the id of this market. */
 export type TruncationFloor = { readonly offset: number; readonly marketId?: MarketId }
 
 export interface LogReader<Event extends LogEvent> {
   /** Random id of the log, made when its folder is created. */
   readonly id: string
   readonly partitions: number
-  /** Returns up to `limit` records from `fromOffset`; none if that is the next offset to be written. */
+  /**
+   * Returns up to `limit` records from `fromOffset`; none if that is the next offset to be written. Throws if the offset has
+   * left the log.
+   */
   read(partition: number, fromOffset: number, limit: number): LogRecord<Event>[]
-  /** Returns the oldest readable offset; the last one + 1 if there is none. */
+  /** Returns the oldest readable offset; if there is none, the offset after the last one. */
   firstOffset(partition: number): number
   lastOffset(partition: number): number
   close(): Promise<void>
@@ -165,11 +170,11 @@ export interface RowReader {
   readRows(partition: number, fromOffset: number, limit: number): LogRow[]
 }
 
-/** Archived records that have left the log. */
+/** Records that were archived and have left the log. */
 export interface LogArchive<Event extends LogEvent> {
   /** Returns the gapless ranges of offsets of a partition, in order. */
   spans(partition: number): { readonly first: number; readonly last: number }[]
-  /** Returns up to `limit` records from `fromOffset`; none only if it does not have that offset. */
+  /** Returns up to `limit` records from `fromOffset`; none only if the archive does not have that offset. */
   read(partition: number, fromOffset: number, limit: number): LogRecord<Event>[]
   /** Returns whole rows of one block from `fromOffset` on; none only if the archive does not have that offset. */
   readRows(partition: number, fromOffset: number): LogRow[]
@@ -197,9 +202,9 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
    */
   closedOrderRoom(partition: number): number
   /**
-   * One bounded step through the closed orders: reads at most `limit` rows, and stops after a few thousand orders to
-   * forget. If there are many, it also moves orders into runs and merges runs, with the help of another thread. A
-   * failure there throws `LOG_MERGE_FAILED` and is retried by a later step.
+   * Does one bounded step through the closed orders: reads at most `limit` rows, and stops after finding a few thousand
+   * orders to forget. If the table has many orders, the step also starts moving them into runs (sorted files) and
+   * merging runs, in another thread. A failure there throws `LOG_MERGE_FAILED` and is retried by a later step.
    */
   forgetClosed(partition: number, nowSec: number, limit: number): Forgotten
   tradeStatuses(partition: number, tradeIds: readonly TradeId[]): (TradeState | undefined)[]
@@ -215,10 +220,10 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
 
   truncationFloor(partition: number): TruncationFloor
   /**
-   * Removes whole batches below `belowOffset`, about `limit` records at most. It never removes batches that the
-   * projector has not passed, that a market still needs, or the last batch. If the log has an archive, it removes only
-   * archived batches; the others are being archived, so call again later. A failure there throws `LOG_ARCHIVE_FAILED`
-   * and is retried by a later call.
+   * Removes whole batches below `belowOffset`, at most about `limit` records. It keeps batches that the projector has
+   * not read or that a market still needs, and the last batch. If the log has an archive, it removes only archived
+   * batches; the others are being archived meanwhile, so call it again later. If archiving fails, it throws
+   * `LOG_ARCHIVE_FAILED`, and a later call retries.
    */
   truncate(
     partition: number,
@@ -228,6 +233,6 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
   ): Truncated
   /** Removes the snapshot of a market that has ended; the market no longer prevents truncation. */
   retireMarket(partition: number, marketId: MarketId): void
-  /** Removes up to `limit` orphaned rows; returns how many. */
+  /** Removes up to `limit` rows with trade statuses of retired markets; returns how many. */
   sweep(partition: number, limit: number): number
 }

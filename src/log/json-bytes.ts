@@ -1,10 +1,10 @@
 /**
- * Writes JSON straight into a reused buffer: events are most of a market thread's writing. `JSON.stringify` and a
- * string cost about twice as much: 1.09 µs for a resting order, against 0.57 here, for flat strings and repeated times,
- * as in a batch. With concatenated strings and a different time in each event there was no gain (one run each).
+ * Writes JSON straight into a reused buffer, because events are most of the output of a market thread. With flat
+ * strings and repeated times, as in a batch, a resting order takes 0.57 µs here and 1.09 µs by `JSON.stringify` and a
+ * string. With concatenated strings and a different time in each event there was no gain (one run each).
  *
- * Each cell is followed by a comma; `end` replaces the last one. The output equals that of `JSON.stringify` if the
- * strings meet the conditions of `plain` and `raw`.
+ * A value in an array is a cell. Each cell is followed by a comma; `end` replaces the last one. The output equals that
+ * of `JSON.stringify` if the strings meet the conditions of `plain` and `raw`.
  */
 
 const COMMA = 0x2c
@@ -36,7 +36,7 @@ export class JsonBytes {
     return this.#length
   }
 
-  /** Everything written since `clear`; valid until the next write. */
+  /** Returns everything written since `clear`; valid until the next write. */
   get bytes(): Buffer<ArrayBuffer> {
     return this.#bytes.subarray(0, this.#length)
   }
@@ -83,7 +83,7 @@ export class JsonBytes {
   time(ms: number): void {
     if (ms !== this.#timeMs) {
       this.#timeMs = ms
-      // The comma is written separately, because writing a concatenated string is slow.
+      // Write the comma separately, because writing a concatenated string is slow.
       this.#timeText = JSON.stringify(ms)
     }
     this.raw(this.#timeText)
@@ -140,7 +140,7 @@ function digitsOf(value: number): number {
   return value < 1e9 ? 9 : 10
 }
 
-/** Writes a number below 2^31 with this many digits; returns its end. */
+/** Writes a number below 2^31 with this many digits; returns the position after it. */
 function putDigits(bytes: Buffer, from: number, value: number, digits: number): number {
   let rest = value | 0
   let at = from + digits

@@ -1,7 +1,7 @@
 /**
- * The folder of the log: `log/` in the data folder. It has `log.json` and for each partition a database, a durable mark
- * and a lock; after the first open also a folder for snapshots. The folder is created whole or not at all, and its
- * number of partitions never changes. Each partition has one writer at a time on the machine.
+ * The folder of the log: `log/` in the data folder. It has `log.json`, and for each partition a database, a mark (the
+ * last durable offset) and a lock; after the first open also a folder for snapshots. The folder is created whole or not
+ * at all, and its number of partitions never changes. Each partition has one writer at a time on the machine.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -23,10 +23,13 @@ import { createMark } from './partition/durable-mark.ts'
 import type { RowHome } from './partition/record.ts'
 import { createTables, FILE_FORMAT } from './partition/schema.ts'
 
-/** More than a machine can use; each partition is a file with its own commits. */
+/** Maximum number of partitions: more than a machine can use, because each is a file with its own commits. */
 const PARTITIONS_MAX = 256
 
-/** Fewer system calls for a large batch than SQLite's 4096, and not slower for a small one. */
+/**
+ * Page size of the files. With SQLite's default of 4096, a large batch would need more system calls, and a small one
+ * would not be faster.
+ */
 const PAGE_BYTES = 8_192
 
 type LogIdentity = {
@@ -39,7 +42,7 @@ export type PartitionPaths = {
   readonly database: string
   readonly wal: string
   readonly mark: string
-  /** For a log in a database server: the last acknowledged row. */
+  /** File with the last row that a database server acknowledged, for a log in such a server. */
   readonly acked: string
   readonly lock: string
   /** Folder with one file per snapshot. */
@@ -115,14 +118,14 @@ export function readIdentity(dataDir: string): LogIdentity {
     const { database, mark } = pathsIn(folder, partition)
     for (const file of [database, mark]) {
       if (!existsSync(file)) {
-        throw refused('LOG_PARTITION_MISSING', `${file} is missing, and the log with it`)
+        throw refused('LOG_PARTITION_MISSING', `${file} is missing, so the log is incomplete`)
       }
     }
   }
   return identity
 }
 
-/** For the copy of a log in a database server: creates missing partitions as empty ones. */
+/** Creates missing partitions as empty ones, if the folder is a copy of a log that a database server holds. */
 function renewMissing(dataDir: string): void {
   const path = join(dataDir, 'log', 'log.json')
   const { id, partitions } = JSON.parse(readFileSync(path, 'utf8')) as LogIdentity
@@ -152,7 +155,7 @@ function createFolder(
     syncFolder(dataDir)
   } catch (error) {
     rmSync(draft, { recursive: true, force: true })
-    // Another thread may have created the folder first; it is used then.
+    // Use the folder if another thread has created it first.
     if (!existsSync(join(folder, 'log.json'))) {
       throw new Fault('LOG_CREATE_FAILED', `cannot create ${folder}`, {
         retryable: true,
@@ -172,7 +175,7 @@ function createPartition(paths: PartitionPaths, home: RowHome, pageBytes: number
   createMark(paths.mark)
 }
 
-/** For a copy of a log in a database server: deletes the files of a partition. */
+/** Deletes the files of a partition, if the folder is a copy of a log that a database server holds. */
 export function removePartition(paths: PartitionPaths): void {
   for (const file of [paths.database, paths.wal, `${paths.database}-shm`, paths.mark]) {
     rmSync(file, { force: true })
@@ -182,7 +185,7 @@ export function removePartition(paths: PartitionPaths): void {
   }
 }
 
-/** For a copy of a log in a database server: replaces a partition by an empty one. */
+/** Replaces a partition by an empty one, if the folder is a copy of a log that a database server holds. */
 export function renewPartition(paths: PartitionPaths, home: RowHome): void {
   removePartition(paths)
   createPartition(paths, home, PAGE_BYTES)
@@ -200,8 +203,8 @@ export function syncFolder(path: string): void {
 export type Lock = { release(): void }
 
 /**
- * Locks a file through SQLite. The system releases the lock when the process dies, and it also works between threads of
- * one process.
+ * Locks a file through SQLite. The operating system releases the lock when the process dies. The lock also works
+ * between threads of one process.
  */
 export function lockPartition(paths: PartitionPaths): Lock {
   const db = new Database(paths.lock, { timeout: 0 })

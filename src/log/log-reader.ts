@@ -1,6 +1,6 @@
 /**
- * Reads the log from a thread other than its writer's; the projector continues from its checkpoint. It opens the files
- * read-only and keeps no read transaction between calls, so it never blocks the writer or its checkpoints.
+ * Reads the log in a thread other than its writer's, such as the projector's. It opens the files read-only and keeps no
+ * read transaction between calls, so it never blocks the writer or the writer's checkpoints.
  */
 
 import { statSync } from 'node:fs'
@@ -37,7 +37,7 @@ export function openLogReader<Event extends LogEvent>(
     if (known !== undefined && known.inode === inode) return known
     known?.db.close()
     files.delete(partition)
-    // Read the mark first: the log may grow between the two reads, but never shrinks.
+    // Read the mark (the last durable offset) first: the log may grow before the next read, but never shrinks.
     const mark = readMark(paths.mark)
     const db = new Database(paths.database, {
       readonly: true,

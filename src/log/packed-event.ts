@@ -1,7 +1,7 @@
 /**
- * Short form of market events. Three kinds make up nearly all of them; as full JSON they would cost the market thread
- * more than matching. So they are stored and sent as lists with their fields in a fixed order. All other events are
- * plain JSON.
+ * Short form of market events. Three kinds make up nearly all of them; written as full JSON, they would cost the market
+ * thread more time than matching. So they are stored and sent as lists with their fields in a fixed order. All other
+ * events are plain JSON.
  *
  * A list begins with a letter for its kind, the id of its market (0 if equal to that of the event before) and its
  * number. The order of its cells never changes. A new field goes to the end, and a list without it stays readable.
@@ -37,16 +37,16 @@ type RestedTail = LateTerms & { readonly tags?: OrderTags }
 type ClosedTail = { readonly tags?: EchoedTags; readonly cause?: CancelCause }
 type MatchedTail = LateTerms & {
   readonly taker?: OrderTags
-  /** By the index of the fill. */
+  /** Tags of makers, by the index of the fill. */
   readonly makers?: readonly (readonly [index: number, tags: EchoedTags])[]
   /** Fills with makers of the other outcome; the taker's side shows whether they are mints or merges. */
   readonly others?: readonly number[]
 }
 
-/** The terms that few orders have; the time in force has a cell of its own. */
+/** The terms in the last cell, which few orders have; the time in force has a cell of its own. */
 type LateTerms = Omit<PlacementTerms, 'timeInForce'>
 
-/** Form before version 2. */
+/** Form of events before version 2. */
 type NamedRow = {
   readonly type: keyof typeof KINDS
   readonly marketId: MarketId
@@ -129,11 +129,11 @@ function readCells(cells: Cells, before: MarketId | undefined): MarketEvent {
     case KINDS.OrderClosed:
       return readClosed(cells, marketId)
     default:
-      assert.fail(`an event of the kind ${cells[0]}`)
+      assert.fail(`an event has the unknown kind ${cells[0]}`)
   }
 }
 
-/** Placeholder of the usual value: the same market, the zero address, no permit. */
+/** Number in a cell that has the usual value: the market of the event before, the zero address, or no permit. */
 const USUAL = 0
 
 /** Number of cells before those of the event's kind. */
@@ -157,7 +157,7 @@ function writeRested(event: OrderRested, into: JsonBytes): void {
   into.number(event.matches)
   if (event.held === undefined) into.number(event.returned ? RETURNED : event.kept ? KEPT : USUAL)
   else into.plain(event.held)
-  // Only the first event of an order carries the signed fields.
+  // Only the first event of an order contains the signed fields.
   if (order !== undefined) writeSigned(order, into)
   else if (event.permit !== undefined) into.plain(event.permit)
   const { tags, terms } = event
@@ -167,7 +167,7 @@ function writeRested(event: OrderRested, into: JsonBytes): void {
   into.value(tail)
 }
 
-/** The time in force of a new order, in a cell behind its others. */
+/** Number of cells with the time in force of a new order, after its other cells. */
 const FORCE_CELLS = 1
 
 function writeForce(terms: PlacementTerms | undefined, into: JsonBytes): void {
@@ -202,10 +202,13 @@ function termsOf(
 }
 
 const RESTED_CELLS = HEAD_CELLS + 13
-/** Cell for the permit's nonce of an order that returned after a failed trade. */
+/** Number of cells with the permit's nonce, in an order that returned after a failed trade. */
 const PERMIT_CELLS = 1
 
-/** Flags of an event, in the cell for unusual properties. A text there is the session that holds the order. */
+/**
+ * Values of the flag cell: RETURNED and KEPT belong to rested orders, KNOWN to matches. Instead, the cell may have a
+ * text: the id of the session whose end cancels the order.
+ */
 const RETURNED = 1
 const KNOWN = 1
 const KEPT = 3
@@ -231,7 +234,8 @@ function flagOf<Flags extends Readonly<Record<number, object>>>(
 function readRested(cells: Cells, marketId: MarketId): OrderRested {
   const { length } = cells
   const last = cells[length - 1]
-  // A permit of an order is also the last cell. It is never the first or second cell after the common ones.
+  // The last cell may also be the order's permit, but a permit is never the first or second cell after the common
+  // ones.
   const hasTail = isObject(last) && length - RESTED_CELLS !== SIGNED_CELLS
   const tail = hasTail ? (last as RestedTail) : undefined
   const plain = hasTail ? cells.slice(0, -1) : cells
@@ -332,7 +336,7 @@ function readPlainClosed(cells: Cells, marketId: MarketId): OrderClosed {
   } as OrderClosed
   if (length === CLOSED_CELLS) return closed
   const pending = Number(cells[CLOSED_CELLS])
-  assert(pending > 0, 'what is pending is told where something is')
+  assert(pending > 0, 'the pending size of a closed order is above 0 if it is given')
   return { ...closed, pending }
 }
 
@@ -411,7 +415,7 @@ function readMatched(cells: Cells, marketId: MarketId): OrdersMatched {
 
 const FIRST_FILL = TAKER_CELLS + SIGNED_CELLS
 
-/** Reads a match without its tail, which may end with the taker's time in force. */
+/** Reads a match without its last cell, and the taker's time in force if the list has it. */
 function readForcedMatched(cells: Cells, marketId: MarketId): OrdersMatched {
   if ((cells.length - FIRST_FILL) % FILL_CELLS !== FORCE_CELLS) {
     return readPlainMatched(cells, marketId)

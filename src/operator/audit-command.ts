@@ -21,7 +21,7 @@ import { describeDatabaseUrl } from '#store/engine/database-url.ts'
 import { openDatabase } from '#store/open-database.ts'
 import { auditFunds } from './audit-funds.ts'
 
-/** Positions per request to the chain. */
+/** Number of positions per request to the chain. */
 const PAIRS_MAX = 200
 const SHOWN_MAX = 50
 
@@ -31,8 +31,8 @@ await runCommand({
   call: 'npm run audit --',
   about:
     'Counts volumes, prices, holders, open interest, positions and profits again, from the trades and from\n' +
-    'the chain, and tells every difference. It only reads, and may run beside a working exchange. Ends with\n' +
-    '1 where something differs, with 2 where it could not look.',
+    'the chain, and reports every difference. It only reads, and may run beside a working exchange. Exits with\n' +
+    '1 if something differs, and with 2 if it could not check.',
   options: {
     url: {
       value: '<url>',
@@ -92,7 +92,7 @@ async function audit(
   return differences
 }
 
-/** Compares the reservations of a working exchange, if one is given. */
+/** Compares the reservations of a working exchange, if its URL is given. */
 async function askExchange(
   database: Database,
   settings: Settings,
@@ -106,7 +106,7 @@ async function askExchange(
     return []
   }
   const busy = found.busy === 0 ? '' : `; ${found.busy} of them change all the time: not compared`
-  say(`  reservations of ${found.traders} traders asked of ${url}${busy}`)
+  say(`  reservations of ${found.traders} traders compared with ${url}${busy}`)
   return found.differences
 }
 
@@ -118,7 +118,7 @@ type AskedChain = {
 
 /**
  * Returns the chains in the settings, and those known only to the data folder, such as a local chain. The folder stores
- * addresses without their path, which may be a secret that the node requires.
+ * their URLs without the path, which may be a secret that the Ethereum node requires.
  */
 function chainsOf({ chains, data }: Settings): AskedChain[] {
   const named: AskedChain[] = chains.filter(({ rpcUrls }) => rpcUrls.length > 0)
@@ -131,7 +131,7 @@ function chainsOf({ chains, data }: Settings): AskedChain[] {
   return [...named, ...recorded.filter(({ chainId }) => !known.has(chainId))]
 }
 
-/** Compares every position with the chain's balances at the position's block. */
+/** Compares every position with the chain's balances at the block of the position. */
 async function askChain(
   database: Database,
   { chainId, rpcUrls, contracts }: AskedChain,
@@ -156,6 +156,6 @@ async function askChain(
       })
     }
   }
-  say(`  ${held.length} holders asked of chain ${chainId} at block ${blockNumber}`)
+  say(`  ${held.length} holders compared with chain ${chainId} at block ${blockNumber}`)
   return differences
 }

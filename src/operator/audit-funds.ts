@@ -21,26 +21,28 @@ import { newestTraders } from '#store/audit/newest-traders.ts'
 import type { Database } from '#store/engine/database.ts'
 import { openNeeds } from '#store/reads/open-needs.ts'
 
-/** Rounds in which a difference must appear. */
+/** Number of rounds in which a difference must appear before it is reported. */
 const LOOKS = 4
 const PAUSE_MS = 500
-/** Traders requested between two reads of the log. */
+/** Number of traders that are requested between two reads of the log. */
 const ASKED_TOGETHER = 20
 const RECORDS_MAX = 1_000
-/** Newest orders whose traders are checked even if they need nothing: they should have nothing reserved. */
+/**
+ * Number of newest orders whose traders are checked even if they need no funds: nothing should be reserved for them.
+ */
 const NEWEST_ORDERS = 10_000
 
 type Owner = { readonly chainId: number; readonly trader: Address }
 
 type Looked = {
   readonly differences: readonly (Owner & Difference)[]
-  /** Owners whose needs changed during the request. */
+  /** Owners whose needs changed during the request, so that they cannot be compared. */
   readonly busy: readonly Owner[]
 }
 
 type FundsAudit = {
   readonly traders: number
-  /** Traders who traded during every round and could not be compared. */
+  /** Number of traders who traded during every round, so that they could not be compared. */
   readonly busy: number
   readonly differences: readonly Difference[]
 }
@@ -77,7 +79,7 @@ export async function auditFunds(
       if (wanted.length === 0) break
     }
     const differences = looked.differences.filter(({ what }) => lasting?.has(what))
-    // The remaining owners differ now and did not before: they are changing, too.
+    // Owners that differ for the first time may differ only because their needs changed meanwhile: they count as busy.
     const busy = (wanted?.length ?? 0) - ownersOf(differences).length
     return { traders, busy, differences }
   } finally {

@@ -9,7 +9,7 @@ import { archiveDirOf, databaseUrlOf } from '#config/thread-data.ts'
 import { OptionError, runCommand } from '#devnet/command.ts'
 import { backup } from './backup.ts'
 
-// Only the user who runs the backup can read its files. The same holds for the files of the exchange.
+// Only the user who runs the backup can read its files. The files of the exchange are protected in the same way.
 process.umask(0o077)
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)
@@ -18,8 +18,8 @@ await runCommand({
   call: 'npm run backup --',
   about:
     'Copies the database, the log with its archive, and the record of the chains, as the settings name\n' +
-    'them (SIBYL_DATA_DIR, SIBYL_DATABASE_URL). The exchange may run meanwhile. Keys of the exchange are\n' +
-    'settings, not data: they are not in it.',
+    'them (SIBYL_DATA_DIR, SIBYL_DATABASE_URL). The exchange may run meanwhile. The keys of the exchange\n' +
+    'are settings, not data: the backup does not contain them.',
   options: { to: { value: '<folder>', help: 'the backup folder; it must be empty or not exist' } },
   async run({ to }) {
     const settings = loadSettings()
@@ -37,6 +37,6 @@ await runCommand({
     const { files, partitions } = await backup(places, folder, say)
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
     const last = partitions.map(({ lastOffset }) => lastOffset).join(', ')
-    say(`${folder} is whole: ${files.length} files, ${bytes} bytes, offsets up to ${last}`)
+    say(`${folder} is complete: ${files.length} files, ${bytes} bytes, offsets up to ${last}`)
   },
 })

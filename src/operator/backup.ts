@@ -1,6 +1,6 @@
 /**
- * Backs up an exchange, running or not. It copies the database first, then the log: so the database is never ahead of
- * the log, and events that it lacks are in the log or in its archive, which is copied last.
+ * Backs up an exchange, running or not. It copies the database first, then the log, then the archive. So the database
+ * is never ahead of the log, and events that the database lacks are in the log or in the archive.
  *
  *   <backup>/manifest.json   database/…   log/…   archive/…   chain.json
  */
@@ -22,7 +22,7 @@ import { type Manifest, writeManifest } from './manifest.ts'
 import { checkReach } from './rebuild.ts'
 import { syncTree } from './sync-tree.ts'
 
-/** Places of the data that an exchange must not lose. */
+/** Paths and URLs of the data that an exchange must not lose. */
 export type Places = {
   readonly dataDir: string
   readonly databaseUrl: string
@@ -31,12 +31,15 @@ export type Places = {
   readonly logUrl: string
 }
 
-/** Attempts: it starts again if the log was truncated between the copy of the database and that of the log. */
+/**
+ * Maximum number of attempts. The backup starts again if the log was truncated between the copy of the database and
+ * that of the log.
+ */
 const ROUNDS_MAX = 3
 
 export const CHAIN_RECORD = 'chain.json'
 
-/** Writes into a folder that is empty or does not exist. */
+/** Writes a backup into a folder that is empty or does not exist. */
 export async function backup(
   places: Places,
   folder: string,
@@ -79,7 +82,10 @@ export async function backup(
   }
 }
 
-/** The backup is complete without the mark, whose disk may be full or read-only. */
+/**
+ * Records the time of the backup in the data folder. A failure is only reported: the backup is complete without this
+ * record, whose disk may be full or read-only.
+ */
 function mark(dataDir: string, folder: string, madeAt: string, say: (line: string) => void): void {
   try {
     markBackup(dataDir, folder, madeAt)
@@ -121,7 +127,7 @@ async function gapBehind(folder: string, reached: readonly number[]): Promise<Fa
   }
 }
 
-/** Names some of the files in a folder. */
+/** Returns the names of some files in a folder. */
 export function some(folder: string): string {
   const names = readdirSync(folder)
   return `${names.slice(0, 5).join(', ')}${names.length > 5 ? ', …' : ''}`

@@ -1,6 +1,6 @@
 /**
- * The mark of the last backup in the data folder: the file's modification time is the instant of the backup. The
- * exchange reports its age, so an operator with other means of backup can `touch` the file.
+ * A file in the data folder whose modification time is the time of the last backup. The exchange reports its age, so an
+ * operator with other means of backup can `touch` the file.
  */
 
 import { statSync, utimesSync, writeFileSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * Contents of a backup: `manifest.json`, written last, with the length and the SHA-256 of every file and of itself. A
- * folder without one is not a backup, or an unfinished one.
+ * The list of a backup's contents, `manifest.json`. It has the length and the SHA-256 of every file and of itself, and
+ * is written last: a folder without it is an unfinished backup, or none.
  */
 
 import { createHash } from 'node:crypto'

@@ -16,7 +16,7 @@ import { openDatabase } from '#store/open-database.ts'
 import { makeDatabaseFolder } from './database-folder.ts'
 import { rebuild } from './rebuild.ts'
 
-// Only the user that runs it can read its files, like the exchange's own.
+// Only the user who runs the command can read its files, as with the exchange's own.
 process.umask(0o077)
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)
@@ -25,9 +25,9 @@ await runCommand({
   call: 'npm run rebuild --',
   about:
     'Writes the events of the archive and of the log into the database of the settings\n' +
-    '(SIBYL_DATABASE_URL, SIBYL_DATA_DIR), which may be empty or an older copy. What is not in the log\n' +
-    '(API keys, the journal of transactions, relays, prices) stays as that database has it; what comes\n' +
-    'from a chain is read from it again at the next start. It may be interrupted and begun again.',
+    '(SIBYL_DATABASE_URL, SIBYL_DATA_DIR), which may be empty or an older copy. Data that is not in the log\n' +
+    '(API keys, the journal of transactions, relays, prices) stays as it is in that database; data from a\n' +
+    'chain is read again at the next start. It may be interrupted and started again.',
   options: {},
   async run() {
     const settings = loadSettings()

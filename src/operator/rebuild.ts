@@ -15,7 +15,7 @@ import { checkpoints, claimLog } from '#store/projection/checkpoints.ts'
 import { endOrders, marketsToEnd } from '#store/projection/end-orders.ts'
 import { project } from '#store/projection/project.ts'
 
-/** Events between two lines of progress. */
+/** Number of events between two lines of progress. */
 const PROGRESS_EVENTS = 100_000
 
 type RebuildOptions = {
@@ -23,11 +23,11 @@ type RebuildOptions = {
   readonly log: LogReader<MarketEvent>
   readonly database: Database
   readonly say: (line: string) => void
-  /** Stops it between two batches. */
+  /** Stops the rebuild between two batches. */
   readonly signal?: AbortSignal
 }
 
-/** Returns how many events were written, and whether it reached the end. */
+/** Writes the events. Returns how many were written, and whether the end of the log was reached. */
 export async function rebuild(
   options: RebuildOptions,
 ): Promise<{ readonly events: number; readonly ended: boolean }> {
@@ -80,14 +80,14 @@ async function replay(
   { from, to }: { readonly from: number; readonly to: number },
 ): Promise<number> {
   let at = from
-  let told = from
+  let reportedTo = from
   while (at < to && signal?.aborted !== true) {
     const records = log.read(partition, at + 1, Math.min(PROJECTION_ROWS_MAX, to - at))
     const events = withinRows(records.map(({ event }) => event))
     const { offset } = await project(database, derive(log.id, partition, at, events))
     at = offset
-    if (at - told >= PROGRESS_EVENTS && at < to) {
-      told = at
+    if (at - reportedTo >= PROGRESS_EVENTS && at < to) {
+      reportedTo = at
       say(`partition ${partition}: at offset ${at} of ${to}`)
     }
   }

@@ -10,7 +10,7 @@ import { archiveDirOf, databaseUrlOf } from '#config/thread-data.ts'
 import { OptionError, runCommand } from '#devnet/command.ts'
 import { restore } from './restore.ts'
 
-// Only the user that runs it can read its files, like the exchange's own.
+// Only the user who runs the command can read its files, as with the exchange's own.
 process.umask(0o077)
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)
@@ -19,7 +19,7 @@ await runCommand({
   call: 'npm run restore --',
   about:
     'Checks every byte of a backup, then puts it into the data folder and the database of the settings\n' +
-    '(SIBYL_DATA_DIR, SIBYL_DATABASE_URL), both of which must be empty. Then npm start goes on from it.',
+    '(SIBYL_DATA_DIR, SIBYL_DATABASE_URL), both of which must be empty. Then npm start continues from it.',
   options: { from: { value: '<folder>', help: 'a folder that npm run backup has made' } },
   async run({ from }) {
     if (statSync(from, { throwIfNoEntry: false })?.isDirectory() !== true) {

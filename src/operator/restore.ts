@@ -1,7 +1,7 @@
 /**
  * Restores a backup into an empty data folder and an empty database, so that an exchange can continue from it. Every
- * byte is checked first. The log gets its name last, so an interrupted restore is not an exchange. The database is
- * brought up to the end of the log, which may have been truncated since its copy.
+ * byte is checked first. The folder of the log gets its name last, so no exchange can start from an interrupted
+ * restore. The database is brought up to the end of the log, because it was copied before the log.
  */
 
 import { copyFileSync, cpSync, existsSync, readdirSync, renameSync } from 'node:fs'
@@ -30,7 +30,7 @@ export async function restore(
   say: (line: string) => void,
 ): Promise<Manifest> {
   const manifest = await checkManifest(folder)
-  say(`the backup of ${manifest.madeAt} is whole: ${manifest.files.length} files`)
+  say(`the backup of ${manifest.madeAt} is complete: ${manifest.files.length} files`)
   await refuseToOverwrite(manifest, places)
   await refuseOtherVersion(folder, manifest)
   makeDatabaseFolder(places.databaseUrl)
@@ -81,7 +81,10 @@ async function refuseToOverwrite(manifest: Manifest, places: Places): Promise<vo
   if (found !== '') throw refused(`the database is not empty: ${found}`)
 }
 
-/** Checked before anything is written: a restored log beside an unreadable database would not be a working exchange. */
+/**
+ * Refuses a copy of a version that cannot be read, before anything is written: a restored log beside an unreadable
+ * database would not be a working exchange.
+ */
 async function refuseOtherVersion(folder: string, { database }: Manifest): Promise<void> {
   try {
     readIdentity(folder)

@@ -11,7 +11,7 @@ type Reserve = AccountsRequests['Reserve']['takes']
 const reserve: Form<Reserve> = {
   cells: 10,
   write({ order, deadlineAtMs }, into) {
-    // Few orders have a permit, and its value has no cell.
+    // The form has no place for the value of a permit, which few orders have: such an order is sent as an object.
     if (order.permitValue !== undefined) return false
     into.push(
       order.chainId,
@@ -47,7 +47,7 @@ const reserve: Form<Reserve> = {
 
 const GRANTED: Granted = { granted: true }
 
-/** A grant has no fields. */
+/** The answer that the funds are reserved, which has no fields. */
 const granted: Form<object> = {
   cells: 0,
   write: (answer) => 'granted' in answer,

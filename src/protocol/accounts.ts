@@ -63,6 +63,4 @@ export type AccountsRequests = {
     takes: { chainId: number; trader: Address; deadlineAtMs: number }
     answers: FundsView | Rejection
   }
-  /** Requests the known funds from memory, without a read of the chain; undefined if nothing is known. */
-  KnownFunds: { takes: { chainId: number; trader: Address }; answers: FundsView | undefined }
 }

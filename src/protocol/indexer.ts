@@ -21,7 +21,7 @@ export type ChainFollowerProtocol = {
     takes: {
       chainId: number
       to: BlockMark
-      /** Markets that the chain lacks for now. */
+      /** Markets that a reorg removed from the chain for now. */
       orphaned: readonly MarketId[]
       /** Markets for which a step of their resolution was undone. */
       reverted: readonly MarketId[]

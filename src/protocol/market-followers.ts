@@ -16,24 +16,25 @@ export type MarketFollowerProtocol = {
 }
 
 /**
- * Requests of a front about the partitions that it follows. Both are answered, so the front knows that they arrived.
+ * Requests of a front about the partitions that it follows. Both requests are answered, so the front knows that they
+ * arrived.
  */
 export type DozeProtocol = {
   /** From now on, only openings and closings of markets in these partitions are sent. */
-  Doze: { takes: { partitions: readonly number[] }; answers: { heard: true } }
+  Doze: { takes: { partitions: readonly number[] }; answers: { received: true } }
   /** From now on, all events of these partitions are sent; the front requests their current state. */
-  Wake: { takes: { partitions: readonly number[] }; answers: { heard: true } }
+  Wake: { takes: { partitions: readonly number[] }; answers: { received: true } }
 }
 
 /**
- * Messages of a front about sessions with orders that are cancelled on disconnect. `PlaceOrder` with a session claims
- * it. A front sends a message again until it is answered.
+ * Messages of a front about sessions with orders that are cancelled on disconnect. A `PlaceOrder` with a session also
+ * reports that this session is alive. A front sends a message again until it is answered.
  */
 export type SessionsProtocol = {
   /** These sessions are alive; sent when the front is linked, or messages were lost. */
   ClaimSessions: { takes: { sessions: readonly string[] }; answers: { claimed: true } }
   /** The session has ended. Answered when its orders are cancelled. */
   EndSession: { takes: { session: string }; answers: { ended: true } }
-  /** The orders of the session stay from now on. */
+  /** From now on the session's orders stay in the book when its connection ends. */
   KeepSession: { takes: { session: string }; answers: { kept: true } }
 }

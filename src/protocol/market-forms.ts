@@ -19,7 +19,7 @@ const placeOrder: Form<PlaceOrder> = {
   cells: 19,
   write(message, into) {
     const { order, requestId, session, timeInForce } = message
-    // An order that is traced is sent as an object, so the form has no cell for the trace.
+    // An order that is traced is sent as an object, because the form has no place for the trace.
     if (message.trace !== undefined) return false
     into.push(
       order.marketId,
@@ -74,6 +74,22 @@ const placeOrder: Form<PlaceOrder> = {
     if (bookByMs !== undefined) message.bookByMs = bookByMs
     if (replaces !== undefined) message.replaces = replaces
     if (batch[at + 18] === 'always') message.replaceMode = 'always'
+    return message
+  },
+}
+
+/** Form of an order with `reservedMs`. Fronts of an older version send the shorter form. */
+const placeReservedOrder: Form<PlaceOrder> = {
+  cells: placeOrder.cells + 1,
+  write(message, into) {
+    if (!placeOrder.write(message, into)) return false
+    into.push(message.reservedMs)
+    return true
+  },
+  read(batch, at) {
+    const message = placeOrder.read(batch, at)
+    const reservedMs = batch[at + placeOrder.cells] as number | undefined
+    if (reservedMs !== undefined) message.reservedMs = reservedMs
     return message
   },
 }
@@ -135,11 +151,15 @@ const cancelled: Form<Answer> = {
   },
 }
 
-/** Forms of the channel between a front and a market thread. New ones must be appended at the end. */
+/**
+ * Forms of the channel between a front and a market thread. New ones must be appended at the end. If a type has several
+ * forms, the last one is sent, and all are read.
+ */
 export const MARKET_FORMS: Forms = {
   requests: [
     { type: 'PlaceOrder', ...(placeOrder as Form<unknown>) },
     { type: 'CancelOrder', ...(cancelOrder as Form<unknown>) },
+    { type: 'PlaceOrder', ...(placeReservedOrder as Form<unknown>) },
   ],
   answers: [accepted as Form<unknown>, cancelled as Form<unknown>],
 }

@@ -8,11 +8,14 @@ import type { TraderPause } from '#domain/trader-pauses.ts'
 import type { TraderSpending } from '#domain/trader-spending.ts'
 import type { MarketProtocol, MarketView, OpenOrder } from './market.ts'
 
-/** `dozes`: the thread supports idle partitions; an older version does not. */
-type ToldMarkets = { views: MarketView[]; more: boolean; away: boolean; dozes?: true }
+/** Answer with some markets. `dozes` is true if the thread supports idle partitions; an older version does not. */
+type MarketsAnswer = { views: MarketView[]; more: boolean; away: boolean; dozes?: true }
 
 export type HoldProtocol = {
-  /** Replaces the trader's hold and returns the needs; the relayer renews it before `untilMs`. */
+  /**
+   * Replaces the trader's hold (the kinds of new orders that are refused), and returns the amounts that the trader's
+   * orders and trades need. The relayer renews the hold before `untilMs`.
+   */
   HoldTrader: { takes: TraderHold; answers: TraderNeeds | Rejection }
   /** Returns the trader's unsettled sales of these outcomes of a market, and whether the market accepts orders. */
   UnsettledSales: {
@@ -41,11 +44,14 @@ type OpenOrdersProtocol = {
 export type OrdersPage = { orders: OpenOrder[]; count: number }
 
 export type StandingProtocol = {
-  /** Pauses of traders that this thread may not know. */
+  /** Passes on pauses of traders that this thread may not know. */
   TradersPaused: { takes: { pauses: readonly TraderPause[] }; answers: undefined }
   /** Returns the pauses that this thread knows. */
   PausedTraders: { takes: object; answers: { pauses: TraderPause[] } }
-  /** Settlement cost of traders on a day: the newest sums that changed. */
+  /**
+   * The cost of settling the trades of traders on one day. It contains the newest sums of traders whose sums have
+   * changed.
+   */
   TradersSpent: {
     takes: { chainId: number; day: number; spending: readonly TraderSpending[] }
     answers: undefined
@@ -55,7 +61,7 @@ export type StandingProtocol = {
     takes: { marketId: MarketId; trader: Address }
     answers: { refused?: Rejection } | Rejection
   }
-  /** Returns markets with pending trades of the trader: of one chain or all. */
+  /** Returns the markets in which the trader has pending trades, of one chain or of all. */
   PendingMarkets: {
     takes: { trader: Address; chainId?: number }
     answers: { marketIds: MarketId[] }
@@ -67,7 +73,10 @@ export type MarketThreadProtocol = MarketProtocol &
   HoldProtocol &
   OpenOrdersProtocol &
   StandingProtocol & {
-    /** Returns some of the markets, of one chain or all, in which orders of a trader, or of one of their groups, rest. */
+    /**
+     * Returns some of the markets, of one chain or all, in which a trader has resting orders, or has orders of the
+     * named group.
+     */
     MarketsOf: {
       takes: { trader: Address; chainId?: number; group?: string; limit: number }
       answers: { marketIds: MarketId[] }
@@ -78,17 +87,18 @@ export type MarketThreadProtocol = MarketProtocol &
       answers: { chains: (readonly [chainId: number, orders: number])[] }
     }
     /**
-     * Returns markets of this thread, or of these partitions, for a new reader: those after the last one sent. `more`
-     * if others follow; `away` if some are unavailable because their partition cannot be opened.
+     * Returns the states of this thread's markets, or only of those in `partitions`, to a new reader, in pages: those
+     * after the market `after`. `more`: others follow. `away`: some are unavailable because their partition cannot be
+     * opened.
      */
-    Markets: { takes: { after?: MarketId; partitions?: readonly number[] }; answers: ToldMarkets }
+    Markets: { takes: { after?: MarketId; partitions?: readonly number[] }; answers: MarketsAnswer }
     /** Confirms that the thread still owns its log; a thread that does not own it gives no answer. */
     Confirm: { takes: object; answers: { owner: true } }
-    /** Reports whether the settlement of a chain is so far behind that its markets accept cancels only. */
+    /** Reports whether the settlement of a chain lags so far behind that its markets accept cancels only. */
     SettlementLag: {
       takes: { chainId: number; behind: boolean; epoch?: number }
       answers: undefined
     }
-    /** The database has everything of the partition up to and including this offset. */
+    /** The database has all events of the partition up to and including this offset. */
     Projected: { takes: { partition: number; offset: number }; answers: undefined }
   }

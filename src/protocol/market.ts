@@ -25,7 +25,7 @@ export type OrderAccepted = {
 /** The market's answer in the form that a front sends: with the label and the group of the order. */
 export type EnteredOrder = OrderAccepted & EchoedTags
 
-/** `left`, for a filled order: `pending` if quantity may return because a trade is not settled. */
+/** `left` of a filled order is `pending` while quantity may return because a trade is not settled. */
 export type RecalledOrder = OrderAccepted & { readonly left?: 'pending' | 'nothing' }
 
 export type OrderCancelled = {
@@ -35,7 +35,7 @@ export type OrderCancelled = {
   readonly pendingSize?: number
 }
 
-/** Pending size of an order that was cancelled with others. */
+/** Size of an order's unsettled trades, for an order that was cancelled with others. */
 export type PendingOfOrder = { readonly orderHash: OrderHash; readonly pendingSize: number }
 
 export type OpenOrder = RestingOrder &
@@ -44,13 +44,13 @@ export type OpenOrder = RestingOrder &
 /** `[price, size]`; the size may exceed the safe integers. */
 export type LevelView = readonly [price: number, size: bigint]
 
-/** View of a market for readers: everything up to and including `seq`. */
+/** The state of a market for its followers: it includes everything up to and including `seq`. */
 export type MarketView = {
   readonly market: Market
   readonly seq: Sequence
   readonly closed: CloseReason | undefined
   readonly updatedAtMs: number
-  /** By outcome: the levels of each side, best first. */
+  /** Price levels of each side, best first, by outcome. */
   readonly bids: readonly [readonly LevelView[], readonly LevelView[]]
   readonly asks: readonly [readonly LevelView[], readonly LevelView[]]
 }
@@ -58,7 +58,7 @@ export type MarketView = {
 /** Result of a trade on chain, with the signed orders. */
 export type TradeReport = {
   readonly tradeId: TradeId
-  /** `matched` changes nothing: it asks for the current status. */
+  /** `matched` changes nothing: it requests the current status. */
   readonly status: TradeStatus
   readonly txHash: string
   readonly reason: string
@@ -78,6 +78,10 @@ export type PlacedOrder = {
   tags?: OrderTags
   /** Unix milliseconds: the order is refused if its market handles it later. */
   bookByMs?: number
+  /** Time from the sending for which its funds are reserved: a new order is refused if its market handles it later. */
+  reservedMs?: number
+  /** The end of that time on the monotonic clock of the receiving process. It is not sent. */
+  reservedUntilMs?: number
   /** The trader's order that is cancelled in the same step. */
   replaces?: OrderHash
   /** Places the order even if the order to be replaced is no longer open. */
@@ -151,7 +155,7 @@ export type MarketProtocol = {
   ReportTrade: {
     /** `epoch` is the epoch of the settlement's lease, if several nodes may settle the chain. */
     takes: { marketId: MarketId; report: TradeReport; epoch?: number }
-    /** `paused`: pauses of its two traders, if any. */
+    /** `paused`: pauses of the trade's two traders, if any. */
     answers: { status: TradeStatus; paused?: TraderPause[] } | Rejection
   }
 }

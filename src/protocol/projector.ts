@@ -38,7 +38,10 @@ export type TradeTrace = {
 }
 
 export type LogReaderProtocol = {
-  /** A market thread made events durable. The message may be lost, because the store also checks on its own. */
+  /**
+   * A market thread made events durable. If the message is lost, the store still finds the events, because it also
+   * checks on its own.
+   */
   Appended: {
     takes: {
       offsets: readonly (readonly [partition: number, lastOffset: number])[]

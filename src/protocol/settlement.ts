@@ -3,7 +3,10 @@
 import type { TradeTrace } from './projector.ts'
 
 export type SettlementRequests = {
-  /** New trades are in the database. The message may be lost, because settlement also reads on its own. */
+  /**
+   * New trades are in the database. If the message is lost, settlement still finds the trades, because it also reads on
+   * its own.
+   */
   TradesWritten: { takes: object; answers: undefined }
 }
 

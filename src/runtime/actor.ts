@@ -21,7 +21,7 @@ export type Behaviour<State, P extends Protocol, Event = never> = {
   ) => P[K]['answers'] | Deferred
 }
 
-/** A message from an actor to itself: the end of outside work, or a timer. */
+/** A message that an actor sends to itself: the result of outside work, or a timer. */
 export type Message<P extends Protocol> = {
   [K in keyof P & string]: { readonly type: K; readonly message: P[K]['takes'] }
 }[keyof P & string]
@@ -31,7 +31,7 @@ export type Context<P extends Protocol, Event> = {
   readonly nowMs: number
   /** Emits an event. Events of a batch become durable together, before any answer. */
   emit(event: Event): void
-  /** Outside work: its result or error comes back as a message. */
+  /** Starts work outside of the actor; its result or error comes back as a message. */
   pipe<T>(
     work: Promise<T>,
     ok: (value: T) => Message<P>,

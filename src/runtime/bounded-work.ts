@@ -1,6 +1,6 @@
 /**
- * Limits a kind of work: a fixed number of tasks runs at once, further ones wait in order, and too many are rejected.
- * It keeps long work from taking the resources of short work.
+ * Limits a kind of work: at most a fixed number of tasks runs at the same time, further tasks wait in order, and if too
+ * many wait, new ones are rejected. So long work leaves resources for short work.
  */
 
 import { PoolFull } from './pool.ts'
@@ -24,7 +24,7 @@ export function makeBoundedWork(bounds: {
       try {
         return await work()
       } finally {
-        // The longest-waiting task takes its place.
+        // The task that has waited longest starts in place of the one that ended.
         const next = waiting.shift()
         if (next === undefined) underWay--
         else next()

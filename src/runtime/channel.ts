@@ -54,7 +54,7 @@ export type Form<Message> = {
   read(batch: readonly unknown[], at: number): Message
 }
 
-/** Forms of a channel. Both ends need the same ones in the same order. */
+/** Forms of a channel. Both ends must have the same forms in the same order. */
 export type Forms = {
   readonly requests: readonly (Form<unknown> & { readonly type: string })[]
   readonly answers: readonly Form<unknown>[]
@@ -69,7 +69,7 @@ export type BatchTimes = {
   readonly durableMs: number
 }
 
-/** Milliseconds that a request waited for its batch, and that its batch was handled and committed. */
+/** Times of a request in milliseconds: its wait for a batch, and the handling and the commit of the batch. */
 export type CommandTimes = {
   readonly queue: number
   readonly match: number
@@ -79,27 +79,30 @@ export type CommandTimes = {
 type Waiter = (answer: unknown, times?: CommandTimes) => void
 
 export type ChannelOptions = {
-  /** Maximum number of unanswered requests; further ones are answered `full`. */
+  /** Maximum number of unanswered requests; a further request is answered `full` without being sent. */
   readonly inFlightMax: number
-  /** Messages per `postMessage`. */
+  /** Maximum number of messages in one `postMessage`. */
   readonly batchMax: number
   /** Default deadline of a request. */
   readonly deadlineMs: number
-  /** Approximate maximum of bytes that the peer has not taken; a default if undefined. */
+  /**
+   * Approximate maximum number of bytes that were sent and that the peer (the thread at the other end) has not read
+   * yet; a default if undefined.
+   */
   readonly untakenMax?: number
-  /** Forms of both directions; none if undefined. */
+  /** Forms for messages in both directions; none if undefined. */
   readonly forms?: Forms
-  /** The real event loop if undefined. */
+  /** Replaces the thread's event loop in tests. */
   readonly loop?: Loop
 }
 
 /** Callbacks of a channel. */
-type Hearing = {
+type ChannelCallbacks = {
   /**
    * Receives a message. `replyTo` is 0 if no answer is expected, and otherwise opaque to the receiver. The message
    * belongs to the receiver.
    */
-  heard(type: string, message: unknown, replyTo: number): void
+  received(type: string, message: unknown, replyTo: number): void
   /** The other end is gone, or this end was closed. Called once. */
   closed?(): void
   /** Events are missing from here on: derived state must be loaded again. */
@@ -121,15 +124,15 @@ const TAIL = 3
 const SWEEP_MS = 25
 
 /**
- * A request id is a slot, which is reused, and a generation, which counts its uses. An answer after its deadline no
- * longer matches the slot's generation, so it finds no caller. Both together stay a small integer, which V8 stores
- * cheaply.
+ * A request id consists of a slot (a place in the table of waiting callers, which is reused) and a generation (the
+ * number of times that the slot was used). An answer after its deadline no longer matches the slot's generation, so it
+ * finds no caller. Both together stay a small integer, which V8 stores cheaply.
  */
 const SLOT_BITS = 16
 const SLOT_MASK = (1 << SLOT_BITS) - 1
 const GENERATION_MASK = (1 << 14) - 1
 
-/** Callers that wait for answers: one slot each, freed slots first. */
+/** Callers that wait for answers. Each has a slot; freed slots are used first. */
 class WaitingRoom {
   readonly #resolvers: (Waiter | undefined)[] = []
   readonly #generations: number[] = []
@@ -144,7 +147,7 @@ class WaitingRoom {
     this.#generations[slot] = generation
     this.#dueTicks[slot] = dueTick
     this.size++
-    // Plus one, because id 0 means that no answer is expected.
+    // The id is one higher, because id 0 means that no answer is expected.
     return ((generation << SLOT_BITS) | slot) + 1
   }
 
@@ -157,7 +160,7 @@ class WaitingRoom {
     return resolve
   }
 
-  /** Removes and returns the waiters with a passed deadline, or all. */
+  /** Removes and returns the callers whose deadline has passed, or all callers. */
   dismiss(untilTick: number): Waiter[] {
     const dismissed: Waiter[] = []
     for (let slot = 0; slot < this.#resolvers.length; slot++) {
@@ -179,12 +182,12 @@ class WaitingRoom {
 export class Channel<Out extends Protocol> {
   readonly #port: MessagePort
   readonly #options: ChannelOptions
-  readonly #hearing: Hearing
+  readonly #callbacks: ChannelCallbacks
   readonly #waiting = new WaitingRoom()
   readonly #forms: Forms
   /** Numbers of requests with a form. */
   readonly #formNumbers = new Map<string, number>()
-  /** Send times of requests that want their stage times. */
+  /** Times at which requests were sent whose callers want the duration of each stage. */
   readonly #timed = new Map<number, number>()
   readonly #credit: Credit
   readonly #loop: Loop
@@ -196,13 +199,13 @@ export class Channel<Out extends Protocol> {
   #open = true
   #tick = 0
   #stopSweeping: (() => void) | undefined
-  #heardSentAtMs = 0
+  #peerSentAtMs = 0
 
-  constructor(port: MessagePort, options: ChannelOptions, hearing: Hearing) {
+  constructor(port: MessagePort, options: ChannelOptions, callbacks: ChannelCallbacks) {
     assert(options.inFlightMax <= SLOT_MASK, `at most ${SLOT_MASK} requests in flight`)
     this.#port = port
     this.#options = options
-    this.#hearing = hearing
+    this.#callbacks = callbacks
     this.#forms = options.forms ?? NO_FORMS
     this.#loop = options.loop ?? eventLoop
     this.#credit = new Credit(options.untakenMax)
@@ -224,9 +227,9 @@ export class Channel<Out extends Protocol> {
     return this.#credit.untaken
   }
 
-  /** Time at which the peer sent the current or last received batch, by the clock of all threads. */
-  get heardSentAtMs(): number {
-    return this.#heardSentAtMs
+  /** Time at which the peer sent the newest batch that was received, by the clock of all threads. */
+  get peerSentAtMs(): number {
+    return this.#peerSentAtMs
   }
 
   /**
@@ -318,7 +321,7 @@ export class Channel<Out extends Protocol> {
   #drop(): void {
     if (!this.#losing) this.#send(LOST, 0, undefined)
     this.#losing = true
-    this.#hearing.dropped?.()
+    this.#callbacks.dropped?.()
   }
 
   #sendFormed(number: number, id: number, message: unknown): boolean {
@@ -333,7 +336,10 @@ export class Channel<Out extends Protocol> {
     return false
   }
 
-  /** Answers a request that wants its times; returns false if it does not, or they are unknown. */
+  /**
+   * Answers a request whose sender wants the duration of each stage. Sends nothing and returns false if the sender did
+   * not ask for that, or if the times are unknown.
+   */
   #replyTimed(id: number, answer: unknown, times: BatchTimes | undefined): boolean {
     const sentAtMs = this.#timed.get(id)
     if (sentAtMs === undefined) return false
@@ -346,7 +352,10 @@ export class Channel<Out extends Protocol> {
     return true
   }
 
-  /** If writing a form fails, nothing of it stays in the batch. */
+  /**
+   * Writes a message in its form and returns true. If it does not fit the form, returns false and leaves the batch
+   * unchanged.
+   */
   #writeFormed(form: Form<unknown>, number: number, id: number, message: unknown): boolean {
     const outbox = this.#outbox
     const { length } = outbox
@@ -374,8 +383,8 @@ export class Channel<Out extends Protocol> {
 
   #receive(batch: readonly unknown[]): void {
     const end = batch.length - TAIL
-    this.#heardSentAtMs = batch[end + 2] as number
-    this.#credit.heard(batch[end] as number, batch[end + 1] as number)
+    this.#peerSentAtMs = batch[end + 2] as number
+    this.#credit.received(batch[end] as number, batch[end + 1] as number)
     for (let at = 0; at < end; ) {
       const kind = batch[at] as string | number
       let id = batch[at + 1] as number
@@ -386,10 +395,10 @@ export class Channel<Out extends Protocol> {
           continue
         }
         id = -id
-        this.#timed.set(id, this.#heardSentAtMs)
+        this.#timed.set(id, this.#peerSentAtMs)
       }
       if (typeof kind === 'string') {
-        this.#hearing.heard(kind, batch[at + 2], id)
+        this.#callbacks.received(kind, batch[at + 2], id)
         at += 3
       } else if (kind === ANSWER) {
         this.#waiting.leave(id)?.(batch[at + 2])
@@ -397,7 +406,7 @@ export class Channel<Out extends Protocol> {
       } else if (kind > 0) {
         const form = this.#forms.requests[kind - 1]
         assert(form !== undefined, `request form ${kind} is unknown here`)
-        this.#hearing.heard(form.type, form.read(batch, at + 2), -id)
+        this.#callbacks.received(form.type, form.read(batch, at + 2), -id)
         at += 2 + form.cells
       } else if (kind <= LOST) {
         this.#hearLoss(kind)
@@ -409,17 +418,17 @@ export class Channel<Out extends Protocol> {
         at += 2 + form.cells
       }
     }
-    // If there is nothing else to send, the peer still has to be notified how much was taken.
+    // The peer must learn how many bytes were read here, even if there is nothing else to send.
     if (this.#open && this.#credit.owesWord) this.#post()
   }
 
   #hearLoss(kind: number): void {
     if (kind === LOST) {
       this.#send(KNOWN, 0, undefined)
-      this.#hearing.lost?.()
+      this.#callbacks.lost?.()
     } else {
       this.#losing = false
-      this.#hearing.missed?.()
+      this.#callbacks.missed?.()
     }
   }
 
@@ -447,6 +456,6 @@ export class Channel<Out extends Protocol> {
     this.#outbox = []
     this.#stopSweeping?.()
     for (const resolve of this.#waiting.dismiss(Number.POSITIVE_INFINITY)) resolve(CLOSED)
-    this.#hearing.closed?.()
+    this.#callbacks.closed?.()
   }
 }

@@ -24,14 +24,14 @@ import {
 
 export type ClockUpdate =
   | { readonly type: 'jumped'; readonly byMs: number }
-  /** The clock shows the expected time again. */
+  /** The wall clock shows the expected time again. */
   | { readonly type: 'back' }
   | { readonly type: 'confirmed'; readonly byMs: number; readonly by: 'chain' | 'time' }
 
 type ClockGuard = {
   look(): void
   /** Time of the chain's newest block in milliseconds; used while a jump is not confirmed. */
-  heard(chainMs: number): void
+  received(chainMs: number): void
   readonly isJumped: boolean
 }
 
@@ -73,7 +73,8 @@ export function guardClock(
         adjustClock(memory, Math.max(-most, Math.min(most, byMs)))
         return
       }
-      // A clock that jumps again has not advanced evenly.
+      // Start waiting again: the difference to the expected time has changed, so the clock did not run evenly since the
+      // jump.
       if (jump === undefined || Math.abs(byMs - jump.byMs) > boundMs) {
         jump = { sinceMs: nowMs, byMs, firstChainMs: undefined }
         setJumped(memory, true)
@@ -84,9 +85,9 @@ export function guardClock(
       }
     },
 
-    heard(chainMs) {
+    received(chainMs) {
       if (jump === undefined) return
-      // A block from before the jump gives no evidence.
+      // The chain's first known block may be from before the jump, so only a later one counts.
       jump.firstChainMs ??= chainMs
       if (chainMs <= jump.firstChainMs) return
       const byMs = clockJumpMs(memory, machine)

@@ -18,14 +18,14 @@ export type Clock = {
 /** The two clocks of a machine. */
 export type Machine = {
   wallMs(): number
-  /** Never goes back, and is the same for all threads of the process. */
+  /** Returns a time that never goes back and is the same for all threads of the process. */
   monotonicMs(): number
 }
 
 /**
- * Clock data that all threads share. It has the seconds by which the exchange is ahead of the machine: on a local chain
- * time can be moved, and the exchange follows; zero otherwise. It also has the findings of the clock guard; one thread
- * writes them.
+ * Clock data that all threads share: the seconds by which the exchange is ahead of the machine, and the results of the
+ * clock guard, which one thread writes. The seconds are above 0 only on a local chain whose time was moved, because the
+ * exchange follows it.
  */
 export type ClockMemory = SharedArrayBuffer
 
@@ -33,7 +33,7 @@ const BYTES = 24
 /** Fields of that memory. */
 export const clockViews = (memory: ClockMemory) => ({
   ahead: new Int32Array(memory, 0, 1),
-  /** Maximum difference of the clocks in milliseconds; 0 while unguarded. */
+  /** Maximum difference in milliseconds between the wall clock and its expected time; 0 if the guard is off. */
   bound: new Int32Array(memory, 4, 1),
   /** Wall clock minus monotonic clock. It is aligned and written by one thread, so a read is atomic. */
   offset: new Float64Array(memory, 8, 1),
@@ -48,7 +48,7 @@ export function makeClockMemory(): ClockMemory {
 
 export const machine: Machine = { wallMs: () => Date.now(), monotonicMs }
 
-/** Returns the difference of the wall clock from its expected time; 0 while unguarded. */
+/** Returns the difference between the wall clock and its expected time; 0 if the guard is off. */
 export function clockJumpMs(memory: ClockMemory, { wallMs, monotonicMs }: Machine): number {
   const { bound, offset } = clockViews(memory)
   return Atomics.load(bound, 0) === 0 ? 0 : wallMs() - (offset[0]! + monotonicMs())

@@ -20,14 +20,17 @@ export function endpointOf(port: MessagePort | Worker): Endpoint {
   return adapt(port)
 }
 
-/** Comlink closes an object of the class `MessagePort` when the proxy is released. */
+/**
+ * Returns an endpoint that Comlink closes when the proxy is released: Comlink does so only for objects of the class
+ * `MessagePort`.
+ */
 function closingEndpointOf(port: MessagePort): Endpoint {
   return Object.assign(endpointOf(port), { constructor: MessagePort, close: () => port.close() })
 }
 
 /**
- * Comlink would listen to a proxy's port with the browser's interface. For that Node creates an event per message and
- * loads its whole HTTP client into every thread.
+ * Replaces Comlink's own handling of proxies, which would listen to a proxy's port with the browser's interface. For
+ * that Node creates an event per message and loads its whole HTTP client into every thread.
  */
 const proxies: TransferHandler<ProxyMarked, MessagePort> = {
   canHandle: (value): value is ProxyMarked =>

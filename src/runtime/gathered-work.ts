@@ -1,7 +1,7 @@
 /**
- * Batches work for a runner. While the maximum is in progress, further tasks wait and are then sent together, in order.
- * The runner may do only the first ones, so that no batch holds a thread for long; the rest waits again. If too much
- * waits, further tasks are rejected.
+ * Passes tasks in batches to a function, the runner. While the maximum number of tasks is in progress, further tasks
+ * wait and are then sent together, in order. The runner may do only the first tasks of a batch, so that no batch keeps
+ * a thread busy for long; the others wait again. If too many tasks wait, further ones are rejected.
  */
 
 import { PoolFull } from './pool.ts'
@@ -33,7 +33,8 @@ export function gatherWork<Task, Result>(options: {
   async function perform(some: Waiting<Task, Result>[]): Promise<void> {
     try {
       const results = await run(some.map(({ task }) => task))
-      if (results.length === 0) throw new Error('the runner returned no result for its batch')
+      if (results.length === 0)
+        throw new Error('the function that runs a batch of tasks returned no result')
       for (const [at, result] of results.entries()) some[at]?.resolve(result)
       waiting.unshift(...some.slice(results.length))
     } catch (error) {

@@ -8,14 +8,17 @@ import { askToStop } from './stop-threads.ts'
 import { endStuck } from './stuck-worker.ts'
 import { messageOf, type Supervised, setWhy } from './supervised.ts'
 
-/** Health checks in a row that a worker may leave unanswered without a heartbeat. */
+/**
+ * Maximum number of consecutive health checks that a worker without a heartbeat may leave unanswered before it is
+ * ended.
+ */
 const MISSED_HEALTH_MAX = 3
 /**
  * Unanswered health checks in a row for a worker that may not be terminated: interrupting it ends all of its
  * connections.
  */
 const MISSED_HEALTH_MAX_STUCK = 6
-/** A worker that used hardly any CPU time may be waiting for a core, so it may miss this many times as many checks. */
+/** Factor by which both numbers are higher for a worker that used hardly any CPU time: it may be waiting for a core. */
 const WAITING_TIMES = 2
 
 export function planHealthCheck(state: Supervised): void {
@@ -63,15 +66,18 @@ async function checkHealth(state: Supervised): Promise<void> {
   }
 }
 
-/** True if a worker without a heartbeat has run for long, or has had no core for very long. */
+/**
+ * Returns whether a worker without a heartbeat has missed too many health checks. A worker that used hardly any CPU
+ * time may miss more, because it may be waiting for a core.
+ */
 function isStuck(state: Supervised, missed: number, cpuMs: number, missedMax: number): boolean {
   const hasRun = cpuMs >= (missedMax * state.options.healthIntervalMs) / 2
   return missed >= missedMax && (hasRun || missed >= WAITING_TIMES * missedMax)
 }
 
 /**
- * Interrupts a stuck worker that may not be terminated, and makes it stop on its own. If it cannot be ended, the other
- * threads continue without it, and the next health check tries again.
+ * Ends a stuck worker. If it may not be terminated, it is interrupted, so that it stops on its own. If it cannot be
+ * ended, the other threads continue without it, and the next health check tries again.
  */
 async function end(state: Supervised, host: Host, running: RunningWorker): Promise<void> {
   if (host.isEnding || state.stopping) return

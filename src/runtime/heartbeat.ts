@@ -1,7 +1,7 @@
 /**
  * A worker's heartbeat: a counter in memory that it shares with the supervisor. The worker increments it while its
  * event loop turns, and at each step of work that blocks the loop. So the supervisor can distinguish a busy worker from
- * a stuck one without an answer from it.
+ * a stuck one, even if neither answers.
  */
 
 /** Interval of beats while the event loop turns. */
@@ -16,7 +16,7 @@ export function makeHeartbeat(): Heartbeat {
 /** This worker's heartbeat; without a supervisor it has no reader. */
 let own = makeHeartbeat()
 
-/** From now on the worker beats into the supervisor's memory while its event loop turns. */
+/** Makes the worker beat into the supervisor's memory from now on, while its event loop turns. */
 export function beatInto(heartbeat: Heartbeat): void {
   own = heartbeat
   setInterval(beat, BEAT_EVERY_MS).unref()
@@ -27,7 +27,7 @@ export function beat(): void {
   Atomics.add(own, 0, 1)
 }
 
-/** For the supervisor: the number of beats, modulo the counter's size. */
+/** Returns the number of beats for the supervisor, modulo the counter's size. */
 export function beatsOf(heartbeat: Heartbeat): number {
   return Atomics.load(heartbeat, 0)
 }

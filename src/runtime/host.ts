@@ -15,18 +15,20 @@ export type WorkerSpec = {
 export type ThreadSpec = WorkerSpec & {
   /** Kind of the thread; one of those that the worker's entry offers. */
   readonly kind: string
-  /** Worker that it shares with other threads of this host; its own if undefined. */
+  /** Name of the worker that the thread shares with others; if undefined, it has its own worker. */
   readonly host?: string
   /** Plain data for the thread: its settings and its name. */
   readonly data: object
-  /** Names of the threads that it shares a channel with. */
+  /** Names of the threads with which it shares a channel. */
   readonly links: readonly string[]
   /**
    * True if a thread that no longer answers may be terminated. With an open uWebSockets.js app that would abort the
    * whole process, so such a thread has to end on its own.
    */
   readonly terminable: boolean
-  /** True if the exchange runs on without it. The threads of a host are either all optional or all necessary. */
+  /**
+   * True if the exchange runs on without the thread. The threads of a host are either all optional or all necessary.
+   */
   readonly optional?: boolean
 }
 
@@ -38,13 +40,13 @@ export type RunningWorker = {
   /** Resolves with the exit code. */
   readonly exited: Promise<number>
   readonly heartbeat: Heartbeat
-  /** Number of beats at the last health check. */
+  /** Value of the heartbeat at the last health check. */
   beats: number
   /** CPU time of its thread when it last made progress. */
   cpuMsAtBeat: number
-  /** Its last error before it died. */
+  /** The worker's last error before it died. */
   crash: string
-  /** Call for metrics in progress. */
+  /** Request for the worker's metrics that is in progress. */
   metrics: Promise<object[][] | undefined> | undefined
 }
 
@@ -64,9 +66,9 @@ export type Host = {
   deaths: number
   deathsInRow: number
   readyAtMs: number
-  /** True while it is stuck and being ended. */
+  /** True while the worker is stuck and being ended. */
   isEnding: boolean
-  /** For a thread that was started on call: resolves with the reason when it has ended. */
+  /** Resolves with the reason when a thread that was started on call has ended. */
   readonly over: PromiseWithResolvers<string> | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * A pool of stateless threads: a task goes to any free one, and too many are rejected. A pool is closed only after its
- * threads have loaded: Node aborts the process if a thread is ended before.
+ * A pool of stateless threads: a task goes to any free thread, and if too many tasks wait, further ones are rejected. A
+ * pool is closed only after its threads have loaded: Node aborts the process if a thread is ended while it loads.
  */
 
 import type { Worker } from 'node:worker_threads'
@@ -9,16 +9,19 @@ import { inTime } from './in-time.ts'
 import type { PoolTask, PoolThreadMessage } from './pool-thread.ts'
 
 type Pool = {
-  /** Calls the export `name` of the entry. Rejects with `PoolFull`, or if the thread died. */
+  /**
+   * Calls the export `name` of the entry. Rejects with `PoolFull` if the queue is full or the pool is closing, and with
+   * another error if the thread dies.
+   */
   run(task: unknown, name: string): Promise<unknown>
-  /** Rejects waiting tasks; resolves when running ones have ended, or the time for that is over. */
+  /** Rejects waiting tasks. Resolves when the running tasks have ended, or after a timeout. */
   close(): Promise<void>
   readonly waiting: number
   /** Returns the CPU time of its current threads; for a thread in long work, its last report. */
   cpuSeconds(): Promise<number>
 }
 
-/** The queue of a pool is full; a retry later may help. */
+/** The queue of a pool is full, or the pool is closing. */
 export class PoolFull extends Error {}
 
 const LOAD_MS_MAX = 30_000
@@ -31,7 +34,10 @@ export function makePool(options: {
   readonly threads: number
   readonly data: object
   readonly queueMax: number
-  /** Tasks that one thread may have at once; more than one keeps it busy while answers travel. */
+  /**
+   * Maximum number of tasks that one thread has at the same time; with more than one, the thread stays busy while
+   * answers travel.
+   */
   readonly concurrentPerThread?: number
 }): Pool {
   const piscina = new Piscina({
@@ -43,9 +49,9 @@ export function makePool(options: {
     concurrentTasksPerWorker: options.concurrentPerThread ?? 1,
     workerData: { ...options.data, poolEntry: options.entry.href },
     closeTimeout: CLOSE_MS_MAX,
-    // Without it, a task that finds no free thread goes to the end of the queue again, and may wait forever.
+    // Without this option, a task that finds no free thread goes back to the end of the queue, and may wait forever.
     stricterFIFO: true,
-    // Waiting by Atomics would block a worker's event loop, and with it its connections.
+    // Piscina could wait by Atomics, which would block the event loop of its caller, and with it the connections there.
     atomics: 'disabled',
   })
   let loading = options.threads
@@ -64,16 +70,22 @@ export function makePool(options: {
     if (usage !== undefined) reported.set(thread, (usage.user + usage.system) / 1e6)
     return reported.get(thread) ?? 0
   }
-  // A thread that dies is replaced by one that has to load.
+  // The thread that replaces a dead one has to load first.
   piscina.on('workerDestroy', () => loading++)
   // The caller of a task receives the error; without a task there is no caller to notify.
   piscina.on('error', () => {})
+  let isClosing = false
   return {
     async run(task, name) {
       if (piscina.queueSize >= options.queueMax) throw new PoolFull('the queue of a pool is full')
-      return piscina.run({ name, task } satisfies PoolTask)
+      try {
+        return await piscina.run({ name, task } satisfies PoolTask)
+      } catch (error) {
+        throw isClosing ? new PoolFull('the pool is closing') : error
+      }
     },
     async close() {
+      isClosing = true
       const loaded = new Promise<void>((resolve) => {
         allLoaded = resolve
         if (loading === 0) resolve()

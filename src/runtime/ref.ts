@@ -8,7 +8,7 @@ import type { Channel, CommandTimes, Unanswered } from './channel.ts'
 
 export type Ref<P extends Protocol> = {
   /**
-   * Sends a request; always resolves. While the actor is away the answer is `closed`, at once. `timed` receives the
+   * Sends a request; always resolves. While the actor is away, the answer is immediately `closed`. `timed` receives the
    * stage times right before the answer, if the actor knows them.
    */
   ask<K extends keyof P & string>(
@@ -20,8 +20,11 @@ export type Ref<P extends Protocol> = {
   /** Sends a message without an answer; it is lost while the actor is away, or takes no messages. */
   tell<K extends keyof P & string>(type: K, message: P[K]['takes'], bytes?: number): void
   readonly isOpen: boolean
-  /** Time at which the actor sent its last received message; right after an `await`, that answer. */
-  readonly heardSentAtMs: number
+  /**
+   * Time at which the actor sent the last message that was received here. Right after an `await` of `ask`, that message
+   * is the answer.
+   */
+  readonly peerSentAtMs: number
 }
 
 export type ReplaceableRef<P extends Protocol> = Ref<P> & {
@@ -43,8 +46,8 @@ export function makeRef<P extends Protocol>(): ReplaceableRef<P> {
     get isOpen() {
       return channel?.isOpen ?? false
     },
-    get heardSentAtMs() {
-      return channel?.heardSentAtMs ?? 0
+    get peerSentAtMs() {
+      return channel?.peerSentAtMs ?? 0
     },
     replace(next) {
       channel?.close()

@@ -19,7 +19,7 @@ export type ReplyChannel = {
   /** `times` is for a caller that requested them. */
   reply(replyTo: number, answer: unknown, times?: BatchTimes): void
   /** Send time of the command being received. */
-  readonly heardSentAtMs?: number
+  readonly peerSentAtMs?: number
 }
 
 export type Command<P extends Protocol> = Message<P> & {
@@ -31,18 +31,21 @@ export type Command<P extends Protocol> = Message<P> & {
 
 export type ServeOptions<State, P extends Protocol, Event> = {
   readonly behaviour: Behaviour<State, P, Event>
-  /** Returns the state for a command, or an answer instead (`{ answer }`): there is no such actor. */
+  /**
+   * Returns the state of the actor to which a command belongs. If that actor does not exist, returns the answer to the
+   * command as `{ answer }`.
+   */
   readonly select: (command: Message<P>) => { state: State } | { answer: unknown }
   readonly clock: Clock
-  /** The real event loop if undefined. */
+  /** Replaces the thread's event loop in tests. */
   readonly loop?: Loop
-  /** Maximum of waiting commands; further ones are answered with `full` at once. */
+  /** Maximum number of waiting commands; a further one is answered with `full` immediately. */
   readonly mailboxMax: number
-  /** Maximum of commands per batch. */
+  /** Maximum number of commands per batch. */
   readonly batchMax: number
   /** A batch ends after this many events; its remaining commands go to the next. */
   readonly eventsMax?: number
-  /** Answer to a command that finds the mailbox full. */
+  /** Answer to a command that arrives while the maximum number of commands waits. */
   readonly full: unknown
   readonly prepare?: (batch: readonly Command<P>[]) => void
   /** Reorders a batch; this may only affect speed, not results. */
@@ -50,8 +53,8 @@ export type ServeOptions<State, P extends Protocol, Event> = {
   /** Makes the events durable. If it fails, it is unknown whether they are. */
   readonly commit?: (events: readonly Event[]) => undefined | Promise<unknown>
   /**
-   * For an actor that another process may have replaced: resolves with whether this one was still the owner after the
-   * batch was handled. Needed if a command emitted no event, because then no commit proves its answer.
+   * Set for an actor that another process may have replaced. Resolves with true if this actor was still the owner after
+   * the batch was handled. It is called if a batch has commands without events, whose answers no commit proves.
    */
   readonly confirm?: () => Promise<boolean>
   /** Answer to the commands without events if the batch was not confirmed. */
@@ -149,7 +152,7 @@ export function serve<State, P extends Protocol, Event = never>(
       mailbox = mailbox.length <= batchMax ? [] : mailbox.slice(batchMax)
       const committed = runBatch(batch)
       if (committed !== undefined) await committed
-      // The loop turns once between batches, so that new commands and timers get in.
+      // The event loop turns once between two batches, so that new commands and timers are handled.
       if (mailbox.length > 0) await new Promise<void>((resolve) => soon(resolve))
     }
     running = false
@@ -236,7 +239,7 @@ export function serve<State, P extends Protocol, Event = never>(
         channel?.reply(replyTo, options.full)
         return
       }
-      const sentAtMs = channel?.heardSentAtMs ?? 0
+      const sentAtMs = channel?.peerSentAtMs ?? 0
       enqueue({ type, message, replyTo, channel, sentAtMs } as Command<P>)
     },
     drained() {
@@ -253,7 +256,7 @@ type GivenAnswer = {
   readonly channel: ReplyChannel | undefined
   readonly replyTo: number
   readonly answer: unknown
-  /** True if the answer needs no confirmation: its events were committed, or there is no such actor. */
+  /** True if the answer needs no confirmation: its events were committed, or its actor does not exist. */
   readonly isProven: boolean
 }
 

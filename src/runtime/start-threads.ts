@@ -97,17 +97,18 @@ export function drop(state: Supervised, host: Host, why: string): void {
   if (!state.hosts.includes(host)) return
   state.hosts = state.hosts.filter((each) => each !== host)
   host.over?.resolve(why)
-  // Loads a spare worker again, so that the next start of the thread is as quick.
+  // Load another spare worker, so that the next start of this thread is as quick as the last.
   const worker = state.stopping ? undefined : state.ahead.find(({ name }) => name === host.name)
   if (worker !== undefined) state.spares.set(host.name, openWorker(state, worker))
 }
 
 export async function begin(state: Supervised, name: string): Promise<void> {
   const thread = state.onCall.find((each) => each.name === name)
-  if (thread === undefined || state.stopping) throw new Error(`${name} cannot be started here`)
-  if (begunAs(state, name) !== undefined) throw new Error(`${name} runs already`)
+  if (thread === undefined || state.stopping)
+    throw new Error(`the thread ${name} is not one that this process can start`)
+  if (begunAs(state, name) !== undefined) throw new Error(`the thread ${name} is already running`)
   const host = newHost(name, [thread], true)
-  // First in the list, so that it is stopped after all others.
+  // Put the new host first in the list, so that it is stopped after all others.
   state.hosts = [host, ...state.hosts]
   host.starting = startHost(state, host)
   await host.starting.catch((error: unknown) => {
@@ -116,7 +117,7 @@ export async function begin(state: Supervised, name: string): Promise<void> {
   })
 }
 
-/** The first start. A failing optional thread does not stop the others. */
+/** Starts a host for the first time. If an optional thread fails to start, the other hosts continue. */
 export async function startFirst(state: Supervised, host: Host): Promise<void> {
   host.starting = startHost(state, host)
   try {
@@ -200,7 +201,7 @@ function startAgain(state: Supervised, host: Host): void {
   )
 }
 
-/** Returns undefined if it was restarted too often. */
+/** Returns the pause before a necessary host is restarted; undefined if it was restarted too often. */
 function necessaryPause(state: Supervised, host: Host, now: number): number | undefined {
   const recent = host.restartsAtMs.filter((at) => at > now - state.options.restartWindowMs)
   host.restartsAtMs = recent
@@ -214,7 +215,7 @@ function optionalPause(state: Supervised, host: Host, now: number): number {
   return (state.options.optionalPauseMs ?? state.options.restartPauseMs)(host.deathsInRow++)
 }
 
-/** Returns the host itself; or one host per thread, if they share a worker that keeps dying. */
+/** Returns the host itself, or one host per thread if the threads share a worker that keeps dying. */
 function hostsAfter(state: Supervised, host: Host): readonly Host[] {
   const { threads, deaths, deathsInRow } = host
   if (!isOptional(host) || threads.length < 2 || deathsInRow <= state.options.restartsMax)

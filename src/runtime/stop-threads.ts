@@ -26,7 +26,10 @@ export async function stopHost(state: Supervised, host: Host, withinMs?: number)
   return ended(state, running, host, withinMs)
 }
 
-/** A worker that dies while it stops never answers these calls, but it has ended. */
+/**
+ * Drains and stops a worker's threads without waiting for an answer: a worker that dies meanwhile has ended, but never
+ * answers.
+ */
 export function askToStop(state: Supervised, { name }: Host, { control }: RunningWorker): void {
   void (async () => {
     await control.drain()
@@ -39,7 +42,8 @@ export function askToStop(state: Supervised, { name }: Host, { control }: Runnin
 export async function stopAll(state: Supervised): Promise<boolean> {
   state.stopping = true
   state.stopHealth()
-  // A thread that is just starting cannot be stopped; its start fails for its caller.
+  // Wait for the start, because a thread cannot be stopped while it starts. If the start fails, its caller receives the
+  // error.
   await state.starting.catch(() => {})
   let clean = true
   for (const host of state.hosts.toReversed()) {
@@ -47,7 +51,7 @@ export async function stopAll(state: Supervised): Promise<boolean> {
     clean = (await stopHost(state, host)) && clean
   }
   for (const [name, running] of state.spares) {
-    // A starting worker receives the stop only after it has loaded its modules.
+    // Wait as long as for a start: a worker that is still loading its modules receives the stop only afterwards.
     clean =
       (await stopHost(state, { ...newHost(name, []), running }, state.options.startTimeoutMs)) &&
       clean

@@ -44,10 +44,10 @@ export async function endStuck(
     while (performance.now() - turnedAtMs < timeoutMs) {
       if ((await inTime(exited, LOOK_MS)) !== undefined) return 'ended'
       if (beatsOf(heartbeat) !== beats) {
-        // A worker that is stopping is left alone.
+        // The event loop turns, so the worker is stopping: do not interrupt it, and give it more time.
         if (performance.now() - startMs < STOPPING_TIMES * timeoutMs) turnedAtMs = performance.now()
       } else {
-        // The worker may get stuck again before it receives the stop, because other requests wait for it too.
+        // The worker may be stuck again: requests that waited before the stop are handled first.
         breakOff(session, id)
       }
       beats = beatsOf(heartbeat)
@@ -63,11 +63,14 @@ type StuckWorker = {
   readonly worker: Worker
   readonly exited: Promise<number>
   readonly heartbeat: Heartbeat
-  /** Its heartbeat when it was found stuck. */
+  /** Value of the worker's heartbeat when it was found stuck. */
   readonly beats: number
 }
 
-/** The inspector numbers workers itself; the thread's number is only in the title. */
+/**
+ * Returns the inspector's session of a worker. The inspector has its own ids; the thread's number is only in a target's
+ * title.
+ */
 function sessionOf(session: Session, threadId: number): Promise<string> {
   return new Promise((resolve, reject) => {
     session.on('NodeWorker.attachedToWorker', ({ params }: Attached) => {

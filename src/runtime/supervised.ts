@@ -10,19 +10,25 @@ export type SupervisorOptions = {
   readonly startTimeoutMs: number
   readonly stopTimeoutMs: number
   readonly healthIntervalMs: number
-  /** Pause before a necessary thread is restarted, by its restarts within `restartWindowMs`. */
+  /**
+   * Returns the pause before a necessary thread is restarted, from the number of its restarts within `restartWindowMs`.
+   */
   readonly restartPauseMs: (restarts: number) => number
   /**
-   * Pause for an optional thread, by its deaths since it last ran well for `restartWindowMs`; the same if undefined.
+   * Returns the pause before an optional thread is restarted, from the number of its deaths since it last ran for
+   * `restartWindowMs` without dying. By default `restartPauseMs`.
    */
   readonly optionalPauseMs?: (deaths: number) => number
   /**
-   * For necessary threads: restarts within `restartWindowMs` before the supervisor gives up. For optional threads that
-   * share a worker: deaths before each gets its own worker.
+   * For necessary threads: number of restarts within `restartWindowMs` after which the supervisor gives up. For
+   * optional threads that share a worker: number of deaths after which each gets its own worker.
    */
   readonly restartsMax: number
   readonly restartWindowMs: number
-  /** Lifetime of collected metrics for threads that request them; always collected again if undefined. */
+  /**
+   * Time for which collected metrics are returned again to threads that request them; if undefined, they are never
+   * reused.
+   */
   readonly metricsKeepMs?: number
   /** The main thread's own metrics, collected with those of the threads. */
   readonly ownMetrics?: () => Promise<object[]>

@@ -1,4 +1,4 @@
-/** The supervisor collects the metrics of all threads. */
+/** Collects the metrics of all threads for the supervisor. */
 
 import { inTime } from './in-time.ts'
 import type { Supervised } from './supervised.ts'
@@ -20,7 +20,9 @@ export async function metricsOf(state: Supervised): Promise<object[][]> {
   return [...(await Promise.all(own)), ...(await Promise.all(asked)).flat()]
 }
 
-/** The threads collect their metrics once in a while, however many fronts are scraped. */
+/**
+ * Returns metrics that were collected recently, so that the threads collect them once, however many fronts are scraped.
+ */
 export function keptMetrics(state: Supervised): Promise<object[][]> {
   const atMs = performance.now()
   if (

@@ -1,9 +1,10 @@
 /**
- * The worker's side of control. A worker's entry names the kinds of threads that it can run. The supervisor selects
- * them with their data, and calls them over Comlink on the worker's own port, which carries no traffic. Small threads
- * may share a worker: each has its own links, health and metrics.
+ * The control of threads (start, links, health, metrics, stop) as seen by their worker. A worker's entry names the
+ * kinds of threads that it can run. The supervisor names those to start, with their data, and calls them over Comlink
+ * on the worker's own port, which carries only these calls. Small threads may share a worker: each has its own links,
+ * health and metrics.
  *
- * The protocol: start, *[connect | health | metrics], drain, stop; or stop alone.
+ * The order of calls: start, *[connect | health | metrics], drain, stop; or stop alone.
  */
 
 import assert from 'node:assert/strict'
@@ -54,7 +55,7 @@ export function handPort(
 export type ThreadHealth = {
   readonly ready: boolean
   readonly why: string
-  /** True if the exchange runs on without it. */
+  /** True if the exchange runs on without the thread. */
   readonly optional: boolean
   /** Number of deaths and failed starts. */
   readonly deaths: number
@@ -66,7 +67,7 @@ export class Unfit extends Error {
 }
 
 /**
- * Prefix of the health of a thread that waits for a role which another node has: nothing is wrong, and it is ready to
+ * Prefix of the health text of a thread that stands by because another node has its role: nothing is wrong, and it can
  * take over.
  */
 export const STANDBY = 'standby'
@@ -106,7 +107,7 @@ export type WorkerControl = {
     heartbeat?: Heartbeat,
   ): Promise<void>
   connect(thread: string, peer: string, port: MessagePort): void
-  /** By the thread's name. */
+  /** Health of the worker's threads, by name. */
   health(): Record<string, string>
   metrics(): Promise<object[][]>
   drain(): Promise<void>
@@ -119,12 +120,15 @@ export function runThreads(kinds: ThreadKinds): void {
   const threads = new Map<string, Thread>()
   const newestFirst = () => [...threads.values()].reverse()
   let supervisor: RemoteSupervisor | undefined
-  /** A port received from now on would never be closed, and would keep the worker alive. */
+  /**
+   * True once the threads are being stopped. A port that arrives then is closed, because it would keep the worker
+   * alive.
+   */
   let isStopping = false
 
   function end(): void {
     supervisor?.[releaseProxy]()
-    // The answer to the current call leaves first; then nothing keeps the worker alive.
+    // The answer to the current call is sent before the port closes; after that, nothing keeps the worker alive.
     setImmediate(() => port.close())
   }
 
@@ -153,7 +157,7 @@ export function runThreads(kinds: ThreadKinds): void {
       try {
         for (const order of orders) await startThread(order)
       } catch (error) {
-        // Closes everything that was opened, as far as possible; the failure has been reported.
+        // Stop all parts that were opened, even if some fail to stop, and throw the first failure.
         isStopping = true
         for (const parts of newestFirst()) await parts.stop().catch(() => {})
         end()

@@ -9,7 +9,7 @@ import type { Metric, Registry } from 'prom-client'
 export type TimeBuckets = {
   /** Upper bounds in seconds. */
   readonly bounds: readonly number[]
-  /** By upper bound; the last one counts times above all bounds. */
+  /** Counts by upper bound; the last one counts times above all bounds. */
   readonly counts: Float64Array
   secondsTotal: number
 }

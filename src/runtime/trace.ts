@@ -11,7 +11,7 @@ export type OpenSpan = {
   readonly traceparent: string
   /** Adds a finished part of the request. */
   part(name: string, fromMs: number, toMs: number, attributes?: SpanAttributes): void
-  /** Starts a part that has parts of its own, such as one order of several. */
+  /** Starts a span within this one, such as one order of several. */
   child(name: string): OpenSpan
   end(attributes: SpanAttributes, failed?: boolean): void
 }

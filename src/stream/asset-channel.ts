@@ -1,6 +1,6 @@
 /**
- * Prices and quick markets of an asset. They come from threads without a market's log, so their positions are this
- * front's own. A new subscriber receives the last price, or the open quick market, at once.
+ * Prices and quick markets of an asset. They do not come from a market's log, so each front numbers their messages
+ * itself. A new subscriber receives the last price, or the open quick market, at once.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -51,7 +51,7 @@ export function makeAssetChannels<M>(registry: TopicRegistry<M>, clock: Clock): 
     know: (name) => void known(name),
     priced(name, event) {
       const asset = known(name)
-      // A source that returns may send an older price than another did meanwhile.
+      // This source was away, and another one may have sent a newer price meanwhile.
       if (asset.price !== undefined && event.timestamp < asset.price.timestamp) return
       asset.price = event
       const feed = asset.feeds.get('price')

@@ -52,11 +52,11 @@ export function asyncapiDocument(info: DocumentInfo): Json {
   for (const [channel, schema] of Object.entries(SUBSCRIBE_FRAMES)) {
     add(`subscribe.${channel}`, `Subscribe to ${channel}`, schema)
   }
-  for (const [op, schema] of Object.entries(OP_FRAMES)) add(op, `Ask: ${op}`, schema)
+  for (const [op, schema] of Object.entries(OP_FRAMES)) add(op, `Client: ${op}`, schema)
   const asked = Object.keys(messages)
   for (const [type, schema] of Object.entries(SERVER_FRAMES)) {
-    // A reply may have the same name as its request; they are two messages.
-    add(serverName(type), `Told: ${type}`, schema)
+    // A reply may have the same name as its request, so the two are listed as different messages.
+    add(serverName(type), `Server: ${type}`, schema)
   }
   const operations: Record<string, Json> = {}
   for (const name of asked) {

@@ -1,6 +1,7 @@
 /**
- * Books of the stream: every change, or the sum of changes at intervals. A conflated book that changed since its last
- * message differs from its readers' state, so it cannot be snapshotted until the next flush.
+ * Books of the stream. Subscribers get every change, or combined changes at intervals (a conflated book). A conflated
+ * book that has unsent changes differs from the state of its subscribers, so its snapshot waits until the changes are
+ * sent.
  */
 
 import type { Sequence } from '#domain/ids.ts'
@@ -26,14 +27,14 @@ type BookChannel<M> = {
     prices: readonly number[],
     seq: Sequence,
   ): void
-  /** Called like `changed`, once per event, for the books with implied levels of both outcomes. */
+  /** Like `changed`, for books with implied levels. Called once per event, which changes those of both outcomes. */
   changedImplied(
     of: MarketFeed<M>,
     at: { readonly outcome: Outcome; readonly side: Side },
     prices: readonly number[],
     seq: Sequence,
   ): void
-  /** The whole book was replaced. */
+  /** Called when a whole book was replaced. */
   replaced(of: MarketFeed<M>, outcome: Outcome, seq: Sequence): void
   forget(feed: BookFeed<M>): void
 }
@@ -41,7 +42,7 @@ type BookChannel<M> = {
 export function makeBookChannel<M>(ports: {
   readonly registry: TopicRegistry<M>
   readonly clock: Clock
-  /** Called when a conflated book was sent, so that it can be snapshotted. */
+  /** Called after the changes of a conflated book were sent: its snapshot can be made again. */
   readonly flushed: (feed: BookFeed<M>) => void
 }): BookChannel<M> {
   const { registry, clock } = ports
@@ -164,7 +165,10 @@ function newBookFeed<M>(
 
 type WhichBook<M> = Pick<BookFeed<M>, 'of' | 'outcome' | 'implied'>
 
-/** Returns the feeds that change with this one. */
+/**
+ * Returns all feeds of this book: with every change, and conflated at each rate. With implied levels, also those of the
+ * other outcome.
+ */
 function feedsWith<M>({ of, outcome, implied }: WhichBook<M>): Set<BookFeed<M>> {
   return implied ? of.implied : of.books[outcome]
 }
@@ -173,18 +177,20 @@ function levelsOf<M>({ of, outcome, implied }: WhichBook<M>): LevelBook {
   return shownBook(of.shown, outcome, implied)
 }
 
-/** Returns the number of the last change. In a complementary market orders of both outcomes change implied levels. */
+/**
+ * Returns the sequence number of the book's last change. With implied levels, orders of both outcomes change the book.
+ */
 function seqOf<M>({ of, outcome, implied }: WhichBook<M>): Sequence {
   const hasBoth = implied && of.shown.implied !== undefined
   return hasBoth ? Math.max(...of.bookSeq) : of.bookSeq[outcome]
 }
 
-/** Remembers changed levels of a conflated book. */
+/** Remembers changed levels of a conflated book until its next message. */
 function note<M>(feed: BookFeed<M>, side: Side, prices: readonly number[]): void {
   const changed = feed.changed[side]
   if (!feed.all) {
     for (const price of prices) changed.add(price)
-    // A whole snapshot is smaller than this number of changes.
+    // If more prices changed than this, a whole snapshot is smaller than the changes.
     if (changed.size > BOOK_LEVELS_SHOWN_MAX) {
       cleanBook(feed)
       feed.all = true
@@ -197,7 +203,7 @@ export function bookOf<M>({ of, outcome, implied }: BookFeed<M>): messages.BookO
   return { shown: of.shown, outcome, implied }
 }
 
-/** Returns whether it has changed since its last message. */
+/** Returns whether a conflated book has changed since its last message. */
 export function isDirty<M>({ hz, all, changed: [bids, asks] }: BookFeed<M>): boolean {
   return hz !== undefined && (all || bids.size > 0 || asks.size > 0)
 }

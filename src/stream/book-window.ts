@@ -17,7 +17,8 @@ export function edgesOf(book: LevelBook): Edges {
 }
 
 /**
- * Returns the changes for a subscriber that has seen the levels up to `before`, if these prices of a side changed.
+ * Given the prices of a side that changed, returns the levels to send to a subscriber that has seen all levels down to
+ * `before`.
  */
 export function shownChanges(
   book: LevelBook,

@@ -1,4 +1,7 @@
-/** Handles broken chains of messages: if events were missed, their subscribers start over. */
+/**
+ * Handles gaps in the messages of a topic, each of which names the one before: if events were missed, the subscribers
+ * start over with a snapshot.
+ */
 
 import type { Sequence } from '#domain/ids.ts'
 import type { ShownMarket } from '#live/market-board.ts'
@@ -15,8 +18,8 @@ export function makeChainBreaks<M>(
   written: (feed: Feed<M>, reset: boolean) => string | undefined,
 ) {
   let breakPlanned = false
-  /** True if markets may have opened or closed without an event. */
-  let untold = false
+  /** True if the events of opened or closed markets may have been missed. */
+  let eventsMissed = false
 
   function loaded(shown: ShownMarket, missed: boolean, dozed: boolean): void {
     const isNew = !markets.has(shown.market.id)
@@ -24,16 +27,16 @@ export function makeChainBreaks<M>(
     if (!missed) return
     tickers.changed(shown.market.id)
     restart(of, shown.seq)
-    if (isNew || !dozed) untold = true
+    if (isNew || !dozed) eventsMissed = true
     // Before the first load there are no followers that could have missed anything.
     const followers = registry.topics() > 0
     if ((isNew && !followers) || breakPlanned) return
     breakPlanned = true
-    // Once for all markets loaded in this turn.
+    // If several markets are loaded in this turn of the event loop, their subscribers start over together.
     setImmediate(breakChains)
   }
 
-  /** Sets all feeds of the market to this number, and notifies their subscribers. */
+  /** Restarts the messages of the market's feeds at this sequence number, and makes their subscribers start over. */
   function restart(of: MarketFeed<M>, seq: Sequence): void {
     of.bookSeq.fill(seq)
     of.tradesSeq = seq
@@ -62,8 +65,8 @@ export function makeChainBreaks<M>(
       registry.skip(feed)
       hooks.broken(feed)
     }
-    const all = untold ? marketChannel.all() : undefined
-    untold = false
+    const all = eventsMissed ? marketChannel.all() : undefined
+    eventsMissed = false
     if (all === undefined) return
     registry.skip(all)
     publish(all)
@@ -71,7 +74,7 @@ export function makeChainBreaks<M>(
 
   function missed(kinds: readonly OutsideKind[]): void {
     const wanted: ReadonlySet<string> = new Set(kinds)
-    if (wanted.has('market')) marketChannel.unheard()
+    if (wanted.has('market')) marketChannel.mayHaveMissed()
     for (const feed of [...registry.feeds()]) {
       if (!wanted.has(feed.kind) || isSequenced(feed)) continue
       if (feed.kind === 'funds') {

@@ -27,7 +27,7 @@ export type ChannelHooks<M> = {
   readonly publish: (topic: string, text: string) => void
   /** Called when members need a new snapshot because events were missed. */
   readonly broken: (feed: OrdersFeed<M>) => void
-  /** Called when a conflated book was sent, so that it can be snapshotted. */
+  /** Called after the changes of a conflated book were sent: its snapshot can be made again. */
   readonly flushed: (feed: Feed<M>) => void
 }
 

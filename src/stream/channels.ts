@@ -1,7 +1,8 @@
 /**
- * Turns events of the board and of other threads into messages of the topics that have followers, and keeps every chain
- * consistent, also of topics without followers. A message is written once and passed to `publish` once, whatever the
- * number of readers. This module handles subscriptions as members of topics; it does not use sockets.
+ * Turns events of the board (this front's memory of the markets) and of other threads into messages of the topics that
+ * have followers. Keeps the message chain of every topic consistent, even without followers. A message is written once
+ * and passed to `publish` once, whatever the number of readers. This module handles subscriptions as members of topics;
+ * it does not use sockets.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -54,7 +55,7 @@ export type Channels<M> = BoardListener & {
   ordersSnapshot(feed: OrdersFeed<M>, taken: TakenOrders, reset: boolean): string
   /** Returns a position as clients see it. */
   shownPosition(feed: Feed<M>, at: number): number | string
-  /** Breaks the chains that a load invalidated, before any reader is served. */
+  /** Makes the subscribers of topics with missed events start over, before any reader is served. */
   breakChains(): void
   /** Returns the markets that clients follow, or did a moment ago. */
   watched(): 'all' | ReadonlySet<MarketId>
@@ -74,7 +75,7 @@ export function makeChannels<M>(ports: ChannelPorts<M>): Channels<M> {
   return {
     followed: (shown, event) => followEvent(parts, shown, event),
     loaded: breaks.loaded,
-    // Topics with followers keep their state until those leave.
+    // A topic with followers keeps its state until the last of them leaves.
     forgotten(marketId) {
       parts.markets.delete(marketId)
       marketChannel.over(marketId)
@@ -124,7 +125,7 @@ export function makeChannels<M>(ports: ChannelPorts<M>): Channels<M> {
   }
 }
 
-/** A position ahead of the last event is invalid. */
+/** Returns the highest position from which a client may resume; a higher one is invalid. */
 function horizonOf<M>(feed: Feed<M>): number {
   if (!isSequenced(feed)) return feed.topic.last
   return feed.kind === 'book' && isDirty(feed) ? feed.topic.last : feed.of.shown.seq

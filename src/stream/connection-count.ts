@@ -1,6 +1,7 @@
 /**
  * Counts streams and subscriptions of each IP range over all front threads. Every front keeps its own numbers in shared
- * memory. A front that died leaves its numbers behind, so they belong to one incarnation: the next one starts at zero.
+ * memory. A front that died leaves its numbers behind, so its numbers are stored with its incarnation (a number that
+ * each restart raises), and its successor starts at zero.
  *
  * Two fronts that admit a client at the same instant may both see the last free place. So a range can exceed its limit
  * by at most the number of fronts less one.
@@ -17,18 +18,18 @@ export type ConnectionCountMemory = {
 export type ConnectionCount = {
   /** Sum of all fronts for the range. */
   of(range: string): number
-  /** Changes this front's count of the range. */
+  /** Changes the number of the range's streams or subscriptions on this front. */
   add(range: string, by: number): void
 }
 
-/** Ranges counted across fronts; beyond that, those with the fewest streams are not. */
+/** Maximum number of IP address ranges counted across fronts. Above it, those with the fewest streams are not counted. */
 const RANGES_MAX = 100_000
 
 /** The table cannot store 0, so the count plus one is stored. */
 const KEPT_AT_ZERO = 1
 
 export function makeConnectionCountMemory(fronts: number, secret: string): ConnectionCountMemory {
-  // A single front has no other to share with.
+  // With a single front the table is not used.
   const records = fronts > 1 ? RANGES_MAX : 1
   return { table: makeSharedTable(records, secret), lives: new SharedArrayBuffer(4 * fronts) }
 }

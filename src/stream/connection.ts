@@ -8,7 +8,7 @@ import type { OrdersPage } from '#protocol/market-host.ts'
 import type { Feed } from './feeds.ts'
 import type { FrameId } from './frames.ts'
 
-/** Data that uWebSockets.js keeps with a socket. */
+/** Data that uWebSockets.js stores with a socket. */
 export type SocketData = { readonly connection: Connection }
 export type Socket = WebSocket<SocketData>
 
@@ -18,22 +18,27 @@ export type TakenOrders = OrdersPage & { readonly at: number }
 export type Subscription = {
   readonly feed: Feed<Subscription>
   readonly connection: Connection
-  /** Number of subscriptions it counts as. */
+  /** Number of subscriptions that it counts as. */
   readonly size: number
-  /** True if its socket is in the topic; otherwise it waits for a snapshot or a replay. */
+  /** True if the socket has joined the library's topic; otherwise the subscription waits for a snapshot or a replay. */
   live: boolean
-  /** Request that still awaits `subscribed`. */
+  /** The request that has not been answered with `subscribed` yet. */
   ack: { readonly id: FrameId | undefined } | undefined
   /** Position from which the client wants to resume. */
   since: number | string | undefined
-  /** True if the next snapshot replaces state from which the client cannot resume. */
+  /** True if the next snapshot must replace the client's state, because the client cannot resume from it. */
   reset: boolean
   /** True if the client must be notified of dropped messages. */
   lagged: boolean
-  /** Number of messages published when it began to lag, and number of drops seen. */
+  /**
+   * `lagAt`: number of messages published when the connection began to lag. `missed`: number of dropped messages that
+   * were noticed.
+   */
   lagAt: number
   missed: number
-  /** True if its next snapshot is already paid for: the client requested it, or the server has to start over. */
+  /**
+   * True if the next snapshot must not be charged: its request was charged already, or the server has to start over.
+   */
   paid: boolean
   taken: TakenOrders | undefined
   asking: boolean
@@ -46,30 +51,30 @@ export type Connection = {
   ws: Socket | undefined
   principal: Principal | undefined
   readonly subs: Map<string, Subscription>
-  /** Subscriptions that are not live, in the order of service. */
+  /** Subscriptions that still wait for a snapshot or a replay, in the order of service. */
   readonly waiting: Set<Subscription>
-  /** Time since which messages wait for it. */
+  /** Time since which messages wait to be sent to this connection. */
   lagSinceMs: number | undefined
-  /** Time since which it waits to be closed. */
+  /** Time since which the connection waits to be closed. */
   doomedAtMs: number | undefined
-  /** True if a drop was seen and is handled in the next turn. */
+  /** True if a dropped message was noticed in this turn of the event loop and will be handled in the next. */
   settling: boolean
-  /** Frames that wait for their turn; the intake bounds their bytes. */
+  /** Frames that wait until it is this connection's turn; the intake limits their bytes. */
   readonly frames: { readonly message: ArrayBuffer; readonly isBinary: boolean }[]
-  /** Sum of the weights of its subscriptions. */
+  /** Sum of the weights of the connection's subscriptions. */
   subscribed: number
   /** Requests without an answer yet. */
   inFlight: number
-  /** Frames it may still send, and the time of that count. */
+  /** Number of frames that the client may still send, and the time of that count. */
   tokens: number
   tokensAtMs: number
-  /** Malformed frames, and frames above the rate, within a window. */
+  /** Number of malformed frames within a window, and of frames above the rate. */
   malformed: number
   excess: number
   windowAtMs: number
-  /** True if its orders are cancelled when it ends. */
+  /** True if the orders of this connection are cancelled when it ends. */
   cancelsOnDisconnect: boolean
-  /** Number of connections before it. */
+  /** Number of connections opened before this one. */
   readonly number: number
 }
 
@@ -102,7 +107,7 @@ export function newConnection(
   }
 }
 
-/** Returns the ranges that a connection counts for: its address or /64, and its /48. */
+/** Returns the ranges that a connection counts for: its IPv4 address or IPv6 /64, and its /48. */
 export function rangesOf({ ip }: Connection): readonly string[] {
   const site = siteOf(ip)
   return site === undefined ? [ip] : [ip, site]

@@ -2,10 +2,10 @@
  * Tracks the messages that each connection must still receive, and sends them.
  *
  * A subscription is either live, with its socket in the topic of uWebSockets.js, or waits for a snapshot or a replay.
- * It becomes live and receives that in the same turn, so nothing is lost in between. Waiting subscriptions are served
- * one after another while little is buffered for their socket: memory per connection stays bounded, however much it
- * follows and however slowly it reads.
- * `slow-readers.ts` has those that are too slow. Nothing here ever waits for a reader.
+ * It becomes live and receives the snapshot or the replay in the same turn, so nothing is lost in between. Waiting
+ * subscriptions are served one after another while little is buffered for their socket: memory per connection stays
+ * bounded, however much it follows and however slowly it reads. `slow-readers.ts` handles connections that are too
+ * slow. Nothing here ever waits for a reader.
  */
 
 import type { Rejection } from '#domain/rejection.ts'
@@ -43,7 +43,7 @@ export type Delivery = {
   end(connection: Connection, code: number, reason: string): void
   /** Reports that the library dropped this message. */
   dropped(connection: Connection, message: ArrayBuffer): void
-  /** Closes connections that lag too long. */
+  /** Closes connections that have lagged for too long. */
   checkLagging(nowMs: number): void
   isLagging(connection: Connection): boolean
   forget(connection: Connection): void
@@ -53,7 +53,7 @@ export type Delivery = {
 type DeliveryPorts = {
   readonly channels: () => Channels<Subscription>
   readonly gateway: Pick<MarketGateway, 'openOrdersPage'>
-  /** Returns whether the markets of a feed are followed; starts following the others. */
+  /** Returns whether the markets of a feed are followed; starts to follow those that are not. */
   readonly isFollowed: (feed: Feed<Subscription>) => boolean
   readonly settings: DeliverySettings
   readonly draw: Draw | undefined
@@ -77,13 +77,13 @@ export function makeDelivery(ports: DeliveryPorts): Delivery {
     for (const sub of waiting) {
       if (ws.getBufferedAmount() > lowWaterBytes) return
       if (units >= TURN_UNITS) {
-        // Other connections get their turn before the rest is sent.
+        // The other subscriptions are served in a later turn, after other connections had their turn.
         setImmediate(() => pump(connection))
         return
       }
       serve(ws, sub)
       if (sub.live) units += 1 + snapshotWeight(sub.feed)
-      // Serving may have found that the reader is too slow, or even closed it.
+      // Serving a subscription may have shown that the reader is too slow, or have closed its connection.
       if (connection.settling || connection.ws === undefined) return
     }
     if (connection.lagSinceMs === undefined) return
@@ -95,7 +95,7 @@ export function makeDelivery(ports: DeliveryPorts): Delivery {
   function serve(ws: Socket, sub: Subscription): void {
     const { feed, connection } = sub
     const { topic } = feed
-    // Until then its position is unknown here.
+    // The position of the feed is unknown here until the feed's markets are followed.
     if (!ports.isFollowed(feed)) return
     if (!sub.paid && !pays(sub, ports.draw)) return
     const channels = ports.channels()
@@ -137,7 +137,8 @@ export function makeDelivery(ports: DeliveryPorts): Delivery {
       for (const sub of feed.topic.members) {
         wait(sub)
         sub.paid = true
-        // A subscription without a first message has nothing to reset.
+        // The client must discard its state, if it has one: it has received a first message, or resumes with state of
+        // its own.
         sub.reset ||= sub.ack === undefined || sub.since !== undefined
         forgetPlace(sub)
         pump(sub.connection)
@@ -167,20 +168,22 @@ function send({ ws }: Connection, text: string): void {
   ws?.send(text)
 }
 
-/** Charges the client for a snapshot. A lagging reader pays for repeated ones; while it cannot pay, it waits. */
+/**
+ * Charges the client for a snapshot. A lagging reader pays again for each repetition; while it cannot pay, it waits.
+ */
 function pays(sub: Subscription, draw: Draw | undefined): boolean {
   const what = { cost: 'read', weight: snapshotWeight(sub.feed) } as const
   sub.paid = draw?.(what, sub.connection.ip, undefined).allowed !== false
   return sub.paid
 }
 
-/** Forgets where the subscription could continue: its next first message is a snapshot. */
+/** Forgets the position to resume from: the subscription then begins with a snapshot. */
 function forgetPlace(sub: Subscription): void {
   sub.since = undefined
   sub.taken = undefined
 }
 
-/** First messages of a subscription: a snapshot, unless it continues, and the messages of its topic since `from`. */
+/** First messages of a subscription: a snapshot, unless it resumes, then the messages of its topic since `from`. */
 type Owed = {
   readonly first: string | undefined
   readonly texts: readonly string[]

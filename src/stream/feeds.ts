@@ -51,7 +51,7 @@ export type BookFeed<M> = {
   readonly hz: Hz | undefined
   /** True for a book with the levels implied by the other outcome. */
   readonly implied: boolean
-  /** For a conflated book: prices changed since its last message, and whether all did. */
+  /** Prices of a conflated book that changed since its last message, and whether all did. */
   readonly changed: readonly [bids: Set<number>, asks: Set<number>]
   all: boolean
   /** Last level of each side that its readers have seen. */
@@ -82,7 +82,7 @@ export type FundsFeed<M> = {
 export type TickerFeed<M> = {
   readonly kind: 'ticker'
   readonly topic: Topic<M>
-  /** Undefined for all markets. The list of an event's markets may grow. */
+  /** The markets of the feed; undefined for all. The list grows when a market joins the feed's event. */
   marketIds: readonly MarketId[] | undefined
   /** Time of the last request for its markets' figures, and whether one is in progress. */
   preparedAtMs: number
@@ -135,7 +135,7 @@ export function marketsOf<M>(feed: Feed<M>): 'all' | readonly MarketId[] {
   }
 }
 
-/** Last change of each chain of a market, and its topics with followers. */
+/** The topics of a market that have followers, and the sequence numbers of the last changes that they sent. */
 export type MarketFeed<M> = {
   readonly shown: ShownMarket
   readonly bookSeq: [Sequence, Sequence]

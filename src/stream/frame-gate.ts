@@ -17,12 +17,16 @@ const CLOSE_MALFORMED = 4400
 const CLOSE_FLOOD = 4429
 const CLOSE_TOO_BIG = 1009
 
-/** Malformed frames within the window that end a connection. */
+/** Number of malformed frames within the window after which a connection is closed. */
 export const MALFORMED_MAX = 100
-/** Frames above the rate within the window that end a connection, as a multiple of the rate per second. */
+/**
+ * Number of frames above the rate within the window after which a connection is closed, as a multiple of the rate per
+ * second.
+ */
 const EXCESS_SECONDS = 10
 /**
- * A frame that its address cannot pay for counts as this many frames, because the server still reads and answers it.
+ * A frame that is beyond the units of its IP address counts as this many frames above the rate, because the server
+ * still reads and answers it.
  */
 const UNPAID_EXCESS = 5
 export const WINDOW_MS = 10_000
@@ -65,7 +69,7 @@ export function makeFrameGate(
     return true
   }
 
-  function heard(ws: Socket, message: ArrayBuffer, isBinary: boolean): void {
+  function received(ws: Socket, message: ArrayBuffer, isBinary: boolean): void {
     const { connection } = ws.getUserData()
     if (connection.doomedAtMs !== undefined) return
     const nowMs = clock.nowMs()
@@ -131,7 +135,7 @@ export function makeFrameGate(
     if (!withinRate(connection, nowMs)) exceed(connection, 1)
   }
 
-  return { heard, pinged, forget: intake.forget }
+  return { received, pinged, forget: intake.forget }
 }
 
 function beginWindow(connection: Connection, nowMs: number): void {

@@ -198,7 +198,7 @@ export function isMisread(read: Request | Misread): read is Misread {
   return 'why' in read
 }
 
-/** Bytes at the start of a refused frame in which its id is searched; the frame is not parsed. */
+/** Bytes at the start of a refused frame in which its id is searched, because the frame is not parsed. */
 const ID_WITHIN = 512
 const ID_FIELD = /"id": ?(?:"([^"\\]{0,64})"|([0-9]{1,15})(?![0-9.e]))/
 

@@ -1,6 +1,6 @@
 /**
- * A trader's funds on a chain. Each message has all funds: accounts report only that something changed, and are queried
- * while there are subscribers here.
+ * A trader's funds on a chain. Each message has all funds: the accounts thread reports only that something changed, and
+ * is queried while there are subscribers here.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -18,7 +18,7 @@ const ASK_AGAIN_MS = 500
 type FundsChannel<M> = {
   feedOf(trader: Address, chainId: number): FundsFeed<M> | Rejection
   changed(trader: Address, chainId: number): void
-  /** Undefined until accounts have answered. */
+  /** Returns the snapshot; undefined until the accounts thread has answered. */
   snapshot(feed: FundsFeed<M>, reset: boolean): string | undefined
   forget(feed: FundsFeed<M>): void
 }
@@ -27,7 +27,7 @@ type Followed<M> = {
   readonly feed: FundsFeed<M>
   last: ReturnType<typeof fundsBody> | undefined
   asking: boolean
-  /** True if it has changed since the request. */
+  /** True if the funds have changed since the request in progress, so that they are requested again after it. */
   again: boolean
 }
 
@@ -38,7 +38,7 @@ export function makeFundsChannel<M>(
     /** Undefined if nothing is reserved. */
     readonly gateway: Pick<FundsGateway, 'funds'> | undefined
     readonly chainIds: ReadonlySet<number>
-    /** Called when a feed can be snapshotted again. */
+    /** Called when the snapshot of a feed can be made again. */
     readonly flushed: (feed: Feed<M>) => void
   },
 ): FundsChannel<M> {
@@ -84,7 +84,7 @@ export function makeFundsChannel<M>(
         return reject('NOT_FOUND', 'channel', 'this exchange reserves no funds: risk.funds is off')
       }
       if (!ports.chainIds.has(chainId)) {
-        return reject('NOT_FOUND', 'chainId', `chain ${chainId} is not one of this exchange`)
+        return reject('NOT_FOUND', 'chainId', `this exchange does not use chain ${chainId}`)
       }
       const known = followed.get(keyOf(trader, chainId))
       if (known !== undefined) return known.feed

@@ -1,11 +1,13 @@
-/** Heartbeats of connections, spread over the turns of a wheel; each turn also checks timeouts. */
+/**
+ * Heartbeats of connections. A timer has several slots; each tick sends the heartbeats of one slot and checks timeouts.
+ */
 
 import type { Clock } from '#runtime/clock.ts'
 import type { Channels } from './channels.ts'
 import type { Connection, Subscription } from './connection.ts'
 import type { Delivery } from './delivery.ts'
 
-/** Heartbeats are spread over this many turns of the wheel. */
+/** Number of slots over which heartbeats are spread. */
 const SLOTS = 16
 
 export function makeHeartbeats(
@@ -32,7 +34,7 @@ export function makeHeartbeats(
 
   const slotOf = ({ number }: Connection): Set<Connection> => wheel[number % SLOTS]!
 
-  /** Runs one turn of the wheel: heartbeats for a slot, and timeouts. */
+  /** Runs one tick: sends the heartbeats of a slot, and checks timeouts. */
   function tick(): void {
     ticking = connections.size > 0 || channels.lingering() > 0
     if (ticking) clock.after(settings.heartbeatMs / SLOTS, tick)

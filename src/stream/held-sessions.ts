@@ -1,6 +1,7 @@
 /**
- * Cancel on disconnect, at a front: which sessions of its connections hold orders. The market threads cancel the orders
- * (`services/market/thread/session-orders.ts`); a front only reports which sessions are alive and which have ended.
+ * Cancel on disconnect, at a front: remembers which sessions of its connections have orders that end with them. The
+ * market threads cancel the orders (`services/market/thread/session-orders.ts`); a front only reports which sessions
+ * are alive and which have ended.
  */
 
 import { partsOf } from '#domain/parts-of.ts'
@@ -10,20 +11,20 @@ import type { Clock } from '#runtime/clock.ts'
 import type { Ref } from '#runtime/ref.ts'
 
 export type HeldSessions = {
-  /** From now on the session's orders end with it. */
+  /** From now on, the session's orders are cancelled when it ends. */
   hold(session: string): void
-  /** Cancels all orders of the session. */
+  /** Ends the session: its orders are cancelled. */
   end(session: string): void
-  /** Keeps the session's orders. */
+  /** Lets the session's orders outlive it. */
   keep(session: string): void
-  /** Claims all sessions at a market thread that was linked or lost messages. */
+  /** Claims all sessions (reports them as alive) to a market thread that was linked or lost messages. */
   claim(thread: number): Promise<void>
   /** Resolves when the linked market threads have cancelled the orders of ended sessions. */
   settled(): Promise<void>
 }
 
 const AGAIN_MS = 250
-/** Sessions in one message. */
+/** Maximum number of sessions in one message. */
 const CLAIMED_AT_ONCE = 1_000
 
 type Change = 'EndSession' | 'KeepSession'
@@ -36,9 +37,9 @@ export function makeHeldSessions(ports: {
   const live = new Set<string>()
   const links = ports.threads.map((ref) => ({
     ref,
-    /** Changes that the thread has not answered. */
+    /** Changes that the market thread has not acknowledged. */
     unanswered: new Map<string, Change>(),
-    /** Number of claims so far; an outdated claim stops. */
+    /** Number of reports of all sessions so far; an outdated report stops. */
     claims: 0,
   }))
   const sending = new Set<Promise<void>>()
@@ -46,7 +47,10 @@ export function makeHeldSessions(ports: {
   const pause = (ms: number): Promise<void> =>
     new Promise((resolve) => void clock.after(ms, resolve))
 
-  /** Sends until the thread has answered. If the link is closed, the next one repeats it. */
+  /**
+   * Sends the changes until the thread has acknowledged them. If the link is closed, they are sent again on the next
+   * link.
+   */
   async function send({ ref, unanswered }: (typeof links)[number], session: string): Promise<void> {
     const change = unanswered.get(session)
     while (change !== undefined && unanswered.get(session) === change) {

@@ -37,6 +37,7 @@ import { marketsOf } from './feeds.ts'
 import { makeFrameGate } from './frame-gate.ts'
 import { makeHeartbeats } from './heartbeats.ts'
 import { makeLeaving } from './leaving.ts'
+import { makePumpTurns } from './pump-turns.ts'
 import type { RequestPorts } from './request-ports.ts'
 import { makeRequests } from './requests.ts'
 import type { ResolutionFacts, ResolutionUpdate } from './resolution-update.ts'
@@ -50,7 +51,7 @@ export type StreamSettings = ChannelLimits &
     readonly connectionsPerIp: number
     /** Limit of an IPv6 /48 as a multiple of that of one /64; unlimited by default. */
     readonly siteTimes?: number
-    /** Maximum sums of subscription weights: per connection, per address and in all. */
+    /** Maximum total weight of subscriptions: per connection, per range of IP addresses, and of all clients. */
     readonly subscriptionsMax: number
     readonly subscriptionsPerIp: number
     readonly subscriptionsTotal: number
@@ -76,10 +77,10 @@ export type StreamFigures = {
 
 /** Interface of the stream for the front. */
 export type StreamHub = BoardListener & {
-  /** Admits a new connection from this address, or rejects it. */
+  /** Admits a new connection from this IP address, or rejects it. */
   admit(ip: string): SocketData | Rejection
   opened(ws: Socket): void
-  heard(ws: Socket, message: ArrayBuffer, isBinary: boolean): void
+  received(ws: Socket, message: ArrayBuffer, isBinary: boolean): void
   pinged(ws: Socket): void
   dropped(ws: Socket, message: ArrayBuffer): void
   drained(ws: Socket): void
@@ -94,7 +95,7 @@ export type StreamHub = BoardListener & {
     facts: ResolutionFacts,
     atMs: number,
   ): void
-  /** Adds a market to the tickers of its event. */
+  /** Adds a market to the tickers of its event, for their followers. */
   joinedEvent: Channels<Subscription>['joinedEvent']
   /** Reads the markets of followed events again, after messages about them were lost. */
   eventsMissed(): Promise<void>
@@ -107,16 +108,16 @@ export type StreamHub = BoardListener & {
   /** Ends the authentication of sessions with these keys. */
   revoked(keyIds: readonly string[]): void
   /** Revocations may have been missed: the keys of all sessions are looked up again. */
-  unheard(): void
+  mayHaveMissed(): void
   /** Reports that events of these kinds were missed: followers receive the current state. */
   missed(kinds: readonly OutsideKind[]): void
   /** Returns the markets that clients follow, or did a moment ago. */
   watched(): NeededMarkets
-  /** Serves clients that wait for markets which are followed now. */
+  /** Called when idle markets have become followed: serves the clients that wait for them. */
   woken(): void
   /**
-   * Asks every client to come back later; admits no others. Each connection closes when its requests are answered,
-   * unless the client leaves earlier. Resolves when session orders are cancelled, or the time for that is over.
+   * Asks every client to reconnect later, and admits no others. Each connection closes when its requests are answered,
+   * unless the client leaves earlier. Resolves when session orders are cancelled, or after the maximum time for that.
    * `atOnce`: closes without waiting for answers.
    */
   shutdown(how?: { readonly atOnce?: boolean }): Promise<void>
@@ -137,7 +138,10 @@ export type StreamPorts = RequestPorts & {
   readonly count?: ConnectionCount
   /** Sends to every socket of this thread in the topic. */
   readonly publish: (topic: string, text: string) => void
-  /** Shared with the requests of this front; by default the stream has its own. */
+  /**
+   * Decides which IP address is served next, together with the HTTP requests of this front; by default the stream
+   * decides on its own.
+   */
   readonly turns?: FairTurns
   readonly settings: StreamSettings
 }
@@ -206,7 +210,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
       delivery.answer(connection, { type: 'hello', version: 1, session, heartbeatMs, serverTime })
     },
 
-    heard: gate.heard,
+    received: gate.received,
     pinged: gate.pinged,
 
     dropped: (ws, message) => delivery.dropped(ws.getUserData().connection, message),
@@ -227,7 +231,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     },
 
     revoked: sessions.revoked,
-    unheard: sessions.unheard,
+    mayHaveMissed: sessions.mayHaveMissed,
 
     shutdown: leaving.shutdown,
 
@@ -241,7 +245,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
   }
 }
 
-/** Makes the parts of the stream, each of which knows only those that it needs. */
+/** Makes the parts of the stream; each part gets only the other parts that it needs. */
 function makeParts(
   ports: StreamPorts,
   connections: ReadonlySet<Connection>,
@@ -250,20 +254,11 @@ function makeParts(
   const { gateway, settings, clock } = ports
   let published = 0
   const turns = ports.turns ?? makeFairTurns()
-  /** Figures for many snapshots may arrive at once. */
-  const pumpInTurn = (connection: Connection): void => {
-    const { ip } = connection
-    const pump = (): void => delivery.pump(connection)
-    const beganMs = turns.begin(ip)
-    if (beganMs !== undefined) {
-      pump()
-      turns.done(ip, beganMs)
-    } else if (!turns.wait(ip, { bytes: 0, run: pump, refuse: pump })) pump()
-  }
   const delivery = makeDelivery({
     ...{ channels: () => channels, gateway, settings, clock, draw: ports.draw },
     isFollowed: (feed) => ports.use?.needThese(marketsOf(feed)) !== false,
   })
+  const pumpInTurn = makePumpTurns({ turns, pump: delivery.pump })
   const channels = makeChannels<Subscription>({
     board: ports.board,
     figures: ports.figures,
@@ -308,7 +303,7 @@ function makeParts(
   }
 }
 
-/** Returns why no further connection of this address range is admitted. */
+/** Returns why no further connection of this range of IP addresses is admitted. */
 function rangeFlaw(
   ip: string,
   count: ConnectionCount,
@@ -321,5 +316,5 @@ function rangeFlaw(
   const site = siteOf(ip)
   const siteMax = connectionsPerIp * siteTimes
   if (site === undefined || count.of(site) < siteMax) return undefined
-  return reject('RATE_LIMITED', undefined, `${siteMax} connections of one /48 are open`)
+  return reject('RATE_LIMITED', undefined, `one IPv6 /48 may have at most ${siteMax} connections`)
 }

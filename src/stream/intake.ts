@@ -1,6 +1,6 @@
 /**
- * Handles frames in the order of arrival, in the turns of their addresses. One read of a socket may bring thousands of
- * frames; those beyond the work of one turn of the event loop wait.
+ * Handles the frames of each client in the order of arrival, and gives each IP address its turn. One read of a socket
+ * may bring thousands of frames; those that would take too long for one turn of the event loop wait.
  */
 
 import type { FairTurns } from '#http/fair-turns.ts'
@@ -17,7 +17,7 @@ type Intake = {
 export function makeIntake(ports: {
   readonly turns: FairTurns
   readonly handle: (connection: Connection, message: ArrayBuffer, isBinary: boolean) => void
-  /** Called instead for a frame that waited while too many did. */
+  /** Called instead of `handle` for a waiting frame that is refused, because too many wait. */
   readonly refuse: (connection: Connection, message: ArrayBuffer) => void
   /** Called when no frame of the connection waits any more. */
   readonly emptied: (connection: Connection) => void
@@ -41,7 +41,7 @@ export function makeIntake(ports: {
         turns.done(ip, beganMs)
         return true
       }
-      // Copy: the library reuses its buffer.
+      // The frame is copied, because the library reuses its buffer.
       frames.push({ message: message.slice(0), isBinary })
       const waits = turns.wait(ip, {
         bytes: message.byteLength,

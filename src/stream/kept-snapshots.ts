@@ -1,6 +1,6 @@
 /**
- * The last snapshot of each feed, for clients that request it between two messages of its topic. Bounded in bytes:
- * the least recently used one is evicted.
+ * Cache of the last snapshot of each feed, for clients that request one before the next message of its topic. It is
+ * bounded in bytes: the least recently used snapshot is evicted.
  */
 
 import type { Feed } from './feeds.ts'
@@ -14,7 +14,7 @@ type KeptSnapshots<M> = {
 type Kept = { readonly published: number; readonly text: string }
 
 export function keepSnapshots<M>(bytesMax: number): KeptSnapshots<M> {
-  /** Most recently used last. */
+  /** Ordered by last use, the most recent last. */
   const kept = new Map<Feed<M>, Kept>()
   let bytes = 0
 

@@ -1,4 +1,4 @@
-/** The end of a front's stream: clients are asked to come back, requests are answered, and every connection is closed. */
+/** The end of a front's stream: announces when to reconnect, answers requests, and closes every connection. */
 
 import type { Clock } from '#runtime/clock.ts'
 import { inTime } from '#runtime/in-time.ts'
@@ -8,7 +8,7 @@ import type { HeldSessions } from './held-sessions.ts'
 
 const CLOSE_RESTART = 1012
 
-/** Time for clients to leave after a shutdown notice, and for answers in progress after that. */
+/** Time that clients have to leave after a shutdown notice, and time for answers in progress after that. */
 const LEAVE_MS = 250
 const ANSWERS_MS_MAX = 5_000
 
@@ -29,7 +29,7 @@ export function makeLeaving(
   },
 ) {
   let closing = false
-  /** True if connections without open requests are closed. */
+  /** True from the time at which connections without open requests are closed. */
   let dismissing = false
   const allGone = Promise.withResolvers<void>()
 
@@ -37,13 +37,13 @@ export function makeLeaving(
     delivery.end(connection, CLOSE_RESTART, 'the service restarts')
   }
 
-  /** Closes a connection without open requests, once that is due. */
+  /** Closes a connection without open requests, if connections are being closed. */
   function quiet(connection: Connection): void {
     if (!dismissing || connection.inFlight > 0 || connection.frames.length > 0) return
     dismiss(connection)
   }
 
-  /** Waits until every connection has ended, up to this time. */
+  /** Waits until every connection has ended, at most for this time. */
   async function untilAllGone(ms: number): Promise<void> {
     if (connections.size > 0) await inTime(allGone.promise, ms)
   }
@@ -58,12 +58,12 @@ export function makeLeaving(
     async shutdown({ atOnce = false }: { readonly atOnce?: boolean } = {}): Promise<void> {
       closing = true
       for (const connection of connections) {
-        // Connections close at different times, so that clients do not all return at once.
+        // Each client gets another time to return, so that they do not all return at once.
         const reconnectInMs = Math.floor(Math.random() * settings.reconnectSpreadMs)
         delivery.send(connection, `{"type":"shutdown","reconnectInMs":${reconnectInMs}}`)
       }
       if (!atOnce) {
-        // Frames sent before the client received the notice are answered too.
+        // Frames that a client sent before it received the notice are answered, too.
         await untilAllGone(LEAVE_MS)
         dismissing = true
         for (const connection of connections) quiet(connection)

@@ -11,7 +11,7 @@ import * as messages from './messages.ts'
 import type { ResolutionUpdate } from './resolution-update.ts'
 import type { TopicRegistry } from './topic-registry.ts'
 
-/** Markets whose last chain event is remembered for snapshots. */
+/** Maximum number of markets whose last chain event is remembered for snapshots. */
 const REMEMBERED_MAX = 100_000
 
 type MarketChannel<M> = {
@@ -31,9 +31,9 @@ type MarketChannel<M> = {
     of: MarketFeed<M> | undefined,
     resolutionUpdate: ResolutionUpdate,
   ): void
-  /** The last known chain event may be outdated. */
-  unheard(): void
-  /** The market has ended and is removed. */
+  /** Reports that the last known chain events may be outdated. */
+  mayHaveMissed(): void
+  /** Called when the market has ended and is removed. */
   over(marketId: MarketId): void
   snapshotOne(feed: OneMarketFeed<M>, reset: boolean): string
   forget(feed: OneMarketFeed<M> | AllMarketsFeed<M>): void
@@ -69,12 +69,13 @@ export function makeMarketChannel<M>(registry: TopicRegistry<M>): MarketChannel<
     happened(marketId, of, resolutionUpdate) {
       const { event, facts, atMs } = resolutionUpdate
       const text = JSON.stringify([event, facts])
-      // A source that was away repeats the state of the market: nothing new.
+      // A source that was away repeats the last state of each market. A state that was already published is not sent
+      // again.
       if (remembered.get(marketId)?.text === text) return
       remember(remembered, marketId, { text, resolutionUpdate }, REMEMBERED_MAX)
       tell(of, { marketId, event, facts, atMs })
     },
-    unheard: () => remembered.clear(),
+    mayHaveMissed: () => remembered.clear(),
     over: (marketId) => void remembered.delete(marketId),
     snapshotOne({ topic, of }, reset) {
       const { shown } = of

@@ -32,13 +32,14 @@ const levelsText = (levels: readonly ShownLevel[]): string => {
 const resetText = (reset: boolean): string => (reset ? ',"reset":true' : '')
 
 /**
- * Marks a snapshot as stale. It is cached without the mark, because the mark may disappear without any other change.
+ * Marks a snapshot as stale. It is cached without the mark, because `stale` may end without any other change of the
+ * snapshot.
  */
 export function markStale(text: string): string {
   return `${text.slice(0, -1)},"stale":true}`
 }
 
-/** Which book it is. */
+/** The book that a message describes. */
 export type BookOf = {
   readonly shown: ShownMarket
   readonly outcome: Outcome
@@ -81,8 +82,8 @@ const tradeFields = (trade: ShownTrade): string =>
   `${matchedJson(trade)},"takerSide":${trade.takerSide},"ts":${trade.matchedAtMs}`
 
 /**
- * One of `fills`: the trades of one match share its number, and the message says how many there are, so that a missing
- * one is noticed.
+ * Writes one trade of a match with `fills` trades. All of them have the same `seq`; the message contains their number,
+ * so that a client notices a missing one.
  */
 export function trade(sub: string, shown: ShownTrade, prevSeq: number, fills: number): string {
   return (
@@ -112,7 +113,7 @@ export function tradeStatus(
   )
 }
 
-/** Latest trades known to this front, oldest first; REST has the whole history. */
+/** Snapshot with the latest trades known to this front, oldest first; REST has the whole history. */
 export function tradesSnapshot(
   sub: string,
   shown: ShownMarket,
@@ -144,7 +145,7 @@ export type OrderChange = {
   /** Reason of the cancel, if no client requested it. */
   readonly reason: string
   readonly remaining: number
-  /** For a cancelled order: the matched and unsettled size. */
+  /** For a cancelled order: the size that is matched and not settled yet. */
   readonly pending?: number
   readonly tags?: EchoedTags | undefined
   readonly seq: number
@@ -194,7 +195,7 @@ export function ordersEnded(
   )
 }
 
-/** Position of a snapshot, and whether it replaces its reader's state. */
+/** Position of a snapshot, and whether the snapshot replaces the state of its reader. */
 type Whereabouts = { readonly cursor: string; readonly reset: boolean }
 
 export function ordersSnapshot(
@@ -223,9 +224,9 @@ export type MarketChange = {
   readonly marketId: string
   readonly event: 'created' | CloseReason | ResolutionEventName
   readonly atMs: number
-  /** For log events: the sequence number. */
+  /** The sequence number of an event of the log. */
   readonly seq?: number
-  /** For chain events: their facts. */
+  /** The facts of a chain event. */
   readonly facts?: ResolutionFacts
 }
 
@@ -260,7 +261,10 @@ export function marketSnapshot(
   )
 }
 
-/** All markets are too many for a message: REST lists them, and changes follow here. */
+/**
+ * Snapshot of the channel of all markets. It lists no markets, because they would not fit into a message: clients read
+ * them by REST, then follow the changes here.
+ */
 export function marketsSnapshot(
   sub: string,
   count: number,

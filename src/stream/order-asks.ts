@@ -1,4 +1,7 @@
-/** Asks the market threads for the open orders of a trader, for the snapshot of a subscription: a bounded number at once. */
+/**
+ * Asks the market threads for the open orders of a trader, for the snapshot of a subscription: with a limited number of
+ * requests at the same time.
+ */
 
 import type { Address } from '#domain/ids.ts'
 import { OPEN_ORDERS_SNAPSHOT_MAX } from '#domain/limits.ts'
@@ -7,7 +10,7 @@ import type { MarketGateway } from '#live/market-gateway.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Connection, Subscription } from './connection.ts'
 
-/** Concurrent requests for open orders. */
+/** Maximum number of concurrent requests for open orders. */
 const ASKS_MAX = 32
 const ASK_AGAIN_MS = 250
 
@@ -55,7 +58,8 @@ export function makeOrderAsks({
   }
 
   async function askOrders(sub: Subscription, trader: Address) {
-    // From here on the topic keeps events, and the answer is not older than this.
+    // The list of orders is at least as new as this position. The topic keeps the events after it, so the list and
+    // these events together miss nothing.
     const at = sub.feed.topic.last
     const deadlineAtMs = clock.nowMs() + deadlineMs
     const asked = { trader, limit: OPEN_ORDERS_SNAPSHOT_MAX }

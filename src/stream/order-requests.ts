@@ -33,8 +33,8 @@ export function makeOrderRequests(
       stages,
     }
     const asked = connection.cancelsOnDisconnect
-    // Signed orders are public once they settle. If another session could place one with cancel on disconnect, it could
-    // cancel the order.
+    // Signed orders are public once they settle. Without this check, another session could place such an order with
+    // cancel on disconnect, and so cancel it.
     if (asked && context.principal?.address !== order.trader) return NOT_OWN_ORDER
     const verified = await orders.verify(submission, context)
     if (isRejection(verified)) return verified
@@ -46,18 +46,17 @@ export function makeOrderRequests(
     return { type: 'placed', ...withReceipt(placed, receipt, ports.receipts) }
   }
 
-  /** Places an order that ends with its session. */
+  /** Places an order that is cancelled when its session ends. */
   async function placeHeld(
     connection: Connection,
     order: VerifiedOrder,
     context: OrderContext,
   ): Promise<OrderAccepted | Rejection> {
     const { session } = connection
-    // A client that has disconnected places no order that was to end with its session.
+    // The client has disconnected, so an order that should end with the connection is not placed.
     if (connection.ws === undefined) return reject('OVERLOADED')
     const placed = await orders.enter(order, { ...context, session })
-    // The funds are reserved first, so the session may have ended, or turned cancel on disconnect off, before the order
-    // is sent.
+    // Reserving funds takes time. Meanwhile the client may have disconnected, or turned cancel on disconnect off.
     if (connection.ws === undefined) held?.end(session)
     else if (!connection.cancelsOnDisconnect) held?.keep(session)
     return placed

@@ -1,4 +1,4 @@
-/** Orders of a trader in all markets. */
+/** Publishes the events of a trader's orders in all markets. */
 
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { Address } from '#domain/ids.ts'
@@ -44,7 +44,7 @@ export function makeOrdersChannel<M>(registry: TopicRegistry<M>): OrdersChannel<
     },
     all: () => feeds.values(),
     rested(event) {
-      // The remainder of an order that matched on arrival was sent with its match.
+      // If the order matched on arrival, the message about its match already contains the remainder.
       if (event.order !== undefined || event.returned) tellOpen(event.trader, event)
     },
     matched({ taker, takerRemaining, takerTags, fills, marketId, seq, atMs }) {

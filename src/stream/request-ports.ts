@@ -30,7 +30,7 @@ export type RequestPorts = {
   readonly tracer?: Tracer | undefined
   /** True if orders need an authenticated session. */
   readonly bearer: boolean
-  /** Draws the cost of a request; returns false if nothing is left. */
+  /** Charges the cost of a request; returns false if the client's rate limit does not allow it. */
   readonly draw?: Draw
   readonly settings: {
     readonly deadlineMs: number

@@ -1,4 +1,4 @@
-/** Charges the requests of the stream, and answers them when their work is done. */
+/** Charges requests on the WebSocket to the client's rate limit, and answers each when its work is done. */
 
 import { Fault } from '#domain/fault.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
@@ -32,7 +32,10 @@ export function makeRequestWork(
   const { settings, clock, log } = ports
   const { answer, answerError } = delivery
   const errors = makeRepeatedErrors(log, clock)
-  /** Charges a request beyond its frame; answers `RATE_LIMITED` if the address has no units left. */
+  /**
+   * Charges the cost of a request, in addition to the cost of its frame, to the IP address. Answers `RATE_LIMITED` and
+   * returns false if the IP address has no units left.
+   */
   function pays(
     connection: Connection,
     { op, id }: Request,
@@ -54,7 +57,7 @@ export function makeRequestWork(
     } else if (pays(connection, request, { principal })) later(connection, request.id, work)
   }
 
-  /** Handles a write that concerns all orders of an address: the session must be authenticated. */
+  /** Handles a write that concerns all orders of an address. Rejects it if the session is not authenticated. */
   function ownWrite(
     connection: Connection,
     request: Request,
@@ -68,7 +71,7 @@ export function makeRequestWork(
     write(connection, request, () => work(principal, clock.nowMs() + settings.deadlineMs))
   }
 
-  /** Answers when the work is done; the connection may be gone by then. */
+  /** Does the work, then sends its answer, unless the connection has closed meanwhile. */
   function later(connection: Connection, id: FrameId | undefined, work: Work): void {
     if (connection.inFlight >= settings.requestsInFlightMax) {
       answerError(connection, id, reject('OVERLOADED'))
@@ -78,7 +81,7 @@ export function makeRequestWork(
     work()
       .catch((error: unknown) => {
         errors.tell(error, { session: connection.session }, 'a request of the stream failed')
-        // An outside failure may be temporary; everything else is a bug.
+        // A retryable fault may be temporary, such as an unavailable database. Every other error is a bug.
         return reject(error instanceof Fault && error.retryable ? 'OVERLOADED' : 'INTERNAL')
       })
       .then((result) => {

@@ -19,7 +19,7 @@ const STEPS = {
   ResolutionAbandoned: 'abandoned',
 } as const
 
-/** Undefined if the event is not a step of a resolution. */
+/** Returns undefined if the event is not a step of a resolution. */
 export function resolutionStep(event: ChainEvent): ShownStep | undefined {
   const { txHash, blockNumber } = event
   const at = { txHash, blockNumber }

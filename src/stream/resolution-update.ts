@@ -6,9 +6,9 @@ import type { ResolutionEventName } from '#domain/market.ts'
 export type ResolutionFacts = {
   readonly assertionId?: string
   readonly proposer?: string
-  /** Whether YES is proposed. */
+  /** True if YES is proposed, false if NO is. */
   readonly proposedOutcome?: boolean
-  /** In the stablecoin, 6 decimals. */
+  /** Bond in the stablecoin, 6 decimals. */
   readonly bondAmount?: string
   /** Unix seconds. */
   readonly assertionTime?: number

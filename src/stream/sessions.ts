@@ -1,7 +1,7 @@
 /**
  * Identities of connections. A session is authenticated by one token until its key is revoked or expires; then the
  * client is notified and is anonymous again. Its subscriptions continue: they are public. If a revocation may have been
- * missed, each key is looked up again, and sessions continue if theirs is confirmed in time.
+ * missed, each key is looked up again, and a session continues if its key is confirmed in time.
  */
 
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
@@ -17,7 +17,7 @@ export type Sessions = {
   principalOf(connection: Connection): Principal | undefined
   revoked(keyIds: readonly string[]): void
   /** Revocations may have been missed. */
-  unheard(): void
+  mayHaveMissed(): void
   /** Ends sessions with an expired key. */
   expire(): void
   forget(connection: Connection): void
@@ -26,11 +26,12 @@ export type Sessions = {
 /** A session continues for this long with a key that may be revoked and cannot be looked up. */
 export const CONFIRM_MS_MAX = 10_000
 const CONFIRM_AGAIN_MS = 250
-/** Concurrent key look-ups. */
+/** Maximum number of key look-ups at the same time. */
 const CONFIRMED_AT_ONCE = 32
 
 /**
- * Keys of sessions whose revocation may have been missed: they are looked up again, and end if that fails for too long.
+ * Keys that may have been revoked unnoticed. They are looked up again; the sessions of a key end if that fails for too
+ * long.
  */
 function makeDoubts(ports: {
   readonly authenticator: Pick<Authenticator, 'confirm'>
@@ -38,10 +39,13 @@ function makeDoubts(ports: {
   readonly endKey: (keyId: string, why: Rejection) => void
 }) {
   const { authenticator, clock } = ports
-  /** By key: since which time revocations may have been missed. */
+  /** For each key id: the time since which revocations of the key may have been missed. */
   const doubted = new Map<string, number>()
-  /** Increases whenever revocations may have been missed: the results of lookups that began before do not count. */
-  let timesUnheard = 0
+  /**
+   * Number of times that revocations may have been missed. Results of lookups that began before the last time do not
+   * count.
+   */
+  let timesMissed = 0
 
   function end(keyId: string, why: Rejection): void {
     doubted.delete(keyId)
@@ -50,13 +54,13 @@ function makeDoubts(ports: {
 
   /** Looks up doubted keys until none is left, or revocations may have been missed again. */
   async function confirmDoubted(): Promise<void> {
-    const asOf = timesUnheard
-    while (doubted.size > 0 && asOf === timesUnheard) {
+    const asOf = timesMissed
+    while (doubted.size > 0 && asOf === timesMissed) {
       const keyIds = [...doubted.keys()]
-      for (let at = 0; at < keyIds.length && asOf === timesUnheard; at += CONFIRMED_AT_ONCE) {
+      for (let at = 0; at < keyIds.length && asOf === timesMissed; at += CONFIRMED_AT_ONCE) {
         await Promise.all(keyIds.slice(at, at + CONFIRMED_AT_ONCE).map((id) => confirm(id, asOf)))
       }
-      if (doubted.size === 0 || asOf !== timesUnheard) return
+      if (doubted.size === 0 || asOf !== timesMissed) return
       await new Promise<void>((resolve) => void clock.after(CONFIRM_AGAIN_MS, resolve))
     }
   }
@@ -64,7 +68,7 @@ function makeDoubts(ports: {
   async function confirm(keyId: string, asOf: number): Promise<void> {
     // Retried after any failure.
     const answer = await authenticator.confirm(keyId).catch(() => reject('OVERLOADED'))
-    if (asOf !== timesUnheard || !doubted.has(keyId)) return
+    if (asOf !== timesMissed || !doubted.has(keyId)) return
     if (!isRejection(answer)) doubted.delete(keyId)
     else if (answer.rejected !== 'OVERLOADED') end(keyId, answer)
   }
@@ -78,10 +82,10 @@ function makeDoubts(ports: {
   }
 
   return {
-    times: () => timesUnheard,
+    times: () => timesMissed,
     cleared: (keyId: string): void => void doubted.delete(keyId),
-    unheard(keyIds: readonly string[]): void {
-      const asOf = ++timesUnheard
+    mayHaveMissed(keyIds: readonly string[]): void {
+      const asOf = ++timesMissed
       for (const keyId of keyIds) if (!doubted.has(keyId)) doubted.set(keyId, asOf)
       if (doubted.size === 0) return
       clock.after(CONFIRM_MS_MAX, () => endDoubted(asOf))
@@ -98,7 +102,7 @@ export function makeSessions(ports: {
 }): Sessions {
   const { authenticator, clock } = ports
   const known = new Set<Connection>()
-  /** Tokens being verified, and keys revoked meanwhile. */
+  /** Number of tokens that are being verified. The next field has the keys that were revoked meanwhile. */
   let identifying = 0
   const revokedMeanwhile = new Set<string>()
   const doubts = makeDoubts({ authenticator, clock, endKey })
@@ -160,7 +164,8 @@ export function makeSessions(ports: {
         end(connection, reject('UNAUTHORIZED_KEY_INACTIVE'))
       }
     },
-    unheard: () => doubts.unheard([...known].flatMap(({ principal }) => principal?.keyId ?? [])),
+    mayHaveMissed: () =>
+      doubts.mayHaveMissed([...known].flatMap(({ principal }) => principal?.keyId ?? [])),
     expire() {
       for (const connection of known) {
         const { principal } = connection

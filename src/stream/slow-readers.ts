@@ -1,6 +1,6 @@
 /**
  * Connections that read too slowly. If the library drops a message because too much is buffered, it does not report
- * which others it dropped. So all subscriptions of that connection wait again, and are snapshotted once the socket has
+ * which others it dropped. So all subscriptions of that connection wait again, and get a snapshot once the socket has
  * drained. A connection that lags too long is closed.
  */
 
@@ -16,7 +16,7 @@ export type SlowReaderSettings = {
 
 const CLOSE_LAGGING = 4008
 const SUB_NAME = /"sub":"([^"]*)"/
-/** Position of the subscription's name in a message. */
+/** The name of the subscription is within this number of bytes from the start of a message. */
 const SUB_WITHIN = 200
 
 export function makeSlowReaders({
@@ -48,7 +48,7 @@ export function makeSlowReaders({
       closedLagging++
       ws.end(CLOSE_LAGGING, 'too slow')
     } else if (clock.nowMs() - doomedAtMs > settings.lagMsMax) {
-      // Not even the close reason can be sent.
+      // The reason cannot be sent to this client, so the close is only counted.
       closedLagging++
       ws.close()
     }
@@ -60,7 +60,7 @@ export function makeSlowReaders({
     connection.lagSinceMs ??= clock.nowMs()
     lagging.add(connection)
     for (const sub of connection.subs.values()) if (sub.live) sub.lagAt = sub.feed.topic.published
-    // The library is iterating its topics; they may be changed in the next turn only.
+    // The library is iterating over its topics, which must not be changed before the next turn.
     setImmediate(() => settle(connection))
   }
 
@@ -91,7 +91,7 @@ export function makeSlowReaders({
       if (sub !== undefined) sub.missed++
       if (connection.ws !== undefined) lagged(connection)
     },
-    /** Closes connections that lag too long. */
+    /** Closes connections that have lagged for too long. */
     check(nowMs: number): void {
       for (const connection of lagging) {
         if (connection.doomedAtMs !== undefined) dismiss(connection)

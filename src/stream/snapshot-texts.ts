@@ -1,4 +1,4 @@
-/** The state of each feed as a snapshot message; those of books and trades are kept until they change. */
+/** The state of each feed as a snapshot message. Snapshots of books and trades are cached until they change. */
 
 import { bookOf, isDirty } from './book-channel.ts'
 import type { ChannelParts, ChannelPorts } from './channel-parts.ts'
@@ -18,7 +18,8 @@ export function makeSnapshotTexts<M>(
     const { name, last } = feed.topic
     switch (feed.kind) {
       case 'book':
-        // Readers of the feed have an older state than the book; after the next flush both are equal.
+        // This conflated book has changes that its readers have not received. Its snapshot can be made after the next
+        // flush.
         if (isDirty(feed)) return undefined
         return kept(feed, reset, () => messages.bookSnapshot(name, bookOf(feed), last, false))
       case 'trades':

@@ -1,4 +1,4 @@
-/** Requests about subscriptions: how one begins, ends, or is sent again as a snapshot. */
+/** Handles requests about subscriptions: to begin one, to end one, or to send its snapshot again. */
 
 import { isRejection, reject } from '#domain/rejection.ts'
 import type { Channels } from './channels.ts'
@@ -39,7 +39,7 @@ export function makeSubscriptionRequests(
     })
   }
 
-  /** Adds a subscription to a feed; `namedWeight` of its snapshot is paid. */
+  /** Adds a subscription to a feed. `namedWeight` is the part of the snapshot's cost that is already charged. */
   function follow(
     connection: Connection,
     request: Asked<'subscribe'>,
@@ -52,7 +52,7 @@ export function makeSubscriptionRequests(
     if (refused !== undefined) answerError(connection, id, refused)
     const snapshot = Math.max(0, subscribeWeight(feed, since) - namedWeight)
     if (refused !== undefined || !pays(connection, request, { snapshot })) {
-      // Remove a topic that was created without need.
+      // Removes a topic that was created only for this request.
       if (known === undefined) channels.leave(feed, NOBODY)
       return
     }
@@ -109,4 +109,8 @@ const NOBODY = {} as Subscription
 /** Cost of finding the markets of an event. */
 const EVENT_WEIGHT = 4
 const NO_EVENT = reject('EVENT_NOT_FOUND', 'event')
-const NO_SUBSCRIPTION = reject('NOT_FOUND', 'sub', 'there is no such subscription')
+const NO_SUBSCRIPTION = reject(
+  'NOT_FOUND',
+  'sub',
+  'this connection has no subscription with this name',
+)

@@ -1,4 +1,4 @@
-/** The subscriptions of all connections, and their limits: of a connection, of the connections of one address, of all. */
+/** The subscriptions of all connections, and their limits: per connection, per range of IP addresses, and in total. */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Channels } from './channels.ts'
@@ -77,5 +77,5 @@ export function makeSubscriptionTable(
   }
 }
 
-/** Key under which a subscription is counted, besides the connections of its range. */
+/** Key of a range's subscriptions in the shared count, which has the range's connections under the range itself. */
 const keyOf = (range: string): string => `subscribed ${range}`

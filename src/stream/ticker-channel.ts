@@ -1,7 +1,7 @@
 /**
  * Tickers of all markets or some: changes are sent at intervals, several markets per message, each with its current
- * state. So a reader of a list costs the same however much is traded, and a lagging one misses no current state. A
- * market that returned to its last sent state is not sent.
+ * state. So a reader of a list costs the same however much is traded, and a slow reader still receives the current
+ * state of each market. A market that returned to its last sent state is not sent.
  *
  * Messages and snapshots of a set of markets are assembled from lines (`ticker-lines.ts`) and not kept, because clients
  * choose the sets (`ticker-feeds.ts`).
@@ -14,11 +14,11 @@ import { type EventKey, makeTickerFeeds } from './ticker-feeds.ts'
 import { makeTickerLines } from './ticker-lines.ts'
 import { makeTickerUpdates, TICKER_MS, type TickerPorts } from './ticker-updates.ts'
 
-/** Validity of figures prepared for a snapshot. */
+/** Time for which the figures prepared for a snapshot may be used. */
 const PREPARED_MS = 1_000
 
 type TickerChannel<M> = {
-  /** Returns the feed of these markets, or of all. */
+  /** Returns the feed of these markets, or of all markets. */
   feedOf(marketIds: readonly MarketId[] | undefined): TickerFeed<M> | Rejection
   /** Returns the feed of an event with these markets. */
   eventFeedOf(event: EventMarkets): TickerFeed<M>
@@ -27,7 +27,7 @@ type TickerChannel<M> = {
   /** Adds a market to the feed of its event, if it has followers. */
   joinedEvent(event: EventKey, marketId: MarketId): void
   changed(marketId: MarketId): void
-  /** Undefined until the figures of its markets are known. */
+  /** Returns the snapshot; undefined until the figures of the feed's markets are known. */
   snapshot(feed: TickerFeed<M>, reset: boolean): string | undefined
   forgotten(marketId: MarketId): void
   forget(feed: TickerFeed<M>): void
@@ -41,7 +41,7 @@ export function makeTickerChannel<M>(ports: TickerPorts<M>): TickerChannel<M> {
   const updates = makeTickerUpdates(ports, feeds, lines)
 
   function joinedEvent(event: EventKey, marketId: MarketId): void {
-    // The line is sent again, although other readers may have it already.
+    // The new follower lacks this line (one market's ticker), so it is sent again, although other readers may have it.
     if (feeds.join(event, marketId)) updates.sendAgain(marketId)
   }
 
@@ -74,7 +74,7 @@ export function makeTickerChannel<M>(ports: TickerPorts<M>): TickerChannel<M> {
     feedOf: feeds.some,
     eventFeedOf(event) {
       const feed = feeds.event(event)
-      // The feed may be older than a market whose message was lost.
+      // The message that added a market to the event may have been lost, so the markets are added again.
       for (const marketId of event.marketIds) joinedEvent(event, marketId)
       return feed
     },
@@ -93,7 +93,7 @@ export function makeTickerChannel<M>(ports: TickerPorts<M>): TickerChannel<M> {
       if (feed.marketIds !== undefined) return write(feed, reset)
       const { written } = feed
       const { last } = feed.topic
-      // Subscribers between two messages get the same snapshot.
+      // All subscribers between two messages get the same snapshot.
       if (written?.last === last && written.reset === reset && nowMs - written.atMs < TICKER_MS) {
         return written.text
       }

@@ -1,4 +1,4 @@
-/** Feeds of tickers: of all markets, of markets that a client chose, of the markets of an event. */
+/** Ticker feeds for all markets, for markets that a client chose, and for the markets of an event. */
 
 import { createHash } from 'node:crypto'
 import type { MarketId } from '#domain/ids.ts'

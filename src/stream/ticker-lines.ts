@@ -8,7 +8,7 @@ import type { FiguresBook, MarketFigures } from '#live/market-figures.ts'
 import { tickerBody } from '#live/ticker.ts'
 import type { Clock } from '#runtime/clock.ts'
 
-/** Validity of the list of the newest markets. */
+/** Time for which the list of the newest markets may be used. */
 const NEWEST_MS = 1_000
 /** Maximum wait for the database's figures. */
 const PREPARING_MS_MAX = 3_000
@@ -66,7 +66,10 @@ export function makeTickerLines({
     return newest
   }
 
-  /** Waits for the figures of markets. If the database fails or is slow, the known ones stay: prices continue. */
+  /**
+   * Waits for the database's figures of these markets. If the database fails or is slow, known figures are sent with
+   * current prices.
+   */
   function prepare(marketIds: readonly MarketId[]): Promise<void> {
     return new Promise((resolve) => {
       const cancel = clock.after(PREPARING_MS_MAX, resolve)

@@ -21,7 +21,7 @@ export type TickerPorts<M> = {
   readonly board: () => MarketBoard
   readonly figures: FiguresBook
   readonly clock: Clock
-  /** Called when a feed can be snapshotted again. */
+  /** Called when the snapshot of a feed can be made again. */
   readonly flushed: (feed: Feed<M>) => void
 }
 
@@ -35,8 +35,8 @@ export function makeTickerUpdates<M>(
   const changed = new Set<MarketId>()
   let underway: readonly MarketId[] = []
   /** Last sent state of each market, in a short form for comparison. */
-  const told = new Map<MarketId, string>()
-  /** Feeds with unsent messages: until these are sent, the state of their readers is unknown. */
+  const lastSent = new Map<MarketId, string>()
+  /** Feeds with unsent messages. Until these are sent, the state of their readers is unknown. */
   const unsent = new Set<TickerFeed<M>>()
   let ticking = false
 
@@ -59,13 +59,13 @@ export function makeTickerUpdates<M>(
     underway = []
     const entries = new Map<TickerFeed<M>, string[]>()
     for (const marketId of some) {
-      // The database's figures may still change without further events.
+      // The figures of the database may still change without an event, so the market is checked again.
       if (figures.isUnsure(marketId)) changed.add(marketId)
       const shown = board().markets.get(marketId)
       if (shown === undefined) continue
       const { text, brief } = lineOf(shown)
-      if (told.get(marketId) === brief) continue
-      told.set(marketId, brief)
+      if (lastSent.get(marketId) === brief) continue
+      lastSent.set(marketId, brief)
       for (const feed of feeds.of(marketId)) {
         const list = entries.get(feed) ?? []
         list.push(text)
@@ -84,26 +84,26 @@ export function makeTickerUpdates<M>(
     },
     /** Sends the market's line even if it has not changed. */
     sendAgain(marketId: MarketId): void {
-      told.delete(marketId)
+      lastSent.delete(marketId)
       changed.add(marketId)
       tick()
     },
     /**
-     * A snapshot gave a reader a newer state of the market than the last message. If the market changed, the
-     * next message must be sent.
+     * A snapshot gave a reader a newer state of the market than the last message did. If the market has changed, the
+     * next message must be sent even if it equals the last one.
      */
     overtaken(marketId: MarketId): void {
-      if (changed.has(marketId) || underway.includes(marketId)) told.delete(marketId)
+      if (changed.has(marketId) || underway.includes(marketId)) lastSent.delete(marketId)
     },
     isUnsent: (feed: TickerFeed<M>): boolean => unsent.has(feed),
     forgotten(marketId: MarketId): void {
-      told.delete(marketId)
+      lastSent.delete(marketId)
       changed.delete(marketId)
     },
     forget(feed: TickerFeed<M>): void {
       unsent.delete(feed)
       if (!feeds.areNone()) return
-      told.clear()
+      lastSent.clear()
       changed.clear()
     },
   }
@@ -123,7 +123,7 @@ async function sendLines<M>(
       lines = 0
     }
     lines += texts.length
-    // Its last follower may have left meanwhile.
+    // The last follower of the feed may have left meanwhile.
     if (!unsent.delete(feed)) continue
     const head = `{"type":"ticker","sub":"${feed.topic.name}","tickers":[${texts.join(',')}]`
     registry.sayNext(

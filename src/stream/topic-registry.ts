@@ -19,7 +19,7 @@ export type ChannelLimits = {
   readonly lingeringMax: number
 }
 
-/** One step of a chain that is counted by its topic. */
+/** Positions in a message, for a topic that counts its own: that of the message, and that of the one before it. */
 export type CursorStep = { readonly cursor: string; readonly prevCursor: string }
 
 export type TopicRegistry<M> = {
@@ -27,10 +27,10 @@ export type TopicRegistry<M> = {
   put<F extends Feed<M>>(feed: F): F
   /** Returns a topic with its own count of positions and its own incarnation. */
   counted(name: string): Topic<M>
-  /** Adds a message to the chain of the feed and sends it to up-to-date subscribers. */
+  /** Adds a message to the topic of the feed, and sends it to up-to-date subscribers. */
   say(feed: Feed<M>, text: string, at: number): void
   sayNext(feed: CountedFeed<M>, write: (step: CursorStep) => string): void
-  /** Reports a missed event: subscribers at an earlier position cannot resume. */
+  /** Reports that an event was missed: from an earlier position, no subscriber can resume. */
   skip(feed: CountedFeed<M>): void
   join(feed: Feed<M>, member: M): void
   leave(feed: Feed<M>, member: M): void
@@ -100,7 +100,7 @@ export function makeTopicRegistry<M>(ports: {
     leave(feed, member) {
       feed.topic.members.delete(member)
       if (feed.topic.members.size > 0 || feeds.get(feed.topic.name) !== feed) return
-      // Clients can request any number of market sets, so none is kept without subscribers.
+      // Clients can request any number of market sets, so the feed of a set is dropped with its last subscriber.
       if (feed.kind === 'ticker' && feed.marketIds !== undefined) {
         forget(feed)
         return

@@ -9,7 +9,7 @@ type Kept = { readonly at: number; readonly after: number; readonly text: string
 
 export type RingLimits = { readonly messages: number; readonly bytes: number }
 
-/** Messages between a reader's position and the end of the chain. */
+/** Messages after a reader's position, up to the newest. */
 export type Replay = {
   /** The reader's position: the first message names it as the previous one. */
   readonly from: number
@@ -64,7 +64,7 @@ export class Topic<Member> {
     }
   }
 
-  /** Starts a new chain: no earlier message can be continued to this position. */
+  /** Starts over at this position: drops all kept messages, so no subscription can resume from an earlier one. */
   rebase(at: number): void {
     this.#kept = []
     this.#first = 0
@@ -74,8 +74,8 @@ export class Topic<Member> {
   }
 
   /**
-   * Returns the messages after the position, which must not be ahead of `horizon`; undefined if they are no longer
-   * kept.
+   * Returns the messages after the position, which must not be ahead of `horizon`. Returns undefined if they are no
+   * longer kept.
    */
   replay(since: number, horizon: number): Replay | undefined {
     if (since < this.#base || since > horizon) return undefined

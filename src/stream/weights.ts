@@ -11,16 +11,16 @@ import { bookOf } from '#live/market-board.ts'
 import type { Feed } from './feeds.ts'
 import type { Request } from './frames.ts'
 
-/** Event-loop time that one unit pays for. */
+/** Number of bytes of a frame that the cost of one read covers. */
 const FRAME_BYTES_PER_READ = 2_048
 const REPLAYED_BYTES_PER_READ = 4_096
 const LEVELS_PER_READ = 250
 const TRADES_PER_READ = 25
 const TICKERS_PER_READ = 20
 
-/** Every market thread is asked, and the answer has up to 500 orders. */
+/** Cost of a snapshot of orders: it queries every market thread, and the answer has up to 500 orders. */
 const ORDERS_READS = 10
-/** The account is asked. */
+/** Cost of a snapshot of funds: it queries the account. */
 const FUNDS_READS = 2
 
 /** Number of tickers that count as one subscription; a ticker of all markets counts as 20. */
@@ -43,7 +43,7 @@ export const OP_WEIGHTS: Readonly<Record<Request['op'], OpWeight>> = {
   unsubscribe: { cost: 'read', weight: 0 },
   ping: { cost: 'read', weight: 0 },
   cancelOnDisconnect: { cost: 'read', weight: 0 },
-  // The cost of looking up a key and verifying a signature.
+  // An `auth` request looks up a key and verifies a signature.
   auth: { cost: 'write', weight: 1 },
   place: { cost: 'write', weight: 1 },
   cancel: { cost: 'write', weight: 1 },

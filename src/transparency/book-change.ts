@@ -19,7 +19,7 @@ type Fact = { readonly type: string; readonly marketId: MarketId; seq: number; a
 
 const NO_LEVELS: readonly number[] = []
 
-/** Reads the events of an entry that is no piece of a long event. */
+/** Reads the events of an entry that is not a piece of a long event. */
 export function changesIn(lines: readonly string[]): BookChange[] {
   let marketId: MarketId | undefined
   return lines.map((line) => {

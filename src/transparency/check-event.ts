@@ -1,6 +1,6 @@
 /**
- * Checks the form of public events. The exchange chooses each cell, and a price that is text would be compared letter by
- * letter: "100000" comes before "99999".
+ * Checks the form of public events. The exchange chooses the value of every cell. A price as text would be compared
+ * letter by letter: "100000" comes before "99999".
  */
 
 import { parseUint64 } from '#domain/ids.ts'
@@ -19,10 +19,10 @@ const CLOSE_REASONS: readonly unknown[] = ORDER_CLOSE_REASONS
 const CAUSES: readonly unknown[] = [undefined, ...CANCEL_CAUSES]
 const MARKET_MATCHINGS: readonly unknown[] = [undefined, ...MATCHINGS]
 
-/** Returns the event; throws if a value has not the form that docs/transparency.md describes. */
+/** Returns the event; throws if a value does not have the form that docs/transparency.md describes. */
 export function checkedEvent(event: PublicEvent): PublicEvent {
   if (isHead(event) && isBody(event)) return event
-  throw new Error(`the event at offset ${event.offset} has another form than its kind`)
+  throw new Error(`the event at offset ${event.offset} does not have the form of its kind`)
 }
 
 function isHead({ offset, marketId, seq, atMs }: PublicEvent): boolean {

@@ -5,7 +5,7 @@ export type EntryHead = {
   /** Offset of the first event of the entry in its partition, and the number of events. */
   readonly first: number
   readonly count: number
-  /** Set if the entry is one piece of an event: its number, from 1, and how many there are. */
+  /** If the entry is one piece of an event: the number of the piece, from 1, and the number of pieces. */
   readonly piece?: number
   readonly pieces?: number
 }

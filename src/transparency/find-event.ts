@@ -18,7 +18,7 @@ export function findsOrder(orderHash: string): (entry: Uint8Array) => boolean {
       ? event.taker.orderHash === orderHash && event.known !== true
       : event.type === 'OrderRested' && event.order?.orderHash === orderHash
   return (entry) => {
-    // A cheap check first: few entries contain the name at all.
+    // The search for the name is cheap, and few entries contain it.
     if (!decoder.decode(entry).includes(name)) return false
     const { head, lines } = readEntry(entry)
     if (head.pieces !== undefined) {

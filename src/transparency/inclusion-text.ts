@@ -11,7 +11,7 @@ import type { VerifierKey } from './note.ts'
 import { HASH_BYTES, treeHasher } from './tree-hash.ts'
 
 const HEADER = 'c2sp.org/tlog-proof@v1'
-/** A tree has at most 2^53 leaves here. */
+/** A tree has at most 2^53 leaves, so a proof has at most this many hashes. */
 const PROOF_HASHES_MAX = 53
 
 type InclusionText = {

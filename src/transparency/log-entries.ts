@@ -28,7 +28,10 @@ export type HexSha256 = (bytes: Uint8Array) => string
 
 const ENTRY_VERSION = 1
 export const LEAF_BYTES_MAX = 60_000
-/** Room reserved for the head, so that only the row's own length decides whether it is one entry. */
+/**
+ * Room for the head of an entry. It has a fixed size, so that the length of a row's events alone decides whether the
+ * row becomes one entry.
+ */
 const HEAD_BYTES_MAX = 128
 const BODY_BYTES_MAX = LEAF_BYTES_MAX - HEAD_BYTES_MAX
 
@@ -54,7 +57,10 @@ function isPlain(text: string): boolean {
   return !text.includes('{') && !text.includes('"]')
 }
 
-/** Fast path for rows whose events are all plain lists, as in nearly all rows: line by line takes twice as long. */
+/**
+ * Returns the entry of a row whose events are all plain lists, as nearly all rows are. Handling the events one by one
+ * would take twice as long.
+ */
 function listsEntry(
   { first, count }: Pick<EventRow, 'first' | 'count'>,
   text: string,
@@ -76,7 +82,8 @@ function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
 /** Returns the events of a row as text; JSON has no newline within a value. */
 function linesOf(payload: string): string[] {
   const lines = payload.split('\n')
-  if (lines[0] !== '[' || lines.at(-1) !== ']') throw new Error('a row is not one event per line')
+  if (lines[0] !== '[' || lines.at(-1) !== ']')
+    throw new Error('a row of the log does not have one event per line')
   return lines.slice(1, -1).map((line, at) => (at === lines.length - 3 ? line : line.slice(0, -1)))
 }
 
@@ -86,7 +93,10 @@ function publicLine(line: string, hash: HexSha256): string {
 }
 
 type Cell = string | number | object
-/** The cell that is a text if the order belongs to a session, and what stands for it. */
+/**
+ * The index of the cell that names the session of an order, by kind of event. `OF_SESSION` replaces the name in the
+ * public log.
+ */
 const MARK_CELLS: Readonly<Record<string, number>> = { R: 15, M: 11 }
 const OF_SESSION = 2
 

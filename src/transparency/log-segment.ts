@@ -5,11 +5,11 @@
 
 import type { EntryHead } from './entry-head.ts'
 
-/** A segment ends with the entry that reaches one of these limits. */
+/** Maximum number of events of a segment, and of its bytes: a segment ends with the entry that reaches one of them. */
 export const SEGMENT_EVENTS = 8_192
 export const SEGMENT_LEAVES = 2_048
 
-/** Counts the entries of one segment; returns true with its last one. */
+/** Returns a function that counts the entries of one segment, and returns true at the last of them. */
 export function makeSegmentCounter(): (head: EntryHead) => boolean {
   let events = 0
   let leaves = 0

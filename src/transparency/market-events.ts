@@ -25,7 +25,8 @@ export function makeMarketReader<Event extends { readonly marketId: MarketId }>(
       if (head.piece === 1) pieces = []
       pieces.push(lines[0]!)
       if (head.piece !== head.pieces) return []
-      // Reading started after the first piece: the event belongs to the segment before.
+      // The first pieces of this event are missing, because reading started after them. The event belongs to the
+      // segment before.
       if (pieces.length !== head.pieces) return []
       texts = [pieces.join('')]
     }

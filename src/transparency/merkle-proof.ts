@@ -14,7 +14,8 @@ export async function inclusionProof(
   size: number,
   subtree: SubtreeReader,
 ): Promise<Uint8Array[]> {
-  if (!(index >= 0 && index < size)) throw new RangeError(`leaf ${index} of a tree of ${size}`)
+  if (!(index >= 0 && index < size))
+    throw new RangeError(`a tree of ${size} leaves has no leaf ${index}`)
   const proof: Uint8Array[] = []
   let from = 0
   let to = size
@@ -42,7 +43,8 @@ export async function consistencyProof(
   const proof: Uint8Array[] = []
   let from = 0
   let to = size
-  // The verifier knows the root of the old tree. The proof contains it only if it is not a subtree of the new tree.
+  // The verifier knows the root of the old tree. The proof includes that root only if the old tree is not a complete
+  // subtree of the new one.
   while (to !== oldSize) {
     const middle = from + largestPowerBelow(to - from)
     if (oldSize <= middle) {

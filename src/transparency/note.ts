@@ -7,7 +7,7 @@ import { hashes, verify } from '@noble/ed25519'
 import { sha256, sha512 } from '@noble/hashes/sha2.js'
 import { fromBase64, toBase64 } from './base64.ts'
 
-// Without this, verification needs WebCrypto, which browsers have on secure pages only.
+// With this function, verification works without WebCrypto, which browsers have only on secure pages.
 hashes.sha512 = sha512
 
 /** Signature types of the standard: a note, and a timestamped cosignature of a checkpoint. */
@@ -17,7 +17,7 @@ export const COSIGNATURE = 4
 const PUBLIC_KEY_BYTES = 32
 const KEY_ID_BYTES = 4
 export const SIGNATURE_BYTES = 64
-/** The standard asks for at least 16. */
+/** Maximum number of signatures of a note; the standard requires at least 16. */
 const SIGNATURES_MAX = 100
 const NOTE_CHARS_MAX = 1_000_000
 

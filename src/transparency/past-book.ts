@@ -10,7 +10,7 @@ type Levels = Map<number, bigint>
 type PastLevel = readonly [price: number, total: bigint]
 
 const SIDES = [BUY, SELL] as const
-/** Numbers of one change of a level. */
+/** Number of numbers that describe one change of a level. */
 const CHANGE_NUMBERS = 4
 
 export class PastBook {

@@ -14,7 +14,10 @@ export type PublicOrder = Order & {
   readonly orderHash: OrderHash
   readonly signatureHash: string
   readonly permitHash?: string
-  /** How the order was placed, if not as a plain limit order. Only in its first event; older logs lack it. */
+  /**
+   * Conditions of an order, if it is not a plain limit order. Only the first event of an order has them; logs of
+   * earlier versions lack them.
+   */
   readonly timeInForce?: TimeInForce
   readonly bookByMs?: number
   readonly replaces?: OrderHash

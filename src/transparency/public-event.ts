@@ -34,10 +34,13 @@ type EntryText = { readonly head: EntryHead; readonly lines: readonly string[] }
 export function readEntry(entry: Uint8Array): EntryText {
   const [headText = '', ...lines] = decoder.decode(entry).split('\n')
   const head = JSON.parse(headText) as EntryHead | null
-  if (head?.v !== 1) throw new Error(`an entry of version ${String(head?.v).slice(0, 20)}`)
+  if (head?.v !== 1)
+    throw new Error(`the entry has the unknown version ${String(head?.v).slice(0, 20)}`)
   const numbers = [head.first, head.count, head.piece ?? 0, head.pieces ?? 0]
   if (!numbers.every((each) => Number.isSafeInteger(each) && each >= 0)) {
-    throw new Error('the head of an entry must have numbers')
+    throw new Error(
+      'the first line of an entry must have `first`, `count`, `piece` and `pieces` as integers of 0 or more',
+    )
   }
   if (lines.pop() !== '' || lines.length !== head.count) {
     throw new Error(
@@ -85,7 +88,7 @@ export function makeLineReader(): (entry: Uint8Array) => EntryText {
   }
 }
 
-/** Reads the events of an entry that is no piece of a long event. */
+/** Reads the events of an entry that is not a piece of a long event. */
 export function eventsIn(lines: readonly string[], first: number): PublicEvent[] {
   let before: MarketId | undefined
   return lines.map((line, at) => {
@@ -140,7 +143,7 @@ const SIGNED_CELLS = 5
 export const FIRST_FILL_CELL = MATCHED_CELLS + SIGNED_CELLS
 export const FILL_CELLS = 5
 
-/** Indices of fills that are mints or merges. */
+/** Numbers (from 0) of the fills that are mints or merges. */
 export type FillTail = { readonly others?: readonly number[] }
 
 /** The last cell of a list, if it is an object. */
@@ -156,7 +159,7 @@ function withoutTail(row: Cells): { readonly cells: Cells; readonly tail: Tail }
   return hasTail ? { cells: row.slice(0, -1), tail: last } : { cells: row, tail: {} }
 }
 
-/** Reads how an order was placed; `force` is undefined if there is no such cell. */
+/** Reads how an order was placed; `force` is undefined if the row lacks the cell. */
 function placementIn(
   force: unknown,
   { bookByMs, replaces }: Tail,

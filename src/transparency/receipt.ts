@@ -1,6 +1,6 @@
 /**
- * Receipts: a signed note in which an exchange promises that its public log has, or will have within seconds, the event by
- * which it accepted or cancelled an order. If the log never has it, the receipt is the evidence.
+ * Receipts: signed notes. The exchange promises that its public log has, or will have within seconds, the event by
+ * which it accepted or cancelled an order. If the log never has that event, the receipt is the evidence.
  */
 
 import type { MarketId, OrderHash } from '#domain/ids.ts'
@@ -15,9 +15,9 @@ export type Receipt = {
   readonly status: 'accepted' | 'cancelled'
   readonly orderHash: OrderHash
   readonly marketId: MarketId
-  /** Upper bound of the event's number in its market. */
+  /** Maximum number that the event can have in its market. */
   readonly seq: number
-  /** Time of the answer. */
+  /** Time at which the exchange answered. */
   readonly atMs: number
 }
 

@@ -11,6 +11,9 @@ import { HASH_BYTES, sameBytes, treeHasher } from './tree-hash.ts'
 /** Reads the file at a path below the prefix of the log; undefined if there is none. */
 export type LogGet = (path: string) => Promise<Uint8Array | undefined>
 
+/** A file of the log could not be read, which proves nothing about the log. */
+export class LogUnavailable extends Error {}
+
 export type RemoteLog = { readonly get: LogGet; readonly key: VerifierKey }
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
@@ -53,7 +56,7 @@ export async function proveConsistency(
   const proof = await consistencyProof(oldSize, size, remoteSubtrees(log, size))
   if (!verifyConsistency({ oldSize, oldRoot, size, root, proof })) {
     throw new Error(
-      `${origin} was rewritten: its ${size} entries do not begin with the ${oldSize} of before`,
+      `${origin} was rewritten: its ${size} entries do not begin with the ${oldSize} entries that were verified before`,
     )
   }
   return proof
@@ -97,6 +100,6 @@ export async function verifyEntries(
 
 async function expected(get: LogGet, path: string): Promise<Uint8Array> {
   const found = await get(path)
-  if (found === undefined) throw new Error(`the log has no ${path}`)
+  if (found === undefined) throw new LogUnavailable(`the log has no ${path}`)
   return found
 }

@@ -11,7 +11,7 @@ export type ReplayOrder = {
   readonly size: number
   readonly expiresAtSec: number
   remaining: number
-  /** Number of the event since which it rests. */
+  /** Number of the event with which the order began to rest. */
   arrival: number
 }
 

@@ -32,7 +32,7 @@ type FilledTrade = {
   readonly size: number
 }
 
-/** An order whose match has been logged, but not its remainder. */
+/** A taker whose match was read from the log, but not yet the event about its remainder. */
 type Taking = {
   readonly orderHash: OrderHash
   remaining: number
@@ -53,7 +53,10 @@ type ReplayMarket = {
   atMs: number
   /** Traders with a fill at `atMs`: the protection of one of their groups may cancel its orders then. */
   readonly filledTraders: Set<Address>
-  /** Makers that left without a trade since the last other event; the next match must have removed them. */
+  /**
+   * Number of makers that were removed without a trade since the last event of another kind. The next event must be the
+   * match that removed them.
+   */
   removed: number
   taking: Taking | undefined
   closed: boolean
@@ -144,7 +147,7 @@ function applyTo(
     (event.type === 'OrdersMatched' && event.taker.orderHash === taking.orderHash) ||
     (event.type === 'OrderRested' && event.orderHash === taking.orderHash) ||
     (event.type === 'OrderClosed' && event.orderHash === taking.orderHash)
-  check(isOfTaking, `nothing tells what became of the rest of order ${taking?.orderHash}`)
+  check(isOfTaking, `no event says what became of the rest of order ${taking?.orderHash}`)
   const isRemoval =
     event.type === 'OrderClosed' && (event.reason === 'expired' || event.reason === 'self-trade')
   switch (event.type) {
@@ -315,7 +318,10 @@ function applyRested(market: ReplayMarket, event: PublicRested, check: Check, no
 function applyClosed(market: ReplayMarket, event: PublicClosed, check: Check): void {
   const order = knownOrder(market, event, check)
   const { reason, remaining, orderHash, cause } = event
-  check(cause === undefined || reason === 'cancelled', `an order that is ${reason} has a cause`)
+  check(
+    cause === undefined || reason === 'cancelled',
+    `only a cancelled order may have a cause, not one that is ${reason}`,
+  )
   check(
     cause !== 'protection' || market.filledTraders.has(event.trader),
     'no fill of its trader has triggered the protection of a group',

@@ -7,7 +7,7 @@ import type { SubtreeReader } from './merkle-proof.ts'
 import { HASH_BYTES, type TreeHasher, treeHasher } from './tree-hash.ts'
 
 export const TILE_WIDTH = 256
-/** Levels of the tree between two levels of tiles. */
+/** Number of levels of the tree between two levels of tiles. */
 const TILE_HEIGHT = 8
 const LEVEL_MAX = 63
 

@@ -63,7 +63,8 @@ export class TreeBuilder {
 
   root(): Uint8Array {
     let root: Uint8Array | undefined
-    // From the right: the hashes of each level are complete subtrees to the left of everything combined so far.
+    // The hashes of a level are roots of complete subtrees, to the left of all leaves that are already combined. So the
+    // loop goes from right to left.
     for (const edge of this.#edge) {
       for (const [from, to] of [...powers(edge.length)].reverse()) {
         const subtree = combine(edge.slice(from, to), this.#hasher)
@@ -97,7 +98,7 @@ export function lastTiles(size: number): { readonly level: number; readonly inde
   return tiles
 }
 
-/** Splits `count` hashes into complete subtrees, the largest first. */
+/** Returns the ranges of complete subtrees among `count` hashes, the largest first. */
 function* powers(count: number): Generator<[from: number, to: number]> {
   let from = 0
   for (let power = TILE_WIDTH / 2; power >= 1; power /= 2) {

@@ -32,7 +32,7 @@ export function addCheckpointBody(
   return `${[`old ${oldSize}`, ...proof.map(toBase64)].join('\n')}\n\n${checkpoint}`
 }
 
-/** Some signature lines; a longer answer is not read to its end. */
+/** Maximum length of an answer: room for some signature lines. A longer answer is not read to its end. */
 const ANSWER_BYTES_MAX = 16_384
 
 /** Sends a request to a witness. The signal ends it. */
@@ -48,7 +48,7 @@ export async function postToWitness(
   for await (const part of response.body ?? []) {
     text += decoder.decode(part, { stream: true })
     if (text.length > ANSWER_BYTES_MAX) {
-      throw new Error(`its answer has more than ${ANSWER_BYTES_MAX} bytes`)
+      throw new Error(`the answer of the witness has more than ${ANSWER_BYTES_MAX} bytes`)
     }
   }
   return { status: response.status, text }
@@ -63,7 +63,8 @@ export function cosignatureLines(
   key: VerifierKey,
 ): string | undefined {
   const note = parseNote(checkpoint + answer)
-  // An answer with a blank line would sign another text.
+  // A blank line in the answer would end the text of the note elsewhere, so that the signature would be of another
+  // text.
   if (note === undefined || note.text !== parseNote(checkpoint)?.text) return undefined
   if (cosignedAtSec(note, key) === undefined) return undefined
   return signaturesBy(note, key)

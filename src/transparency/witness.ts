@@ -25,7 +25,7 @@ export type WitnessState = {
 }
 
 export type Witness = {
-  /** The keys of each log that it cosigns, by origin. */
+  /** The keys of each log that the witness cosigns, by origin. */
   readonly logs: ReadonlyMap<string, readonly VerifierKey[]>
   readonly signer: NoteSigner
   readonly state: WitnessState
@@ -72,10 +72,12 @@ export function cosignedBefore(state: WitnessState, origin: string): Checkpoint 
   const known = state.read(origin)
   const checkpoint = known === undefined ? undefined : parseCheckpoint(known)
   if (known === undefined || checkpoint?.head.origin === origin) return checkpoint
-  throw new Error(`what was cosigned for ${origin} before cannot be read: restore it from a backup`)
+  throw new Error(
+    `the last cosigned checkpoint of ${origin} cannot be read: restore it from a backup`,
+  )
 }
 
-/** Returns a note without the signatures of strangers: anybody can add up to as many as a note may have. */
+/** Returns a note without the signatures of unknown keys: any client can add them, up to the maximum per note. */
 function ownNote(note: Note, keys: readonly VerifierKey[]): string {
   const lines = keys.flatMap((key) =>
     signaturesBy(note, key)
@@ -85,7 +87,10 @@ function ownNote(note: Note, keys: readonly VerifierKey[]): string {
   return `${note.text}\n${lines.join('')}`
 }
 
-/** A wrong signature under the name of a trusted key makes the note malformed. */
+/**
+ * Returns whether a trusted key has signed the checkpoint. A wrong signature under the name of such a key makes the
+ * note malformed.
+ */
 function isSigned({ note }: Checkpoint, keys: readonly VerifierKey[]): boolean {
   const named = keys.filter((key) => signaturesBy(note, key).length > 0)
   return named.length > 0 && named.every((key) => isSignedBy(note, key))

@@ -14,9 +14,12 @@ import { VERIFY_BATCH_MAX, VERIFY_HELD_MAX } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 
 type BatcherOptions<Item, Answer> = {
-  /** Number of workers behind `run`. */
+  /** Number of workers that `run` uses. */
   readonly workers: number
-  /** Answers a batch in order. It may reject; a call that hangs keeps its place. */
+  /**
+   * Returns the answers of a batch, in order. It may reject. If it never settles, its worker gets no further batch in
+   * its place.
+   */
   readonly run: (items: readonly Item[]) => Promise<readonly Answer[]>
   /** Maximum time of a request without an answer. */
   readonly deadlineMs: number
@@ -39,7 +42,7 @@ export type Batcher<Item, Answer> = {
   readonly close: () => Promise<void>
 }
 
-/** One batch that runs, and one that is ready when it ends. */
+/** Maximum number of batches at one worker: one in progress, and one that begins when the first ends. */
 export const TASKS_PER_WORKER = 2
 const ATTEMPTS_MAX = 2
 
@@ -64,7 +67,7 @@ export function makeBatcher<Item, Answer>(
   assert.ok(workers >= 1 && batchMax >= 1 && heldMax >= 1 && deadlineMs > 0)
   const tasksMax = workers * TASKS_PER_WORKER
 
-  /** Every unanswered request, oldest first; `waiting` and `again` are those not with a worker. */
+  /** All unanswered requests, oldest first. `waiting` and `again` contain those that no worker is handling. */
   const held = new Set<Request<Item, Answer>>()
   const waiting = new Set<Request<Item, Answer>>()
   const again = new Set<Request<Item, Answer>>()
@@ -128,7 +131,10 @@ export function makeBatcher<Item, Answer>(
     for (const [index, request] of batch.entries()) settle(request, answers[index]!)
   }
 
-  /** A request that timed out is no longer here; its worker's late answer changes nothing. */
+  /**
+   * Answers a request. One that has timed out is no longer in the list, so the late answer of its worker changes
+   * nothing.
+   */
   function settle(request: Request<Item, Answer>, answer: Answer | Rejection): void {
     if (!held.delete(request)) return
     waiting.delete(request)
@@ -150,7 +156,7 @@ export function makeBatcher<Item, Answer>(
   return { ask, held: () => held.size, close }
 }
 
-/** Resolves those that wait until there is nothing left to do. */
+/** Resolves the waiting callers once no work is left. */
 function makeDrain(isIdle: () => boolean) {
   let waiting: (() => void)[] = []
   function check(): void {

@@ -14,7 +14,7 @@ import { hex, makeRecoverer } from './recover.ts'
 import type { RecoveryEngine } from './recovery-engine.ts'
 import { normaliseSignature, type SignatureFlaw } from './signature.ts'
 
-/** Input of the pool. */
+/** An order to be verified. */
 export type SignedOrder = {
   readonly chainId: number
   readonly order: Order
@@ -23,7 +23,7 @@ export type SignedOrder = {
   readonly permit?: PermitSignature
 }
 
-/** Result of the pool: small, because the caller still has the order. */
+/** Result for one order. It is small, because the caller still has the order. */
 export type OrderInspection = {
   readonly orderHash: OrderHash
   /** Null if no address can be recovered from the signature. */

@@ -1,13 +1,13 @@
 /**
  * Batches of signed orders as bytes in memory that the caller shares with the pool's threads. Encoding costs the caller
- * as much as cloning objects did (3.6 µs an order), and saves the thread, which is the busiest, its clone (4.4 µs) and
- * the parsing of hex. The caller writes an order in the layout that is hashed, with its signature after it; a thread
+ * as much as cloning objects would (3.6 µs an order). It saves the pool's thread, which is the busiest, 4.4 µs for its
+ * part of the cloning, and the parsing of hex. The caller writes an order in the layout that is hashed, with its signature after it; a thread
  * reads it there, and writes the digest over its first word. So a message only names the batch, and its answer has only
  * the flaws, usually none.
  *
  * A batch keeps its place until its task has settled, even if its callers have given up: no thread writes into another
  * batch. An order that cannot be encoded, such as one with a signature that is not hex, is sent as an object, and so is
- * an order with a permit: they are few, and each costs a second recovery anyway.
+ * an order with a permit: they are few, and each needs the recovery of a second signature anyway.
  */
 
 import assert from 'node:assert/strict'
@@ -36,7 +36,7 @@ import { decodeSignature, makeSignatureBytes, SIGNATURE_BYTES } from './signatur
 
 type Inspection = OrderInspection | Rejection
 
-/** The orders in one place: their number, and the indices of those sent as objects. */
+/** The orders in one place of the memory: their number, and the indices of those that are sent as objects. */
 export type PackedOrders = {
   readonly place: number
   readonly count: number
@@ -49,18 +49,21 @@ export type PackedFlaws = readonly (readonly [at: number, inspection: Inspection
 const DIGEST_BYTES = 32
 const ADDRESS_BYTES = 20
 const CHAIN_OFFSET = ORDER_WORDS_BYTES + SIGNATURE_BYTES
-/** The words, the signature, one byte for the chain, padded to a multiple of eight. */
+/**
+ * Bytes of one encoded order: its signed words, the signature and one byte for the chain, padded to a multiple of
+ * eight.
+ */
 const ENTRY_BYTES = Math.ceil((CHAIN_OFFSET + 1) / 8) * 8
 const PLACE_BYTES = ENTRY_BYTES * VERIFY_BATCH_MAX
-/** Value in place of a chain: this order is sent as an object. */
+/** Value in place of the chain's number: this order is sent as an object. */
 const ODD = 255
 
-/** Returns memory for all batches that a pool of this many threads may have at once. */
+/** Returns memory for all batches that a pool of this many threads may have at the same time. */
 export function makePackedMemory(threads: number): SharedArrayBuffer {
   return new SharedArrayBuffer(threads * TASKS_PER_WORKER * PLACE_BYTES)
 }
 
-/** The caller's side: answers a batch in order; `run` sends it to a thread. */
+/** Makes the caller's part: it encodes a batch, passes it to a thread by `run`, and returns the answers in order. */
 export function makeOrderPacker(options: {
   readonly memory: SharedArrayBuffer
   readonly domains: readonly OrderDomain[]
@@ -82,7 +85,7 @@ export function makeOrderPacker(options: {
     try {
       writeOrderWords(view, from, order)
     } catch {
-      // The thread finds the flaw.
+      // The order cannot be encoded. It is sent as an object, and the pool's thread finds the flaw.
       return false
     }
     bytes[from + CHAIN_OFFSET] = chain
@@ -125,7 +128,7 @@ export function makeOrderPacker(options: {
   }
 }
 
-/** The thread's side: hashes the encoded orders, and recovers their signers. */
+/** Makes the thread's part: it hashes the encoded orders, and recovers their signers. */
 export function makePackedInspector(options: {
   readonly memory: SharedArrayBuffer
   readonly domains: readonly PermitDomain[]
@@ -138,7 +141,7 @@ export function makePackedInspector(options: {
   const recoverHash = makeHashRecoverer(recovery, keccak)
   const inspectOrders = makeOrderInspector(domains, recovery, keccak)
   const signature = makeSignatureBytes()
-  // A copy: native code accepts no shared memory, and the bytes must not change during the check.
+  // The bytes are copied: native code accepts no shared memory, and they must not change during the check.
   const words = Buffer.alloc(ORDER_WORDS_BYTES)
 
   function inspect(from: number): OrderInspection | undefined {

@@ -1,6 +1,6 @@
 /**
- * Recovers the signer of a digest. Recovery on the curve is by far the most expensive step of an order. So the system's
- * library does it if there is one (`system-recovery.ts`), else the native `secp256k1` package if it could be built,
+ * Recovers the signer of a digest. Recovery on the curve is by far the most expensive step of an order. So it uses the
+ * system's library if there is one (`system-recovery.ts`), else the native `secp256k1` package if it could be built,
  * else WebAssembly; all return the same. A recoverer has scratch memory and therefore belongs to one thread.
  */
 
@@ -42,7 +42,7 @@ export async function loadRecovery(): Promise<RecoveryEngine> {
   return systemRecovery() ?? nativeRecovery() ?? (await wasmRecovery())
 }
 
-/** Undefined if the package is absent or was not built. */
+/** Returns the native library; undefined if the package is absent or was not built. */
 export function nativeRecovery(): RecoveryEngine | undefined {
   const native = loadNative()
   if (native === undefined) return undefined
@@ -53,7 +53,7 @@ export function nativeRecovery(): RecoveryEngine | undefined {
       try {
         return native.ecdsaRecover(compact, recoveryId, digest, false, publicKey)
       } catch {
-        // Lengths and ranges were checked before, so an error means that no key fits.
+        // Lengths and ranges are valid here, so an error means that the signature fits no key.
         return undefined
       }
     },
@@ -89,7 +89,7 @@ export function makeHashRecoverer(recovery: RecoveryEngine, keccak: KeccakEngine
     const recoveryId = recoveryIdIn(bytes)
     if (typeof recoveryId === 'object') return recoveryId
     const publicKey = recovery.recoverKey(digest, bytes.compact, recoveryId)
-    // Without the prefix byte.
+    // The hash is of the key without its prefix byte.
     return publicKey === undefined ? NO_KEY_FITS : keccak.keccak256(publicKey.subarray(1))
   }
 }

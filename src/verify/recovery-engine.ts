@@ -1,4 +1,4 @@
-/** Recovers public keys: one of several libraries with the same results. */
+/** The interface to a library that recovers public keys. There are several, with the same results. */
 
 export type RecoveryEngine = {
   readonly name: 'system secp256k1' | 'native secp256k1' | 'wasm secp256k1'

@@ -1,7 +1,7 @@
 /**
  * A signature as text, and the rules that it must meet before any curve arithmetic: 65 bytes, `v` 0/1 or 27/28, `r` and
  * `s` in range, and `s` in the lower half of the range. The last rule leaves only one valid form of each signature: the
- * form with the complement of `s` would recover to the same key.
+ * other form, with the complement of `s`, would recover to the same key.
  */
 
 /** Reason why a signature is invalid; a sentence for the client, without its first words. */
@@ -49,8 +49,8 @@ export function readSignature(signature: string, into: SignatureBytes): 0 | 1 | 
 
 /** Writes the bytes of a signature at `at`; returns whether it has the right form. */
 export function decodeSignature(signature: string, into: Buffer, at: number): boolean {
-  // The decoder stops at the first character that is not hex, so its count proves all of them. But it reads only the
-  // low byte of a character, so they must be ASCII: one byte each in UTF-8.
+  // The decoder stops at the first character that is not hex, so a full count proves that all are. It reads only the
+  // low byte of each character, so the text must also be ASCII, with one byte per character in UTF-8.
   return (
     signature.length === SIGNATURE_CHARS &&
     signature.startsWith('0x') &&
@@ -99,7 +99,10 @@ function described(signature: string): string {
     : `${signature.length} characters without 0x`
 }
 
-/** The first byte nearly always decides, which saves a call into native code. */
+/**
+ * Compares the bytes at `offset` with a bound. The first byte nearly always decides, which saves a call into native
+ * code.
+ */
 function compare(bytes: Buffer, offset: number, bound: Buffer): number {
   const difference = bytes[offset]! - bound[0]!
   return difference !== 0 ? difference : bytes.compare(bound, 0, 32, offset, offset + 32)

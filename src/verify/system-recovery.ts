@@ -1,9 +1,9 @@
 /**
- * Recovery by the system's libsecp256k1, which is years newer than the one in the `secp256k1` package and about a
- * quarter faster. Debian has it as `libsecp256k1-1` or a later number. If it is missing or fails its test, the others
- * are used.
+ * Recovers keys with the system's libsecp256k1, which is years newer than the one in the `secp256k1` package and about
+ * a quarter faster. Debian has it as `libsecp256k1-1` or a later number. If it is missing or fails its test, another
+ * implementation is used (`recover.ts`).
  *
- * It is called through raw memory, so every buffer must have the length that it reads and writes.
+ * It is called through raw memory, so every buffer must have the length that the library reads and writes.
  */
 
 import assert from 'node:assert/strict'
@@ -20,7 +20,7 @@ const UNCOMPRESSED = 2
 const DIGEST_BYTES = 32
 const COMPACT_BYTES = 64
 const PUBLIC_KEY_BYTES = 65
-/** More than the library's own forms of a signature (65) and of a key (64). */
+/** Buffer length: more than the library's own forms of a signature (65) and of a key (64). */
 const FORM_BYTES = 128
 
 type Library = { func(declaration: string): (...values: never[]) => unknown }
@@ -34,7 +34,7 @@ type Calls = {
   readonly serialize: (...values: [Context, Buffer, Buffer, Buffer, number]) => number
 }
 
-/** Undefined if the system has none. */
+/** Returns the library of the system; undefined if the system has none. */
 export function systemRecovery(): RecoveryEngine | undefined {
   const calls = load()
   if (calls === undefined) return undefined
@@ -83,7 +83,7 @@ function load(): Calls | undefined {
         ),
       } as Calls
     } catch {
-      // Missing, or built without recovery.
+      // This library is missing, or was built without the recovery of public keys: try the next one.
     }
   }
   return undefined

@@ -73,7 +73,7 @@ function word(type: string, value: MessageValue, keccak256: Keccak256): Uint8Arr
 function leftPadded(digits: string): Uint8Array {
   const bytes = Buffer.alloc(32)
   const length = digits.length / 2
-  // The decoder reads only the low byte of a character.
+  // Check that the digits are ASCII, because the decoder reads only the low byte of a character.
   const isAscii = Buffer.byteLength(digits) === digits.length
   const written = length <= 32 ? bytes.write(digits, 32 - length, 'hex') : 0
   assert(isAscii && written === length, 'not a word of hex')

@@ -2,30 +2,33 @@
  * Keccak-256 in WebAssembly, assembled here. An order needs three hashes, and a call into native code with its buffers
  * costs more than a hash; a call into WebAssembly costs almost nothing.
  *
- * The module has one function, `hash(bytes)`: it absorbs as many bytes of its memory, which must be padded to whole
- * blocks, and leaves the hash at the start of the memory.
+ * The module has one function, `hash(bytes)`: it hashes this number of bytes of its memory, which must be padded to
+ * whole blocks, and writes the hash to the start of the memory.
  */
 
 import type { Keccak256 } from '#domain/order-hash.ts'
 
-/** Bytes of a block. */
+/** Number of bytes of a block. */
 const RATE = 136
 const HASH_BYTES = 32
 const ROUNDS = 24
 const LANES = 25
 
-/** Places in the memory. The hash is at its start. */
+/** Positions in the memory. The hash is at its start. */
 const CONSTANTS_AT = 64
 const INPUT_AT = 512
 const PAGE_BYTES = 65_536
-/** The longest input that fits with its padding. */
+/** Length of the longest input that fits into the memory with its padding. */
 export const WASM_KECCAK_MAX = PAGE_BYTES - INPUT_AT - RATE
 
 const I32 = 0x7f
 const I64 = 0x7e
 const EMPTY = 0x40
 
-/** Locals: the parameter, the position in the input, the position in the constants, then lanes and temporary values. */
+/**
+ * Local variables of the WebAssembly function, by number: its parameter, the position in the input, the position in the
+ * round constants, then the 25 words of the hash state and temporary values.
+ */
 const BYTES = 0
 const FROM = 1
 const CONSTANT = 2
@@ -50,7 +53,7 @@ const add = (local: number, value: number): Code => [
   ...[...get(local), 0x41, ...signed(value), 0x6a],
   ...set(local),
 ]
-/** Repeats the body until the local, which it raises, reaches the end. */
+/** Returns code that repeats the body until the local variable reaches `end`. The body must increase the variable. */
 const until = (local: number, end: Code, body: Code): Code => [
   ...[0x03, EMPTY, ...body],
   ...[...get(local), ...end, 0x49, 0x0d, 0, 0x0b],
@@ -73,7 +76,7 @@ const moved = (x: number, y: number): number => MOVED + (x % 5) + 5 * (y % 5)
 const EACH = Array.from({ length: LANES }, (_, at) => ({ x: at % 5, y: Math.floor(at / 5) }))
 const FIVE = [0, 1, 2, 3, 4]
 
-/** Rotation of each lane, by the walk of the specification. */
+/** Returns the rotation of each of the 25 words of the state, in the order that the specification describes. */
 function rotations(): number[] {
   const bits = new Array<number>(LANES).fill(0)
   let [x, y] = [1, 0]
@@ -84,7 +87,7 @@ function rotations(): number[] {
   return bits
 }
 
-/** The constant of each round, from the shift register of the specification. */
+/** Returns the constant of each round, from the shift register of the specification. */
 function roundConstants(): bigint[] {
   let register = 1
   return Array.from({ length: ROUNDS }, () => {

@@ -4,9 +4,9 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 
 export function ConfirmButton(props: {
-  /** Its text before it asks. */
+  /** Text of the button before it is pressed. */
   readonly name: string
-  /** Texts of the button that confirms and of the one that cancels. */
+  /** Texts of the two buttons that then appear: one confirms, one cancels. */
   readonly confirm: string
   readonly keep: string
   readonly isDisabled: boolean

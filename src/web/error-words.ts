@@ -30,7 +30,7 @@ export function wordsOf(error: unknown): string {
     // The wallet's own error is more specific.
     if (error.code === 'WALLET_FAILED' && error.cause !== undefined) return wordsOf(error.cause)
     const unsure = error.outcomeUnknown
-      ? ' It may have been carried out: look before you repeat it.'
+      ? ' It may have been carried out: check before you repeat it.'
       : ''
     return `${WORDS[error.code] ?? sentence(error.message)}${unsure}`
   }
@@ -48,7 +48,7 @@ export function isCalledOff(error: unknown): boolean {
   return error instanceof SibylError && error.code === 'ABORTED'
 }
 
-/** Wallets wrap errors of their node. */
+/** Returns the code of an error, or of the node's error inside it, which wallets wrap. */
 function codeOf(error: unknown): number | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined
   return typeof error.code === 'number' ? error.code : undefined

@@ -7,7 +7,7 @@ export function MatchingBadge({ market }: { readonly market: Pick<Market, 'match
   return (
     <span
       class="badge"
-      title="A buyer of YES also meets buyers of NO, and a seller of YES sellers of NO"
+      title="A buyer of YES also matches buyers of NO, and a seller of YES sellers of NO"
     >
       Complementary
     </span>

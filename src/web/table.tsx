@@ -7,15 +7,18 @@ export type Column<Row> = {
   readonly cell: (row: Row) => ComponentChildren
   /** Shown only to screen readers, because the cells explain themselves. */
   readonly isNameHidden?: boolean
-  /** Aligned to the right, with digits of equal width. */
+  /** True for cells aligned to the right, with digits of equal width. */
   readonly isNumber?: boolean
   /** Hidden on a narrow screen. */
   readonly isWide?: boolean
-  /** Classes of its cells, such as colours. */
+  /** Further classes of the cells, such as colours. */
   readonly tone?: string | ((row: Row) => string)
-  /** Classes of its head and its cells. */
+  /** Classes of the column's head and cells. */
   readonly class?: string
-  /** Sorts the rows by this column; the direction is that of the current order, if it is by this column. */
+  /**
+   * Sorts the rows by this column. The direction is that of the current order, if the rows are sorted by this column
+   * already.
+   */
   readonly sort?: {
     readonly direction: 'ascending' | 'descending' | undefined
     readonly change: () => void

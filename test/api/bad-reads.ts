@@ -1,6 +1,6 @@
 /**
- * Everything that can be wrong with a path or a query of a read: missing, malformed, unknown, out of
- * range, repeated. `M` stands for a market that exists, `U` for a user.
+ * Every possible fault in the path or query of a read: missing, malformed, unknown, out of range, repeated. `M` stands
+ * for the id of an existing market, `U` for a user's address.
  */
 
 export type BadRead = readonly [path: string, status: number, code: string, field?: string]
@@ -8,7 +8,7 @@ export type BadRead = readonly [path: string, status: number, code: string, fiel
 const NOT_HEX = `0x${'zz'.repeat(32)}`
 const NOBODY = `0x${'ef'.repeat(32)}`
 
-/** A path with one market: requests that all of them refuse in the same way. */
+/** Returns faults that every path with a market id refuses in the same way. */
 function badMarket(path: (market: string) => string, extra = ''): BadRead[] {
   const tail = extra === '' ? '' : `?${extra}`
   return [
@@ -129,14 +129,13 @@ export const BAD_READS: readonly BadRead[] = [
   ['/api/v1/platform', 404, 'NOT_FOUND'],
 ]
 
-/** Unknown values are not errors: empty, zero, not found. */
+/** Reads of unknown ids are not errors: the answer is empty or zero, or 404. */
 export const UNKNOWN_READS: readonly (readonly [path: string, answer: object])[] = [
   [`/api/v1/trades/${NOBODY}`, { marketId: NOBODY, trades: [], count: 0, nextBefore: null }],
   [`/api/v1/activity/${NOBODY}`, { marketId: NOBODY, activity: [], count: 0, nextBefore: null }],
   [`/api/v1/orderbook/${NOBODY}`, { marketId: NOBODY, bids: [], asks: [], lastUpdate: 0, seq: 0 }],
   [`/api/v1/positions/${NOBODY}?user=U`, { yesShares: 0, noShares: 0 }],
   ['/api/v1/positions/U?user=U', { yesShares: 0, noShares: 0 }],
-  [`/api/v1/settlements/${NOBODY}`, { found: false }],
   [
     '/api/v1/users/U/positions?chain_id=999',
     { positions: [], count: 0, realisedProfit: 0, nextCursor: null },

@@ -1,4 +1,4 @@
-/** Pages of the market list that a front keeps, over an index that changes at any time. */
+/** Pages of the market list that a front caches, while the index changes at any time. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -33,7 +33,7 @@ function fixture(keepMs = 250) {
     setMeanwhile(work: () => void): void {
       meanwhile = work
     },
-    /** Returns how many markets the page has, and how often it was read for that. */
+    /** Returns the number of markets on the page, and how many reads this request caused. */
     async ask(name: string): Promise<{ count: number; reads: number }> {
       reads = 0
       const page = await pages.page(name, async () => {
@@ -57,7 +57,7 @@ function fixture(keepMs = 250) {
   }
 }
 
-test('a page is read once until the index, the markets of the board or the current second change', async () => {
+test('a page of markets is read from the database once until the index, the loaded markets or the current second change', async () => {
   const { ask, board, clock, create } = fixture()
   assert.deepEqual(await ask('a'), { count: 1, reads: 1 })
   assert.deepEqual(await ask('a'), { count: 1, reads: 0 })
@@ -66,14 +66,14 @@ test('a page is read once until the index, the markets of the board or the curre
   board.listVersion++
   assert.deepEqual(await ask('a'), { count: 1, reads: 1 })
   create(2)
-  // The version is read again after 250 ms at the latest.
+  // The index's version is read again after at most 250 ms.
   clock.advance(250)
   assert.deepEqual(await ask('a'), { count: 2, reads: 1 })
   clock.advance(500)
   assert.deepEqual(await ask('a'), { count: 2, reads: 1 })
 })
 
-test('a market that one page shows is not missing from the next one', async () => {
+test('a market that the first page lists just before it changes is not missing from the second page', async () => {
   const { ask, create } = fixture()
   assert.equal((await ask('a')).count, 1)
   create(2)
@@ -97,7 +97,7 @@ test('a page is read again if the index changed during the read, and is cached o
   assert.equal((await ask('b')).reads, 1)
 })
 
-test('simultaneous requests share a read even if nothing is cached, and the number of cached pages is limited', async () => {
+test('simultaneous requests share a read even if its result is not cached, and the number of cached pages is limited', async () => {
   const plain = fixture(0)
   assert.deepEqual(await plain.askTwice('a'), { same: true, reads: 1 })
   assert.deepEqual(await plain.askTwice('a'), { same: true, reads: 1 })

@@ -1,4 +1,4 @@
-/** First pages that a front caches as bytes: always equal to a new answer, and limited in size. */
+/** First pages that a front caches as bytes: they always equal a new answer, and the cache is limited in size. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -29,7 +29,7 @@ const ASKED = 1_000_000_000
 const market = marketNumbered(0x62)
 const traders = ['1', 'a', 'f'].map((digit) => `0x${digit.repeat(40)}` as Address)
 
-/** Every trade of the market as it follows from its events, in the plainest way. */
+/** Derives every trade of the market from its events in the simplest way. */
 function newLedger() {
   const trades = new Map<TradeId, ShownTrade>()
   return {
@@ -70,7 +70,7 @@ function expected(name: 'trades' | 'activity', trades: readonly ShownTrade[], li
   return JSON.stringify({ marketId: market.id, [name]: list, count: list.length, nextBefore })
 }
 
-/** A front with a market, its database, and two sets of the same routes: one keeps, one does not. */
+/** Makes a front with a market, its database, and each route twice: with and without a cache. */
 function fixture() {
   const clock = simulatedClock(START_MS)
   const board = makeBoard(
@@ -132,7 +132,7 @@ function fixture() {
     project(count: number): void {
       for (const event of behind.splice(0, count)) stored.take(event)
     },
-    /** As after a restart of the front: its state comes from the market's thread. */
+    /** Loads the market from its thread, as after a restart of the front. */
     reload(): void {
       board.forget([market.id])
       const sides = { bids: [[], []], asks: [[[500_000, BigInt(ASKED)]], []] }
@@ -210,7 +210,7 @@ test('a cached answer equals a fresh one after any change of the market', async 
   }
 })
 
-test('the same bytes are sent until a trade is added or changes, and their tag is the seq of that change', async () => {
+test('a list of trades is sent as the same bytes until a trade is added or changes, and its tag is the seq of that change', async () => {
   const { say, match, settle, keeping, asked } = fixture()
   say({ type: 'MarketOpened', market })
   say({ type: 'OrderRested', side: 1, outcome: 0, price: 500_000, added: ASKED })
@@ -238,7 +238,7 @@ test('the cached bytes of a market are dropped at its next change', async () => 
   assert.notEqual(second.headers?.etag, first.headers?.etag)
 })
 
-test('a market that no thread holds is read at most once per cache interval, and only while all threads are followed', async () => {
+test('a market that no thread has is read once per cache interval, and only while the front follows all market threads', async () => {
   const clock = simulatedClock(START_MS)
   let isCurrent = true
   let asked = 0
@@ -260,11 +260,12 @@ test('a market that no thread holds is read at most once per cache interval, and
   assert.deepEqual([await asks(), await asks()], [1, 0])
   clock.advance(1_000)
   assert.deepEqual([await asks(), await asks()], [1, 0])
-  // A thread that is not followed may have it, with trades.
+  // While the front does not follow every market thread, another one could have the market, so each read asks the
+  // database.
   isCurrent = false
   assert.deepEqual([await asks(), await asks()], [1, 1])
   isCurrent = true
-  // It was opened and has ended: earlier reads no longer count.
+  // The market was opened and has ended, so earlier cached reads do not count any more.
   const head = { marketId: market.id, atMs: START_MS }
   board.follow([{ ...head, type: 'MarketOpened', seq: 1, market } as MarketEvent])
   assert.equal(await asks(), 0)
@@ -282,7 +283,7 @@ test('cached answers stay within their byte limit, and the least recently used i
   assert(kept.bytes <= 3_000)
   assert.equal(kept.find('b', 1), undefined)
   assert.equal(kept.find('a', 1)?.raw.length, 600)
-  // Of another version it is not found, and makes room.
+  // A look-up with another version finds nothing, and drops the entry.
   const before = kept.bytes
   assert.equal(kept.find('a', 2), undefined)
   assert(kept.bytes < before)

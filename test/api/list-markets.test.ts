@@ -5,6 +5,7 @@ import { keepPages } from '#api/markets/kept-pages.ts'
 import { listMarkets } from '#api/markets/list-markets.ts'
 import { defaults } from '#config/default.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
+import type { FairTurns } from '#http/fair-turns.ts'
 import { joinAnswers } from '#http/joined-answers.ts'
 import type { RawReply } from '#http/route.ts'
 import { makeBoard } from '#live/market-board.ts'
@@ -18,11 +19,15 @@ const COUNT = 60
 
 type Body = { markets: { id: string; bestAskPrice: number }[]; count: number; nextCursor: string }
 
-function fixture(isCurrent: () => boolean = () => true, count = COUNT) {
+function fixture(
+  isCurrent: () => boolean = () => true,
+  count = COUNT,
+  turns?: Pick<FairTurns, 'next'>,
+) {
   const board = makeBoard({ isWhole: () => true, isCurrent })
   const clock = systemClock
   const follow = (event: object) => assert.ok(board.follow([event as MarketEvent]))
-  // The newest has the lowest id, so that the order is not that of ids or arrival.
+  // The newest market has the lowest id, so that a list ordered by id or arrival would be wrong.
   const markets = Array.from({ length: count }, (_, at) =>
     marketNumbered(at + 1, { createdAt: 2_000 - 10 * Math.floor(at / 2) }),
   )
@@ -37,6 +42,7 @@ function fixture(isCurrent: () => boolean = () => true, count = COUNT) {
     marketEvents: makeMarketEvents(async () => []),
     waiters: makeSeqWaiters(() => board, clock),
     joined: joinAnswers({ listsMax: 4 }),
+    turns,
   })
   const ask = async (query: object = {}, accepted = '') =>
     (await route.handle({ query, headers: { 'accept-encoding': accepted } } as never)) as RawReply
@@ -99,7 +105,7 @@ test('open markets are listed before ended ones on every page, and status narrow
   }
 })
 
-test('the list of markets is the same bytes until a market changes', async () => {
+test('the list of markets consists of the same bytes until a market changes', async () => {
   const { ask, read, rest, markets } = fixture()
   const first = await ask()
   const again = await ask()
@@ -112,7 +118,7 @@ test('the list of markets is the same bytes until a market changes', async () =>
   assert.equal((await ask()).raw, changed.raw)
 })
 
-test('the list of markets is compressed for clients that accept it, once for all of them', async () => {
+test('the list of markets is compressed once for all clients that accept compression', async () => {
   const { ask } = fixture()
   const [plain, zipped, other] = [
     await ask(),
@@ -127,7 +133,7 @@ test('the list of markets is compressed for clients that accept it, once for all
   assert.equal((await ask({}, 'br')).headers?.['content-encoding'], undefined)
 })
 
-test('a list of markets costs by the number of listed markets and of markets that a filter checks', () => {
+test('the cost of a list grows with the number of markets that it returns and that its filters check', () => {
   const { route } = fixture()
   const weigh = (query: object) => route.weigh?.(query as never)
   assert.equal(weigh({}), 3)
@@ -136,7 +142,7 @@ test('a list of markets costs by the number of listed markets and of markets tha
   assert.equal(weigh({ limit: 1, search: 'rain' }), 3)
 })
 
-test('a filtered list of 60,000 markets costs less than the burst of an address', () => {
+test('a filtered list of 60,000 markets costs less than an IP address may spend at once', () => {
   const { route } = fixture(undefined, 60_000)
   const weigh = (query: object) => route.weigh?.(query as never) ?? 0
   assert.equal(weigh({ limit: 100 }), 4)
@@ -146,7 +152,7 @@ test('a filtered list of 60,000 markets costs less than the burst of an address'
   }
 })
 
-test('a list is marked as stale while an owner of markets is not confirmed, plain and compressed', async () => {
+test('the list of markets is marked as stale, plain and compressed, while the owner of a market is not confirmed', async () => {
   let isCurrent = true
   const { ask } = fixture(() => isCurrent)
   const marks = async () => {
@@ -158,4 +164,19 @@ test('a list is marked as stale while an owner of markets is not confirmed, plai
   assert.deepEqual(await marks(), ['true', 'true'])
   isCurrent = true
   assert.deepEqual(await marks(), [undefined, undefined])
+})
+
+test('a long list of markets is encoded in many turns of the event loop, and later only the markets that changed', async () => {
+  let turns = 0
+  const next = () => {
+    turns++
+    return undefined
+  }
+  const { ask, read, rest } = fixture(() => true, 300, { next })
+  assert.equal(read(await ask()).count, 300)
+  assert.equal(turns, 1 + 300 / 50)
+  rest(7, 2, 640_000)
+  const prices = read(await ask()).markets.map(({ bestAskPrice }) => bestAskPrice)
+  assert.deepEqual(prices.toSorted((a, b) => b - a).slice(0, 2), [640_000, 0])
+  assert.equal(turns, 2 + 300 / 50)
 })

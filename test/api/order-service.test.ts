@@ -17,7 +17,12 @@ import type { FundsGateway } from '#live/funds-gateway.ts'
 import { type MarketBoard, makeBoard } from '#live/market-board.ts'
 import { makeMarketEvents } from '#live/market-events.ts'
 import { makeFiguresBook } from '#live/market-figures.ts'
-import { type MarketGateway, type MarketRef, makeGateway } from '#live/market-gateway.ts'
+import {
+  type MarketGateway,
+  type MarketRef,
+  makeGateway,
+  type OrderContext,
+} from '#live/market-gateway.ts'
 import { makeSeqWaiters } from '#live/seq-waiters.ts'
 import type { MarketView, OpenOrder, OrderAccepted } from '#protocol/market.ts'
 import { systemClock } from '#runtime/clock.ts'
@@ -68,7 +73,7 @@ function codeOf(answer: unknown): string | undefined {
   return isRejection(answer) ? answer.rejected : undefined
 }
 
-test('a permit of 2^256 or more is refused by the schema of the order', async () => {
+test('a permit with a value of 2^256 or more is refused by the schema of the order', async () => {
   const fits = (value: unknown) =>
     submissionShape.fits({ ...signed, permitSignature: { ...permit, value } })
   const signed = await signedOrder(market.id)
@@ -83,7 +88,7 @@ test('a permit of 2^256 or more is refused by the schema of the order', async ()
   for (const value of [String(2n ** 256n), '9'.repeat(78), 1, 2n ** 256n]) assert.ok(!fits(value))
 })
 
-test('an order that is void on chain is refused, unless its market has already accepted it', async () => {
+test('an order that its trader withdrew on chain is refused, unless its market has already accepted the order', async () => {
   const submission = await submissionTo(market.id)
   const flaw = reject('ORDER_NONCE_TOO_LOW', 'order.nonce')
   const accepted = { orderHash: hash, status: 'accepted' } as OrderAccepted
@@ -106,7 +111,7 @@ test('an order that is void on chain is refused, unless its market has already a
   }
 })
 
-test('while a market thread is away, an unknown market may exist, so it is not answered as missing', async () => {
+test('while a market thread is unavailable, an order for an unknown market is answered with OVERLOADED instead of not found', async () => {
   const unknown = await submissionTo(marketNumbered(0x52).id)
   for (const [current, code] of [
     [true, 'MARKET_NOT_FOUND'],
@@ -134,7 +139,7 @@ test('while a market thread is away, an unknown market may exist, so it is not a
   }
 })
 
-test('an order waits while a front that has just started loads its market', async () => {
+test('an order for a market that a front has not loaded yet waits until the front has loaded it', async () => {
   const submission = await submissionTo(market.id)
   const told = boardOf()
   for (const isToldInTime of [true, false]) {
@@ -156,7 +161,7 @@ test('an order waits while a front that has just started loads its market', asyn
   }
 })
 
-test('a list of markets waits until every thread has sent its markets', async () => {
+test('a request for the list of markets waits until every market thread has sent its markets', async () => {
   const listed = (board: MarketBoard) =>
     listMarkets({
       ...{ board, storedMarkets: async () => [], nowMs: systemClock.nowMs },
@@ -167,11 +172,11 @@ test('a list of markets waits until every thread has sent its markets', async ()
       pages: keepPages({ board, nowMs: systemClock.nowMs, keepMs: 0, pagesMax: 1 }),
     }).handle({ query: {}, headers: {} } as never)
   assert.equal(codeOf(await listed(boardOf({ whole: false, current: false }))), 'OVERLOADED')
-  // A thread that is being restarted has sent them before.
+  // A thread that restarts has sent its markets before, so the list need not wait.
   assert.equal(codeOf(await listed(boardOf({ whole: true, current: false }))), undefined)
 })
 
-test('a verify pool that is too busy gives no verdict about the order', async () => {
+test('if the verify pool is too busy, validation is refused and reports no flaw of the order', async () => {
   const verifier = verifierOf(reject('OVERLOADED'))
   const gateway = gatewayOf(reject('INTERNAL'))
   const service = makeOrderService({
@@ -186,7 +191,7 @@ test('a verify pool that is too busy gives no verdict about the order', async ()
   assert.equal(codeOf(await service.check(structuredClone(submission), later())), 'OVERLOADED')
 })
 
-test('a market that has ended and left its thread is reported as closed, not as unknown', async () => {
+test('an order for a market that ended and was unloaded is refused as closed, not as unknown', async () => {
   const gateway = gatewayOf(reject('MARKET_NOT_FOUND'))
   const place = async (closed: boolean) => {
     const board = boardOf({ closed })
@@ -201,7 +206,7 @@ test('a market that has ended and left its thread is reported as closed, not as 
   }
   assert.equal(await place(true), 'MARKET_CLOSED')
   assert.equal(await place(false), 'MARKET_NOT_FOUND')
-  // The front has let go of it too.
+  // The ended market is removed from the board.
   const board = boardOf({ closed: true })
   board.forget([market.id])
   const service = makeOrderService({
@@ -219,7 +224,7 @@ function threadOf(answer: unknown): MarketRef {
   return { ask: async () => answer, tell: () => {}, isOpen: true } as unknown as MarketRef
 }
 
-test('a full or missing thread is an error, not an empty list or a finished cancel of all orders', async () => {
+test('if a market thread is full or missing, a list or a cancel of all orders fails instead of being empty or incomplete', async () => {
   const order = { orderHash: hash } as OpenOrder
   const fine = threadOf({ orders: [order], count: 1 })
   const asked = { trader, limit: 10 }
@@ -236,7 +241,7 @@ test('a full or missing thread is an error, not an empty list or a finished canc
   assert.deepEqual(await both.openOrdersPage(asked, later()), { orders: [order, order], count: 2 })
 })
 
-/** A thread with so many orders of the trader in each of these markets. */
+/** Makes a thread with this many orders of the trader in each market. */
 function threadWith(
   orders: Map<MarketId, number>,
   stepMax: number,
@@ -260,7 +265,7 @@ function threadWith(
   return { ask, tell: () => {}, isOpen: true } as unknown as MarketRef
 }
 
-test('all orders of a trader are cancelled step by step, in the markets where the trader has orders', async () => {
+test('a cancel of all orders of a trader proceeds in steps, only in the markets where the trader has orders', async () => {
   const steps: string[] = []
   const other = marketNumbered(0x53).id
   const threads = [
@@ -290,7 +295,7 @@ test('all orders of a trader are cancelled step by step, in the markets where th
   }
 })
 
-test('a delegate of one chain cancels and replaces nothing on another, and no switch of it does', async () => {
+test('a delegate of one chain can neither cancel nor replace orders on another chain, and its dead-man switch cannot either', async () => {
   const elsewhere = { ...marketNumbered(0x55), chainId: market.chainId + 1 }
   const board = boardOf()
   board.load({ ...viewOf, market: elsewhere })
@@ -338,7 +343,7 @@ test('a delegate of one chain cancels and replaces nothing on another, and no sw
   }
 })
 
-test("validation names the trader's current limits and the smallest allowed order", async () => {
+test('validation of an order reports the trader’s current limits and the minimum value of an order', async () => {
   const submission = await submissionTo(market.id)
   const paused = { ...reject('TRADER_PAUSED', 'order.trader', 'later'), retryAfterSec: 7 }
   const check = async (refused: Rejection | undefined, minNotional: number) => {
@@ -361,7 +366,7 @@ test("validation names the trader's current limits and the smallest allowed orde
   assert.equal(codeOf(await check(reject('OVERLOADED'), 0)), 'OVERLOADED')
 })
 
-test('events that were missed between two views are read from the database', () => {
+test('a reader that missed events between two reads of memory gets them from the database', () => {
   const board = boardOf()
   const shown = board.markets.get(market.id)
   assert.ok(shown !== undefined)
@@ -392,7 +397,8 @@ test('an order is placed only after its funds are reserved', async () => {
   let short: Rejection | undefined
   let before: OrderAccepted | undefined
   const gateway = {
-    async place() {
+    async place(_order, { isReserved }) {
+      assert.equal(isReserved, true)
       said.push('placed')
       return place
     },
@@ -444,12 +450,36 @@ test('an order is placed only after its funds are reserved', async () => {
   assert.deepEqual(said, ['reserved'])
   const check = await service.check(structuredClone(submission), later())
   assert.deepEqual(!isRejection(check) && check.errors, [short])
-  // One that was accepted before is answered as it was then.
+  // An order that was accepted before gets its first answer, even without funds.
   before = place
   assert.deepEqual(await placed(), place)
 
   short = reject('CHAIN_UNAVAILABLE')
   assert.deepEqual(await service.check(structuredClone(submission), later()), short)
+})
+
+test('only an order whose funds are reserved reaches its market with the time that is left until the deadline', async () => {
+  const sent: object[] = []
+  const thread = {
+    isOpen: true,
+    async ask(_type: string, message: object) {
+      sent.push(message)
+      return reject('MARKET_CLOSED')
+    },
+  } as unknown as MarketRef
+  const clock = { nowMs: () => 1_000 }
+  const gateway = makeGateway([thread], () => 0, clock)
+  const order = { marketId: market.id, orderHash: hash } as Parameters<MarketGateway['place']>[0]
+  const context = { deadlineAtMs: 4_000 } as OrderContext
+  const reserved = { ...context, isReserved: true }
+  await gateway.place(order, context)
+  await gateway.place(order, reserved)
+  await gateway.placeAll(market.id, [{ order, context: reserved }], context)
+  assert.deepEqual(sent, [
+    { order },
+    { order, reservedMs: 3_000 },
+    { marketId: market.id, orders: [{ order, reservedMs: 3_000 }] },
+  ])
 })
 
 test('orders that their traders cannot pay for are counted, and a client that sends too many must wait', async () => {
@@ -485,7 +515,7 @@ test('orders that their traders cannot pay for are counted, and a client that se
   const from = () => ({ ...later(), ip: '10.0.0.1', principal })
   await service.place(structuredClone(submission), from())
   assert.deepEqual(counted.splice(0), [['10.0.0.1', principal]])
-  // Also where options make a context of their own, as in a batch.
+  // The client is counted also if options are given, for which the service makes another context.
   await service.place({ ...structuredClone(submission), postOnly: true }, from())
   assert.deepEqual(counted.splice(0), [['10.0.0.1', principal]])
   for (const code of ['INSUFFICIENT_FUNDS', 'INSUFFICIENT_ALLOWANCE'] as const) {

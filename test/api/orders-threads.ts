@@ -1,4 +1,4 @@
-/** Several fronts and several market threads are one exchange. */
+/** Tests that several fronts and several market threads act as one exchange. */
 
 import assert from 'node:assert/strict'
 import { createClient } from '#client/client.ts'
@@ -11,11 +11,13 @@ const ann = traderNumbered(61)
 const bob = traderNumbered(62)
 const markets = demoMarketIds()
 
-/** Each request on a connection of its own, so that the kernel deals them out to all fronts. */
+/** Sends each request on its own connection, so that the kernel distributes them over all fronts. */
 const dealt: typeof fetch = (input, init) =>
   fetch(input, { ...init, headers: { ...init?.headers, connection: 'close' } })
 
-/** For an exchange with the demo markets only. Resolves with a check that must also hold with other thread counts. */
+/**
+ * Runs on an exchange with only the demo markets. Returns a check that must also succeed with other numbers of threads.
+ */
 export async function tradeOverThreads(exchange: Exchange): Promise<() => Promise<void>> {
   const client = createClient({ url: exchange.url, fetch: dealt })
   const listed: string[] = []
@@ -24,7 +26,7 @@ export async function tradeOverThreads(exchange: Exchange): Promise<() => Promis
       const order = await signedOrder(market, { price: 100_000 + round }, { trader: ann })
       const { orderHash } = await client.orders.submit(order)
       listed.push(orderHash)
-      // Markets are asked themselves, so it does not matter which front is.
+      // Open orders are read from the market threads, so every front returns all of them.
       const open = await client.orders.list({ trader: ann.address })
       assert.deepEqual(open.map((one) => one.orderHash).sort(), listed.toSorted())
       assert.equal((await client.orders.submit(order)).duplicate, true)
@@ -45,7 +47,7 @@ export async function tradeOverThreads(exchange: Exchange): Promise<() => Promis
     price: 100_000 + round,
     size: round === 5 ? 500_000n : 1_000_000n,
   }))
-  /** Every front comes to show the same, whichever of them took the orders. */
+  /** Checks that every front shows the same orders in the end, whichever front accepted them. */
   const readBack = async () => {
     const reader = createClient({ url: exchange.url, fetch: dealt })
     for (const market of markets) {

@@ -118,7 +118,7 @@ function market(fields: Partial<QuickMarket> = {}): QuickMarket {
   }
 }
 
-test('a price has its age and its source', async (t) => {
+test('the latest price is returned with its age and its source', async (t) => {
   const { url, price, board } = await start(t)
   const none = await getJson(path(url, 'BTC/price'))
   assert.deepEqual([none.status, none.body.code], [503, 'PRICE_UNAVAILABLE'])
@@ -145,7 +145,7 @@ test('a price has its age and its source', async (t) => {
   )
 })
 
-test('unknown assets are 404 on every route, and symbols are accepted in upper and lower case', async (t) => {
+test('every price route answers 404 for an unknown asset, and accepts symbols in upper and lower case', async (t) => {
   const { url, price } = await start(t)
   price('BTC', 1)
   for (const rest of ['', '/history', '/price', '/price-history', '/price-stream', '/1/evidence']) {
@@ -165,7 +165,7 @@ test('unknown assets are 404 on every route, and symbols are accepted in upper a
   assert.equal((await getJson(path(url, 'BTC/9/evidence'))).body.code, 'NOT_FOUND')
 })
 
-test('the history has one price a second for twenty minutes', async (t) => {
+test('the price history has one price a second for twenty minutes', async (t) => {
   const { url, board, price } = await start(t)
   const nowMs = Math.floor(Date.now() / 1_000) * 1_000
   const history = Array.from({ length: 1_400 }, (_, back) => ({
@@ -190,7 +190,7 @@ test('the history has one price a second for twenty minutes', async (t) => {
   })
 })
 
-test('the current quick market, its history and its evidence can be read', async (t) => {
+test('the current quick market, its earlier ones and the evidence of their verdicts can be read', async (t) => {
   const { url, board, stored, told } = await start(t)
   const none = await getJson(path(url, 'BTC'))
   assert.deepEqual(none.body, { active: false, asset: 'BTC', nextMarket: null, quickMarket: null })
@@ -247,7 +247,7 @@ test('the current quick market, its history and its evidence can be read', async
   ])
 })
 
-test('a contested quick market is unresolved, its evidence shows every source, and the oracle ends it', async (t) => {
+test('a contested quick market is unresolved until the oracle decides it, and its evidence shows every price source', async (t) => {
   const { url, stored } = await start(t)
   const at = (source: PriceSource, price: number, isEnd: boolean) =>
     mark({ source, price, boundarySec: NOW_SEC + (isEnd ? 840 : -60) })
@@ -274,7 +274,10 @@ test('a contested quick market is unresolved, its evidence shows every source, a
   assert.deepEqual(await shown(), [false, 'contested', null, null])
   const evidence = (await getJson(path(url, 'BTC/1/evidence'))).body
   assert.deepEqual([evidence.decidedBy, evidence.onChain], [null, 'created'])
-  assert.match(String(evidence.comparison), /pyth alone says NO; the sources contradict each other/)
+  assert.match(
+    String(evidence.comparison),
+    /by pyth alone the outcome is NO; the sources contradict each other/,
+  )
   const providers = evidence.providers as Record<string, unknown>[]
   assert.deepEqual(
     providers.map(({ source, direction, moveBps, counted }) => [
@@ -293,7 +296,7 @@ test('a contested quick market is unresolved, its evidence shows every source, a
   assert.equal((await getJson(path(url, 'BTC/1/evidence'))).body.decidedBy, 'oracle')
 })
 
-test('a subscriber gets the last price at once and then each new one, of its asset only', async (t) => {
+test('a subscriber to the prices of an asset gets the last price at once and then each new price of that asset only', async (t) => {
   const { url, price, hub } = await start(t)
   price('BTC', 100)
   const reader = openReader(url, 'btc')
@@ -314,13 +317,13 @@ test('a subscriber gets the last price at once and then each new one, of its ass
   await eventually(() => assert.equal(hub.figures().readers, 0))
 })
 
-test('a reader that reconnects receives the events that it missed', async (t) => {
+test('a price stream that reconnects receives the events that it missed', async (t) => {
   const { url, price } = await start(t)
   for (let usd = 1; usd <= 30; usd++) price('BTC', usd, { number: 100 + usd })
   for (const [lastEventId, expected] of [
     ['128', [29, 30]],
     ['130', [30]],
-    // Too long ago, from a later life, and nonsense: the latest, as for any reader.
+    // For an id that is too old, from a later run, or invalid, the reader gets the latest price, like any new one.
     ['101', [30]],
     ['500', [30]],
     ['-1', [30]],
@@ -338,7 +341,7 @@ test('a reader that reconnects receives the events that it missed', async (t) =>
   }
 })
 
-test('before the first price, and between prices, comments keep the connection alive', async (t) => {
+test('a price stream sends comments before the first price and between prices, which keep the connection alive', async (t) => {
   const { url, price } = await start(t, { keepAliveMs: 100 })
   const reader = openReader(url, 'BTC')
   t.after(reader.close)
@@ -350,7 +353,7 @@ test('before the first price, and between prices, comments keep the connection a
   await eventually(() => assert.ok(reader.comments() > before))
 })
 
-test('a reader that does not read its stream skips prices, then is disconnected, and delays no other reader', async (t) => {
+test('a client that does not read its price stream skips prices, then is disconnected, and delays no other client', async (t) => {
   let aheadMs = 0
   const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
   const { url, hub } = await start(t, { keepAliveMs: 200 }, clock)
@@ -374,7 +377,7 @@ test('a reader that does not read its stream skips prices, then is disconnected,
   await eventually(() => assert.equal(brisk.events().length, published))
 })
 
-test('a reader that was slow for a moment continues with the newest price', async (t) => {
+test('a client that reads its price stream slowly for a moment continues with the newest price', async (t) => {
   const { url, hub } = await start(t)
   const reader = openReader(url, 'BTC')
   t.after(reader.close)
@@ -392,7 +395,7 @@ test('a reader that was slow for a moment continues with the newest price', asyn
   await eventually(() => assert.equal(reader.events().at(-1)?.data.last, 0))
 })
 
-test('the number of readers is limited, and a stop closes all of their streams cleanly', async (t) => {
+test('the number of price streams is limited, and a stop of the exchange closes all of them cleanly', async (t) => {
   const { url, hub, price } = await start(t, { readersMax: 2 })
   price('BTC', 1)
   const readers = [openReader(url, 'BTC'), openReader(url, 'BTC')]
@@ -401,13 +404,13 @@ test('the number of readers is limited, and a stop closes all of their streams c
   hub.shutdown()
   for (const reader of readers) {
     await reader.ended
-    // The last chunk: the answer is whole, not cut.
+    // The stream ends with a last chunk, so the answer is complete.
     assert.ok(reader.text().endsWith('0\r\n\r\n'))
   }
   assert.equal((await fetch(path(url, 'BTC/price-stream'))).status, 503)
 })
 
-test('the SDK reads prices, and its stream survives a lost connection', async (t) => {
+test('the SDK reads prices, and its price stream continues after a lost connection', async (t) => {
   const { url, price, hub, board, stored } = await start(t)
   board.speakerChanged('BTC', 'pyth', '')
   price('BTC', 1)
@@ -437,7 +440,7 @@ test('the SDK reads prices, and its stream survives a lost connection', async (t
     for await (const event of client.prices.stream('BTC', { signal: call.signal })) seen.push(event)
   })()
   await eventually(() => assert.equal(seen.length, 1))
-  // Every connection is lost, and a price comes while there is no reader.
+  // Every connection is cut, and a price arrives while there is no reader.
   for (const usd of [2, 3, 4]) {
     for (const cut of cuts) cut.abort()
     price('BTC', usd)

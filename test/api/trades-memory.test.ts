@@ -1,4 +1,4 @@
-/** When the front answers trades from its own memory, and when it must ask the database. */
+/** Tests when the front answers reads of trades from its memory, and when it must read the database. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -17,7 +17,7 @@ const market = marketNumbered(0x61)
 const trader = `0x${'1'.repeat(40)}` as Address
 const head = { marketId: market.id, atMs: 1_000 }
 const opened = { ...head, type: 'MarketOpened', seq: 1, market } as MarketEvent
-/** A seller sells enough for everything that is matched here. */
+/** One large sell order that all buys in this test match. */
 const rested = {
   ...head,
   type: 'OrderRested',
@@ -89,7 +89,9 @@ function fixture() {
       >
       board.load({ market, seq, closed: undefined, updatedAtMs: 0, ...sides })
     },
-    /** The changes of the trades that are listed, each with its status, and how often the database was asked. */
+    /**
+     * Lists trades: returns each with the `seq` of its last change and its status, and the number of database reads.
+     */
     async list(query: { limit?: number; before?: string } = {}) {
       asked = 0
       const answer = await handle({ path: { marketId: market.id }, query } as never)
@@ -102,7 +104,7 @@ function fixture() {
   }
 }
 
-test('a front has all trades of a market that it has followed from the start', async () => {
+test('a front has all trades of a market in memory if it has followed the market from its opening', async () => {
   const live = fixture()
   live.board.follow([opened, rested, matchedAt(3), matchedAt(4)])
   assert.deepEqual(await live.list(), { trades: ['4 matched', '3 matched'], asked: 0 })
@@ -113,31 +115,31 @@ test('a front has all trades of a market that it has followed from the start', a
   assert.deepEqual(await told.list(), { trades: ['3 matched'], asked: 0 })
 })
 
-test('trades read from the database are cached once the database has caught up', async () => {
+test('a front caches trades that it read from the database once the database has all trades the front has', async () => {
   const { board, load, store, list } = fixture()
   load(9)
   store(storedAt(4), storedAt(7))
   assert.deepEqual(await list(), { trades: ['7 matched', '4 matched'], asked: 1 })
-  // Nothing proves that the trade of 8 is not on its way into the database.
+  // The trade of seq 8 may still be on its way into the database, so the front reads again.
   store(storedAt(4), storedAt(7), storedAt(8))
   assert.deepEqual((await list()).trades, ['8 matched', '7 matched', '4 matched'])
   board.follow([matchedAt(10)])
   store(storedAt(4), storedAt(7), storedAt(8), storedAt(10))
   const all = ['10 matched', '8 matched', '7 matched', '4 matched']
-  // However few are asked for, all that the front would hold are read.
+  // Even for a small page, the front reads as many trades as it caches.
   assert.deepEqual(await list({ limit: 2 }), { trades: all.slice(0, 2), asked: 1 })
   assert.deepEqual(await list(), { trades: all, asked: 0 })
-  // From here on events alone keep it right.
+  // From here on, events alone keep the cached trades current.
   board.follow([confirmedAt(11, 7), matchedAt(12)])
   const after = ['12 matched', '10 matched', '8 matched', '7 confirmed', '4 matched']
   assert.deepEqual(await list(), { trades: after, asked: 0 })
 })
 
-test('an older row of the database does not overwrite a newer update of a trade that is not in memory', async () => {
+test('an older row of the database does not replace a newer state of a trade that has left the front’s memory', async () => {
   const { board, load, store, list } = fixture()
   load(9)
   board.follow([matchedAt(10), confirmedAt(11, 7)])
-  // The database is at 10: it lacks the confirmation, so it is read again.
+  // The database is at seq 10 and lacks the confirmation of 11, so it is read again.
   store(storedAt(7), storedAt(10))
   assert.equal((await list()).asked, 1)
   board.follow([matchedAt(12)])
@@ -146,7 +148,7 @@ test('an older row of the database does not overwrite a newer update of a trade 
   assert.deepEqual(await list(), { trades: ['12 matched', '10 matched', '7 confirmed'], asked: 0 })
 })
 
-test('a view with more events than were received, or with dropped events, causes another read of the database', async () => {
+test('if trades of a market are missing in memory, they are read from the database', async () => {
   const { board, load, store, list } = fixture()
   board.follow([opened, rested, matchedAt(3)])
   load(20)
@@ -160,7 +162,7 @@ test('a view with more events than were received, or with dropped events, causes
   assert.equal(many.board.markets.get(market.id)?.hasAllTrades, false)
 })
 
-test('a page of earlier trades has the statuses that the front knows, and the rest from the database', async () => {
+test('a page of earlier trades has the front’s state of each trade, and the database’s for trades unknown to the front', async () => {
   const { board, load, store, list } = fixture()
   load(9)
   board.follow([matchedAt(10), confirmedAt(11, 10), matchedAt(12)])
@@ -172,7 +174,7 @@ test('a page of earlier trades has the statuses that the front knows, and the re
   assert.deepEqual(await list({ before: idAt(7), limit: 1 }), { trades: ['4 matched'], asked: 1 })
 })
 
-test('a trade read from the database before its event arrives keeps its status', async () => {
+test('a trade read from the database before its event arrives keeps the state from the database', async () => {
   const { board, load, store, list } = fixture()
   load(9)
   store(storedAt(4), storedAt(10, 'confirmed'))

@@ -1,4 +1,4 @@
-/** Orders over HTTP, for an exchange that has `ORDER_MARKETS` and `ORDER_CHAINS`. */
+/** Orders over HTTP, on an exchange with `ORDER_MARKETS` and `ORDER_CHAINS`. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -24,7 +24,7 @@ const bob = traderNumbered(22)
 const OTHER_CHAIN = { chainId: 137, verifyingContract: `0x${'c7'.repeat(20)}` as Address }
 const elsewhere = marketNumbered(0xb1, { chainId: OTHER_CHAIN.chainId })
 const quick = marketNumbered(0xb2, { quick: true })
-/** One market per subtest, so that none sees the orders of another. */
+/** Each subtest has its own market, so that it sees no orders of another. */
 const markets = Array.from({ length: 16 }, (_, at) => marketNumbered(0x10 + at))
 const expired = marketNumbered(0xb3, { expiration: Math.floor(Date.now() / 1_000) - 5 })
 export const ORDER_MARKETS: readonly SeededMarket[] = [elsewhere, quick, expired, ...markets].map(
@@ -51,7 +51,7 @@ async function assertRefused(
   assert.ok(error.requestId, 'a refusal names its request')
 }
 
-/** A chain that orders are signed for and nothing is sent to. */
+/** Settings of a chain for which orders are signed, but to which nothing is sent. */
 function chainSettings(chainId: number, role: 'main' | 'test', settlement: string) {
   const [devnetChain] = devnet.chains ?? []
   assert.ok(devnetChain !== undefined)
@@ -63,7 +63,7 @@ export const ORDER_CHAINS = JSON.stringify([
   chainSettings(OTHER_CHAIN.chainId, 'main', OTHER_CHAIN.verifyingContract),
 ])
 
-/** Resolves with a check that must hold after a restart and after a kill. */
+/** Runs the tests; returns a check that must succeed after a restart and after a kill. */
 export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() => Promise<void>> {
   const client = createClient({ url: exchange.url, chainId: DEVNET.chainId })
   const { orders } = client
@@ -74,54 +74,60 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
   const sell = { side: 1 }
   const by = (trader: typeof ann) => ({ trader })
 
-  await t.test('an accepted order is in the next list, book and market', async () => {
-    const market = freshMarket()
-    const signer = createClient({ url: exchange.url, chainId: 31_337, signer: ann.key })
-    const beforeMs = Date.now()
-    const placed = await signer.orders.place({
-      marketId: market,
-      side: 'sell',
-      outcome: 'YES',
-      price: '0.61',
-      size: '2.5',
-      ttlSeconds: 600,
-    })
-    assert.deepEqual([placed.status, placed.matches, placed.duplicate], ['accepted', 0, undefined])
-    assert.ok(placed.timestamp >= Math.floor(beforeMs / 1_000))
-    assert.ok(placed.timestamp <= Date.now() / 1_000)
-    const [open, ...others] = await signer.orders.list({ market })
-    assert.deepEqual(others, [])
-    assert.deepEqual(
-      { ...open, timestamp: 0, expiration: 0 },
-      {
-        orderHash: placed.orderHash,
+  await t.test(
+    'an accepted order is in the trader’s list, the book and the market when its answer arrives',
+    async () => {
+      const market = freshMarket()
+      const signer = createClient({ url: exchange.url, chainId: 31_337, signer: ann.key })
+      const beforeMs = Date.now()
+      const placed = await signer.orders.place({
         marketId: market,
-        side: 1,
-        outcome: 0,
-        price: 610_000,
-        size: 2_500_000,
-        remainingSize: 2_500_000,
-        filled: 0,
-        timestamp: 0,
-        expiration: 0,
-        chainId: 31_337,
-        trader: ann.address,
-      },
-    )
-    assert.equal(open?.timestamp, placed.timestamp)
-    const book = await client.orderbook(market, 'YES')
-    assert.deepEqual(book.asks, [{ price: 610_000, size: 2_500_000n }])
-    assert.deepEqual(book.bids, [])
-    assert.equal(book.lastUpdate, placed.timestamp)
-    const shown = (await client.markets()).find(({ id }) => id === market)
-    assert.equal(shown?.bestAskPrice, 610_000)
+        side: 'sell',
+        outcome: 'YES',
+        price: '0.61',
+        size: '2.5',
+        ttlSeconds: 600,
+      })
+      assert.deepEqual(
+        [placed.status, placed.matches, placed.duplicate],
+        ['accepted', 0, undefined],
+      )
+      assert.ok(placed.timestamp >= Math.floor(beforeMs / 1_000))
+      assert.ok(placed.timestamp <= Date.now() / 1_000)
+      const [open, ...others] = await signer.orders.list({ market })
+      assert.deepEqual(others, [])
+      assert.deepEqual(
+        { ...open, timestamp: 0, expiration: 0 },
+        {
+          orderHash: placed.orderHash,
+          marketId: market,
+          side: 1,
+          outcome: 0,
+          price: 610_000,
+          size: 2_500_000,
+          remainingSize: 2_500_000,
+          filled: 0,
+          timestamp: 0,
+          expiration: 0,
+          chainId: 31_337,
+          trader: ann.address,
+        },
+      )
+      assert.equal(open?.timestamp, placed.timestamp)
+      const book = await client.orderbook(market, 'YES')
+      assert.deepEqual(book.asks, [{ price: 610_000, size: 2_500_000n }])
+      assert.deepEqual(book.bids, [])
+      assert.equal(book.lastUpdate, placed.timestamp)
+      const shown = (await client.markets()).find(({ id }) => id === market)
+      assert.equal(shown?.bestAskPrice, 610_000)
 
-    await signer.orders.cancel({ ...placed, marketId: market, side: 'sell' })
-    assert.deepEqual(await signer.orders.list({ market }), [])
-    assert.deepEqual((await client.orderbook(market, 'YES')).asks, [])
-    const after = (await client.markets()).find(({ id }) => id === market)
-    assert.equal(after?.bestAskPrice, 0)
-  })
+      await signer.orders.cancel({ ...placed, marketId: market, side: 'sell' })
+      assert.deepEqual(await signer.orders.list({ market }), [])
+      assert.deepEqual((await client.orderbook(market, 'YES')).asks, [])
+      const after = (await client.markets()).find(({ id }) => id === market)
+      assert.equal(after?.bestAskPrice, 0)
+    },
+  )
 
   await t.test('open orders are listed page by page', async () => {
     const market = freshMarket()
@@ -166,17 +172,17 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     }
   })
 
-  await t.test('a repeated order gets the first answer, and rests once', async () => {
+  await t.test('a resubmitted order gets the first answer, and is in the book once', async () => {
     const market = freshMarket()
     const resting = await signedOrder(market, buy, by(ann))
     const first = await orders.submit(resting)
-    /** The same answer; only the market has gone on meanwhile. */
+    /** Asserts that a duplicate gets the answer of the first submission, except for a higher `seq` of the market. */
     const assertSame = (again: PlacedOrder, before: PlacedOrder): void => {
       assert.deepEqual({ ...again, seq: before.seq }, { ...before, duplicate: true })
       assert((again.seq ?? 0) >= (before.seq ?? 0))
     }
     assertSame(await orders.submit(resting), first)
-    // Another spelling of the same signature is the same order.
+    // The same signature in another notation belongs to the same order.
     const upper = `0x${resting.signature.slice(2, -2).toUpperCase()}`
     const v = resting.signature.endsWith('1b') ? '00' : '01'
     const respelt = { ...resting, signature: upper + v }
@@ -199,112 +205,122 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     assert.deepEqual(await orders.list({ trader: ann.address, market }), [])
   })
 
-  await t.test('a resubmitted order is not checked for its remaining time', async () => {
-    const market = freshMarket()
-    const endingIn = async (seconds: number) => {
-      const expiration = String(Math.floor(Date.now() / 1_000) + seconds)
-      const short = await signedOrder(market, { ...buy, expiration }, by(ann))
-      return { expiration, short, first: await orders.submit(short) }
-    }
-    // On a busy machine it may be too late for two seconds to spare.
-    const { expiration, short, first } = await endingIn(62).catch(() => endingIn(90))
-    // By then the order would be refused as a new one.
-    await eventually(() => assert.ok(Date.now() / 1_000 > Number(expiration) - 59))
-    assert.deepEqual(await orders.submit(short), { ...first, duplicate: true })
-    const alike = await signedOrder(market, { ...buy, expiration }, by(ann))
-    await assertRefused(orders.submit(alike), 400, 'EXPIRATION_TOO_SOON')
-    // Later tests compare the open orders before and after a restart, so it must not expire in between.
-    await orders.cancel({ orderHash: first.orderHash, marketId: market })
-  })
+  await t.test(
+    'a resubmitted order is not refused for a remaining time that is now too short',
+    async () => {
+      const market = freshMarket()
+      const endingIn = async (seconds: number) => {
+        const expiration = String(Math.floor(Date.now() / 1_000) + seconds)
+        const short = await signedOrder(market, { ...buy, expiration }, by(ann))
+        return { expiration, short, first: await orders.submit(short) }
+      }
+      // An order must last a minute or more. On a busy machine two seconds more may not be enough, so a second try adds
+      // 30.
+      const { expiration, short, first } = await endingIn(62).catch(() => endingIn(90))
+      // Waits until a new order with this expiration would be refused.
+      await eventually(() => assert.ok(Date.now() / 1_000 > Number(expiration) - 59))
+      assert.deepEqual(await orders.submit(short), { ...first, duplicate: true })
+      const alike = await signedOrder(market, { ...buy, expiration }, by(ann))
+      await assertRefused(orders.submit(alike), 400, 'EXPIRATION_TOO_SOON')
+      // Later tests compare the open orders before and after a restart, so this order must not expire in between.
+      await orders.cancel({ orderHash: first.orderHash, marketId: market })
+    },
+  )
 
-  await t.test('a cancel needs the right side, and succeeds once', async () => {
-    const market = freshMarket()
-    const [bid, ask, met] = await Promise.all([
-      signedOrder(market, buy, by(ann)),
-      signedOrder(market, { ...sell, price: 700_000 }, by(ann)),
-      signedOrder(market, { ...sell, price: 500_000 }, by(bob)),
-    ])
-    const { orderHash } = await orders.submit(bid)
-    await assertRefused(
-      orders.cancel({ orderHash, marketId: market, side: 'sell' }),
-      404,
-      'ORDER_NOT_FOUND',
-    )
-    const { seq, ...ended } = await orders.cancel({ orderHash, marketId: market })
-    assert.deepEqual(ended, { status: 'cancelled', orderHash, marketId: market })
-    assert(seq !== undefined)
-    await assertRefused(orders.cancel({ orderHash, marketId: market }), 409, 'ORDER_CLOSED')
-    const sold = await orders.submit(ask)
-    // Upper case is the same hash.
-    const shouted = `0x${sold.orderHash.slice(2).toUpperCase()}`
-    await assertRefused(
-      orders.cancel({ orderHash: shouted, marketId: market }),
-      404,
-      'ORDER_NOT_FOUND',
-    )
-    await orders.cancel({ orderHash: shouted, marketId: market, side: 'sell' })
+  await t.test(
+    'a cancel is refused with the wrong side, and succeeds only once for an order',
+    async () => {
+      const market = freshMarket()
+      const [bid, ask, met] = await Promise.all([
+        signedOrder(market, buy, by(ann)),
+        signedOrder(market, { ...sell, price: 700_000 }, by(ann)),
+        signedOrder(market, { ...sell, price: 500_000 }, by(bob)),
+      ])
+      const { orderHash } = await orders.submit(bid)
+      await assertRefused(
+        orders.cancel({ orderHash, marketId: market, side: 'sell' }),
+        404,
+        'ORDER_NOT_FOUND',
+      )
+      const { seq, ...ended } = await orders.cancel({ orderHash, marketId: market })
+      assert.deepEqual(ended, { status: 'cancelled', orderHash, marketId: market })
+      assert(seq !== undefined)
+      await assertRefused(orders.cancel({ orderHash, marketId: market }), 409, 'ORDER_CLOSED')
+      const sold = await orders.submit(ask)
+      // Upper case is the same hash.
+      const shouted = `0x${sold.orderHash.slice(2).toUpperCase()}`
+      await assertRefused(
+        orders.cancel({ orderHash: shouted, marketId: market }),
+        404,
+        'ORDER_NOT_FOUND',
+      )
+      await orders.cancel({ orderHash: shouted, marketId: market, side: 'sell' })
 
-    const again = await orders.submit(await signedOrder(market, buy, by(ann)))
-    assert.equal((await orders.submit(met)).matches, 1)
-    await assertRefused(
-      orders.cancel({ orderHash: again.orderHash, marketId: market, side: 'buy' }),
-      409,
-      'ORDER_CLOSED',
-    )
-    const nobody = `0x${'7'.repeat(64)}`
-    await assertRefused(
-      orders.cancel({ orderHash: nobody, marketId: market }),
-      404,
-      'ORDER_NOT_FOUND',
-    )
-    await assertRefused(
-      orders.cancel({ orderHash: nobody, marketId: nobody }),
-      404,
-      'MARKET_NOT_FOUND',
-    )
-    await assertRefused(
-      orders.cancel({ orderHash: nobody, marketId: expired.id }),
-      409,
-      'MARKET_CLOSED',
-    )
-  })
+      const again = await orders.submit(await signedOrder(market, buy, by(ann)))
+      assert.equal((await orders.submit(met)).matches, 1)
+      await assertRefused(
+        orders.cancel({ orderHash: again.orderHash, marketId: market, side: 'buy' }),
+        409,
+        'ORDER_CLOSED',
+      )
+      const nobody = `0x${'7'.repeat(64)}`
+      await assertRefused(
+        orders.cancel({ orderHash: nobody, marketId: market }),
+        404,
+        'ORDER_NOT_FOUND',
+      )
+      await assertRefused(
+        orders.cancel({ orderHash: nobody, marketId: nobody }),
+        404,
+        'MARKET_NOT_FOUND',
+      )
+      await assertRefused(
+        orders.cancel({ orderHash: nobody, marketId: expired.id }),
+        409,
+        'MARKET_CLOSED',
+      )
+    },
+  )
 
-  await t.test('the book without an outcome merges both outcomes by price', async () => {
-    const market = freshMarket()
-    const rows: [side: number, outcome: number, price: number, size: number][] = [
-      [0, 0, 400_000, 1_000_000],
-      [0, 1, 400_000, 2_000_000],
-      [0, 1, 410_000, 3_000_000],
-      [1, 0, 900_000, 4_000_000],
-      [1, 1, 450_000, 5_000_000],
-      [1, 0, 450_000, 6_000_000],
-    ]
-    for (const [side, outcome, price, size] of rows) {
-      await orders.submit(await signedOrder(market, { side, outcome, price, size }, by(ann)))
-    }
-    const merged = await client.orderbook(market)
-    assert.deepEqual(merged.bids, [
-      { price: 410_000, size: 3_000_000n },
-      { price: 400_000, size: 3_000_000n },
-    ])
-    assert.deepEqual(merged.asks, [
-      { price: 450_000, size: 11_000_000n },
-      { price: 900_000, size: 4_000_000n },
-    ])
-    const no = await client.orderbook(market, 'NO')
-    assert.deepEqual(no.bids, [
-      { price: 410_000, size: 3_000_000n },
-      { price: 400_000, size: 2_000_000n },
-    ])
-    const byCode = await fetch(`${exchange.url}/api/v1/orderbook/${market}?outcome=1`)
-    assert.deepEqual(((await byCode.json()) as { asks: unknown }).asks, [
-      { price: 450_000, size: 5_000_000 },
-    ])
-    // A market's best ask is that of YES alone.
-    assert.equal((await client.markets()).find(({ id }) => id === market)?.bestAskPrice, 450_000)
-  })
+  await t.test(
+    'the book without a requested outcome merges the books of YES and NO by price',
+    async () => {
+      const market = freshMarket()
+      const rows: [side: number, outcome: number, price: number, size: number][] = [
+        [0, 0, 400_000, 1_000_000],
+        [0, 1, 400_000, 2_000_000],
+        [0, 1, 410_000, 3_000_000],
+        [1, 0, 900_000, 4_000_000],
+        [1, 1, 450_000, 5_000_000],
+        [1, 0, 450_000, 6_000_000],
+      ]
+      for (const [side, outcome, price, size] of rows) {
+        await orders.submit(await signedOrder(market, { side, outcome, price, size }, by(ann)))
+      }
+      const merged = await client.orderbook(market)
+      assert.deepEqual(merged.bids, [
+        { price: 410_000, size: 3_000_000n },
+        { price: 400_000, size: 3_000_000n },
+      ])
+      assert.deepEqual(merged.asks, [
+        { price: 450_000, size: 11_000_000n },
+        { price: 900_000, size: 4_000_000n },
+      ])
+      const no = await client.orderbook(market, 'NO')
+      assert.deepEqual(no.bids, [
+        { price: 410_000, size: 3_000_000n },
+        { price: 400_000, size: 2_000_000n },
+      ])
+      const byCode = await fetch(`${exchange.url}/api/v1/orderbook/${market}?outcome=1`)
+      assert.deepEqual(((await byCode.json()) as { asks: unknown }).asks, [
+        { price: 450_000, size: 5_000_000 },
+      ])
+      // A market's best ask is that of YES alone.
+      assert.equal((await client.markets()).find(({ id }) => id === market)?.bestAskPrice, 450_000)
+    },
+  )
 
-  await t.test('level totals above 2^53 are exact', async () => {
+  await t.test('totals of price levels above 2^53 are exact', async () => {
     const market = freshMarket()
     const size = Number.MAX_SAFE_INTEGER
     for (let nonce = 0; nonce < 3; nonce++) {
@@ -319,49 +335,52 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     assert.equal(open?.remainingSize, size)
   })
 
-  await t.test('post-only orders never take; IOC and FOK orders never rest', async () => {
-    const market = freshMarket()
-    await orders.submit(await signedOrder(market, { ...sell, price: 450_000, size: 4 }, by(ann)))
-    const bid = (size: number) => signedOrder(market, { ...buy, price: 460_000, size }, by(bob))
-    const quiet = { ...(await bid(1)), postOnly: true }
-    await assertRefused(orders.submit(quiet), 422, 'POST_ONLY_WOULD_MATCH')
-    const [flaw] = (await orders.validate(quiet)).errors
-    assert.deepEqual(
-      [flaw?.code, flaw?.error, flaw?.field],
-      ['POST_ONLY_WOULD_MATCH', 'the post-only order would match at once, at 450000', 'postOnly'],
-    )
-    const whole = { ...(await bid(5)), timeInForce: 'FOK' } as const
-    await assertRefused(orders.submit(whole), 422, 'ORDER_NOT_FILLED')
-    assert.equal((await orders.validate(whole)).errors[0]?.code, 'ORDER_NOT_FILLED')
-    const contrary = { ...(await bid(5)), postOnly: true, timeInForce: 'IOC' } as const
-    await assertRefused(orders.submit(contrary), 400, 'INVALID_FIELD')
+  await t.test(
+    'post-only orders never match on arrival; IOC and FOK orders never stay in the book',
+    async () => {
+      const market = freshMarket()
+      await orders.submit(await signedOrder(market, { ...sell, price: 450_000, size: 4 }, by(ann)))
+      const bid = (size: number) => signedOrder(market, { ...buy, price: 460_000, size }, by(bob))
+      const quiet = { ...(await bid(1)), postOnly: true }
+      await assertRefused(orders.submit(quiet), 422, 'POST_ONLY_WOULD_MATCH')
+      const [flaw] = (await orders.validate(quiet)).errors
+      assert.deepEqual(
+        [flaw?.code, flaw?.error, flaw?.field],
+        ['POST_ONLY_WOULD_MATCH', 'the post-only order would match at once, at 450000', 'postOnly'],
+      )
+      const whole = { ...(await bid(5)), timeInForce: 'FOK' } as const
+      await assertRefused(orders.submit(whole), 422, 'ORDER_NOT_FILLED')
+      assert.equal((await orders.validate(whole)).errors[0]?.code, 'ORDER_NOT_FILLED')
+      const contrary = { ...(await bid(5)), postOnly: true, timeInForce: 'IOC' } as const
+      await assertRefused(orders.submit(contrary), 400, 'INVALID_FIELD')
 
-    const [fok, ioc, none] = await orders.submitBatch([
-      { ...(await bid(3)), timeInForce: 'FOK' },
-      { ...(await bid(6)), timeInForce: 'IOC' },
-      { ...(await bid(2)), timeInForce: 'IOC' },
-    ])
-    assert(fok?.ok && ioc?.ok && none !== undefined && !none.ok)
-    assert.deepEqual([fok.placed.filled, ioc.placed.filled], [3, 1])
-    assert.equal(none.error.code, 'ORDER_NOT_FILLED')
-    assert.deepEqual(await orders.list({ trader: bob.address, market }), [])
-    // The same signed order gets the same answer, whatever its options are.
-    const again = await orders.submit({ ...fok.submission, postOnly: true, timeInForce: 'GTC' })
-    assert.deepEqual([again.duplicate, again.filled], [true, 3])
-    assert.equal((await orders.submit({ ...quiet, postOnly: true })).matches, 0)
-    const line = await client.market(market)
-    assert.deepEqual(
-      [line.bestBidPrices, line.lastPrices],
-      [
-        [460_000, 0],
-        [450_000, 0],
-      ],
-    )
-    const { candles } = await client.candles(market, { interval: '1m' })
-    assert.ok(Array.isArray(candles))
-  })
+      const [fok, ioc, none] = await orders.submitBatch([
+        { ...(await bid(3)), timeInForce: 'FOK' },
+        { ...(await bid(6)), timeInForce: 'IOC' },
+        { ...(await bid(2)), timeInForce: 'IOC' },
+      ])
+      assert(fok?.ok && ioc?.ok && none !== undefined && !none.ok)
+      assert.deepEqual([fok.placed.filled, ioc.placed.filled], [3, 1])
+      assert.equal(none.error.code, 'ORDER_NOT_FILLED')
+      assert.deepEqual(await orders.list({ trader: bob.address, market }), [])
+      // The same signed order gets the same answer, whatever its options are.
+      const again = await orders.submit({ ...fok.submission, postOnly: true, timeInForce: 'GTC' })
+      assert.deepEqual([again.duplicate, again.filled], [true, 3])
+      assert.equal((await orders.submit({ ...quiet, postOnly: true })).matches, 0)
+      const line = await client.market(market)
+      assert.deepEqual(
+        [line.bestBidPrices, line.lastPrices],
+        [
+          [460_000, 0],
+          [450_000, 0],
+        ],
+      )
+      const { candles } = await client.candles(market, { interval: '1m' })
+      assert.ok(Array.isArray(candles))
+    },
+  )
 
-  await t.test('64-bit nonces are parsed exactly, as numbers and as text', async () => {
+  await t.test('nonces of 64 bits are parsed exactly, as JSON numbers and as text', async () => {
     const market = freshMarket()
     for (const nonce of ['9007199254740993', '18446744073709551615']) {
       const signed = await signedOrder(market, { ...buy, nonce }, by(ann))
@@ -381,39 +400,42 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
       }
       assert.equal(hashes.size, 1)
     }
-    // One less would be another order, and this signature not its.
+    // Any other nonce would be another order, for which this signature is invalid.
     const [known] = await orders.list({ trader: ann.address, market })
     assert.ok(known)
   })
 
-  await t.test('a batch answers each order on its own, in the order sent', async () => {
-    const market = freshMarket()
-    const [bid, ask, forged, late] = await Promise.all([
-      signedOrder(market, buy, by(ann)),
-      signedOrder(market, sell, by(bob)),
-      signedOrder(market, buy, { ...by(ann), claims: bob.address }),
-      signedOrder(market, { ...buy, expiration: '1' }, by(ann)),
-    ])
-    const broken = { ...bid, order: { ...bid.order, price: 0 } } as OrderSubmission
-    const results = await orders.submitBatch([broken, bid, forged, ask, bid, late])
-    assert.deepEqual(
-      results.map((result) => (result.ok ? result.placed.status : result.error.code)),
-      [
-        'PRICE_OUT_OF_RANGE',
-        'accepted',
-        'INVALID_SIGNATURE',
-        'accepted',
-        'accepted',
-        'EXPIRATION_TOO_SOON',
-      ],
-    )
-    const [first, , , , twin] = results
-    assert.ok(first?.ok === false && first.error.field === 'order.price')
-    assert.ok(twin?.ok === true && twin.placed.duplicate === true)
-    assert.equal((await client.trades(market)).length, 1)
-  })
+  await t.test(
+    'the answer to a batch of orders has one result per order, in the order sent',
+    async () => {
+      const market = freshMarket()
+      const [bid, ask, forged, late] = await Promise.all([
+        signedOrder(market, buy, by(ann)),
+        signedOrder(market, sell, by(bob)),
+        signedOrder(market, buy, { ...by(ann), claims: bob.address }),
+        signedOrder(market, { ...buy, expiration: '1' }, by(ann)),
+      ])
+      const broken = { ...bid, order: { ...bid.order, price: 0 } } as OrderSubmission
+      const results = await orders.submitBatch([broken, bid, forged, ask, bid, late])
+      assert.deepEqual(
+        results.map((result) => (result.ok ? result.placed.status : result.error.code)),
+        [
+          'PRICE_OUT_OF_RANGE',
+          'accepted',
+          'INVALID_SIGNATURE',
+          'accepted',
+          'accepted',
+          'EXPIRATION_TOO_SOON',
+        ],
+      )
+      const [first, , , , twin] = results
+      assert.ok(first?.ok === false && first.error.field === 'order.price')
+      assert.ok(twin?.ok === true && twin.placed.duplicate === true)
+      assert.equal((await client.trades(market)).length, 1)
+    },
+  )
 
-  await t.test('a batch that is too large for a request is split', async () => {
+  await t.test('a client splits a batch of orders that is too large for one request', async () => {
     const market = freshMarket()
     const permitSignature = await signedPermit(bob, { value: BigInt('1'.repeat(77)) })
     const intents = Array.from({ length: 130 }, (_, at) => ({
@@ -435,58 +457,61 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     )
   })
 
-  await t.test('validate returns every failure at once, the digest and the signer', async () => {
-    const market = freshMarket()
-    const good = await signedOrder(market, buy, by(ann))
-    const fine = await orders.validate(good)
-    assert.deepEqual([fine.valid, fine.errors], [true, []])
-    assert.equal(fine.recovered, ann.address)
+  await t.test(
+    'validation of an order returns all its flaws together, its digest and its signer',
+    async () => {
+      const market = freshMarket()
+      const good = await signedOrder(market, buy, by(ann))
+      const fine = await orders.validate(good)
+      assert.deepEqual([fine.valid, fine.errors], [true, []])
+      assert.equal(fine.recovered, ann.address)
 
-    const bad = await signedOrder(
-      expired.id,
-      { ...buy, price: 1_000_000, size: 0, expiration: '5' },
-      { ...by(ann), claims: bob.address },
-    )
-    const told = await orders.validate(bad)
-    assert.equal(told.valid, false)
-    assert.deepEqual(
-      told.errors.map(({ code, field }) => [code, field]),
-      [
-        ['PRICE_OUT_OF_RANGE', 'order.price'],
-        ['SIZE_NOT_POSITIVE', 'order.size'],
-        ['EXPIRATION_TOO_SOON', 'order.expiration'],
-        ['MARKET_CLOSED', 'order.marketId'],
-        ['INVALID_SIGNATURE', 'signature'],
-      ],
-    )
-    assert.match(told.orderHash ?? '', /^0x[0-9a-f]{64}$/)
-    assert.match(told.recovered ?? '', /^0x[0-9a-fA-F]{40}$/)
-    assert.notEqual(told.recovered, bob.address)
+      const bad = await signedOrder(
+        expired.id,
+        { ...buy, price: 1_000_000, size: 0, expiration: '5' },
+        { ...by(ann), claims: bob.address },
+      )
+      const told = await orders.validate(bad)
+      assert.equal(told.valid, false)
+      assert.deepEqual(
+        told.errors.map(({ code, field }) => [code, field]),
+        [
+          ['PRICE_OUT_OF_RANGE', 'order.price'],
+          ['SIZE_NOT_POSITIVE', 'order.size'],
+          ['EXPIRATION_TOO_SOON', 'order.expiration'],
+          ['MARKET_CLOSED', 'order.marketId'],
+          ['INVALID_SIGNATURE', 'signature'],
+        ],
+      )
+      assert.match(told.orderHash ?? '', /^0x[0-9a-f]{64}$/)
+      assert.match(told.recovered ?? '', /^0x[0-9a-fA-F]{40}$/)
+      assert.notEqual(told.recovered, bob.address)
 
-    const shapeless = await orders.validate({
-      order: { ...good.order, price: 'abc', side: 2, extra: 1, trader: undefined },
-      signature: 5,
-    } as never)
-    assert.deepEqual(shapeless.errors.map(({ code, field }) => `${code} ${field}`).sort(), [
-      'INVALID_FIELD order.extra',
-      'INVALID_FIELD order.price',
-      'INVALID_FIELD order.side',
-      'INVALID_FIELD signature',
-      'MISSING_FIELD order.trader',
-    ])
-    assert.deepEqual([shapeless.orderHash, shapeless.recovered], [null, null])
+      const shapeless = await orders.validate({
+        order: { ...good.order, price: 'abc', side: 2, extra: 1, trader: undefined },
+        signature: 5,
+      } as never)
+      assert.deepEqual(shapeless.errors.map(({ code, field }) => `${code} ${field}`).sort(), [
+        'INVALID_FIELD order.extra',
+        'INVALID_FIELD order.price',
+        'INVALID_FIELD order.side',
+        'INVALID_FIELD signature',
+        'MISSING_FIELD order.trader',
+      ])
+      assert.deepEqual([shapeless.orderHash, shapeless.recovered], [null, null])
 
-    const negative = await orders.validate({
-      ...good,
-      order: { ...good.order, price: -1 },
-    } as never)
-    assert.deepEqual([negative.orderHash, negative.errors[0]?.code], [null, 'PRICE_OUT_OF_RANGE'])
+      const negative = await orders.validate({
+        ...good,
+        order: { ...good.order, price: -1 },
+      } as never)
+      assert.deepEqual([negative.orderHash, negative.errors[0]?.code], [null, 'PRICE_OUT_OF_RANGE'])
 
-    assert.deepEqual((await client.orderbook(market)).bids, [], 'nothing was placed')
-    assert.equal((await orders.submit(good)).orderHash, fine.orderHash)
-  })
+      assert.deepEqual((await client.orderbook(market)).bids, [], 'nothing was placed')
+      assert.equal((await orders.submit(good)).orderHash, fine.orderHash)
+    },
+  )
 
-  await t.test('trades are listed newest first, those of one order as matched', async () => {
+  await t.test('trades are listed newest first, including those of a single order', async () => {
     const market = freshMarket()
     const asks: [price: number, size: number][] = [
       [300_000, 1_000_000],
@@ -558,7 +583,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     assert.ok(!devnet.includes(quick.id) && !devnet.includes(elsewhere.id))
     assert.ok((await ids({ quick: true })).includes(quick.id))
 
-    // An order that was signed for one chain is nothing on another.
+    // An order that was signed for one chain is invalid on another.
     const wrong = await signedOrder(elsewhere.id, buy, by(ann))
     await assertRefused(here.orders.submit(wrong), 400, 'INVALID_SIGNATURE')
     const undecided = createClient({ url: exchange.url, signer: ann.key })
@@ -569,7 +594,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     assert.deepEqual([error.code, error.field], ['INVALID_FIELD', 'chainId'])
   })
 
-  await t.test('the configuration names the contract to sign orders for', async () => {
+  await t.test('the configuration names the contract for which orders are signed', async () => {
     const here = createClient({ url: exchange.url })
     const config = await here.config()
     assert.equal(await here.config(), config, 'it is asked for once')
@@ -623,7 +648,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     const after = createClient({ url: exchange.url })
     assert.deepEqual(await after.orders.list({ trader: ann.address }), known)
     assert.deepEqual(await after.orderbook(market), book)
-    // This front has seen no trade; the database returns the same list.
+    // This front has received no trades, so it reads the same list from the database.
     assert.ok(traded !== undefined)
     const { market: busy, trades } = traded
     await eventually(async () => assert.deepEqual(await after.trades(busy), trades))

@@ -2,16 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import {
-  type UserPayout,
-  type UserPosition,
-  type UserTrade,
-  userActivityJson,
-  userPositionsJson,
-} from '#api/positions/user-pages.ts'
+import { type UserTrade, userActivityJson, userPositionsJson } from '#api/positions/user-pages.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { type Address, type MarketId, type OrderHash, tradeId } from '#domain/ids.ts'
 import { exactInteger, writeJson } from '#http/json.ts'
+import type { AnswerTo } from '#protocol/queries.ts'
 import { type Random, withSeeds } from '../support/random.ts'
 
 const QUESTIONS = [
@@ -55,17 +50,14 @@ test('activity written as text equals the JSON of its parts', () => {
         tags: random.pick([{}, { label: 'a "b" \\' }, { label: 'c', group: 'd' }]),
       }
     })
-    const payouts = some(
-      random,
-      (): UserPayout => ({
-        ...market(),
-        winningOutcome: random.int(0, 1),
-        payout: amount(random),
-        txHash: random.pick(['', random.hex(32)]),
-        status: random.pick(['pending', 'confirmed', 'failed']),
-        atMs: random.int(0, 2_000_000_000_000),
-      }),
-    )
+    const payouts = some(random, (): AnswerTo<'payoutsOfUser'>[number] => ({
+      ...market(),
+      winningOutcome: random.int(0, 1),
+      payout: amount(random),
+      txHash: random.pick(['', random.hex(32)]),
+      status: random.pick(['pending', 'confirmed', 'failed']),
+      atMs: random.int(0, 2_000_000_000_000),
+    }))
     const place = { atMs: random.int(1, 99), seq: random.int(1, 99), fillIndex: 0, row: 7 }
     const next = random.pick([undefined, place])
     const body = {
@@ -104,21 +96,18 @@ test('activity written as text equals the JSON of its parts', () => {
 
 test('positions written as text equal the JSON of their parts', () => {
   withSeeds(SEEDS, (random) => {
-    const positions = some(
-      random,
-      (): UserPosition => ({
-        marketId: random.hex(32) as MarketId,
-        question: random.pick(QUESTIONS),
-        contractAddress: random.hex(20) as Address,
-        yesShares: amount(random),
-        noShares: amount(random),
-        yesCost: amount(random),
-        noCost: amount(random),
-        realisedProfit: random.chance(0.5) ? -amount(random) : amount(random),
-        expiration: random.int(0, 2_000_000_000),
-        resolved: random.chance(0.5),
-      }),
-    )
+    const positions = some(random, (): AnswerTo<'positionsOfUser'>[number] => ({
+      marketId: random.hex(32) as MarketId,
+      question: random.pick(QUESTIONS),
+      contractAddress: random.hex(20) as Address,
+      yesShares: amount(random),
+      noShares: amount(random),
+      yesCost: amount(random),
+      noCost: amount(random),
+      realisedProfit: random.chance(0.5) ? -amount(random) : amount(random),
+      expiration: random.int(0, 2_000_000_000),
+      resolved: random.chance(0.5),
+    }))
     const profit = -amount(random)
     const limit = random.int(1, 4)
     const body = {

@@ -29,7 +29,7 @@ test('an empty book has no prices, no levels and no orders', () => {
   assert.equal(book.cancel(hashNamed('nobody')), undefined)
 })
 
-test('everything about a resting order can be read back', () => {
+test('every field of an order in the book can be read back', () => {
   const order = sell('NO').at(0.123456).size(7).remaining(3).by('ann').named('a').until(1e10)
   const book = bookOf(order)
   assert.deepEqual(book.find(hashNamed('a')), order.resting())
@@ -39,7 +39,7 @@ test('everything about a resting order can be read back', () => {
   assert.equal(book.find(hashNamed('a')), undefined)
 })
 
-test('the prices at both ends of the grid work', () => {
+test('a book accepts the lowest and the highest price', () => {
   const lowest = buy('YES')
     .at(PRICE_MIN / ONE)
     .named('a')
@@ -53,7 +53,7 @@ test('the prices at both ends of the grid work', () => {
   assert.deepEqual([book.bestBid, book.bestAsk], [0, 0])
 })
 
-test('depth lists the best levels first with their totals', () => {
+test('the levels of a book are listed best first with their total sizes', () => {
   const book = bookOf(
     buy('YES').at(0.1).size(1).named('a'),
     buy('YES').at(0.3).size(2).named('b'),
@@ -68,7 +68,7 @@ test('depth lists the best levels first with their totals', () => {
   assert.equal(book.levelSize(BUY, 400_000 as Price), 0n)
 })
 
-test('the total of a level is exact far beyond 2^53', () => {
+test('the total of a price level is exact far beyond 2^53', () => {
   const book = bookOf()
   const price = 500_000 as Price
   let total = 0n
@@ -89,13 +89,13 @@ test('the total of a level is exact far beyond 2^53', () => {
   assert.equal(book.levelSize(BUY, price), total + 3n)
 })
 
-test('an order that is given quantity back keeps its place', () => {
+test('an order whose size in the book grows keeps its place in the queue', () => {
   const first = sell('YES').size(5).remaining(1).named('a')
   const book = bookOf(first, sell('YES').size(5).named('b'))
   assert.equal(book.grow(hashNamed('a'), ONE as Shares), 2 * ONE)
   assert.equal(nameOf(book.read(book.bestOrder(SELL)).orderHash), 'a')
   assert.equal(book.grow(hashNamed('gone'), ONE as Shares), undefined)
-  assert.throws(() => book.grow(hashNamed('a'), (3 * ONE + 1) as Shares), /given back/)
+  assert.throws(() => book.grow(hashNamed('a'), (3 * ONE + 1) as Shares), /may return/)
 })
 
 test('the orders of a trader are listed in the order in which they were placed', () => {
@@ -125,18 +125,18 @@ test('a full book refuses an order, and accepts it once there is room', () => {
   assert.equal(book.rest(third, third.remaining, 0), true)
 })
 
-test('an order that cannot rest is an assertion failure, not an answer', () => {
+test('an order that may not be in the book causes an assertion failure', () => {
   const book = bookOf(sell('YES').at(0.5).named('a'))
   const refused: [OrderBuilder, RegExp][] = [
     [sell('YES').at(0.6).named('a'), /rests already/],
     [buy('YES').at(0.5).named('b'), /crosses/],
-    [sell('YES').at(1).named('b'), /a price/],
-    [sell('YES').at(0).named('b'), /a price/],
-    [sell('YES').at(0.6).exactly(0).named('b'), /a size/],
-    [sell('YES').at(0.6).exactly(0.5).named('b'), /a size/],
-    [sell('YES').at(0.6).size(1).remaining(2).named('b'), /remains/],
-    [sell('YES').at(0.6).until(-1).named('b'), /an expiration/],
-    [sell('YES').at(0.6).placedAt(0.5).named('b'), /a time/],
+    [sell('YES').at(1).named('b'), /price must/],
+    [sell('YES').at(0).named('b'), /price must/],
+    [sell('YES').at(0.6).exactly(0).named('b'), /size must/],
+    [sell('YES').at(0.6).exactly(0.5).named('b'), /size must/],
+    [sell('YES').at(0.6).size(1).remaining(2).named('b'), /remaining must/],
+    [sell('YES').at(0.6).until(-1).named('b'), /expiresAtSec must/],
+    [sell('YES').at(0.6).placedAt(0.5).named('b'), /placedAtMs must/],
   ]
   for (const [order, message] of refused) {
     const { remaining } = order.resting()
@@ -173,7 +173,7 @@ test('expired orders are removed from the book, a bounded number of steps at a t
     assert.ok(gone.expiresAtSec(index) <= 1_001_000)
   }
   assert.equal(book.count, 200)
-  // An order that comes already overdue is found too.
+  // The book also finds an order that had already expired when it was placed.
   rest(book, buy('YES').named('late').until(5))
   gone.clear()
   assert.equal(book.expire(1_001_000, 100, gone), true)
@@ -192,7 +192,7 @@ test('a cleared book is empty and can be used again', () => {
   assert.equal(book.count, 1)
 })
 
-test('the state hash depends on the queues and not on where orders lie in memory', () => {
+test('the state hash of a book depends on its queues and not on where its orders lie in memory', () => {
   const [a, b, c] = [buy('YES').named('a'), buy('YES').named('b'), buy('YES').named('c')]
   const hash = bookOf(a, b).stateHash()
   assert.notEqual(bookOf(b, a).stateHash(), hash)

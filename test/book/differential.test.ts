@@ -1,4 +1,4 @@
-/** The book and a naive one get the same million commands, or some of them, and must stay equal. */
+/** The book and a naive book receive the same million commands, or a sample of them, and must stay equal. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -16,7 +16,7 @@ import { sampleOf } from '../support/sample.ts'
 
 type Flow = {
   readonly operations: number
-  /** How many prices are in use, and how far they are apart. */
+  /** Number of prices in use, and the distance between them. */
   readonly prices: number
   readonly tick: number
   readonly restingMax: number
@@ -25,7 +25,7 @@ type Flow = {
   readonly lifeSecMax: number
   readonly selfTrade: SelfTrade
   readonly makersMax: number
-  /** The share of places that are meant to cross. */
+  /** Share of new orders that are meant to cross. */
   readonly crossing: number
 }
 
@@ -68,7 +68,7 @@ for (const [name, flow] of Object.entries(flows)) {
   })
 }
 
-/** Both books, and a snapshot of ours that is taken while they change. */
+/** Both books, and a snapshot of the real one that is taken while it changes. */
 class Pair {
   readonly #random: Random
   readonly #flow: Flow
@@ -179,7 +179,7 @@ class Pair {
     else same(cancelled, expected)
   }
 
-  /** Mostly an order that rests, otherwise one that may be gone. */
+  /** Returns an order to cancel: usually one that rests, otherwise one that may be gone. */
   #pick(): RestingOrder {
     const random = this.#random
     const { bids, asks } = this.#naive
@@ -250,7 +250,7 @@ class Pair {
       for (const [place, order] of list.entries()) same(listed[place], order)
     }
     if (!random.chance(0.5)) return
-    // Now and then go on with a restored book, which must be as good as the one it came from.
+    // Sometimes continues with a restored book, which must behave like the original.
     const chunksNow = this.#book.beginSnapshot().copySome(Number.MAX_SAFE_INTEGER)
     this.#book = Book.restore(chunksNow, options)
   }

@@ -8,7 +8,7 @@ import { buy, nameOf, type OrderBuilder, sell } from '../support/orders.ts'
 
 const NOW_SEC = 1_000
 
-/** Places orders one after the other, like a market, and returns the fills of the last one. */
+/** Places orders one after the other, as a market does, and returns the fills of the last one. */
 function place(book: Book, orders: readonly OrderBuilder[], rules: Partial<MatchRules> = {}) {
   const result = new MatchResult()
   for (const order of orders) {
@@ -20,7 +20,7 @@ function place(book: Book, orders: readonly OrderBuilder[], rules: Partial<Match
   return result
 }
 
-/** `a 10 @0.41 (0 left)` for each fill. */
+/** Returns fills as text, such as `a 10 @0.41 (0 left)`. */
 function fillsOf({ fills }: MatchResult): string[] {
   return Array.from({ length: fills.length }, (_, index) => {
     const [taken, price] = [fills.taken(index) / ONE, fills.price(index) / ONE]
@@ -28,7 +28,7 @@ function fillsOf({ fills }: MatchResult): string[] {
   })
 }
 
-/** A book as a small table: a line for each level, best first, its orders in the order of time. */
+/** Returns a book as a small table: one line per level, best first, with its orders by time. */
 function tableOf(book: Book): string[] {
   const lines: string[] = []
   for (const side of [SELL, BUY] as const) {
@@ -55,7 +55,7 @@ const asks = [
   sell('YES').at(0.41).size(10).named('a'),
 ]
 
-test('the worked example of a match gives the documented fills and the documented rest', () => {
+test('the documented example of a match gives the documented fills and the documented rest', () => {
   const book = newBook()
   place(book, asks)
   const result = place(book, [buy('YES').at(0.43).size(40).named('t')])
@@ -78,7 +78,7 @@ test("the taker pays the maker's price", () => {
   assert.deepEqual(tableOf(book), [])
 })
 
-test('the first order at a price is matched first', () => {
+test('of two orders at one price the older is matched first', () => {
   const book = newBook()
   place(book, [
     buy('YES').at(0.5).size(3).named('a'),
@@ -90,7 +90,7 @@ test('the first order at a price is matched first', () => {
   assert.deepEqual(tableOf(book), ['buy  0.5: b 2, c 3'])
 })
 
-test('a partly filled maker keeps its place', () => {
+test('an order in the book that is filled in part keeps its place', () => {
   const book = newBook()
   place(book, [sell('YES').at(0.5).size(3).named('a'), sell('YES').at(0.5).size(3).named('b')])
   place(book, [buy('YES').at(0.5).size(1).named('t')])
@@ -98,14 +98,14 @@ test('a partly filled maker keeps its place', () => {
   assert.deepEqual(tableOf(book), ['sell 0.5: a 1, b 3'])
 })
 
-test('orders whose prices do not cross both rest', () => {
+test('two orders whose prices do not cross both stay in the book', () => {
   const book = newBook()
   place(book, [sell('YES').at(0.51).size(1).named('a'), buy('YES').at(0.5).size(2).named('b')])
   assert.deepEqual(tableOf(book), ['sell 0.51: a 1', 'buy  0.5: b 2'])
   assert.deepEqual([book.bestBid, book.bestAsk], [500_000, 510_000])
 })
 
-test('an order expires in the second it names', () => {
+test('an order expires at the second of its expiration, not before', () => {
   const book = newBook()
   place(book, [
     sell('YES')
@@ -144,7 +144,7 @@ test('with cancel-resting, the trader’s own resting orders are cancelled and t
   assert.deepEqual(tableOf(book), ['buy  0.5: t 3'])
 })
 
-test('a match ends after the maximum number of makers and reports it', () => {
+test('a match ends after the maximum number of makers, and its result says so', () => {
   const book = newBook()
   place(book, asks)
   const taker = [buy('YES').at(0.9).size(80).named('t')]
@@ -156,13 +156,13 @@ test('a match ends after the maximum number of makers and reports it', () => {
   assert.throws(() => book.rest(buy('YES').at(0.9).resting(), ONE as Shares, 0), /crosses/)
 })
 
-test('a match that ends exactly at the maximum number of makers is not reported as limited', () => {
+test('a match that needs exactly the maximum number of makers is not reported as limited', () => {
   const book = newBook()
   place(book, [sell('YES').at(0.5).size(1).named('a')])
   assert.equal(place(book, [buy('YES').at(0.5).size(1)], { makersMax: 1 }).limited, false)
 })
 
-test('the result of a match stays unchanged while the book goes on', () => {
+test('the result of a match does not change when the book changes later', () => {
   const book = newBook()
   place(book, [sell('YES').at(0.5).size(1).named('a').by('ann').placedAt(7_000)])
   const result = place(book, [buy('YES').at(0.5).size(1).named('t')])

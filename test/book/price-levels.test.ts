@@ -7,7 +7,7 @@ import { RecordPool } from '#book/record-pool.ts'
 import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
 import { withSeeds } from '../support/random.ts'
 
-/** A side on which only the number of orders of each level is kept, as a book would. */
+/** One side of a book that keeps only the number of orders at each level. */
 class Side {
   readonly pool = new RecordPool(LEVEL_SHIFT, 1_000_000)
   readonly bestIsHighest: boolean
@@ -53,7 +53,7 @@ class Side {
   }
 }
 
-test('the prices that have orders are listed in order, as a sorted map would', () => {
+test('the prices with orders are listed in the same order as by a sorted map', () => {
   withSeeds([1, 2, 3, 4], (random) => {
     for (const bestIsHighest of [true, false]) {
       const side = new Side(bestIsHighest)
@@ -62,7 +62,7 @@ test('the prices that have orders are listed in order, as a sorted map would', (
         const prices = [...side.orders.keys()]
         if (prices.length > 0 && random.chance(0.45)) side.leave(random.pick(prices))
         else side.join(random.int(PRICE_MIN, spread))
-        // Between two looks several levels lose their orders, and some of those get new ones.
+        // Checks only sometimes: between two checks several levels become empty, and some of them get new orders.
         if (random.chance(0.3)) side.check()
       }
       side.check()
@@ -70,7 +70,7 @@ test('the prices that have orders are listed in order, as a sorted map would', (
   })
 })
 
-test('a side that was emptied from its best price on has none, and can be filled again', () => {
+test('a side of the book whose levels are all empty has no best price, and can be filled again', () => {
   for (const bestIsHighest of [true, false]) {
     const side = new Side(bestIsHighest)
     for (let price = 1; price <= 2_000; price += 7) side.join(price)
@@ -83,7 +83,7 @@ test('a side that was emptied from its best price on has none, and can be filled
   }
 })
 
-test('a bounded number of empty levels is kept, however many prices are used', () => {
+test('the number of empty price levels that a book keeps in memory is limited, however many prices are used', () => {
   for (const bestIsHighest of [true, false]) {
     const side = new Side(bestIsHighest)
     for (let price = 1; price <= 60_000; price++) side.join(price)
@@ -92,7 +92,7 @@ test('a bounded number of empty levels is kept, however many prices are used', (
     side.check()
     for (let price = 1; price <= 60_000; price += 11) side.join(price)
     side.check()
-    // Levels that were let go are used again, for other prices.
+    // Released levels are used again, for other prices.
     for (let price = 60_001; price <= 90_000; price++) side.join(price)
     for (let price = 1; price <= 60_000; price += 7) side.join(price)
     side.check()

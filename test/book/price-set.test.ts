@@ -4,7 +4,7 @@ import { PriceSet } from '#book/price-set.ts'
 import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
 import { withSeeds } from '../support/random.ts'
 
-/** Every price, from one that is below or above them all. */
+/** Lists all prices in one direction, starting from the first one. */
 function listed(set: PriceSet, prices: readonly number[], way: 'above' | 'below'): number[] {
   const found: number[] = []
   const sorted = prices.toSorted((a, b) => (way === 'above' ? a - b : b - a))
@@ -12,7 +12,7 @@ function listed(set: PriceSet, prices: readonly number[], way: 'above' | 'below'
   return found
 }
 
-test('the prices are listed in order, up and down, as a sorted set would', () => {
+test('the prices in a price set are listed as in a sorted set, upwards and downwards', () => {
   withSeeds([1, 2, 3], (random) => {
     const set = new PriceSet()
     const prices = new Set<number>()
@@ -29,7 +29,7 @@ test('the prices are listed in order, up and down, as a sorted set would', () =>
         const higher = [...prices].filter((each) => each > leaving)
         prices.delete(leaving)
         set.remove(leaving)
-        // One that has just left still knows its neighbours.
+        // A price that was just removed still finds its neighbours.
         assert.equal(set.above(leaving), higher.length === 0 ? 0 : Math.min(...higher))
       }
       const sorted = [...prices].sort((a, b) => a - b)
@@ -39,7 +39,7 @@ test('the prices are listed in order, up and down, as a sorted set would', () =>
   })
 })
 
-test('both ends of the grid and the edges of every tier are found', () => {
+test('a price set finds the lowest and highest price, and the edges of each of its tiers', () => {
   const edges = [1, 31, 32, 1023, 1024, 32_767, 32_768, 500_000, PRICE_MAX]
   const set = new PriceSet()
   for (const price of edges) set.add(price)

@@ -54,7 +54,7 @@ test('a small book has a small snapshot, and no chunk is larger than 64 KiB', ()
   for (const chunk of chunks) assert.ok(chunk.byteLength <= 64 * 1024)
 })
 
-test('a snapshot is the book at its beginning, even if the book changes until it is done', () => {
+test('a snapshot shows the book when the snapshot began, even if the book changes before the snapshot is complete', () => {
   const book = filled(5_000)
   const before = book.stateHash()
   const lists = traders.map((trader) => book.ordersOf(trader))
@@ -78,7 +78,7 @@ test('a snapshot is the book at its beginning, even if the book changes until it
   )
 })
 
-test('returned chunks are reused as memory, and their old content is never seen', () => {
+test('returned chunks of a snapshot are used again as memory, and their old content never appears in another snapshot', () => {
   const book = filled(9_000)
   const small = filled(3)
   const plain = [Buffer.concat(all(book)), Buffer.concat(all(small))]
@@ -100,7 +100,7 @@ test('returned chunks are reused as memory, and their old content is never seen'
   assert.ok(memory.size <= 2, `${memory.size} pieces of memory`)
 })
 
-test('a snapshot does not reveal the seed', () => {
+test('a snapshot does not reveal the secret seed of the book’s hash table', () => {
   const chunks = [1, 2].map((seed) => {
     const book = new Book({ ...options, seed })
     for (const order of terms.slice(0, 1_500)) book.rest(order, 10 as Shares, 0)
@@ -109,7 +109,7 @@ test('a snapshot does not reveal the seed', () => {
   assert.deepEqual(chunks[0], chunks[1])
 })
 
-test('a book with more orders than cached hash texts is restored completely', () => {
+test('a book with more orders than the cache of hash texts is restored completely', () => {
   const book = new Book({ ordersMax: 100_000 })
   const orders = Array.from({ length: 70_000 }, (_, n) => ({
     ...terms[n % terms.length]!,
@@ -141,7 +141,7 @@ test('clearing a book does not remove its orders from a snapshot in progress', (
   assert.equal(book.count, 2_000)
 })
 
-test('only one snapshot can be in progress, and an abandoned one makes room for the next', () => {
+test('only one snapshot can be in progress, and an abandoned snapshot makes room for another', () => {
   const book = filled(2_000)
   const first = book.beginSnapshot()
   assert.throws(() => book.beginSnapshot(), /under way/)
@@ -163,7 +163,7 @@ test('a restored book continues to match exactly like the original', () => {
   assert.equal(restored.cancel(hashNamed('a'))?.trader, traderNamed('ann'))
 })
 
-test('chunks may lie anywhere in memory', () => {
+test('a book is restored from chunks at any position in memory', () => {
   const book = filled(100)
   const [chunk] = all(book)
   const shifted = Buffer.alloc(chunk!.byteLength + 1)
@@ -187,7 +187,7 @@ test('an incomplete snapshot is refused', () => {
   assert.throws(() => Book.restore(chunks, { ordersMax: 4_999 }), /room/)
 })
 
-/** The format on disks. A change of a record's words changes the version too. */
+/** A snapshot in the stored format. Any change of a record's layout needs a new version. */
 const VERSION_2 = `
   S8rPz2ZigAAWJEwsSCQAQeCCULIjg0BD2L89FU4g/v////87XNSRgJnR0OLnCKJKLt1yBMkxQtWA3AVjg+3Ky8PASQQgxP5iRw
   YFiP2MSPYzQu0HyzMwHHjjfwdEMzBD1cDcAANJ+UkYOJkABIEPm6McGQwg9jNBzVZMNZSAmQ2WR/I/zL/MUMwIxdj8n0IAQkyz

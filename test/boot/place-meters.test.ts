@@ -10,7 +10,7 @@ import { registerPlaceMeters } from '../../src/boot/place-meters.ts'
 
 const NOW_MS = 1_800_000_000_000
 
-test('the room on each disk and the age of the last backup are reported, also before the first backup', async (t) => {
+test('metrics report the free room on each disk and the age of the last backup, also before the first backup', async (t) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-places-'))
   t.after(() => rmSync(dataDir, { recursive: true, force: true }))
   const settings = loadSettings({ SIBYL_DATA_DIR: dataDir, SIBYL_DATA_FREE_MIB_MIN: '7' })
@@ -21,7 +21,7 @@ test('the room on each disk and the age of the last backup are reported, also be
     return Object.fromEntries(values.map(({ labels, value }) => [labels.place ?? '', value]))
   }
 
-  // The archive is made by the first segment; without it, there is nothing to say.
+  // The first segment creates the archive; before that it has no metrics.
   const { blocks, bsize } = statfsSync(dataDir)
   const free = await valuesOf('sibyl_disk_free_bytes')
   assert.deepEqual(Object.keys(free), ['data', 'database'])

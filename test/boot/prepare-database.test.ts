@@ -1,4 +1,4 @@
-/** A start meets a database that is just not there. */
+/** Starts of an exchange while its database cannot be reached. */
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
@@ -8,8 +8,8 @@ import { Fault } from '#domain/fault.ts'
 import { prepareDatabase } from '../../src/boot/prepare-database.ts'
 import { onServerDatabase } from '../support/databases.ts'
 
-await onServerDatabase('a database that cannot be reached', (databases) => {
-  /** What is behind a wire that is cut; it is mended when the start says that it waits. */
+await onServerDatabase('an exchange starts while its database cannot be reached', (databases) => {
+  /** Starts with a cut connection to the database, which is restored once the start reports that it waits. */
   async function start(environment: Record<string, string>, told: string[]): Promise<string[]> {
     const url = await databases.fresh()
     const wires = await openWires(url)
@@ -30,13 +30,13 @@ await onServerDatabase('a database that cannot be reached', (databases) => {
     }
   }
 
-  it('a database that cannot be reached ends the start of an exchange on one machine', async () => {
+  it('an exchange on one machine does not start if its database cannot be reached', async () => {
     const told: string[] = []
     await assert.rejects(start({}, told), (error) => error instanceof Fault && error.retryable)
     assert.deepEqual(told, [])
   })
 
-  it('a node of a cluster waits for a database that cannot be reached', async () => {
+  it('a node of a cluster that cannot reach its database waits for it', async () => {
     const told: string[] = []
     const node = {
       SIBYL_ROLES: 'front,market,chain,store',

@@ -1,6 +1,6 @@
 /**
- * Checks of ccxt's structures, after its manual: the package itself carries none. A structure has every key that the
- * base class writes, its times agree, its amounts are numbers, and it names an outcome that the exchange knows.
+ * Checks structures of ccxt against its manual, because the package itself contains no checks. A structure has every
+ * key that the base class writes, its times agree, its amounts are numbers, and it names a known outcome.
  */
 
 import assert from 'node:assert/strict'

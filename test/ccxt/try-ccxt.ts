@@ -1,4 +1,4 @@
-/** The exchange as users of ccxt have it, on a running devnet: every method, and its structures. */
+/** Tests every method of the ccxt exchange and its structures, on a running devnet. */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -44,13 +44,13 @@ import {
 } from './structures.ts'
 
 const [MAKER, TAKER, OWNER] = [16, 19, 17]
-/** Of a delegate of OWNER: a new key, without money. */
+/** A new key without funds, used as a delegate of OWNER. */
 const BOT_KEY = `0x${'cc'.repeat(32)}` as const
 
-/** True from then on until a book message was corrupted. */
+/** True while the next book message is to be corrupted. */
 let isCorrupting = false
 
-/** A socket that changes a size in one message, as a faulty network or exchange would. */
+/** A socket that changes a size in one message, as a faulty network or a malicious exchange would. */
 class CorruptingSocket extends WebSocket {
   override addEventListener(type: string, listener: unknown): void {
     const pass = listener as (event: unknown) => void
@@ -88,11 +88,11 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
   const bob = new Sibyl({ urls, privateKey: devnetKey(TAKER), enableRateLimit: false })
   t.after(() => Promise.all([ann.close(), bob.close()]))
   const markets = Object.values(await ann.loadMarkets()) as unknown as PredictionMarket[]
-  // The last market: the other stories use the first.
+  // The last market, because the other tests use the first one.
   const market = markets.at(-1)!
   const [yes, no] = market.outcomes.map(({ outcome }) => outcome) as [string, string]
 
-  await t.test('ccxt: the exchange lists the methods that it has', () =>
+  await t.test('ccxt: the exchange class declares the methods that it implements', () =>
     checkHas(ann, PredictionExchange.prototype),
   )
 
@@ -127,7 +127,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     await assert.rejects(ann.fetchEvent('no-such-event'), BadRequest)
   })
 
-  await t.test('ccxt: an order is placed, read, replaced and cancelled', async () => {
+  await t.test('ccxt: an order can be placed, read, replaced and cancelled', async () => {
     const placed = await ann.createOrder(yes, 'limit', 'buy', 12.5, 0.31, {
       clientOrderId: 'first',
     })
@@ -160,7 +160,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     const own = ann.watchMyTrades(yes)
     const ticker = await ann.watchTicker(yes)
     checkTicker(ann, ticker)
-    // The three watches are ready when their first call has subscribed: the ticker's answer came after them.
+    // All three watches have subscribed by now, because the ticker's answer came after theirs.
     const bid = await ann.createOrder(yes, 'limit', 'buy', 8, 0.4, { clientOrderId: 'bid' })
     const [seen] = await orders
     checkOrder(ann, seen!)
@@ -244,7 +244,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     assert.deepEqual([market_.status, market_.filled], ['closed', 1])
   })
 
-  await t.test('ccxt: batches, groups and the dead-man switch work', async () => {
+  await t.test('ccxt: batches of orders, order groups and the dead-man switch work', async () => {
     const terms = { type: 'limit', side: 'buy', amount: 5 } as const
     const params = { group: 'quotes' }
     const placed = await ann.createOrders([
@@ -258,7 +258,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
       ['open', 'open', 'rejected', 'open'],
     )
     assert.equal(placed[2]?.info.code, 'TOO_LATE')
-    // A batch of replacements: the old quotes leave before the new ones enter.
+    // In a batch of replacements, the old quotes are cancelled before the new ones are placed.
     const moved = await ann.createOrders(
       placed.slice(0, 2).map(({ id }, at) => ({
         ...{ ...terms, outcome: no, price: 0.2 + at / 100 },
@@ -295,7 +295,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
       }
       assert.deepEqual(await priced(0.1 + 0.2, 0.1 + 0.2), [0.3, 0.3, 300_000, 300_000])
       assert.deepEqual(await priced(1.005, 0.29), [1.005, 0.29, 1_005_000, 290_000])
-      // Finer amounts are cut off, finer prices rounded.
+      // Amounts with more decimals are truncated, and prices are rounded.
       assert.deepEqual(await priced(4.1234567, 0.1234567), [4.123456, 0.123457, 4_123_456, 123_457])
       assert.deepEqual(await priced(1, 0.000001), [1, 0.000001, 1_000_000, 1])
       const nonsense: [number, number, object][] = [
@@ -313,59 +313,65 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     },
   )
 
-  await t.test('ccxt: every code of the exchange has a class, every read its weight', () => {
-    const general = ['INVALID_FIELD', 'MISSING_FIELD']
-    for (const code of Object.keys(ERRORS)) {
-      if (code.startsWith('UNAUTHORIZED_') || general.includes(code)) continue
-      assert.ok(CLASSES[code] !== undefined, `${code} has no class`)
-    }
-    const { paths } = JSON.parse(
-      readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8'),
-    ) as { paths: Record<string, { get?: { 'x-weight'?: number } }> }
-    for (const [path, { get }] of Object.entries(paths)) {
-      if (get === undefined) continue
-      const pattern = path.replace(/\{[^}]*\}/g, '*')
-      if (pattern in READ_WEIGHTS) assert.equal(READ_WEIGHTS[pattern], get['x-weight'], path)
-      assert.equal(unitsOf(`${url}${pattern}?a=b`), READ_WEIGHTS[pattern] ?? 1)
-    }
-    assert.equal(unitsOf(`${url}/api/v1/users/0x1/activity`), 5)
-    assert.equal(unitsOf(`${url}/api/v1/orders`, 'POST', '{}'), 5)
-    assert.equal(unitsOf(`${url}/api/v1/orders/batch`, 'POST', '{"orders":[1,2,3]}'), 15)
-  })
+  await t.test(
+    'ccxt: every error code of the exchange has an error class, and every read has its rate-limit weight',
+    () => {
+      const general = ['INVALID_FIELD', 'MISSING_FIELD']
+      for (const code of Object.keys(ERRORS)) {
+        if (code.startsWith('UNAUTHORIZED_') || general.includes(code)) continue
+        assert.ok(CLASSES[code] !== undefined, `${code} has no class`)
+      }
+      const { paths } = JSON.parse(
+        readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8'),
+      ) as { paths: Record<string, { get?: { 'x-weight'?: number } }> }
+      for (const [path, { get }] of Object.entries(paths)) {
+        if (get === undefined) continue
+        const pattern = path.replace(/\{[^}]*\}/g, '*')
+        if (pattern in READ_WEIGHTS) assert.equal(READ_WEIGHTS[pattern], get['x-weight'], path)
+        assert.equal(unitsOf(`${url}${pattern}?a=b`), READ_WEIGHTS[pattern] ?? 1)
+      }
+      assert.equal(unitsOf(`${url}/api/v1/users/0x1/activity`), 5)
+      assert.equal(unitsOf(`${url}/api/v1/orders`, 'POST', '{}'), 5)
+      assert.equal(unitsOf(`${url}/api/v1/orders/batch`, 'POST', '{"orders":[1,2,3]}'), 15)
+    },
+  )
 
-  await t.test('ccxt: both sides of a mint see their own leg', async () => {
-    const question = 'Does ccxt know a mint?'
-    const line = ['market', 'create', '--question', question, '--seconds', '86400']
-    const { code, err } = await callSibyl([...line, '--matching', 'complementary', '--url', url])
-    assert.equal(code, 0, err)
-    const [raw] = await eventually(async () => {
-      const found = await ann.sdk().markets({ status: 'open', search: question })
-      assert.equal(found.length, 1)
-      return found
-    })
-    const [yesId, noId] = [`${raw!.id}:YES`, `${raw!.id}:NO`]
-    const bid = await ann.createOrder(noId, 'limit', 'buy', 10, 0.4)
-    const [own, other] = [ann.watchMyTrades(noId), bob.watchMyTrades(yesId)]
-    await Promise.all([ann.watchTicker(noId), bob.watchTicker(yesId)])
-    await bob.createOrder(yesId, 'limit', 'buy', 10, 0.62)
-    const leg = ({ outcomeId, side, price, takerOrMaker, info }: PredictionTrade) => [
-      ...[outcomeId, side, price, takerOrMaker, info.kind],
-    ]
-    const made = [noId, 'buy', 0.4, 'maker', 'mint']
-    const taken = [yesId, 'buy', 0.6, 'taker', 'mint']
-    assert.deepEqual([leg((await own)[0]!), leg((await other)[0]!)], [made, taken])
-    await eventually(async () => {
-      const [mine] = await ann.fetchMyTrades(noId)
-      const [theirs] = await bob.fetchMyTrades(yesId)
-      assert.deepEqual([leg(mine!), leg(theirs!)], [made, taken])
-      assert.equal(mine?.order, bid.id)
-    })
-    // A merge: the maker sells its outcome, the taker the other one.
-    const merge = { kind: 'merge', outcome: 1, price: 300_000, takerSide: 0 } as const
-    const sold = { role: 'seller', outcome: 1, price: 300_000, takerSide: 0 }
-    assert.deepEqual(ownLeg(merge, false), sold)
-    assert.deepEqual(ownLeg(merge, true), { ...sold, outcome: 0, price: 700_000, takerSide: 1 })
-  })
+  await t.test(
+    'ccxt: after a mint each of the two buyers sees the outcome and price of their own order',
+    async () => {
+      const question = 'Does ccxt know a mint?'
+      const line = ['market', 'create', '--question', question, '--seconds', '86400']
+      const { code, err } = await callSibyl([...line, '--matching', 'complementary', '--url', url])
+      assert.equal(code, 0, err)
+      const [raw] = await eventually(async () => {
+        const found = await ann.sdk().markets({ status: 'open', search: question })
+        assert.equal(found.length, 1)
+        return found
+      })
+      const [yesId, noId] = [`${raw!.id}:YES`, `${raw!.id}:NO`]
+      const bid = await ann.createOrder(noId, 'limit', 'buy', 10, 0.4)
+      const [own, other] = [ann.watchMyTrades(noId), bob.watchMyTrades(yesId)]
+      await Promise.all([ann.watchTicker(noId), bob.watchTicker(yesId)])
+      await bob.createOrder(yesId, 'limit', 'buy', 10, 0.62)
+      const leg = ({ outcomeId, side, price, takerOrMaker, info }: PredictionTrade) => [
+        ...[outcomeId, side, price, takerOrMaker, info.kind],
+      ]
+      const made = [noId, 'buy', 0.4, 'maker', 'mint']
+      const taken = [yesId, 'buy', 0.6, 'taker', 'mint']
+      assert.deepEqual([leg((await own)[0]!), leg((await other)[0]!)], [made, taken])
+      await eventually(async () => {
+        const [mine] = await ann.fetchMyTrades(noId)
+        const [theirs] = await bob.fetchMyTrades(yesId)
+        assert.deepEqual([leg(mine!), leg(theirs!)], [made, taken])
+        assert.equal(mine?.order, bid.id)
+      })
+      // In a merge the maker sells its outcome, and the taker the other one.
+      const merge = { kind: 'merge', outcome: 1, price: 300_000, takerSide: 0 } as const
+      const sold = { role: 'seller', outcome: 1, price: 300_000, takerSide: 0 }
+      assert.deepEqual(ownLeg(merge, false), sold)
+      assert.deepEqual(ownLeg(merge, true), { ...sold, outcome: 0, price: 700_000, takerSide: 1 })
+    },
+  )
 
   await t.test('ccxt: a book that differs from its checksum is loaded again', async (subtest) => {
     const carl = new Disturbed({ urls, enableRateLimit: false })
@@ -383,7 +389,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
   })
 
   await t.test(
-    'ccxt: the key of a delegate trades within its limits, and for its account',
+    'ccxt: a program with the key of a delegate trades for its account, within the delegate’s limits',
     async () => {
       const owner = createClient({ url, signer: devnetKey(OWNER) })
       const walletAddress = devnetAccount(OWNER).address
@@ -422,24 +428,30 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     },
   )
 
-  await t.test('ccxt: a key cannot sign for an account that did not appoint it', async () => {
-    const privateKey = devnetKey(TAKER)
-    const walletAddress = devnetAccount(TAKER).address
-    const own = new Sibyl({ urls, privateKey, walletAddress })
-    const placed = await own.createOrder(no, 'limit', 'buy', 2, 0.1)
-    assert.equal((await own.cancelOrder(placed.id!)).status, 'canceled')
-    const other = new Sibyl({ urls, privateKey, walletAddress: devnetAccount(MAKER).address })
-    await assert.rejects(other.createOrder(no, 'limit', 'buy', 2, 0.1), AuthenticationError)
-  })
+  await t.test(
+    'ccxt: a key that an account did not appoint as delegate cannot sign for the account',
+    async () => {
+      const privateKey = devnetKey(TAKER)
+      const walletAddress = devnetAccount(TAKER).address
+      const own = new Sibyl({ urls, privateKey, walletAddress })
+      const placed = await own.createOrder(no, 'limit', 'buy', 2, 0.1)
+      assert.equal((await own.cancelOrder(placed.id!)).status, 'canceled')
+      const other = new Sibyl({ urls, privateKey, walletAddress: devnetAccount(MAKER).address })
+      await assert.rejects(other.createOrder(no, 'limit', 'buy', 2, 0.1), AuthenticationError)
+    },
+  )
 
-  await t.test('ccxt: watch calls fail when the watch or exchange is closed', async () => {
-    const trades = assert.rejects(bob.watchTrades(no), ExchangeClosedByUser)
-    await bob.watchTicker(no)
-    await bob.unWatchTrades(no)
-    await trades
-    const orders = assert.rejects(bob.watchOrders(), ExchangeClosedByUser)
-    await bob.watchOrderBook(no)
-    await bob.close()
-    await orders
-  })
+  await t.test(
+    'ccxt: watch calls under way fail when the watch or the exchange is closed',
+    async () => {
+      const trades = assert.rejects(bob.watchTrades(no), ExchangeClosedByUser)
+      await bob.watchTicker(no)
+      await bob.unWatchTrades(no)
+      await trades
+      const orders = assert.rejects(bob.watchOrders(), ExchangeClosedByUser)
+      await bob.watchOrderBook(no)
+      await bob.close()
+      await orders
+    },
+  )
 }

@@ -1,8 +1,9 @@
-/** Each contract through its adapter, on a real chain: reads, calls, events, and why a call reverts. */
+/** Calls each contract through its adapter, on a real chain: reads, calls, events, and the reasons of reverts. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { type Call, simulate } from '#chain/call.ts'
-import { type ChainLog, chainLog } from '#chain/chain-log.ts'
+import { type Hex, parseAbi, zeroHash } from 'viem'
+import { type Call, callOf, hexAddress, readerOf, simulate } from '#chain/call.ts'
+import { type ChainLog, decoded } from '#chain/chain-log.ts'
 import { type ChainClient, makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens, tokenEvent } from '#chain/conditional-tokens.ts'
 import { marketContract, resolutionEvent } from '#chain/market-contract.ts'
@@ -13,13 +14,17 @@ import {
   quickQuestion,
 } from '#chain/market-factory.ts'
 import { multicall } from '#chain/multicall.ts'
+import { positionIdOf } from '#chain/position-id.ts'
 import {
   SETTLEMENT_FAULTS,
   SETTLEMENT_REASONS,
   settlementContract,
   settlementEvent,
 } from '#chain/settlement-contract.ts'
-import { stablecoin } from '#chain/stablecoin.ts'
+import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
+import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
+import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
+import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
 import {
   type Address,
   type MarketId,
@@ -28,6 +33,7 @@ import {
   tradeId,
   type Uint64,
 } from '#domain/ids.ts'
+import { CATEGORIES } from '#domain/market.ts'
 import type { Order } from '#domain/order.ts'
 import type { Mark, QuickMarket, QuickResolution } from '#domain/quick-market.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
@@ -35,7 +41,16 @@ import { systemClock } from '#runtime/clock.ts'
 import { makeQuickMarketLane } from '#services/prices/chain/quick-market-lane.ts'
 import { REASONS, startWorld, UNIT, type World } from '../contracts/support/world.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
-import { oracle, oracleEvent } from './oracle.ts'
+
+/** The part of UMA's OptimisticOracleV3 that a dispute needs. */
+const oracleAbi = parseAbi([
+  'struct EscalationManagerSettings { bool arbitrateViaEscalationManager; bool discardOracle; bool validateDisputers; address assertingCaller; address escalationManager; }',
+  'struct Assertion { EscalationManagerSettings escalationManagerSettings; address asserter; uint64 assertionTime; bool settled; address currency; uint64 expirationTime; bool settlementResolution; bytes32 domainId; bytes32 identifier; uint256 bond; address callbackRecipient; address disputer; }',
+  'function getAssertion(bytes32 assertionId) view returns (Assertion)',
+  'function getMinimumBond(address currency) view returns (uint256)',
+  'function disputeAssertion(bytes32 assertionId, address disputer)',
+  'event AssertionDisputed(bytes32 indexed assertionId, address indexed caller, address indexed disputer)',
+])
 
 let world: World
 let proxy: RpcProxy
@@ -51,6 +66,9 @@ after(async () => {
   await world.chain.close()
 })
 
+const factoryAddress = () => toAddress(world.factory.address)
+const readFactory = () => readerOf(client, factoryAddress(), marketFactoryAbi)
+
 /** Sends a call as the signer, and returns the logs of its receipt. */
 async function send(from: { address: string }, call: Call): Promise<ChainLog[]> {
   const { request, publicClient } = world.chain
@@ -59,7 +77,10 @@ async function send(from: { address: string }, call: Call): Promise<ChainLog[]> 
   ])) as `0x${string}`
   const receipt = await publicClient.getTransactionReceipt({ hash })
   assert.equal(receipt.status, 'success')
-  return receipt.logs.map((log) => chainLog(log)).filter((log) => log !== undefined)
+  return receipt.logs.map(({ address, blockNumber, transactionHash: txHash, ...log }) => ({
+    ...log,
+    ...{ address: toAddress(address), blockNumber: Number(blockNumber), txHash },
+  }))
 }
 
 async function words(call: Call, from: { address: string }): Promise<string> {
@@ -70,62 +91,73 @@ async function words(call: Call, from: { address: string }): Promise<string> {
 
 test('a disputed market is followed from its creation to a redemption', async () => {
   const { chain, maker, ann, bob, owner } = world
-  const factory = marketFactory(client, toAddress(world.factory.address))
-  const tokens = conditionalTokens(
-    client,
-    toAddress(world.conditionalTokens.address),
-    toAddress(world.collateral.address),
-  )
-  const coin = stablecoin(client, toAddress(world.collateral.address))
-  const umaOracle = oracle(client, toAddress(world.oracle.address))
+  const factory = marketFactory(client, factoryAddress())
+  const tokensAddress = toAddress(world.conditionalTokens.address)
+  const tokens = conditionalTokens(client, tokensAddress, toAddress(world.collateral.address))
+  const mint = (to: Address, amount: bigint) =>
+    callOf(coin, testUSDCAbi, 'mint', [hexAddress(to), amount])
+  const approve = (spender: Address, amount: bigint) =>
+    callOf(coin, testUSDCAbi, 'approve', [hexAddress(spender), amount])
+  const set = (marketId: MarketId) =>
+    [hexAddress(coin), zeroHash, marketId as string as Hex, [1n, 2n]] as const
+  const split = (marketId: MarketId, amount: bigint) =>
+    callOf(tokensAddress, conditionalTokensAbi, 'splitPosition', [...set(marketId), amount])
+  const redeem = (marketId: MarketId) =>
+    callOf(tokensAddress, conditionalTokensAbi, 'redeemPositions', set(marketId))
+  const propose = (market: Address, outcome: boolean) =>
+    callOf(market, marketAbi, 'propose', [outcome])
+  const coin = toAddress(world.collateral.address)
+  const umaOracle = toAddress(world.oracle.address)
+  const readOracle = readerOf(client, umaOracle, oracleAbi)
   const expirationSec = Number(await chain.now()) + 1_000
-  const words1 = {
-    question: 'Will it rain?',
-    description: 'By the gauge.',
-    category: 'protocol',
-    expirationSec,
-  } as const
-  assert.match(await words(factory.createCall(words1), ann), /^NotMaker: 0x.* may not create/)
-  const predicted = await factory.predict(toAddress(maker.address), words1)
-  const [created] = (await send(maker, factory.createCall(words1))).flatMap(
-    (log) => factoryEvent(log) ?? [],
-  )
+  const question = 'Will it rain?'
+  const terms = [
+    question,
+    'By the gauge.',
+    CATEGORIES.indexOf('protocol'),
+    BigInt(expirationSec),
+  ] as const
+  const create = callOf(factoryAddress(), marketFactoryAbi, 'createMarket', terms)
+  assert.match(await words(create, ann), /^NotMaker: 0x.* may not create/)
+  const predicted = await readFactory()('predictMarket', [maker.address, ...terms])
+  const [created] = (await send(maker, create)).flatMap((log) => factoryEvent(log) ?? [])
   assert(created?.type === 'MarketCreated')
   assert.deepEqual(
     [created.market, created.marketId, created.maker, created.category, created.expirationSec],
-    [predicted.market, predicted.marketId, toAddress(maker.address), 'protocol', expirationSec],
+    [toAddress(predicted[0]), predicted[1], toAddress(maker.address), 'protocol', expirationSec],
   )
   assert.equal(await factory.isMarket(created.market), true)
-  assert.match(await words(factory.createCall(words1), maker), /^MarketExists/)
+  assert.match(await words(create, maker), /^MarketExists/)
   const { marketId } = created
-  const market = marketContract(client, created.market)
-  assert.equal(await market.marketId(), marketId)
-  assert.equal((await market.terms()).question, words1.question)
+  const market = readerOf(client, created.market, marketAbi)
+  assert.equal(await market('marketId', []), marketId)
+  assert.equal((await market('terms', [])).question, question)
 
   // Ids of tokens are computed as the contract computes them.
   for (const outcome of [0, 1] as const) {
     assert.equal(
-      BigInt(tokens.positionId(marketId, outcome)),
+      BigInt(positionIdOf(coin, marketId, outcome)),
       await world.positionId(marketId as `0x${string}`, outcome),
     )
   }
-  await send(owner, coin.mintCall(toAddress(ann.address), 100n * UNIT))
-  await send(ann, coin.approveCall(tokens.address, 100n * UNIT))
-  const split = (await send(ann, tokens.splitCall(marketId, 60n * UNIT))).flatMap(
+  await send(owner, mint(toAddress(ann.address), 100n * UNIT))
+  await send(ann, approve(tokensAddress, 100n * UNIT))
+  const splitLogs = (await send(ann, split(marketId, 60n * UNIT))).flatMap(
     (log) => tokenEvent(log) ?? [],
   )
   assert.deepEqual(
-    split.map(({ type }) => type),
+    splitLogs.map(({ type }) => type),
     ['TokensMoved', 'PositionSplit'],
   )
-  await send(ann, tokens.mergeCall(marketId, 10n * UNIT))
+  const merge = [...set(marketId), 10n * UNIT] as const
+  await send(ann, callOf(tokensAddress, conditionalTokensAbi, 'mergePositions', merge))
   await send(
     ann,
-    tokens.transferCall(toAddress(ann.address), toAddress(bob.address), {
-      marketId,
-      outcome: 1,
-      amount: UNIT,
-    }),
+    callOf(tokensAddress, conditionalTokensAbi, 'safeTransferFrom', [
+      ...([ann.address, bob.address] as const),
+      BigInt(positionIdOf(coin, marketId, 1)),
+      ...([UNIT, '0x'] as const),
+    ]),
   )
   const held = await tokens.balances([
     { holder: toAddress(ann.address), marketId },
@@ -135,69 +167,72 @@ test('a disputed market is followed from its creation to a redemption', async ()
     [50n * UNIT, 49n * UNIT],
     [0n, UNIT],
   ])
-  assert.equal(await coin.balanceOf(toAddress(ann.address)), 50n * UNIT)
-  assert.match(await words(tokens.redeemCall(marketId), ann), /^Error: result for condition/)
+  assert.equal(await readerOf(client, coin, testUSDCAbi)('balanceOf', [ann.address]), 50n * UNIT)
+  assert.match(await words(redeem(marketId), ann), /^Error: result for condition/)
   assert.match(
-    await words(coin.transferCall(toAddress(bob.address), 1_000n * UNIT), ann),
+    await words(callOf(coin, testUSDCAbi, 'transfer', [bob.address, 1_000n * UNIT]), ann),
     /^ERC20InsufficientBalance: the balance of 0x/,
   )
 
-  // Proposed, disputed and overturned; then proposed again and settled.
-  assert.match(await words(market.proposeCall(true), bob), /^NotExpired: the market cannot be/)
+  // The market is proposed, disputed and overturned; then proposed again and settled.
+  assert.match(await words(propose(created.market, true), bob), /^NotExpired: the market cannot be/)
   await chain.warp(1_001)
-  const bond = await market.bond()
-  assert(bond >= (await umaOracle.minimumBond(coin.address)))
+  const bond = await market('bond', [])
+  assert(bond >= (await readOracle('getMinimumBond', [hexAddress(coin)])))
   for (const account of [ann, bob]) {
-    await send(owner, coin.mintCall(toAddress(account.address), 10n * bond))
-    await send(account, coin.approveCall(market.address, 10n * bond))
-    await send(account, coin.approveCall(umaOracle.address, 10n * bond))
+    await send(owner, mint(toAddress(account.address), 10n * bond))
+    await send(account, approve(created.market, 10n * bond))
+    await send(account, approve(umaOracle, 10n * bond))
   }
-  const proposed = (await send(bob, market.proposeCall(false))).flatMap(
+  const proposed = (await send(bob, propose(created.market, false))).flatMap(
     (log) => resolutionEvent(log) ?? [],
   )
   assert.equal(proposed[0]?.type, 'ResolutionProposed')
-  const assertion = await market.assertion()
-  assert(assertion !== undefined)
+  const assertion = await market('assertion', [])
   assert.deepEqual(
-    [assertion.proposer, assertion.outcome, assertion.disputed, assertion.bond],
+    [toAddress(assertion.proposer), assertion.outcome, assertion.disputed, assertion.bond],
     [toAddress(bob.address), false, false, bond],
   )
-  const disputed = await send(ann, umaOracle.disputeCall(assertion.id, toAddress(ann.address)))
-  assert(disputed.some((log) => oracleEvent(log)?.type === 'AssertionDisputed'))
+  const disputed = await send(
+    ann,
+    callOf(umaOracle, oracleAbi, 'disputeAssertion', [assertion.id, ann.address]),
+  )
+  assert(disputed.some((log) => decoded(oracleAbi, log)?.eventName === 'AssertionDisputed'))
   assert(disputed.some((log) => resolutionEvent(log)?.type === 'ResolutionDisputed'))
-  assert.equal((await umaOracle.assertion(assertion.id))?.disputer, toAddress(ann.address))
-  assert.match(await words(market.settleCall(), ann), /^(Error|0x|:|Panic)/)
+  assert.equal((await readOracle('getAssertion', [assertion.id])).disputer, ann.address)
+  assert.match(
+    await words(marketContract(client, created.market).settleCall(), ann),
+    /^(Error|0x|:|Panic)/,
+  )
 
   // Another market, undisputed: the redemption pays.
   const other = await world.createMarket()
-  const second = marketContract(client, toAddress(other.address))
+  const second = toAddress(other.address)
   const secondId = other.id as string as MarketId
-  await send(ann, coin.approveCall(tokens.address, 10n * UNIT))
-  await send(ann, tokens.splitCall(secondId, 10n * UNIT))
+  await send(ann, approve(tokensAddress, 10n * UNIT))
+  await send(ann, split(secondId, 10n * UNIT))
   await chain.warpTo(other.expiration)
-  await send(bob, coin.approveCall(second.address, 10n * bond))
-  await send(bob, second.proposeCall(true))
+  await send(bob, approve(second, 10n * bond))
+  await send(bob, propose(second, true))
   await chain.warp(7_201)
-  const settled = await send(ann, second.settleCall())
+  const settled = await send(ann, marketContract(client, second).settleCall())
   assert.deepEqual(
     settled.flatMap((log) => resolutionEvent(log)?.type ?? []),
     ['MarketResolved', 'MarketSettled'],
   )
   assert(settled.some((log) => tokenEvent(log)?.type === 'ConditionResolved'))
-  assert.equal(await second.winner(), 0)
+  assert.equal(await readerOf(client, second, marketAbi)('winningOutcome', []), 0)
   assert.deepEqual(await tokens.payouts(secondId), { numerators: [1n, 0n], denominator: 1n })
-  const redeemed = (await send(ann, tokens.redeemCall(secondId))).flatMap(
-    (log) => tokenEvent(log) ?? [],
-  )
+  const redeemed = (await send(ann, redeem(secondId))).flatMap((log) => tokenEvent(log) ?? [])
   const payout = redeemed.find(({ type }) => type === 'PayoutRedeemed')
   assert(payout?.type === 'PayoutRedeemed')
   assert.deepEqual([payout.holder, payout.payout], [toAddress(ann.address), 10n * UNIT])
-  assert.match(await words(second.proposeCall(true), bob), /^AlreadyResolved: .* YES won/)
+  assert.match(await words(propose(second, true), bob), /^AlreadyResolved: .* YES won/)
 })
 
 test('the texts of quick markets equal those in their contract', async () => {
   const { chain, quickOperator } = world
-  const factory = marketFactory(client, toAddress(world.factory.address))
+  const factory = marketFactory(client, factoryAddress())
   const startSec = Number(await chain.now())
   const quick = { asset: 'BTC', startSec, intervalSec: 900 }
   const prices = { startPrice: 6_500_000_000_000n, source: 'pyth' }
@@ -205,11 +240,9 @@ test('the texts of quick markets equal those in their contract', async () => {
     await send(quickOperator, factory.createQuickCall({ ...quick, ...prices }))
   ).flatMap((log) => factoryEvent(log) ?? [])
   assert(opened?.type === 'QuickMarketCreated')
-  assert.deepEqual(await factory.predictQuick(quick), {
-    market: opened.market,
-    marketId: opened.marketId,
-  })
-  const terms = await marketContract(client, opened.market).terms()
+  const predicted = await readFactory()('predictQuickMarket', ['BTC', BigInt(startSec), 900])
+  assert.deepEqual([toAddress(predicted[0]), predicted[1]], [opened.market, opened.marketId])
+  const terms = await readerOf(client, opened.market, marketAbi)('terms', [])
   assert.equal(terms.question, quickQuestion('BTC'))
   assert.equal(terms.description, quickDescription({ ...prices, startSec, endSec: opened.endSec }))
   await chain.warp(901)
@@ -222,7 +255,7 @@ test('the texts of quick markets equal those in their contract', async () => {
   )
 })
 
-test('the operator’s lane opens a contested market to the oracle once, and recognises it as open after a restart', async () => {
+test('the operator’s lane contests a quick market once, and recognises after a restart that the oracle decides the market', async () => {
   const { chain, quickOperator } = world
   const contracts = {
     marketFactory: toAddress(world.factory.address),
@@ -233,7 +266,8 @@ test('the operator’s lane opens a contested market to the oracle once, and rec
   const startSec = Number(await chain.now())
   const terms = { asset: 'ETH', startSec, intervalSec: 900 }
   await send(quickOperator, factory.createQuickCall({ ...terms, startPrice: 5n, source: 'pyth' }))
-  const { market: contractAddress, marketId } = await factory.predictQuick(terms)
+  const predicted = await readFactory()('predictQuickMarket', ['ETH', BigInt(startSec), 900])
+  const [contractAddress, marketId] = [toAddress(predicted[0]), predicted[1]]
   await chain.warp(901)
   const rows = new Map<number, TransactionRow>()
   const lane = makeQuickMarketLane({
@@ -255,11 +289,9 @@ test('the operator’s lane opens a contested market to the oracle once, and rec
   lane.start()
   try {
     assert.match(await lane.openToOracle(quickMarket), /^0x[0-9a-f]{64}$/)
-    const { description, proposableFromSec, expirationSec } = await marketContract(
-      client,
-      contractAddress,
-    ).terms()
-    assert.equal(proposableFromSec, expirationSec)
+    const read = readerOf(client, contractAddress, marketAbi)
+    const { description, proposableFrom, expiration } = await read('terms', [])
+    assert.equal(proposableFrom, expiration)
     assert.match(description, /pyth said 5 at 1, then 4 at 2; binance said 5 at 1, then 6 at 2\.$/)
     assert.equal(await lane.openToOracle(quickMarket), '', 'it is open already')
   } finally {
@@ -345,11 +377,11 @@ test('the adapter’s call settles trades, and each event reports the result of 
 })
 
 test('several calls are sent in one, and the reason is returned if one of them reverts', async () => {
-  const coin = stablecoin(client, toAddress(world.collateral.address))
+  const coin = toAddress(world.collateral.address)
   const many = multicall(toAddress(world.multicall.address))
   const calls = [
-    coin.approveCall(toAddress(world.bob.address), 1n),
-    coin.mintCall(coin.address, 1n),
+    callOf(coin, testUSDCAbi, 'approve', [world.bob.address, 1n]),
+    callOf(coin, testUSDCAbi, 'mint', [hexAddress(coin), 1n]),
   ]
   const tried = await simulate(
     client,

@@ -1,4 +1,4 @@
-/** The way to a chain: several addresses, deadlines, the right chain, faults by their names. */
+/** Connections to a chain: several addresses, deadlines, the right chain, and named errors. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, before, beforeEach, test } from 'node:test'
@@ -32,7 +32,7 @@ beforeEach(() => {
 const client = (urls = [first.url, second.url], chainId = chain.id, more = {}) =>
   makeChainClient({ chainId, rpcUrls: urls, rounds: 2, pauseMs: 1, ...more })
 
-/** One whose pauses are short, and end by its budget alone. */
+/** Makes a client with short pauses, whose retries end only with its budget. */
 const patient = (options: Partial<ChainClientOptions> = {}) => {
   const failures: string[] = []
   const { viem } = makeChainClient({
@@ -54,7 +54,7 @@ const faultOf = (call: Promise<unknown>): Promise<Fault> =>
     (fault: Fault) => fault,
   )
 
-test('the next RPC address is used when the first is down, slow, failing or of another chain', async () => {
+test('the next RPC address is used when the first is down, slow, failing or serves another chain', async () => {
   for (const faults of [
     { down: true },
     { slowMs: 2_000 },
@@ -64,14 +64,14 @@ test('the next RPC address is used when the first is down, slow, failing or of a
     { chainId: 5 },
   ]) {
     first.faults = faults
-    // The timeout is short only for the slow node, and there are enough rounds for the other.
+    // The timeout is short only for the slow node. The number of rounds suffices for the other node to answer.
     const more = 'slowMs' in faults ? { timeoutMs: 300, rounds: 10, pauseMs: 1 } : {}
     const { viem } = client([first.url, second.url], chain.id, more)
     assert.equal(await viem.getBlockNumber(), 0n, JSON.stringify(faults))
   }
 })
 
-test('without a working RPC address every call is a retryable fault, until one works again', async () => {
+test('while no RPC address works every call fails with a retryable fault', async () => {
   first.faults = { down: true }
   second.faults = { status: 500 }
   const shared = client()
@@ -82,13 +82,13 @@ test('without a working RPC address every call is a retryable fault, until one w
   assert.equal(await shared.viem.getBlockNumber(), 0n)
 })
 
-test('RPC addresses of another chain are a fault that is not retryable', async () => {
+test('if all RPC addresses serve another chain, calls fail with a fault that is not retryable', async () => {
   const fault = await faultOf(client([first.url], 5).viem.getBlockNumber())
   assert.deepEqual([fault.code, fault.retryable], ['CHAIN_MISMATCH', false])
   assert.match(fault.message, /serves chain 31337, the settings say 5/)
 })
 
-test('a block range that is too long has its own error', async () => {
+test('a request for too many blocks fails with an error of its own', async () => {
   first.faults = { rangeMax: 10 }
   const { viem } = client([first.url])
   const fault = await faultOf(viem.getLogs({ fromBlock: 0n, toBlock: 100n }))
@@ -96,7 +96,7 @@ test('a block range that is too long has its own error', async () => {
   assert.equal(first.requests.get('eth_getLogs'), 1, 'asking again would be in vain')
 })
 
-test('a busy RPC address is retried until it answers, and stays trusted', async () => {
+test('a request to a busy RPC address is retried until it is answered, and the address stays in use', async () => {
   for (const code of [-32005, -32001, -32002, 429]) {
     first.requests.clear()
     first.faults = { error: { ...BUSY, code }, errorTimes: { eth_chainId: 2, eth_blockNumber: 4 } }
@@ -117,7 +117,7 @@ test('a busy RPC address is retried until it answers, and stays trusted', async 
   assert.equal(first.requests.get('eth_chainId'), 1)
 })
 
-test('an RPC address that was away must return the right chain id before it is trusted again', async () => {
+test('an RPC address that was unavailable is used again only after it returned the right chain id', async () => {
   const { viem, failures } = patient()
   await viem.getBlockNumber()
   first.faults = { status: 502, statusTimes: 3 }
@@ -128,7 +128,7 @@ test('an RPC address that was away must return the right chain id before it is t
   assert.equal((await faultOf(viem.getBlockNumber())).code, 'CHAIN_MISMATCH')
 })
 
-test('of two RPC addresses, the one that answers is used from then on', async () => {
+test('if only one of two RPC addresses answers, it is used first from then on', async () => {
   const rpcUrls = [first.url, second.url]
   first.faults = { error: BUSY, errorTimes: { eth_blockNumber: 3 } }
   second.faults = { error: BUSY, errorTimes: { eth_blockNumber: 2 } }
@@ -142,7 +142,7 @@ test('of two RPC addresses, the one that answers is used from then on', async ()
   )
 })
 
-test('an exhausted RPC budget is a retryable fault', async () => {
+test('a call whose retries exceed their time limit fails with a retryable fault', async () => {
   const rpcUrls = [first.url, second.url]
   first.faults = { error: BUSY }
   second.faults = { down: true }
@@ -153,7 +153,7 @@ test('an exhausted RPC budget is a retryable fault', async () => {
   assert.equal(none.failures.length, 2, 'each address is asked once')
 })
 
-test('a pause that an RPC address requests is not shortened', async () => {
+test('the client waits at least as long as an RPC address requests', async () => {
   first.faults = { status: 429, retryAfterSec: 3_600 }
   const late = patient()
   assert.equal((await faultOf(late.viem.getBlockNumber())).code, 'CHAIN_UNAVAILABLE')
@@ -168,7 +168,7 @@ test('a pause that an RPC address requests is not shortened', async () => {
   assert.equal(await both.viem.getBlockNumber(), 0n)
 })
 
-test('a wrong chain is reported at once, unless another RPC address may have the right one', async () => {
+test('if the RPC address serves a wrong chain, calls fail at once, unless another address may serve the right one', async () => {
   first.faults = { chainId: 5 }
   second.faults = { chainId: 6 }
   for (const rpcUrls of [[first.url], [first.url, second.url]]) {
@@ -189,21 +189,21 @@ test('a wrong chain is reported at once, unless another RPC address may have the
   }
 })
 
-test('a transaction is submitted again for a while; then its sender decides', async () => {
+test('if a transaction is not accepted, it is submitted several times, and then the fault is returned', async () => {
   const send = ({ viem }: ReturnType<typeof patient>) =>
     viem.request({ method: 'eth_sendRawTransaction', params: ['0x00'] })
   first.faults = { error: BUSY, errorTimes: { eth_sendRawTransaction: 2 } }
   const quick = patient()
-  assert.equal((await faultOf(send(quick))).code, 'CHAIN_REFUSED', 'the node has heard of it')
+  assert.equal((await faultOf(send(quick))).code, 'CHAIN_REFUSED', 'the node has received of it')
   assert.equal(quick.failures.length, 2)
-  // A pause that a question could wait for.
+  // A read would wait this long for its retry. A transaction does not, so there is only one attempt.
   first.faults = { error: BUSY }
   const slow = patient({ pauseMs: 2_000 })
   assert.equal((await faultOf(send(slow))).code, 'CHAIN_UNAVAILABLE')
   assert.equal(slow.failures.length, 1)
 })
 
-test('a pause between retries does not delay a thread that stops', async () => {
+test('a pause between retries ends when its thread stops', async () => {
   first.faults = { down: true }
   const thread = new Worker(new URL('./threads/patient-asker.ts', import.meta.url), {
     workerData: first.url,

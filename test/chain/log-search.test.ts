@@ -1,4 +1,4 @@
-/** Which transaction it was, asked of nodes that give logs of few blocks at a time or have them late. */
+/** Searches for transactions in logs, at nodes that return few blocks at a time or have their logs late. */
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -16,9 +16,9 @@ import { makeSettlementLane } from '#services/settlement/chain/settlement-lane.t
 const HEAD = 20_000_000
 const CONTRACT = `0x${'1'.repeat(40)}` as Address
 
-/** A node that knows in which block which trade was settled. */
+/** A node that knows the block in which each trade settled. */
 class LogNode {
-  /** Blocks that it gives logs of at once. */
+  /** Maximum number of blocks per query of logs. */
   most = Number.POSITIVE_INFINITY
   refusal = new Fault('CHAIN_RANGE_TOO_LARGE', 'the block range is too large', { retryable: true })
   questions = 0
@@ -60,7 +60,7 @@ function hashOf(key: string): string {
   return key.replace('0x', '0xabc')
 }
 
-/** Asks for trades that are settled, of which only the transactions are unknown. */
+/** Makes a search for the transactions of settled trades. */
 function settlementAt({ client }: LogNode) {
   const contract = {
     address: CONTRACT,
@@ -88,7 +88,7 @@ function settlementAt({ client }: LogNode) {
   }
 }
 
-describe('finding the transaction that settled a trade', () => {
+describe('the transaction that settled a trade is found in the logs of the chain', () => {
   it('one request is enough for all trades if the node returns all logs', async () => {
     const node = new LogNode({ a: 5, b: HEAD })
     assert.deepEqual(await settlementAt(node)('a', 'b'), { settled: ['a', 'b'], unconfirmed: [] })
@@ -103,7 +103,7 @@ describe('finding the transaction that settled a trade', () => {
     })
   }
 
-  it('a node with late logs is queried again a few times, and only that trade waits', async () => {
+  it('a trade whose logs an Ethereum node does not have yet stays unconfirmed until a later search, and other trades do not wait', async () => {
     const node = new LogNode({ a: HEAD - 5 })
     node.most = 500
     const ask = settlementAt(node)
@@ -114,7 +114,7 @@ describe('finding the transaction that settled a trade', () => {
   })
 
   for (const code of ['CHAIN_REFUSED', 'CHAIN_RANGE_TOO_LARGE', 'CHAIN_UNAVAILABLE'] as const) {
-    it(`a node that refuses log queries (${code}) stops no batch`, async () => {
+    it(`if a node refuses log queries (${code}), the trades count as unconfirmed and no query fails`, async () => {
       const node = new LogNode({ a: HEAD - 5 })
       node.most = 0
       node.refusal = new Fault(code, 'no logs here', { retryable: true })
@@ -124,14 +124,14 @@ describe('finding the transaction that settled a trade', () => {
   }
 })
 
-describe('finding the transaction that resolved a market', () => {
-  it('the search adapts to a node that returns logs of few blocks at a time', async () => {
+describe('the transaction that resolved a market is found in the logs of the chain', () => {
+  it('the search for a resolution adapts to a node that returns the logs of few blocks at a time', async () => {
     const node = new LogNode({ a: HEAD - 5 })
     node.most = 10
     assert.equal(await resolvedBy(node.client, CONTRACT, 0), hashOf(keyOf('a')))
   })
 
-  it('a node that does not answer is a fault', async () => {
+  it('a resolution search fails with a fault if the node does not answer', async () => {
     const node = new LogNode()
     node.most = 0
     node.refusal = new Fault('CHAIN_UNAVAILABLE', 'away', { retryable: true })
@@ -139,8 +139,8 @@ describe('finding the transaction that resolved a market', () => {
   })
 })
 
-describe('a search of logs', () => {
-  it('a log search continues where the last one stopped, until it has seen every block, and then starts over', async () => {
+describe('a search of logs goes back in steps', () => {
+  it('a log search continues where the last step stopped until it has seen every block, and then starts over', async () => {
     const node = new LogNode()
     node.most = 64
     const search = makeLogSearch()

@@ -1,4 +1,4 @@
-/** Answers of nodes over the wire: packed, too long, never ending, cut off, redirected. */
+/** Answers of nodes that are compressed, too long, endless, truncated or redirected. */
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -15,15 +15,15 @@ const BLOCK = '0x2a'
 
 type Call = { readonly id: number; readonly method: string }
 
-/** A node that shows its chain as others do; the rest is the test's. */
+/** Starts a node that answers the chain id itself; the test answers everything else. */
 async function startNode(t: TestContext, answer: (call: Call, response: ServerResponse) => void) {
   const sockets: Socket[] = []
-  const heard: string[] = []
+  const received: string[] = []
   const listener: RequestListener = async (incoming, response) => {
     const parts: Buffer[] = []
     for await (const part of incoming) parts.push(part as Buffer)
     const call = JSON.parse(Buffer.concat(parts).toString()) as Call
-    heard.push(call.method)
+    received.push(call.method)
     if (call.method === 'eth_chainId') response.end(told(call, `0x${CHAIN_ID.toString(16)}`))
     else answer(call, response)
   }
@@ -36,7 +36,7 @@ async function startNode(t: TestContext, answer: (call: Call, response: ServerRe
     server.close()
   })
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return { url, heard, sockets }
+  return { url, received, sockets }
 }
 
 const told = ({ id }: Call, result: unknown): string =>
@@ -51,7 +51,7 @@ const faultOf = (call: Promise<unknown>): Promise<Fault> =>
     (fault: Fault) => fault,
   )
 
-test('a compressed answer is read', async (t) => {
+test('a compressed answer of an RPC address is decompressed', async (t) => {
   const { url } = await startNode(t, (call, response) => {
     response.setHeader('content-encoding', 'gzip')
     response.end(gzipSync(told(call, BLOCK)))
@@ -59,7 +59,7 @@ test('a compressed answer is read', async (t) => {
   assert.equal(await clientOf([url]).getBlockNumber(), 42n)
 })
 
-test('after an answer that stalls, the next RPC address is tried', async (t) => {
+test('if an RPC answer stalls, the next RPC address is tried', async (t) => {
   for (const packed of [false, true]) {
     const stalled = await startNode(t, (call, response) => {
       if (packed) response.setHeader('content-encoding', 'gzip')
@@ -75,7 +75,7 @@ test('after an answer that stalls, the next RPC address is tried', async (t) => 
   }
 })
 
-test('a truncated answer is an error', async (t) => {
+test('a truncated RPC answer is an error', async (t) => {
   for (const packed of [false, true]) {
     const { url } = await startNode(t, (call, response) => {
       if (packed) response.setHeader('content-encoding', 'gzip')
@@ -87,7 +87,7 @@ test('a truncated answer is an error', async (t) => {
   }
 })
 
-test('an answer that is too long, compressed or not, causes a request for a shorter range', async (t) => {
+test('an RPC answer that is too long, compressed or not, fails like a request for too many blocks', async (t) => {
   const long = Buffer.alloc(ANSWER_BYTES_MAX + 1, ' ')
   for (const packed of [false, true]) {
     const { url } = await startNode(t, (_call, response) => {
@@ -105,9 +105,9 @@ test('an answer that is too long, compressed or not, causes a request for a shor
   assert.deepEqual(await clientOf([url]).getLogs({ fromBlock: 1n, toBlock: 2_000n }), [])
 })
 
-test('a connection that the node has closed in the meantime causes no error', async (t) => {
+test('a request over a connection that the Ethereum node has closed does not fail', async (t) => {
   let isEnding = false
-  const { url, heard, sockets } = await startNode(t, (call, response) => {
+  const { url, received, sockets } = await startNode(t, (call, response) => {
     if (isEnding) response.socket?.resetAndDestroy()
     else response.end(told(call, BLOCK))
     isEnding = false
@@ -115,14 +115,14 @@ test('a connection that the node has closed in the meantime causes no error', as
   const viem = clientOf([url])
   assert.equal(await viem.getBlockNumber(), 42n)
   assert.equal(sockets.length, 1, 'one connection for all')
-  // As when both happen at once: the request is on its way, and the connection is gone.
+  // The connection is closed while the request is on its way.
   isEnding = true
   assert.equal(await viem.getBlockNumber(), 42n)
-  assert.deepEqual(heard, ['eth_chainId', ...Array<string>(3).fill('eth_blockNumber')])
+  assert.deepEqual(received, ['eth_chainId', ...Array<string>(3).fill('eth_blockNumber')])
   assert.equal(sockets.length, 2)
 })
 
-test('a redirect is not followed, because the RPC address may contain a key', async (t) => {
+test('a redirect by an RPC address is not followed, because the address may contain a key', async (t) => {
   const { url } = await startNode(t, (_call, response) => {
     response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end()
   })

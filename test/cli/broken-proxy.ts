@@ -1,4 +1,4 @@
-/** A server in front of an exchange that breaks the contract as the test defines. */
+/** A server in front of an exchange that breaks the API's contract as the test defines. */
 
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { type RawData, WebSocket, WebSocketServer } from 'ws'
 
 export type Faults = {
-  /** Changes the answer of a request, or leaves it. */
+  /** Changes the answer to a request, or returns it unchanged. */
   readonly answer?: (request: string, answer: ProxiedAnswer) => ProxiedAnswer
   /** Changes a frame of the stream, or drops it. */
   readonly frame?: (frame: Record<string, unknown>) => Record<string, unknown> | undefined
@@ -15,7 +15,7 @@ export type Faults = {
 export type ProxiedAnswer = { readonly status: number; readonly body: string }
 
 const PASSED_ON = ['content-type', 'authorization']
-const SHOWN = ['content-type', 'x-request-id', 'date']
+const SHOWN = ['content-type', 'x-request-id', 'date', 'retry-after']
 
 export async function startBrokenProxy(
   target: string,

@@ -8,7 +8,7 @@ export type Said = { readonly code: number; readonly out: string; readonly err: 
 export async function callSibyl(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
-  { signal = new AbortController().signal, heard = (_: string) => {} } = {},
+  { signal = new AbortController().signal, received = (_: string) => {} } = {},
 ): Promise<Said> {
   let out = ''
   let err = ''
@@ -16,7 +16,7 @@ export async function callSibyl(
     env: { SIBYL_KEYS_DIR: '/nonexistent', ...env },
     out(text) {
       out += text
-      heard(text)
+      received(text)
     },
     err(text) {
       err += text

@@ -1,4 +1,7 @@
-/** The commands of the public log find an exchange that hides a log, proves something else, or has two books. */
+/**
+ * The commands of the public log detect an exchange that hides a log, proves another entry, or lists a market in two
+ * logs.
+ */
 
 import assert from 'node:assert/strict'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
@@ -48,7 +51,7 @@ async function proofAt({ remote, checkpoint, entries }: Log, index: number): Pro
   return inclusionText({ extra: entries[index]!, index, proof, checkpoint: checkpoint() })
 }
 
-test('the commands of the log find what an exchange hides or proves instead', async (t) => {
+test('commands of the log find an exchange that hides or changes entries of its public log', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-lying-log-'))
   let logs: Log[] = [logOf(0, 2), logOf(1, 1)]
   let proof = ''
@@ -83,37 +86,53 @@ test('the commands of the log find what an exchange hides or proves instead', as
     assert.match(err, why)
   }
 
-  await t.test('a log that is not shown any more', async () => {
-    const [shown, hidden] = logs as [Log, Log]
-    const keys = [shown, hidden].map(({ signer }) => verifierKeyText(signer.key)).join(',')
-    const kept = join(folder, 'kept')
-    assert.equal((await call('verify', '--keep', kept, '--key', keys)).code, 0)
-    logs = [shown]
-    await fails(/no longer publishes the log example.com\/log\/1\/p1/, 'verify', '--keep', kept)
-    await fails(/does not show example.com\/log\/1\/p1, although/, 'verify', '--key', keys)
-    await fails(/does not show example.com\/log\/1\/p1, although/, 'replay', '--key', keys)
-    logs = [shown, hidden]
-    const [file] = await readdir(kept)
-    await writeFile(join(kept, file!), '')
-    await fails(/is damaged/, 'verify', '--keep', kept)
-  })
+  await t.test(
+    'log verify reports a public log that the exchange published earlier and no longer lists',
+    async () => {
+      const [shown, hidden] = logs as [Log, Log]
+      const keys = [shown, hidden].map(({ signer }) => verifierKeyText(signer.key)).join(',')
+      const kept = join(folder, 'kept')
+      assert.equal((await call('verify', '--keep', kept, '--key', keys)).code, 0)
+      logs = [shown]
+      await fails(/no longer publishes the log example.com\/log\/1\/p1/, 'verify', '--keep', kept)
+      await fails(
+        /does not list the log example.com\/log\/1\/p1, although/,
+        'verify',
+        '--key',
+        keys,
+      )
+      await fails(
+        /does not list the log example.com\/log\/1\/p1, although/,
+        'replay',
+        '--key',
+        keys,
+      )
+      logs = [shown, hidden]
+      const [file] = await readdir(kept)
+      await writeFile(join(kept, file!), '')
+      await fails(/is damaged/, 'verify', '--keep', kept)
+    },
+  )
 
-  await t.test('one market in two logs', async () => {
+  await t.test('log replay reports a market that occurs in two public logs', async () => {
     logs = [logOf(0, 1), logOf(1, 1)]
     await fails(/is in two logs/, 'replay', '--no-signatures')
     logs = [logOf(0, 2)]
   })
 
-  await t.test('a proof of another entry', async () => {
-    proof = await proofAt(logs[0]!, 1)
-    assert.equal((await call('proof', ORDER)).code, 0)
-    // The entry has this market, but not this trade.
-    await fails(/for another entry/, 'proof', `${MARKET}-2-0`)
-    proof = await proofAt(logs[0]!, 0)
-    await fails(/for another entry/, 'proof', ORDER)
-  })
+  await t.test(
+    'log proof reports an answer that proves another entry than the requested one',
+    async () => {
+      proof = await proofAt(logs[0]!, 1)
+      assert.equal((await call('proof', ORDER)).code, 0)
+      // The entry has this market, but not this trade.
+      await fails(/for another entry/, 'proof', `${MARKET}-2-0`)
+      proof = await proofAt(logs[0]!, 0)
+      await fails(/for another entry/, 'proof', ORDER)
+    },
+  )
 
-  await t.test('a receipt whose promise is not kept', async () => {
+  await t.test('log receipt reports a signed receipt whose order is not in the log', async () => {
     const file = join(folder, 'order.receipt')
     const promise = async (log: Log, status: 'accepted' | 'cancelled', seq: number) => {
       logs = [log]

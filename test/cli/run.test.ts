@@ -34,7 +34,7 @@ test('every command has help, and the general help lists all commands', async ()
   }
 })
 
-test('texts of strangers do not move the cursor of a terminal, and are the same in JSON', async (t) => {
+test('control characters in texts of strangers do not reach the terminal, and JSON output has them escaped', async (t) => {
   const question = 'a\u001b]52;c;aGk=\u0007 \u009b2J \u202eb\r\nok  another market'
   const server = createServer((_, response) => {
     response.writeHead(400, { 'content-type': 'application/json' })
@@ -55,10 +55,10 @@ test('texts of strangers do not move the cursor of a terminal, and are the same 
   assert.equal(showFacts({ question }).split('\n').length, 2)
 })
 
-test('every command that prints data can print JSON, and every command for an exchange takes its address', () => {
+test('every command that prints data can print JSON, and every command that calls an exchange has an option for its URL', () => {
   const without = (option: string) =>
     COMMANDS.filter(({ options }) => !(option in options)).map(({ name }) => name)
-  // The maker prints its rounds, which are no data, and `mcp` always speaks JSON; a list of files needs no exchange.
+  // The maker prints rounds instead of data, `mcp` always speaks JSON, and `keys list` reads only local files.
   assert.deepEqual(without('json'), ['maker', 'mcp'])
   assert.deepEqual(without('url'), ['keys list'])
 })
@@ -118,7 +118,7 @@ test('an unreachable exchange is reported, with exit code 1', async () => {
   }
 })
 
-test('no keys are stored before one is created, and a foreign file is not read as a key', async () => {
+test('before a key is created the list of keys is empty, and a file of another format is not read as a key', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-cli-'))
   try {
     await writeFile(join(folder, 'other.json'), '{"id": 1}')
@@ -146,7 +146,7 @@ test('amounts are shown exactly, with cents at least', () => {
   assert.equal(showTable(['A', 'B'], [['long', 'x']]), 'A     B\nlong  x\n')
 })
 
-test('a typing error gets a suggestion, an unrelated word does not', () => {
+test('a mistyped command gets a suggestion, and an unrelated word does not', () => {
   const known = ['markets', 'market', 'maker', 'book', 'cancel', 'conformance']
   assert.equal(suggest('bok', known), 'book')
   assert.equal(suggest('cancle', known), 'cancel')
@@ -155,7 +155,7 @@ test('a typing error gets a suggestion, an unrelated word does not', () => {
   assert.equal(suggest('settle', known), undefined)
 })
 
-test('every line of the guide is a valid command', async () => {
+test('every command line in the command-line guide is valid', async () => {
   const guide = await readFile(new URL('../../docs/command-line.md', import.meta.url), 'utf8')
   const lines = [...guide.matchAll(/^npx sibyl ([^#\n]+)/gm)].map(([, line = '']) => line.trim())
   assert.ok(lines.length > 15)

@@ -1,4 +1,4 @@
-/** Every command on a running devnet, in the order of a trader's day. */
+/** Runs every command on a devnet, in the order in which a trader uses them. */
 
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
@@ -11,6 +11,7 @@ import { promisify } from 'node:util'
 import type { Orderbook } from '#client/answers.ts'
 import { createClient } from '#client/client.ts'
 import type { OrderSubmission } from '#client/order-submission.ts'
+import { signerAddress } from '#client/sign-order.ts'
 import { DEMO_MAKER, devnetAccount, devnetKey } from '#devnet/accounts.ts'
 import type { Event, EventDetail } from '#protocol/shapes/events.ts'
 import type { Market } from '#protocol/shapes/markets.ts'
@@ -58,19 +59,22 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
   const id = rain.id
   const short = id.slice(0, 12)
 
-  await t.test('markets are listed, searched, and found by three kinds of names', async () => {
-    const ids = (await json<Market[]>('markets')).map((each) => each.id)
-    assert.ok(ids.includes(made) && ids.includes(id))
-    assert.equal((await json<Market[]>('markets', 'a test'))[0]?.id, made)
-    assert.equal((await json<Market[]>('markets', '--limit', '2')).length, 2)
-    assert.match(await succeed('markets', 'rain'), new RegExp(`^MARKET .*\n${short} .*rain`))
-    for (const name of [id, short, 'rain in']) {
-      assert.equal((await json<Orderbook>('book', name)).marketId, id)
-    }
-    assert.match(await fail('book', 'Will'), /'Will' matches several markets: 0x/)
-    assert.match(await fail('book', 'nonsense'), /there is no market 'nonsense'/)
-    assert.match(await fail('book', `0x${'1'.repeat(64)}`), /MARKET_NOT_FOUND/)
-  })
+  await t.test(
+    'the commands list and search markets, and find a market by its id, short id or slug',
+    async () => {
+      const ids = (await json<Market[]>('markets')).map((each) => each.id)
+      assert.ok(ids.includes(made) && ids.includes(id))
+      assert.equal((await json<Market[]>('markets', 'a test'))[0]?.id, made)
+      assert.equal((await json<Market[]>('markets', '--limit', '2')).length, 2)
+      assert.match(await succeed('markets', 'rain'), new RegExp(`^MARKET .*\n${short} .*rain`))
+      for (const name of [id, short, 'rain in']) {
+        assert.equal((await json<Orderbook>('book', name)).marketId, id)
+      }
+      assert.match(await fail('book', 'Will'), /'Will' matches several markets: 0x/)
+      assert.match(await fail('book', 'nonsense'), /there is no market 'nonsense'/)
+      assert.match(await fail('book', `0x${'1'.repeat(64)}`), /MARKET_NOT_FOUND/)
+    },
+  )
 
   await t.test('events are created, extended, listed and shown', async () => {
     const about = ['--slug', 'who-wins', '--title', 'Who wins?', '--tags', 'a,b', '--exclusive']
@@ -87,7 +91,8 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     )
     assert.deepEqual([event.tags, event.exclusive, event.marketCount], [['a', 'b'], true, 3])
     const [first] = event.markets
-    // Both need dollars only: no trader has shares of a new market. An offer of 0.60 for NO is one of 0.40 for YES.
+    // Both bids need only dollars, because no trader has shares of a new market. A bid of 0.60 for NO equals an ask of
+    // 0.40 for YES.
     const size = ['--size', '10', '--account', '10']
     await succeed('order', 'buy', first!.id, 'YES', ...size, '--price', '0.30')
     await succeed('order', 'buy', first!.id, 'NO', ...size, '--price', '0.60')
@@ -97,7 +102,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
       return shown
     })
     assert.deepEqual([priced.prices?.yesSum, priced.prices?.gap], [350_000, 0])
-    // In the complementary market an offer for NO is an offer of YES, if implied levels are asked for.
+    // In the complementary market, a bid for NO shows as an ask for YES if implied levels are requested.
     const cleo = event.markets[2]!.id
     await succeed('order', 'buy', cleo, 'NO', ...size, '--price', '0.60')
     assert.deepEqual((await json<Orderbook>('book', cleo)).asks, [])
@@ -117,7 +122,8 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
       ['who-wins', 'pythian-foot-race'],
     )
     assert.match(await succeed('events', '--tag', 'b'), /who-wins +3/)
-    // Other metadata cannot take the slug: its market has no event.
+    // Another event wants the same slug with different metadata. It cannot take the slug over, so its market has no
+    // event.
     const taken = ['--slug', 'who-wins', '--title', 'Mine now']
     assert.match(await fail('event', 'create', ...taken, 'Do I win?'), /another event has the slug/)
     assert.equal((await json<EventDetail>('event', 'show', 'who-wins')).title, 'Who wins?')
@@ -184,16 +190,16 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     assert.match(await succeed('positions', '--account', '15'), /Delphi.*realised profit 0\.00/s)
   })
 
-  await t.test('books, trades and orders are shown as they change', async () => {
+  await t.test('the watch commands print each change of books, trades and orders', async () => {
     const stop = new AbortController()
     const lines: string[] = []
     const env = { ...keys }
-    const heard = (text: string) => void lines.push(text)
+    const received = (text: string) => void lines.push(text)
     const watching = ['book', 'trades'].map((what) =>
-      callSibyl(['watch', what, short, '--json'], env, { signal: stop.signal, heard }),
+      callSibyl(['watch', what, short, '--json'], env, { signal: stop.signal, received }),
     )
     const mine = callSibyl(['watch', 'orders', '--account', '16'], env, {
-      ...{ signal: stop.signal, heard },
+      ...{ signal: stop.signal, received },
     })
     await eventually(() => assert.ok(lines.length >= 3, lines.join('')))
     const terms = ['--size', '3', '--account', '16']
@@ -215,7 +221,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
   })
 
   await t.test(
-    'an API key is created, used, listed and revoked, and its secret is never printed',
+    'an API key is created, used, listed and revoked by commands, and its secret is never printed',
     async () => {
       const made = await json<{ id: string; file: string }>('keys', 'create', '--account', '19')
       const { privateKey } = JSON.parse(await readFile(made.file, 'utf8')) as { privateKey: string }
@@ -238,28 +244,107 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     },
   )
 
-  await t.test('the demo maker is another trader than those of the first trade', async () => {
-    assert.match(await succeed('maker', '--rounds', '1'), /^\d+ orders in \d+ markets\n$/)
-    const terms = ['--size', '1', '--price', '0.99', '--account', '10']
-    const { orderHash, matches } = await json<{ orderHash: string; matches: number }>(
-      ...['order', 'buy', 'rain', 'YES', ...terms],
+  await t.test('a delegate is created, trades within its limits, and is revoked', async () => {
+    const key = `0x${'d1'.repeat(32)}` as const
+    const keyFile = join(folder, 'delegate.key')
+    await writeFile(keyFile, key)
+    const delegate = await signerAddress(key)
+    const owner = ['--account', '11']
+    const asDelegate = ['--key-file', keyFile, '--for', devnetAccount(11).address]
+    const order = (market: string, size: string) => [
+      ...['order', 'buy', market, 'YES', '--size', size, '--price', '0.02', ...asDelegate],
+    ]
+    assert.equal(await succeed('delegate', 'list', ...owner), 'no delegates\n')
+    assert.match(await fail(...order(short, '100')), /INVALID_SIGNATURE, field signature/)
+    const limits = ['--days', '7', '--max-size', '100', '--max-notional', '3', '--market', short]
+    await succeed('delegate', 'create', delegate, ...limits, ...owner)
+    const row = new RegExp(`^KEY .*\n${delegate} +active +20\\S+ .* 100\\.00 +3\\.00 +${short}\n$`)
+    await eventually(async () => assert.match(await succeed('delegate', 'list', ...owner), row))
+    const { orderHash } = await json<{ orderHash: string }>(...order(short, '100'))
+    const [open, ...more] = await json<OpenOrder[]>('orders', ...owner)
+    assert.deepEqual([open?.orderHash, more], [orderHash, []])
+    assert.match(await fail(...order(short, '101')), /DELEGATE_LIMIT, field order\.size/)
+    assert.match(
+      await fail(...order(short, '51')),
+      /limit of 3000000 \(DELEGATE_LIMIT, field order\.size\)/,
     )
-    assert.equal(matches, 1)
-    const [trade] = await createClient({ url: exchange.url }).trades(id)
-    const traders = [trade?.buyer, trade?.seller]
-    assert.deepEqual(
-      traders,
-      [10, DEMO_MAKER].map((each) => devnetAccount(each).address),
-      orderHash,
+    assert.match(await fail(...order(made, '50')), /DELEGATE_LIMIT, field order\.marketId/)
+    assert.match(await succeed('cancel', orderHash, ...asDelegate), /^1 order cancelled\n$/)
+    // The cancelled order counts towards the limit until the database has recorded its end.
+    await eventually(() => succeed(...order(short, '99')))
+    await succeed('delegate', 'revoke', delegate, ...owner)
+    await eventually(async () =>
+      assert.deepEqual(await json<OpenOrder[]>('orders', ...owner), [], 'its order has left'),
     )
-    const stop = new AbortController()
-    const heard = () => stop.abort()
-    const stopped = await callSibyl(['maker'], keys, { signal: stop.signal, heard })
-    assert.match(stopped.out, /stopped; \d+ orders cancelled\n$/)
+    assert.match(await succeed('delegate', 'list', ...owner), / revoked /)
+    assert.match(await fail(...order(short, '98')), /INVALID_SIGNATURE, field signature/)
   })
 
   await t.test(
-    'a trader without ether approves, and redeems when the market is resolved',
+    'commands label, replace and protect orders, and cancel them by group and by a dead-man switch',
+    async () => {
+      const owner = ['--account', '19']
+      const order = (price: string, ...more: string[]) => [
+        ...['order', 'buy', short, 'YES', '--size', '50', '--price', price, ...owner, ...more],
+      ]
+      const openOrders = async () =>
+        (await json<OpenOrder[]>('orders', ...owner)).map(({ price, label, group }) => [
+          ...[price, label, group],
+        ])
+      const asked = ['--label', 'first', '--group', 'quotes', '--book-within', '60000']
+      const window = ['--group-window', '60000', '--group-fills', '2', '--group-shares', '4.5']
+      const timeMs = async () => (await createClient({ url: exchange.url }).time()).serverTimeMs
+      const before = await timeMs()
+      const { bookByMs = 0, protection } = JSON.parse(
+        await succeed(...order('0.02', ...asked, ...window, '--sign')),
+      ) as OrderSubmission
+      assert.ok(bookByMs >= before + 60_000 && bookByMs <= (await timeMs()) + 60_000)
+      assert.deepEqual(protection, { windowMs: 60_000, fillsMax: 2, sharesMax: 4_500_000 })
+      const placed = await json<{ orderHash: string }>(...order('0.02', ...asked, ...window))
+      const replaces = ['--replaces', placed.orderHash]
+      await succeed(...order('0.03', '--group', 'quotes', ...replaces))
+      assert.deepEqual(await openOrders(), [[30_000, undefined, 'quotes']])
+      assert.match(await fail(...order('0.04', ...replaces)), /ORDER_CLOSED, field replaces/)
+      await succeed(...order('0.04', ...replaces, '--replace-always'))
+      const all = ['cancel', '--all', ...owner, '--group']
+      assert.match(await succeed(...all, 'quotes'), /^1 order cancelled\n$/)
+      assert.deepEqual(await openOrders(), [[40_000, undefined, undefined]])
+      const { code, err } = await call(order('0.02', '--group-fills', '2'))
+      assert.deepEqual([code, /need --group-window/.test(err)], [2, true])
+      assert.match(await fail('deadman', '60', ...owner), /needs an API key/)
+      await succeed('keys', 'create', ...owner)
+      assert.match(await succeed('deadman', '60', ...owner), /^orders are cancelled at 20\S+\n$/)
+      assert.equal(await succeed('deadman', '0', ...owner), 'off\n')
+      await succeed('deadman', '1', ...owner)
+      await eventually(async () => assert.deepEqual(await openOrders(), []))
+    },
+  )
+
+  await t.test(
+    'the demo maker and the trader of the first example trade are different accounts',
+    async () => {
+      assert.match(await succeed('maker', '--rounds', '1'), /^\d+ orders in \d+ markets\n$/)
+      const terms = ['--size', '1', '--price', '0.99', '--account', '10']
+      const { orderHash, matches } = await json<{ orderHash: string; matches: number }>(
+        ...['order', 'buy', 'rain', 'YES', ...terms],
+      )
+      assert.equal(matches, 1)
+      const [trade] = await createClient({ url: exchange.url }).trades(id)
+      const traders = [trade?.buyer, trade?.seller]
+      assert.deepEqual(
+        traders,
+        [10, DEMO_MAKER].map((each) => devnetAccount(each).address),
+        orderHash,
+      )
+      const stop = new AbortController()
+      const received = () => stop.abort()
+      const stopped = await callSibyl(['maker'], keys, { signal: stop.signal, received })
+      assert.match(stopped.out, /stopped; \d+ orders cancelled\n$/)
+    },
+  )
+
+  await t.test(
+    'a trader without ether can approve the exchange, and can redeem when the market is resolved',
     async () => {
       const approved = await json<{ txHashes: string[] }>('approve', '--account', '18')
       assert.equal(approved.txHashes.length, 2)
@@ -291,31 +376,34 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     },
   )
 
-  await t.test('the process handles a closed pipe, an old Node and a stop', async () => {
-    const env = { ...process.env, ...keys }
-    const { stdout } = await run(process.execPath, [BIN, 'markets', '--all', '--json'], { env })
-    assert.deepEqual(JSON.parse(stdout), await json<Market[]>('markets', '--all'))
-    const wrong = await run(process.execPath, [BIN, 'marketz'], { env }).catch(
-      (error: { code: number; stderr: string }) => error,
-    )
-    assert.ok('code' in wrong && wrong.code === 2)
-    const piped = `"${process.execPath}" "${BIN}" markets --json; echo "code $?" >&2`
-    const closed = await run('sh', ['-c', `(${piped}) | true`], { env })
-    assert.equal(closed.stderr, 'code 0\n')
-    const old =
-      "data:text/javascript,Object.defineProperty(process.versions,'node',{value:'20.1.0'})"
-    const refused = await run(process.execPath, ['--import', old, BIN, '--help'], { env }).catch(
-      (error: { code: number; stderr: string }) => error,
-    )
-    assert.match(
-      refused.stderr,
-      /^sibyl: this needs Node 22\.15 or newer and runs on 20\.1\.0[^\n]*\n$/,
-    )
-    const watching = spawn(process.execPath, [BIN, 'watch', 'trades', id], { env })
-    await new Promise((resolve) => watching.stdout.once('data', resolve))
-    watching.kill('SIGINT')
-    assert.equal(await new Promise((resolve) => watching.once('exit', resolve)), 0)
-  })
+  await t.test(
+    'the command line handles a closed pipe, an old Node version and a stop signal',
+    async () => {
+      const env = { ...process.env, ...keys }
+      const { stdout } = await run(process.execPath, [BIN, 'markets', '--all', '--json'], { env })
+      assert.deepEqual(JSON.parse(stdout), await json<Market[]>('markets', '--all'))
+      const wrong = await run(process.execPath, [BIN, 'marketz'], { env }).catch(
+        (error: { code: number; stderr: string }) => error,
+      )
+      assert.ok('code' in wrong && wrong.code === 2)
+      const piped = `"${process.execPath}" "${BIN}" markets --json; echo "code $?" >&2`
+      const closed = await run('sh', ['-c', `(${piped}) | true`], { env })
+      assert.equal(closed.stderr, 'code 0\n')
+      const old =
+        "data:text/javascript,Object.defineProperty(process.versions,'node',{value:'20.1.0'})"
+      const refused = await run(process.execPath, ['--import', old, BIN, '--help'], { env }).catch(
+        (error: { code: number; stderr: string }) => error,
+      )
+      assert.match(
+        refused.stderr,
+        /^sibyl: this needs Node 22\.15 or newer and runs on 20\.1\.0[^\n]*\n$/,
+      )
+      const watching = spawn(process.execPath, [BIN, 'watch', 'trades', id], { env })
+      await new Promise((resolve) => watching.stdout.once('data', resolve))
+      watching.kill('SIGINT')
+      assert.equal(await new Promise((resolve) => watching.once('exit', resolve)), 0)
+    },
+  )
 
   assert.ok(!said.join('').includes(devnetKey(14).slice(2)), 'no key was ever shown')
 }

@@ -1,4 +1,4 @@
-/** Every file of `examples/` on a running devnet, as its reader would run it. */
+/** Runs every file of `examples/` on a devnet, as a reader would. */
 
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
@@ -14,9 +14,9 @@ import { eventually } from '../support/eventually.ts'
 import type { Exchange } from '../support/exchange.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-/** As npm's scripts load; without it everything works the same, only slower. */
+/** Flags with which npm's scripts load modules; without them everything works the same, only slower. */
 const LOADER = ['--import', pathToFileURL(join(ROOT, 'src/loader/hooks.js')).href]
-/** The packages of Debian that the examples in Python need, and the module of each. */
+/** The Debian packages that the Python examples need, and the module of each. */
 const PYTHON_PACKAGES = {
   'python3-ecdsa': 'ecdsa',
   'python3-pycryptodome': 'Cryptodome',
@@ -46,7 +46,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
   // The README's first trade runs `sdk.js`.
   const tried = new Set(['README.md', 'connect.js', 'python', 'sdk.js'])
 
-  await t.test('the ccxt bot example runs', async () => {
+  await t.test('the example of a ccxt bot runs', async () => {
     tried.add('ccxt-bot.ts')
     const outcome = { SIBYL_OUTCOME: `${market.id}:NO` }
     const said = await node('ccxt-bot.ts', {
@@ -58,11 +58,11 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
     assert.deepEqual(await openOrders(19), [])
   })
 
-  await t.test('the first-trade example runs', async () => {
+  await t.test('the example of the first trade runs', async () => {
     tried.add('first-trade.js')
     const said = await node('first-trade.js')
     assert.match(said, /bob met 1 order\n4 shares at 0\.42\nann has 0 open orders\n$/)
-    // Beside a maker the two still meet each other, between its quotes.
+    // Beside a maker the two traders still match each other, because their price lies between its quotes.
     const maker = createClient({ url: exchange.url, signer: devnetKey(13) })
     const terms = { marketId: market.id, outcome: 'NO', size: '9', ttlSeconds: 3_600 } as const
     const quotes = [
@@ -76,7 +76,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
     }
   })
 
-  await t.test('the maker example leaves no order behind when it is killed', async () => {
+  await t.test('the example of a maker leaves no order in the book when it is killed', async () => {
     tried.add('market-maker.js')
     const maker = spawn(process.execPath, [...LOADER, 'examples/market-maker.js'], {
       cwd: ROOT,
@@ -97,7 +97,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
       await gone
     }
     await eventually(async () => assert.deepEqual(await openOrders(12), []))
-    // Another maker quotes now: it follows that price, and waits if its own would match.
+    // The example follows the price of another maker, and waits if its own quotes would match.
     const other = createClient({ url: exchange.url, signer: devnetKey(13) })
     const terms = { marketId: market.id, outcome: 'YES', size: '1', ttlSeconds: 3_600 } as const
     await other.orders.place({ ...terms, side: 'buy', price: '0.60' })
@@ -114,7 +114,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
     await eventually(async () => assert.deepEqual(await openOrders(12), []))
   })
 
-  await t.test('the stream example checks every change of a book', async () => {
+  await t.test('the stream example verifies the checksum of every change of a book', async () => {
     tried.add('stream-checksums.js')
     const follower = spawn(process.execPath, [...LOADER, 'examples/stream-checksums.js'], {
       ...{ cwd: ROOT, env: { ...env, CHANGES: '4' } },
@@ -135,7 +135,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
     assert.equal(said.match(/book\.delta \d+: the checksum fits\n/g)?.length, 4, said)
   })
 
-  await t.test('the curl example runs', async (subtest) => {
+  await t.test('the example for curl runs', async (subtest) => {
     tried.add('curl.sh')
     const missing = await missingOf(['curl', 'jq'])
     if (missing.length > 0) return subtest.skip(`there is no ${missing.join(' and no ')}`)
@@ -154,7 +154,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
     }
   })
 
-  await t.test('the Python example runs', async (subtest) => {
+  await t.test('the example in Python runs', async (subtest) => {
     assert.deepEqual(await readdir(join(ROOT, 'examples/python')), ['trade.py'])
     const python = await pythonWithPackages()
     if (python === undefined) {
@@ -192,7 +192,7 @@ async function missingOf(programs: readonly string[]): Promise<string[]> {
   return missing
 }
 
-/** Returns the first Python that has the packages: another one may come before that of the system. */
+/** Returns the first Python that has the packages; the one on the PATH may lack those of the system's Python. */
 async function pythonWithPackages(): Promise<string | undefined> {
   const imports = `import ${Object.values(PYTHON_PACKAGES).join(', ')}`
   for (const python of ['python3', '/usr/bin/python3']) {

@@ -1,4 +1,4 @@
-/** `sibyl mcp` on a running devnet, used by the client of the protocol's own library, and attacked without it. */
+/** `sibyl mcp` on a running devnet: used by the protocol's own client library, and attacked with plain requests. */
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -17,7 +17,7 @@ import { callSibyl } from './call-sibyl.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const ACCOUNT = 18
-/** Of the delegate: a new key, without money. */
+/** A new key without money: the delegate. */
 const AGENT_KEY = `0x${'a6'.repeat(32)}` as const
 const LIBRARY = '@modelcontextprotocol/sdk'
 
@@ -95,7 +95,7 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
   }
 
   await t.test(
-    'mcp: a key that is no delegate with limits is refused, with the command to make one',
+    'mcp: a key that is not a delegate with limits is refused, and the message has the command to create one',
     async () => {
       const refusal = async (...more: string[]) => {
         const { code, err } = await callSibyl(['mcp', '--url', url, ...more])
@@ -108,7 +108,7 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
       assert.match(isOwner, /the key of a delegate only/)
       assert.match(isOwner, create)
       const named = await refusal('--key-file', ownerFile, '--for', account)
-      assert.match(named, /this key is that of the account itself/)
+      assert.match(named, /this key belongs to the account itself/)
       assert.match(named, create)
       assert.match(await refusal(...delegated), new RegExp(`sibyl delegate create ${agent} `))
       await appoint({})
@@ -118,31 +118,35 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
 
   await appoint({ maxOrderSize: '100', maxOpenNotional: '3' })
 
-  await t.test('mcp: without a key it lists only read tools, and they answer', async () => {
-    const { client, log } = await overStdio()
-    try {
-      assert.deepEqual(await namesOf(client), READING)
-      const listed = await client.callTool({ name: 'list_markets', arguments: {} })
-      assert.ok(textOf(listed).includes(market.id))
-      const book = { marketId: market.id, outcome: 'YES' }
-      assert.ok(
-        'bids' in
-          JSON.parse(textOf(await client.callTool({ name: 'get_orderbook', arguments: book }))),
-      )
-      const refused = await client.callTool({
-        name: 'place_order',
-        arguments: { ...order, size: '1' },
-      })
-      assert.equal(refused.isError, true)
-      assert.match(textOf(refused), /there is no tool place_order/)
-      assert.equal(log().match(/"tool":"list_markets"/g)?.length, 1)
-    } finally {
-      await client.close()
-    }
-  })
+  await t.test(
+    'mcp: without a key the server lists only tools that read, and they return data',
+    async () => {
+      const { client, log } = await overStdio()
+      try {
+        assert.deepEqual(await namesOf(client), READING)
+        const listed = await client.callTool({ name: 'list_markets', arguments: {} })
+        assert.ok(textOf(listed).includes(market.id))
+        const book = { marketId: market.id, outcome: 'YES' }
+        assert.ok(
+          'bids' in
+            JSON.parse(textOf(await client.callTool({ name: 'get_orderbook', arguments: book }))),
+        )
+        const refused = await client.callTool({
+          name: 'place_order',
+          arguments: { ...order, size: '1' },
+        })
+        assert.equal(refused.isError, true)
+        assert.match(textOf(refused), /there is no tool place_order/)
+        await eventually(() => assert.match(log(), /"tool":"place_order"/))
+        assert.equal(log().match(/"tool":"list_markets"/g)?.length, 1)
+      } finally {
+        await client.close()
+      }
+    },
+  )
 
   await t.test(
-    'mcp: with --live the exchange enforces the limits of the delegate, the server its own',
+    'mcp: with --live the exchange enforces the delegate’s limits, and the server enforces its own',
     async () => {
       const limits = ['--max-size', '1000', '--max-notional', '5']
       const { client, log } = await overStdio(...delegated, '--live', ...limits)
@@ -161,12 +165,13 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
           (await openOrders()).map(({ label, trader }) => [label, trader.toLowerCase()]),
           [['mcp', account.toLowerCase()]],
         )
-        // Both limits of the delegation, at the exchange. Refused orders do not use up the run.
+        // The exchange enforces both limits of the delegation. Refused orders do not count towards the limits of the
+        // session.
         assert.match(await place('100.000001'), /^DELEGATE_LIMIT: /)
         assert.match(await place('51', { price: '0.04' }), /^DELEGATE_LIMIT: .* 3000000/)
         assert.equal((await openOrders()).length, 1)
         assert.match(await place('1000.000001'), /^REFUSED: size must be at most 1000000000/)
-        // A seller can lose what a share may be worth above its price.
+        // A seller can lose what the share may be worth above its price.
         assert.match(
           await place('4', { side: 'sell' }),
           /^REFUSED: .* 3920001 .* 3000000 of 5000000/,
@@ -204,7 +209,7 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
   )
 
   await t.test(
-    'mcp: over HTTP a dry run checks orders, and hostile requests do nothing',
+    'mcp: over HTTP a server without --live checks orders and places none, and rejects hostile requests',
     async (subtest) => {
       const server = spawn(process.execPath, args('--http', '0', ...delegated), { cwd: ROOT, env })
       subtest.after(() => ended(server))
@@ -288,8 +293,12 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
       const many = await Promise.all(Array.from({ length: 40 }, () => call('list_markets', {})))
       assert.ok(many.every((text) => /^\{|^REFUSED: 16 calls are under way/.test(text)))
       await client.close()
-      const lines = log.join('').trim().split('\n').slice(1)
-      assert.equal(lines.length, 2 + hostile.length + many.length, 'each call is one line')
+      // The log and the answers are separate streams, so the last log lines may arrive after the answers.
+      const lines = await eventually(() => {
+        const found = log.join('').trim().split('\n').slice(1)
+        assert.equal(found.length, 2 + hostile.length + many.length, 'each call is one line')
+        return found
+      })
       for (const line of lines)
         assert.ok(line.length < 1_000 && JSON.parse(line).tool.length <= 100)
     },

@@ -1,4 +1,4 @@
-/** The first examples of the OpenAPI document of a devnet: they are signed, and accepted as they stand. */
+/** Signs and sends the first examples of a devnet's OpenAPI document, and expects that they are accepted unchanged. */
 
 import assert from 'node:assert/strict'
 import { createClient } from '#client/client.ts'
@@ -15,7 +15,7 @@ type Document = {
 }
 type Example = { readonly summary: string; readonly value: Json }
 
-/** Whose orders they are: the last of the demo traders. */
+/** The demo trader who signs the orders: the last one. */
 const TRADER = 19
 
 export async function tryOpenapiExample({ url }: Exchange): Promise<void> {

@@ -3,21 +3,21 @@ import { test } from 'node:test'
 import { apiFit } from '#client/api-fit.ts'
 import { API_VERSION, parseApiVersion } from '#domain/api-version.ts'
 
-test('the version of the API is two numbers', () => {
+test('the version of the API consists of two numbers', () => {
   assert.ok(parseApiVersion(API_VERSION) !== undefined)
   for (const text of ['', '1', '1.2.3', 'v1.2', '1.', '-1.0', '1.2 ']) {
     assert.equal(parseApiVersion(text), undefined, text)
   }
 })
 
-test('a client fits an exchange of its own version, and one with additions', () => {
+test('a client accepts an exchange with its own API version, and one with additions', () => {
   for (const exchange of ['2.3', '2.4', '2.10']) {
     assert.deepEqual(apiFit(exchange, '2.3'), { fits: true, exchange, client: '2.3', why: '' })
   }
   assert.ok(apiFit(API_VERSION).fits)
 })
 
-test('a client names the reason if it does not fit the exchange', () => {
+test('a client that does not fit the API version of the exchange reports the reason', () => {
   const why = (exchange?: string) => {
     const fit = apiFit(exchange, '2.3')
     assert.equal(fit.fits, false)

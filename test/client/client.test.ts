@@ -26,9 +26,9 @@ type Said = {
 }
 type Heard = { method: string; path: string; headers: IncomingMessage['headers']; body: string }
 
-/** A server on a real socket that sends the scripted answers in order; the last one forever. */
+/** Starts a real server that sends the scripted answers in order, and repeats the last one. */
 async function scripted(t: TestContext, script: Said[], options: Partial<ClientOptions> = {}) {
-  const heard: Heard[] = []
+  const received: Heard[] = []
   const server = createServer((request, response) => {
     let body = ''
     request.on('data', (chunk: Buffer) => {
@@ -36,8 +36,8 @@ async function scripted(t: TestContext, script: Said[], options: Partial<ClientO
     })
     request.on('end', () => {
       const { method = '', url: path = '', headers } = request
-      heard.push({ method, path, headers, body })
-      answer(response, script[Math.min(heard.length, script.length) - 1] ?? {})
+      received.push({ method, path, headers, body })
+      answer(response, script[Math.min(received.length, script.length) - 1] ?? {})
     })
   })
   function answer(response: ServerResponse, said: Said): void {
@@ -60,7 +60,7 @@ async function scripted(t: TestContext, script: Said[], options: Partial<ClientO
   })
   const { port } = server.address() as AddressInfo
   const url = `http://127.0.0.1:${port}`
-  return { heard, url, client: createClient({ url, backoffMs: 1, domain: DEVNET, ...options }) }
+  return { received, url, client: createClient({ url, backoffMs: 1, domain: DEVNET, ...options }) }
 }
 
 async function failure(promise: Promise<unknown>): Promise<SibylError> {
@@ -89,15 +89,15 @@ test('a request that is safe to repeat is repeated with the same bytes', async (
     { status: 502, text: '<html>bad gateway</html>' },
     {},
   ]
-  const { client, heard } = await scripted(t, script, { retries: script.length - 1 })
+  const { client, received } = await scripted(t, script, { retries: script.length - 1 })
   const submission = await signedOrder(MARKET)
   assert.deepEqual(await client.orders.submit(submission), ACCEPTED)
-  assert.equal(heard.length, script.length)
-  assert.equal(new Set(heard.map(({ body }) => body)).size, 1)
-  assert.deepEqual(JSON.parse(heard[0]!.body), submission)
+  assert.equal(received.length, script.length)
+  assert.equal(new Set(received.map(({ body }) => body)).size, 1)
+  assert.deepEqual(JSON.parse(received[0]!.body), submission)
 })
 
-test('a refusal is final, and has a typed error', async (t) => {
+test('a refused request is not retried, and its error has the code of the refusal', async (t) => {
   const refusals: [status: number, code: string][] = [
     [400, 'PRICE_OUT_OF_RANGE'],
     [401, 'UNAUTHORIZED_TOKEN_EXPIRED'],
@@ -112,23 +112,23 @@ test('a refusal is final, and has a typed error', async (t) => {
   ]
   for (const [status, code] of refusals) {
     const body = { error: 'no', code, field: 'order.price' }
-    const { client, heard } = await scripted(t, [{ status, body }])
+    const { client, received } = await scripted(t, [{ status, body }])
     const error = await failure(client.orders.submit(await signedOrder(MARKET)))
     assert.deepEqual(
       [error.status, error.code, error.message, error.field, error.requestId, error.attempts],
       [status, code, 'no', 'order.price', 'r-1', 1],
     )
-    assert.equal(heard.length, 1, code)
+    assert.equal(received.length, 1, code)
     assert.equal(error.outcomeUnknown, code === 'INTERNAL', code)
   }
 })
 
-test('when the client gives up, the error has the number of attempts and whether the order may be placed', async (t) => {
+test('when the client gives up, the error has the number of attempts and says whether the order may have been placed', async (t) => {
   const cases: [script: Said[], code: string, outcomeUnknown: boolean][] = [
     [[overloaded], 'OVERLOADED', false],
     [[unknown], 'OUTCOME_UNKNOWN', true],
     [[{ breaks: true }], 'NETWORK', true],
-    // The first attempt may have succeeded, whatever the later answers are.
+    // The first attempt may have succeeded, whatever later attempts are answered.
     [[{ breaks: true }, overloaded], 'OVERLOADED', true],
     [[{ status: 504, text: '' }], 'UNEXPECTED_ANSWER', true],
     [[refusal('CHAIN_UNAVAILABLE')], 'CHAIN_UNAVAILABLE', false],
@@ -139,20 +139,20 @@ test('when the client gives up, the error has the number of attempts and whether
     [[unknown, refusal('RATE_LIMITED', '0', 429)], 'RATE_LIMITED', true],
   ]
   for (const [script, code, outcomeUnknown] of cases) {
-    const { client, heard } = await scripted(t, script, { retries: 2, signer: ann.key })
+    const { client, received } = await scripted(t, script, { retries: 2, signer: ann.key })
     const intent = { marketId: MARKET, side: 'buy', outcome: 'YES' } as const
     const error = await failure(
       client.orders.place({ ...intent, price: '0.5', size: '1', ttlSeconds: 100 }),
     )
     assert.deepEqual(
-      [error.code, error.attempts, error.outcomeUnknown, heard.length],
+      [error.code, error.attempts, error.outcomeUnknown, received.length],
       [code, 3, outcomeUnknown, 3],
     )
-    assert.deepEqual(error.submission, JSON.parse(heard[0]!.body), 'it can be submitted again')
+    assert.deepEqual(error.submission, JSON.parse(received[0]!.body), 'it can be submitted again')
   }
 })
 
-test('an unknown outcome is decided only by a refusal that has checked the order', async (t) => {
+test('after an unknown outcome, only a refusal that has checked the order proves that the order was not placed', async (t) => {
   const cases: [said: Said, code: string, outcomeUnknown: boolean][] = [
     [{ status: 401, body: { error: 'no', code: 'UNAUTHORIZED_TOKEN_EXPIRED' } }, '', true],
     [{ status: 403, body: { error: 'no', code: 'NOT_ORDER_OWNER' } }, '', true],
@@ -165,32 +165,32 @@ test('an unknown outcome is decided only by a refusal that has checked the order
     [{ status: 422, body: { error: 'no', code: 'INSUFFICIENT_FUNDS' } }, '', false],
   ]
   for (const [said, code, outcomeUnknown] of cases) {
-    const { client, heard } = await scripted(t, [{ breaks: true }, said])
+    const { client, received } = await scripted(t, [{ breaks: true }, said])
     const error = await failure(client.orders.submit(await signedOrder(MARKET)))
     const expected = code || (said.body as { code: string }).code
     assert.deepEqual(
       [error.code, error.attempts, error.outcomeUnknown],
       [expected, 2, outcomeUnknown],
     )
-    assert.equal(heard.length, 2)
+    assert.equal(received.length, 2)
   }
 })
 
 test('a request to a server that does not answer ends after the timeout', async (t) => {
-  const { client, heard } = await scripted(t, [{ hangs: true }, {}], { timeoutMs: 100 })
+  const { client, received } = await scripted(t, [{ hangs: true }, {}], { timeoutMs: 100 })
   const order = await signedOrder(MARKET)
-  // The first attempt times out when the server has received it; the second has enough time.
+  // The first attempt times out as soon as the server has received it; the second has enough time.
   const timeouts: number[] = []
   const timer = t.mock.method(AbortSignal, 'timeout', (ms: number) => {
     const attempt = new AbortController()
     if (timeouts.push(ms) === 1) {
-      void eventually(() => assert.equal(heard.length, 1)).then(() => attempt.abort())
+      void eventually(() => assert.equal(received.length, 1)).then(() => attempt.abort())
     }
     return attempt.signal
   })
   assert.deepEqual(await client.orders.submit(order), ACCEPTED)
   timer.mock.restore()
-  assert.equal(heard.length, 2)
+  assert.equal(received.length, 2)
   assert.deepEqual(timeouts, [100, 100])
   const silent = await scripted(t, [{ hangs: true }], { timeoutMs: 50, retries: 0 })
   const error = await failure(silent.client.markets())
@@ -203,7 +203,7 @@ test('an unreachable server is a NETWORK error', async () => {
   assert.deepEqual([error.code, error.attempts], ['NETWORK', 2])
 })
 
-test('an abort signal cancels a request, also between two attempts', async (t) => {
+test('an abort signal cancels a request, also during the pause between two attempts', async (t) => {
   const { client } = await scripted(t, [{ hangs: true }])
   const during = new AbortController()
   const asked = client.markets({}, { signal: during.signal })
@@ -229,31 +229,35 @@ test('an abort signal cancels a request, also between two attempts', async (t) =
 
 test("the client does not retry if the server requests a pause above the client's maximum", async (t) => {
   const patient: Said = { ...overloaded, headers: { 'retry-after': '3600' } }
-  const { client, heard } = await scripted(t, [patient])
+  const { client, received } = await scripted(t, [patient])
   assert.equal((await failure(client.markets())).code, 'OVERLOADED')
-  assert.equal(heard.length, 1)
+  assert.equal(received.length, 1)
 })
 
-test('headers are created again for each attempt', async (t) => {
+test('the caller’s header function is called again for each attempt of a request', async (t) => {
   let tokens = 0
-  const { client, heard } = await scripted(t, [overloaded, unknown, {}], {
+  const { client, received } = await scripted(t, [overloaded, unknown, {}], {
     headers: async () => ({ authorization: `Bearer ${++tokens}` }),
   })
   await client.orders.cancel({ orderHash: HASH, marketId: MARKET, side: 'sell' })
   assert.deepEqual(
-    heard.map(({ headers }) => headers.authorization),
+    received.map(({ headers }) => headers.authorization),
     ['Bearer 1', 'Bearer 2', 'Bearer 3'],
   )
-  assert.equal(heard[0]?.method, 'DELETE')
-  assert.equal(heard[0]?.path, `/api/v1/orders/${HASH}?marketId=${MARKET}&side=sell`)
-  assert.equal(heard[0]?.headers['content-type'], undefined)
+  assert.equal(received[0]?.method, 'DELETE')
+  assert.equal(received[0]?.path, `/api/v1/orders/${HASH}?marketId=${MARKET}&side=sell`)
+  assert.equal(received[0]?.headers['content-type'], undefined)
 })
 
-test('open orders are read to the last page', async (t) => {
+test('the client reads open orders up to the last page', async (t) => {
   const page = (orderHash: string, nextCursor: string | null) => ({
     body: { orders: [{ orderHash }], count: 3, nextCursor },
   })
-  const { client, heard } = await scripted(t, [page('a', '1.x'), page('b', '2.x'), page('c', null)])
+  const { client, received } = await scripted(t, [
+    page('a', '1.x'),
+    page('b', '2.x'),
+    page('c', null),
+  ])
   const open = await client.orders.list({ trader: HASH, market: MARKET })
   assert.deepEqual(
     open.map(({ orderHash }) => orderHash),
@@ -261,23 +265,23 @@ test('open orders are read to the last page', async (t) => {
   )
   const path = `/api/v1/orders?trader=${HASH}&market=${MARKET}`
   assert.deepEqual(
-    heard.map((each) => each.path),
+    received.map((each) => each.path),
     [path, `${path}&cursor=1.x`, `${path}&cursor=2.x`],
   )
 })
 
-test('all orders of a token are cancelled in one market or in all', async (t) => {
+test('the client cancels all orders with an outcome token, in one market or in all markets', async (t) => {
   const body = { status: 'cancelled', orderHashes: [HASH], count: 1 }
-  const { client, heard } = await scripted(t, [{ body }])
+  const { client, received } = await scripted(t, [{ body }])
   assert.deepEqual(await client.orders.cancelAll(), body)
   await client.orders.cancelAll({ market: MARKET })
   assert.deepEqual(
-    heard.map(({ method, path }) => `${method} ${path}`),
+    received.map(({ method, path }) => `${method} ${path}`),
     ['DELETE /api/v1/orders', `DELETE /api/v1/orders?market=${MARKET}`],
   )
 })
 
-test('orders of a batch that the exchange was too busy for are sent once more', async (t) => {
+test('orders of a batch that the exchange was too busy for are sent again once', async (t) => {
   const [one, two, three] = await Promise.all([
     signedOrder(MARKET),
     signedOrder(MARKET),
@@ -285,20 +289,20 @@ test('orders of a batch that the exchange was too busy for are sent once more', 
   ])
   const refused = { error: 'no', code: 'MARKET_CLOSED' }
   const results = [ACCEPTED, { error: 'busy', code: 'OVERLOADED' }, refused]
-  const { client, heard } = await scripted(t, [{ body: { results, count: 3 } }, unknown, {}])
+  const { client, received } = await scripted(t, [{ body: { results, count: 3 } }, unknown, {}])
   const answers = await client.orders.submitBatch([one, two, three])
   assert.deepEqual(
     answers.map((answer) => (answer.ok ? answer.placed.status : answer.error.code)),
     ['accepted', 'accepted', 'MARKET_CLOSED'],
   )
   assert.deepEqual(
-    heard.map(({ path }) => path),
+    received.map(({ path }) => path),
     ['/api/v1/orders/batch', '/api/v1/orders', '/api/v1/orders'],
   )
-  assert.deepEqual(JSON.parse(heard[2]!.body), two)
+  assert.deepEqual(JSON.parse(received[2]!.body), two)
 })
 
-test('a batch that is lost as a whole fails order by order', async (t) => {
+test('if no answer to a batch of orders arrives, each order of the batch has an error of its own', async (t) => {
   const submission = await signedOrder(MARKET)
   const { client } = await scripted(t, [{ breaks: true }], { retries: 0 })
   const [result] = await client.orders.submitBatch([submission])
@@ -326,7 +330,7 @@ test('integers above 2^53 are parsed exactly, and digits in strings are left alo
   })
 })
 
-test('the configuration is read once, and again after a failure', async (t) => {
+test('the client reads the configuration once, and again if the first read failed', async (t) => {
   const config = {
     serverTime: Math.floor(Date.now() / 1_000),
     chains: [
@@ -342,7 +346,7 @@ test('the configuration is read once, and again after a failure', async (t) => {
       },
     ],
   }
-  const { heard, url } = await scripted(t, [{ status: 500, body: {} }, { body: config }])
+  const { received, url } = await scripted(t, [{ status: 500, body: {} }, { body: config }])
   const client = createClient({ url, retries: 0, signer: ann.key })
   assert.equal((await failure(client.config())).code, 'UNEXPECTED_ANSWER')
   const intent = {
@@ -356,10 +360,10 @@ test('the configuration is read once, and again after a failure', async (t) => {
     client.orders.sign({ ...intent, ttlSeconds: 100 }),
     client.orders.sign({ ...intent, ttlSeconds: 100 }),
   ])
-  assert.equal(heard.length, 2)
+  assert.equal(received.length, 2)
   assert.notEqual(submissions[0].order.nonce, submissions[1].order.nonce)
   await client.config({ fresh: true })
-  assert.equal(heard.length, 3)
+  assert.equal(received.length, 3)
 })
 
 test('a missing or invalid URL is refused by name when the client is created', () => {
@@ -380,7 +384,7 @@ test('a missing or invalid URL is refused by name when the client is created', (
   }
 })
 
-test('a call that needs a signer says so, and a domain given by the caller is not requested', async (t) => {
+test('without a signer a call that needs one fails and says so, and a signing domain from the caller is not requested', async (t) => {
   const { client } = await scripted(t, [{}])
   const intent = {
     marketId: MARKET,
@@ -397,16 +401,16 @@ test('a call that needs a signer says so, and a domain given by the caller is no
   const other = await scripted(t, [{}], { signer: ann.key, domain: pinned })
   await other.client.orders.place({ ...intent, ttlSeconds: 100 })
   assert.deepEqual(
-    other.heard.map(({ path }) => path),
+    other.received.map(({ path }) => path),
     ['/api/v1/orders'],
   )
 })
 
-test('reads of a market send the seq of the last write to it, and reads of other markets do not', async (t) => {
+test('reads of a market send the seq of the client’s last write to that market, and reads of other markets do not', async (t) => {
   const book = { marketId: MARKET, bids: [], asks: [], lastUpdate: 0, seq: 9 }
   const cancelled = { status: 'cancelled', orderHash: HASH, marketId: MARKET, seq: 9 }
   const late = { status: 503, body: { error: 'not yet', code: 'SEQ_NOT_REACHED' } }
-  const { client, heard } = await scripted(
+  const { client, received } = await scripted(
     t,
     [
       { body: book },
@@ -430,7 +434,7 @@ test('reads of a market send the seq of the last write to it, and reads of other
   await assert.rejects(client.orderbook(MARKET), { code: 'SEQ_NOT_REACHED' })
   await client.orderbook(MARKET)
   assert.deepEqual(
-    heard.filter(({ method }) => method === 'GET').map(({ path }) => path.split('?')[1] ?? ''),
+    received.filter(({ method }) => method === 'GET').map(({ path }) => path.split('?')[1] ?? ''),
     ['', 'outcome=YES&minSeq=12', 'minSeq=12', '', 'minSeq=12', ''],
   )
 })

@@ -1,4 +1,4 @@
-/** A browser's wallet as a signer: everything that it is asked must survive JSON. */
+/** A browser's wallet as a signer: every request to it must survive conversion to JSON. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -22,7 +22,7 @@ const draft = buildOrder({
   ...{ price: '0.42', size: '9007199254.740991', ttlSeconds: 3_600, nonce: '18446744073709551615' },
 })
 
-/** A wallet that holds a key, is on a chain, and gets nothing but JSON. */
+/** Makes a wallet with a key on one chain; requests reach it only as JSON. */
 function walletOn(chainId: number) {
   const asked: string[] = []
   return {
@@ -53,7 +53,7 @@ function walletOn(chainId: number) {
   }
 }
 
-test('an order signed by a wallet equals one signed by its key', async () => {
+test('an order signed by a browser wallet equals the order signed directly by its key', async () => {
   const wallet = walletOn(31337)
   const signer = await eip1193Signer(wallet)
   assert.equal(signer.address, account.address)
@@ -71,7 +71,7 @@ test('an order signed by a wallet equals one signed by its key', async () => {
   assert.equal(by, account.address)
 })
 
-test('a wallet on another chain, one that refuses and one without an account each have their own error', async () => {
+test('a wallet on another chain, a wallet that refuses and a wallet without an account each cause an error of their own', async () => {
   const elsewhere = await eip1193Signer(walletOn(137), { address: account.address })
   await assert.rejects(signOrder(draft, elsewhere, domain), {
     code: 'WRONG_CHAIN',

@@ -1,4 +1,4 @@
-/** Signatures of the SDK when the exchange lies about contracts, amounts and time. */
+/** The SDK's signatures when the exchange sends false contracts, amounts or times. */
 
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
@@ -46,7 +46,7 @@ function chainOf({ chainId = MAIN, contracts = {}, permit }: Lies) {
   }
 }
 
-/** An exchange on a real socket; `lies` may change while it runs. */
+/** Starts an exchange on a real socket; `lies` may change while it runs. */
 async function lyingExchange(t: TestContext, lies: Lies, options: Partial<ClientOptions> = {}) {
   const server = createServer((request, response) => {
     const serverTime = Math.floor(Date.now() / 1_000) + (lies.aheadSec ?? 0)
@@ -90,7 +90,7 @@ const INTENT = {
   size: '1',
 } as const
 
-test('a client with pinned contracts signs for no others', async (t) => {
+test('a client that was given contract addresses signs for no other contracts', async (t) => {
   for (const name of ['settlement', 'conditionalTokens', 'stablecoin'] as const) {
     const lies = { contracts: { [name]: ATTACKER } }
     const { client, signed } = await lyingExchange(t, lies, { pins: HONEST })
@@ -102,7 +102,7 @@ test('a client with pinned contracts signs for no others', async (t) => {
   }
 })
 
-test('the domain of orders is a pin for relayed operations too', async (t) => {
+test('a client that was given the domain of orders also signs relayed operations for that contract only', async (t) => {
   const domain = { chainId: MAIN, verifyingContract: HONEST.settlement }
   const lies: Lies = { contracts: { settlement: ATTACKER } }
   const { client } = await lyingExchange(t, lies, { domain })
@@ -114,7 +114,7 @@ test('the domain of orders is a pin for relayed operations too', async (t) => {
   assert.deepEqual(await codeOf(client.relayer.sign.ctfApproval()), ['INVALID_FIELD', 'chainId'])
 })
 
-test('a client without pinned contracts keeps the first ones and refuses others', async (t) => {
+test('a client without given contract addresses keeps the first that the exchange names, and refuses others', async (t) => {
   const lies: Lies = {}
   const { client, signed } = await lyingExchange(t, lies)
   await client.relayer.sign.stablecoinPermit()
@@ -127,7 +127,7 @@ test('a client without pinned contracts keeps the first ones and refuses others'
   assert.equal(signed.length, 1)
 })
 
-test('typed data is built from the client’s own types and its chain', async (t) => {
+test('the client signs typed data of its own types and chain, whatever the exchange sends', async (t) => {
   const permit = {
     domain: { name: 'USD Coin', version: '2', chainId: 1, verifyingContract: ATTACKER },
     primaryType: 'Transfer',
@@ -146,7 +146,7 @@ test('typed data is built from the client’s own types and its chain', async (t
   })
 })
 
-test('a permit is for 10,000 dollars unless the caller says otherwise', async (t) => {
+test('a permit that the client signs is for 10,000 dollars unless the caller says otherwise', async (t) => {
   const { client, signed } = await lyingExchange(t, {})
   await client.relayer.sign.stablecoinPermit()
   await client.relayer.sign.stablecoinPermit({ value: '12.5' })
@@ -157,7 +157,7 @@ test('a permit is for 10,000 dollars unless the caller says otherwise', async (t
   )
 })
 
-test('a bond above the caller’s limit gets no permit', async (t) => {
+test('the client signs no permit for a bond above the limit of the caller', async (t) => {
   const { client, signed } = await lyingExchange(t, { bond: String(2n ** 255n) })
   const proposal = { market: MARKET, outcome: 'YES' } as const
   const refused = ['BOND_TOO_HIGH', 'bondMax']
@@ -172,7 +172,7 @@ test('a bond above the caller’s limit gets no permit', async (t) => {
   assert.deepEqual(await codeOf(low), refused)
 })
 
-test('expiries and deadlines follow the local clock, corrected by at most five minutes', async (t) => {
+test('expirations follow the local clock, which the exchange’s time corrects by at most five minutes', async (t) => {
   const year2100 = 70 * 365 * 86_400
   const lied = await lyingExchange(t, { aheadSec: year2100 })
   const refused = ['CLOCK_DIFFERS', 'clockCorrectionSecondsMax']
@@ -192,13 +192,13 @@ test('expiries and deadlines follow the local clock, corrected by at most five m
   near((await wide.client.orders.sign({ ...INTENT, ttlSeconds: 120 })).order.expiration, 4_120)
 })
 
-test('the local chain’s time may be moved without a limit', async (t) => {
+test('on a local chain the exchange’s time corrects the local clock without a limit', async (t) => {
   const { client } = await lyingExchange(t, { chainId: 31_337, aheadSec: 90_000 })
   const { order } = await client.orders.sign({ ...INTENT, ttlSeconds: 120 })
   assert.ok(Number(order.expiration) > Date.now() / 1_000 + 90_000)
 })
 
-test('an exchange with a made-up name gets no API-key signature', async (t) => {
+test('the client signs no API key for an exchange with a made-up name', async (t) => {
   const { url } = await lyingExchange(t, { serviceName: 'x: 0x0\n\nI hereby sell my house' })
   const signer = {
     address: ann.address,
@@ -208,7 +208,7 @@ test('an exchange with a made-up name gets no API-key signature', async (t) => {
   assert.deepEqual(await codeOf(registerApiKey({ url }, signer)), refused)
 })
 
-test('lists whose pages never end, and files that decompress without an end, are refused', async (t) => {
+test('the client refuses lists whose pages never end and files that decompress without an end', async (t) => {
   const { hash } = await import('node:crypto')
   const { gzipSync } = await import('node:zlib')
   let file: Uint8Array = gzipSync('{"seq":1}\n')
@@ -227,7 +227,7 @@ test('lists whose pages never end, and files that decompress without an end, are
   t.after(() => server.close().closeAllConnections())
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const client = createClient({ url, chainId: MAIN, retries: 0 })
-  const endless = { code: 'UNEXPECTED_ANSWER', message: /without an end/ }
+  const endless = { code: 'UNEXPECTED_ANSWER', message: /repeats a page/ }
   const all = async (list: AsyncIterable<unknown>) => {
     for await (const _ of list);
   }

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { nextNonce } from '#client/order-nonce.ts'
 
-test('nonces rise with time, are unique, and are uint64', () => {
+test('order nonces rise with time, are unique, and fit into 64 bits', () => {
   const START_MS = 1_900_000_000_000
   let last = 0n
   for (let at = 0; at < 10_000; at++) {
-    // A clock that stands still, and one that goes back.
+    // The clock stands still at times, and goes back at times.
     const nonce = BigInt(nextNonce(START_MS + Math.floor(at / 100) - (at % 7)))
     assert.ok(nonce > last)
     last = nonce

@@ -1,11 +1,11 @@
-/** The reads of the SDK: lists to their last page, and the request of each read. */
+/** Reads of the SDK: lists are read to their last page, and each read makes the right request. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createClient } from '#client/client.ts'
 import { createReader } from '#client/reader.ts'
 
-/** A client whose server has so many markets and positions, three on a page. */
+/** Returns a client whose server has this many markets and positions, three per page. */
 function clientOf(count: number) {
   const asked: string[] = []
   const answer = async (input: unknown) => {
@@ -20,7 +20,7 @@ function clientOf(count: number) {
   return { client, asked, answer }
 }
 
-test('markets are read to the last page, and more than the maximum are an error, not cut off', async () => {
+test('the client reads markets up to the last page, and fails instead of cutting a list above the maximum', async () => {
   const { client, asked } = clientOf(8)
   const ids = (list: readonly object[]) => list.map((one) => Reflect.get(one, 'id'))
   assert.deepEqual(ids(await client.markets({ chainId: 5, quick: true })), [0, 1, 2, 3, 4, 5, 6, 7])
@@ -38,7 +38,7 @@ test('markets are read to the last page, and more than the maximum are an error,
   assert.deepEqual(await clientOf(0).client.markets(), [])
 })
 
-test('each read method requests its documented path', async () => {
+test('each read method of the client requests its documented path', async () => {
   const { client, asked } = clientOf(4)
   const user = { address: '0xab', chainId: 7 }
   assert.equal((await client.positions(user)).length, 4)
@@ -62,7 +62,7 @@ test('each read method requests its documented path', async () => {
   ])
 })
 
-test('a reader has the read methods of a client, and needs a user’s address and chain', async () => {
+test('a reader bound to a user has the read methods of a client, and needs the address and the chain of the user', async () => {
   const { asked, answer } = clientOf(4)
   const reader = createReader({ url: 'http://exchange', fetch: answer as typeof fetch })
   assert.equal((await reader.markets({ status: 'open' })).length, 4)

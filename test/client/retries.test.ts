@@ -1,6 +1,6 @@
 /**
- * When the SDK sends a request again, and after which pause. Nothing here has a socket: the library
- * behind sockets keeps time by the same clock.
+ * Tests when the SDK retries a request, and after which pause. There are no sockets, because the HTTP library uses the
+ * same mocked timers.
  */
 
 import assert from 'node:assert/strict'
@@ -17,7 +17,7 @@ function refusal(code: string, status: number, retryAfterSec: number): Said {
   return { status, body: { error: 'no', code }, headers: { 'retry-after': String(retryAfterSec) } }
 }
 
-/** A client whose server sends the scripted answers in order; the last one forever. */
+/** Returns a client whose server sends the scripted answers in order, and repeats the last one. */
 function scripted(script: Said[], options: Partial<ClientOptions> = {}) {
   let sent = 0
   const answer = async () => {
@@ -31,7 +31,7 @@ function scripted(script: Said[], options: Partial<ClientOptions> = {}) {
   return { client: createClient(how), sent: () => sent }
 }
 
-/** Ends every pause at once, and records its length. */
+/** Makes every pause end immediately, and records its length. */
 function pausesOf(t: TestContext): number[] {
   const pauses: number[] = []
   t.mock.method(globalThis, 'setTimeout', (pass: () => void, ms: number) => {
@@ -77,7 +77,7 @@ test('the client’s own pause doubles up to five seconds, and half of it is ran
     const ms = pauses[at] ?? 0
     assert.ok(ms >= most / 2 && ms <= most, `${ms} of ${most}`)
   }
-  // A server that asks for less than that does not hurry it.
+  // A shorter pause requested by the server does not shorten the client's own.
   pauses.length = 0
   const hurried = scripted([refusal('OVERLOADED', 503, 0)], { retries: 1, backoffMs: 1_000 })
   await failure(hurried.client.markets())

@@ -1,6 +1,6 @@
 /**
- * A WebSocket without a network: the test sends the exchange's messages and sees those of the SDK. Like a real one it
- * throws if something is sent before it is open.
+ * A WebSocket without a network: the test sends the exchange's messages and receives those of the SDK. Like a real one,
+ * it throws if something is sent before it is open.
  */
 
 import assert from 'node:assert/strict'
@@ -21,7 +21,10 @@ export type ScriptedSocket = StreamSocket & {
   drop(): void
 }
 
-/** Sockets in the order in which the stream opened them; each receives `answer` for its sent frames. */
+/**
+ * Returns a WebSocket class and its sockets, in the order of their opening. `answer` is called for each frame that the
+ * stream sends.
+ */
 export function scriptedSockets(answer: (socket: ScriptedSocket, sent: Sent) => void = () => {}): {
   readonly WebSocket: WebSocketClass
   readonly sockets: readonly ScriptedSocket[]
@@ -76,7 +79,7 @@ export function scriptedSockets(answer: (socket: ScriptedSocket, sent: Sent) => 
   return { WebSocket: Scripted, sockets }
 }
 
-/** A book of one bid, as a snapshot or as the change since `prevSeq`. */
+/** Returns a book with one bid, as a snapshot, or as the change since `prevSeq`. */
 export function bookFrame(sub: string, seq: number, prevSeq?: number): object {
   const book = new LocalBook()
   const bids: [number, number][] = [[420_000, seq]]

@@ -40,7 +40,7 @@ const intent = {
   nowSec: NOW,
 } as const
 
-/** An intent with some fields replaced by anything, as a caller without types would. */
+/** Returns an intent with some fields replaced by any values, as a caller without types could pass them. */
 function draftOf(fields: object = {}): OrderDraft {
   return buildOrder({ ...intent, ...fields } as OrderIntent)
 }
@@ -89,7 +89,7 @@ test('every integer with six decimals survives conversion to decimal text and ba
   )
 })
 
-test('a price or size that is not exact is refused, not rounded', () => {
+test('a price or a size with too many decimals is refused, not rounded', () => {
   for (const field of ['price', 'size']) {
     const path = `order.${field}`
     assertRefused({ [field]: 0.42 }, 'INVALID_FIELD', path, /write it as text: '0\.42'/)
@@ -133,7 +133,7 @@ test('two orders with the same terms differ in their nonce', () => {
   assert.equal(nonces.size, 100)
 })
 
-test('the server verifies the posted body for every kind of signer', async () => {
+test('the server accepts the order that the client posts, for every kind of signer', async () => {
   const ethersWallet = new Wallet(KEY)
   const walletClient = createWalletClient({
     account,
@@ -180,7 +180,7 @@ test('viem recovers the trader from the typed data', async () => {
   assert.equal(recovered, account.address)
 })
 
-test('a signer without a plain signature, an address or a key is refused with that reason', async () => {
+test('a signer whose signature, address or key cannot be used is refused with that reason', async () => {
   const draft = draftOf()
   const signTypedData = async () => `0x${'1'.repeat(200)}`
   await assert.rejects(signOrder(draft, { address: account.address, signTypedData }, domain), {
@@ -197,7 +197,7 @@ test('a signer without a plain signature, an address or a key is refused with th
   })
 })
 
-test('the SDK uses nothing that a browser lacks', async () => {
+test('the SDK uses only functions that browsers have', async () => {
   const { readFile } = await import('node:fs/promises')
   const seen = new Set<string>()
   async function visit(url: URL): Promise<void> {

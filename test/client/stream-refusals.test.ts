@@ -11,7 +11,7 @@ import { bookFrame, type ScriptedSocket, type Sent, scriptedSockets } from './sc
 
 const M = `0x${'1'.repeat(64)}`
 
-/** More than any pause before something is asked for again, less than any timeout. */
+/** Longer than any pause before a retry, and shorter than any timeout of the SDK. */
 const PAUSE_MS = 1_000
 
 function openStream(
@@ -37,7 +37,7 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-test('a temporarily refused subscription waits while the connection is not open', async (t) => {
+test('a subscription that the exchange refused temporarily is not retried while the connection is closed', async (t) => {
   const { stream, sockets, pass } = openStream(t)
   stream.trades(M, () => undefined)
   await greet(sockets[0])
@@ -50,7 +50,10 @@ test('a temporarily refused subscription waits while the connection is not open'
   assert.equal(sockets[1]!.asked('subscribe').length, 1)
 })
 
-/** Answers each subscribe to a book with a snapshot at 1, and each request for a snapshot as `answer` does. */
+/**
+ * Makes an exchange that answers each book subscription with a snapshot at seq 1, and each snapshot request by
+ * `answer`.
+ */
 function bookExchange(answer: (socket: ScriptedSocket, sent: Sent) => void) {
   return (socket: ScriptedSocket, sent: Sent): void => {
     if (sent.op === 'snapshot') answer(socket, sent)
@@ -61,7 +64,7 @@ function bookExchange(answer: (socket: ScriptedSocket, sent: Sent) => void) {
 }
 
 for (const code of ['RATE_LIMITED', 'OVERLOADED']) {
-  test(`a gap is repaired after a pause if the first repair is refused with ${code}`, async (t) => {
+  test(`a gap in a stream is repaired after a pause if the exchange refuses the first repair with ${code}`, async (t) => {
     const exchange = bookExchange((socket, sent) => {
       if (socket.asked('snapshot').length < 3) socket.refuse(sent, code)
       else socket.say(bookFrame('b', 9))
@@ -82,7 +85,7 @@ for (const code of ['RATE_LIMITED', 'OVERLOADED']) {
   })
 }
 
-test('a later subscriber gets its snapshot although an earlier one was refused temporarily', async (t) => {
+test('a second subscriber to a channel gets its snapshot although the first was refused temporarily', async (t) => {
   const exchange = bookExchange((socket, sent) => {
     if (socket.asked('snapshot').length === 1) socket.refuse(sent, 'RATE_LIMITED')
     else socket.say(bookFrame('b', 1))
@@ -96,7 +99,7 @@ test('a later subscriber gets its snapshot although an earlier one was refused t
   await ready
 })
 
-test('a snapshot that arrives unrequested is not requested again', async (t) => {
+test('after a snapshot arrives that the client did not request, the client does not request another', async (t) => {
   const exchange = bookExchange((socket, sent) => socket.refuse(sent, 'OVERLOADED'))
   const { stream, sockets, pass } = openStream(t, exchange)
   await greet(sockets[0])
@@ -109,7 +112,7 @@ test('a snapshot that arrives unrequested is not requested again', async (t) => 
   assert.equal(sockets[0]!.asked('snapshot').length, 1)
 })
 
-test('a repair of an unknown subscription becomes a new subscription from the last position', async (t) => {
+test('if a repair fails because the subscription is unknown, the client subscribes again from its last position', async (t) => {
   const exchange = bookExchange((socket, sent) => socket.refuse(sent, 'NOT_FOUND'))
   const { stream, sockets, pass } = openStream(t, exchange)
   await greet(sockets[0])
@@ -125,7 +128,7 @@ test('a repair of an unknown subscription becomes a new subscription from the la
   assert.equal(book.seq, 4)
 })
 
-/** Answers the requests of a session, refused as `refusal` defines; tokens are numbered. */
+/** Makes an exchange that answers the requests of a session, unless `refusal` returns a code; tokens are numbered. */
 function sessionExchange(refusal: (socket: ScriptedSocket, sent: Sent) => string | undefined) {
   let tokens = 0
   return {
@@ -160,7 +163,7 @@ test('a new connection authenticates, then turns on cancel on disconnect, and th
 })
 
 for (const op of ['auth', 'cancelOnDisconnect']) {
-  test(`no order is sent while ${op} is refused temporarily, and ${op} is retried`, async (t) => {
+  test(`while the exchange refuses ${op} temporarily, the client retries it and sends no order`, async (t) => {
     const { headers, answer } = sessionExchange((socket, sent) =>
       sent.op === op && socket === sockets[1] && socket.asked(op).length < 3
         ? 'RATE_LIMITED'
@@ -189,7 +192,7 @@ for (const op of ['auth', 'cancelOnDisconnect']) {
   })
 }
 
-test('a stream that can no longer cancel on disconnect still receives, but opens only once that is turned off', async (t) => {
+test('a stream that cannot turn cancel on disconnect on again receives messages, but does not count as open', async (t) => {
   const { headers, answer } = sessionExchange((socket, { op }) =>
     socket === sockets[1] && op === 'auth' ? 'UNAUTHORIZED_KEY_INACTIVE' : undefined,
   )

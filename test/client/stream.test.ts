@@ -15,7 +15,7 @@ import { buy, sell, traderNamed } from '../support/orders.ts'
 
 const M = marketIdOf(0)
 
-/** A way to the exchange that can be cut. */
+/** Starts a proxy to the exchange whose connections can be cut. */
 async function startProxy(t: TestContext, stream: TestStream) {
   const pairs = new Set<Socket>()
   let open = true
@@ -105,7 +105,7 @@ test('the checksum of the SDK is the standard CRC-32', () => {
   assert.equal(book.checksum(), nodeCrc32('420000:27021597764222973|500000:3'))
 })
 
-test('a book is kept up to date, and continues after a lost connection', async (t) => {
+test('a followed book is kept up to date, and continues after a lost connection', async (t) => {
   const server = await startStream(t)
   const [market] = server.markets
   const proxy = await startProxy(t, server)
@@ -142,7 +142,7 @@ test('a book is kept up to date, and continues after a lost connection', async (
   assert.equal(new Set(ids).size, 5)
 })
 
-test('a gap that is too long causes a reset and an event', async (t) => {
+test('if the exchange no longer has the messages of a gap, the client resets the book and emits an event', async (t) => {
   const server = await startStream(t, { settings: { replayMessages: 2 } })
   const [market] = server.markets
   const proxy = await startProxy(t, server)
@@ -159,7 +159,7 @@ test('a gap that is too long causes a reset and an event', async (t) => {
   assert.ok(news.some(([name]) => name === 'reset'))
 })
 
-/** A WebSocket on whose way some messages are lost or spoilt. */
+/** Returns a WebSocket class that loses or corrupts some messages. */
 function lossy(spoil: (text: string) => string | undefined): typeof WebSocket {
   return class extends WebSocket {
     // biome-ignore lint/suspicious/noExplicitAny: the overloads of the DOM's types cannot be written
@@ -176,7 +176,7 @@ function lossy(spoil: (text: string) => string | undefined): typeof WebSocket {
   } as typeof WebSocket
 }
 
-test('a lost message causes a gap, which a snapshot repairs', async (t) => {
+test('a message lost in the middle of a stream is noticed, and a snapshot repairs the book', async (t) => {
   const server = await startStream(t)
   const [market] = server.markets
   let deltas = 0
@@ -195,7 +195,7 @@ test('a lost message causes a gap, which a snapshot repairs', async (t) => {
   assert.deepEqual(gap, ['gap', { sub: `book:${M}:0`, had: 2, got: 3 }])
 })
 
-test('a message lost at the end is noticed at the next heartbeat', async (t) => {
+test('a message lost at the end of a stream is noticed at the next heartbeat', async (t) => {
   const server = await startStream(t, { settings: { heartbeatMs: 160 } })
   const [market] = server.markets
   const WebSocket = lossy((text) => (text.includes('"book.delta"') ? undefined : text))
@@ -208,7 +208,7 @@ test('a message lost at the end is noticed at the next heartbeat', async (t) => 
   assert.ok(news.some(([name]) => name === 'gap'))
 })
 
-test('a corrupted message fails its checksum, and a snapshot repairs the book', async (t) => {
+test('if a message is corrupted the checksum does not match, and a snapshot repairs the book', async (t) => {
   const server = await startStream(t)
   const [market] = server.markets
   const WebSocket = lossy((text) =>
@@ -249,11 +249,11 @@ test('trades of one match that arrive in several messages are each delivered onc
   assert.ok(!names().includes('reset'))
 })
 
-test('two subscriptions to one channel both receive everything, and each is closed separately', async (t) => {
+test('two subscriptions of a client to one channel both receive everything, and each can be closed alone', async (t) => {
   const server = await startStream(t)
   const [market] = server.markets
   const { stream, names } = openStream(t, server.url.replace('ws', 'http'))
-  const heard: TradesMessage['type'][][] = [[], []]
+  const received: TradesMessage['type'][][] = [[], []]
   const ann = traderNamed('ann')
   const orders: OrdersMessage[][] = [[], []]
   const trade = (name: string) => {
@@ -261,14 +261,14 @@ test('two subscriptions to one channel both receive everything, and each is clos
     market!.place(buy('YES').at(0.3).size(1).by('bob').named(`buy-${name}`))
     server.flow()
   }
-  const first = stream.trades(M, ({ type }) => heard[0]!.push(type))
+  const first = stream.trades(M, ({ type }) => received[0]!.push(type))
   const firstOrders = stream.orders(ann, (message) => orders[0]!.push(message))
   const firstBook = stream.book({ marketId: M, outcome: 'YES' })
   await Promise.all([first.ready, firstOrders.ready, firstBook.ready])
   trade('one')
-  await eventually(() => assert.deepEqual(heard[0], ['trades.snapshot', 'trade']))
+  await eventually(() => assert.deepEqual(received[0], ['trades.snapshot', 'trade']))
   const second = stream.trades(M.toUpperCase().replace('0X', '0x'), ({ type }) =>
-    heard[1]!.push(type),
+    received[1]!.push(type),
   )
   const secondOrders = stream.orders(ann.toLowerCase(), (message) => orders[1]!.push(message))
   const secondBook = stream.book({ marketId: M, outcome: 'YES' })
@@ -277,8 +277,8 @@ test('two subscriptions to one channel both receive everything, and each is clos
   trade('two')
   market!.place(buy('YES').at(0.2).size(1).by('ann').named('rests'))
   server.flow()
-  await eventually(() => assert.deepEqual(heard[0], ['trades.snapshot', 'trade', 'trade']))
-  await eventually(() => assert.deepEqual(heard[1], ['trades.snapshot', 'trade']))
+  await eventually(() => assert.deepEqual(received[0], ['trades.snapshot', 'trade', 'trade']))
+  await eventually(() => assert.deepEqual(received[1], ['trades.snapshot', 'trade']))
   await eventually(() => assert.deepEqual(orders[0]!.slice(-3), orders[1]!.slice(-3)))
   for (const { book } of [firstBook, secondBook]) {
     await eventually(() => assert.equal(shown(book), truth(server)))
@@ -287,9 +287,9 @@ test('two subscriptions to one channel both receive everything, and each is clos
   for (const each of [first, firstOrders, firstBook]) each.close()
   first.close()
   trade('three')
-  await eventually(() => assert.deepEqual(heard[1], ['trades.snapshot', 'trade', 'trade']))
+  await eventually(() => assert.deepEqual(received[1], ['trades.snapshot', 'trade', 'trade']))
   await eventually(() => assert.equal(shown(secondBook.book), truth(server)))
-  assert.equal(heard[0]!.length, 3)
+  assert.equal(received[0]!.length, 3)
   assert.equal(server.hub.figures().subscriptions, 3)
   for (const each of [second, secondOrders, secondBook]) each.close()
   await eventually(() => assert.equal(server.hub.figures().subscriptions, 0))
@@ -298,15 +298,15 @@ test('two subscriptions to one channel both receive everything, and each is clos
   }
 })
 
-test('two subscriptions continue together after a lost connection, and a third may be added meanwhile', async (t) => {
+test('two subscriptions to one channel continue together after a lost connection, and meanwhile a third can be added', async (t) => {
   const server = await startStream(t)
   const [market] = server.markets
   const proxy = await startProxy(t, server)
   const { stream, names } = openStream(t, proxy.url)
-  const heard: string[][] = [[], [], []]
+  const received: string[][] = [[], [], []]
   const follow = (which: number) =>
     stream.trades(M, (message) => {
-      heard[which]!.push(message.type === 'trade' ? message.tradeId : message.type)
+      received[which]!.push(message.type === 'trade' ? message.tradeId : message.type)
     }).ready
   const trade = (name: string) => {
     market!.place(sell('YES').at(0.3).size(1).by('ann').named(`sell-${name}`))
@@ -315,7 +315,7 @@ test('two subscriptions continue together after a lost connection, and a third m
   }
   await Promise.all([follow(0), follow(1)])
   trade('one')
-  await eventually(() => assert.equal(heard[1]!.length, 2))
+  await eventually(() => assert.equal(received[1]!.length, 2))
   proxy.shut()
   trade('two')
   await eventually(() => assert.ok(names().includes('closed')))
@@ -323,15 +323,15 @@ test('two subscriptions continue together after a lost connection, and a third m
   proxy.reopen()
   await third
   trade('three')
-  await eventually(() => assert.equal(heard[0]!.length, 4))
-  assert.equal(new Set(heard[0]).size, 4)
-  await eventually(() => assert.deepEqual(heard[1], heard[0]))
-  await eventually(() => assert.deepEqual(heard[2], ['trades.snapshot', heard[0]!.at(-1)]))
+  await eventually(() => assert.equal(received[0]!.length, 4))
+  assert.equal(new Set(received[0]).size, 4)
+  await eventually(() => assert.deepEqual(received[1], received[0]))
+  await eventually(() => assert.deepEqual(received[2], ['trades.snapshot', received[0]!.at(-1)]))
   assert.equal(server.hub.figures().subscriptions, 1)
   for (const bad of ['reset', 'gap', 'error']) assert.ok(!names().includes(bad as never), bad)
 })
 
-test('a subscription that is closed before its answer arrives leaves nothing at the exchange', async (t) => {
+test('a subscription closed before the exchange has answered it leaves no subscription at the exchange', async (t) => {
   const server = await startStream(t)
   const { stream } = openStream(t, server.url.replace('ws', 'http'))
   await stream.ping()
@@ -350,7 +350,7 @@ test('a subscription that is closed before its answer arrives leaves nothing at 
   await assert.rejects(never, { code: 'ABORTED' })
 })
 
-test('with the maximum number of subscriptions a connection is authenticated, also after it was lost', async (t) => {
+test('a connection with the maximum number of subscriptions can authenticate, also after it was lost and opened again', async (t) => {
   const count = 20
   const tokens: string[] = []
   const server = await startStream(t, {
@@ -387,7 +387,7 @@ test('the error of a refused subscription has the reason', async (t) => {
   assert.ok((await stream.ping()) > 0)
 })
 
-test('after a shutdown the client reconnects at the announced time', async (t) => {
+test('after a shutdown of the exchange the client reconnects at the announced time', async (t) => {
   const server = await startStream(t)
   const { stream, news } = openStream(t, server.url.replace('ws', 'http'))
   await stream.book({ marketId: M, outcome: 'YES' }).ready
@@ -402,7 +402,7 @@ test('after a shutdown the client reconnects at the announced time', async (t) =
   assert.deepEqual(told?.[1], { reconnectInMs: closed.reconnectInMs })
 })
 
-test('requests in flight when the exchange stops are answered; later ones wait for the next start', async (t) => {
+test('requests sent before the exchange stops are answered; later ones wait for its next start', async (t) => {
   const gate = Promise.withResolvers<void>()
   const asked: string[] = []
   const server = await startStream(t, {

@@ -42,7 +42,7 @@ function authenticator() {
 const answer = (body: object, status = 200, headers: Record<string, string> = {}) =>
   new Response(JSON.stringify(body), { status, headers })
 
-test('every minted token is accepted once', async () => {
+test('the exchange accepts every request token of the SDK once', async () => {
   const { identify } = authenticator()
   for (const key of [pair, { ...pair, privateKey: `0x${pair.privateKey.toUpperCase()}` }]) {
     const header = `Bearer ${await mintToken(key, Date.now())}`
@@ -51,7 +51,7 @@ test('every minted token is accepted once', async () => {
   }
 })
 
-test('each attempt of a write has its own token, and reads have none', async () => {
+test('each attempt of a write has a request token of its own, and reads have none', async () => {
   const { identify } = authenticator()
   const seen: [string, string | null][] = []
   const client = createClient(
@@ -84,7 +84,7 @@ test('each attempt of a write has its own token, and reads have none', async () 
   for (const [, header] of seen.slice(1)) assert.ok('keyId' in (await identify(header ?? '')))
 })
 
-test('a token refusal that a wrong clock does not explain is not retried', async () => {
+test('if a request token is refused for another reason than a wrong clock, the request is not retried', async () => {
   for (const [code, offMs, attempts] of [
     ['UNAUTHORIZED_TOKEN_EXPIRED', 0, 1],
     ['UNAUTHORIZED_TOKEN_EXPIRED', 600_000, 2],
@@ -118,7 +118,7 @@ test('an invalid private key is refused at once and never printed', () => {
   )
 })
 
-test('a stored token is used until it expires, and invalid stored data is ignored', async () => {
+test('a stored session is used until it expires, and invalid stored data is ignored', async () => {
   const wallet = {
     address: `0x${'22'.repeat(20)}`,
     signMessage: async () => `0x${'00'.repeat(65)}`,
@@ -163,7 +163,7 @@ test('a stored token is used until it expires, and invalid stored data is ignore
   }
 })
 
-test('a clock given by the caller is used instead of the dates of the answers', async () => {
+test('a clock given by the caller is used instead of the dates in the answers', async () => {
   const aheadMs = 86_400_000
   const seen: number[] = []
   const options = {
@@ -184,7 +184,7 @@ test('a clock given by the caller is used instead of the dates of the answers', 
   for (const seenMs of seen) assert.ok(Math.abs(seenMs - aheadMs) < 60_000, `${seenMs}`)
 })
 
-test('each connection of the stream has its own token, which is accepted', async () => {
+test('each connection of the stream authenticates with a request token of its own', async () => {
   const { identify } = authenticator()
   const { streamHeaders } = withApiKey({ url: 'http://127.0.0.1:1' }, pair)
   for (let connection = 0; connection < 2; connection++) {

@@ -1,4 +1,4 @@
-/** The configuration and the chain of a fresh devnet, as an integrator finds them. */
+/** Tests the configuration and the chain of a fresh devnet from the view of an integrator. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -26,7 +26,7 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
   assert.ok(chain !== undefined)
   const publicClient = createPublicClient({ transport: http(chain.url) })
   const ann = createClient({ url, signer: devnetKey(10) })
-  // It is open before it has read its markets from the chain.
+  // The exchange opens before it has read its markets from the chain, so the test waits for them.
   const market = await eventually(async () => {
     const [first] = await ann.markets()
     assert.ok(first !== undefined)
@@ -36,7 +36,7 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
   assert.ok(config !== undefined)
 
   await t.test(
-    'the published contracts are those of the chain, and the devnet publishes its RPC address',
+    'the published contract addresses are those on the chain, and the devnet publishes its RPC address',
     async () => {
       const { delegates, ...contracts } = config.contracts
       assert.deepEqual(contracts, chain.contracts)
@@ -59,7 +59,7 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
     }
   })
 
-  await t.test('the domain of each signature is that of its contract', async () => {
+  await t.test('the signing domain of each operation is that of its contract', async () => {
     for (const name of ['order', 'ctfApproval', 'ctfRedemption', 'stablecoinPermit'] as const) {
       const { domain }: SignatureScheme = config.signatures[name]
       assert.ok(domain.verifyingContract !== undefined, name)
@@ -79,7 +79,7 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
     }
   })
 
-  await t.test('the token accepts a permit with the published nonce', async () => {
+  await t.test('the stablecoin accepts a permit with the published nonce', async () => {
     const { domain, types, primaryType, nonce } = config.signatures.stablecoinPermit
     assert.equal(nonce?.contract, chain.contracts.stablecoin)
     assert.deepEqual([nonce?.function, nonce?.args], ['nonces', ['owner']])
@@ -117,7 +117,7 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
     assert.ok(paid > 0n)
   })
 
-  await t.test('two simultaneous splits are two transactions', async () => {
+  await t.test('two simultaneous splits of a trader are two transactions', async () => {
     const [first, second] = await Promise.all([
       ann.chain.split(market.id, '1'),
       ann.chain.split(market.id, '2'),
@@ -127,7 +127,7 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
     assert.equal(yes, 100_003n * UNIT)
   })
 
-  await t.test('a new trader approves once, with any kind of wallet', async () => {
+  await t.test('a new trader approves the exchange once, with any kind of wallet', async () => {
     // #4 has ether and nothing else.
     const account = devnetAccount(4)
     const wallet = createWalletClient({ account, transport: http(chain.url) })
@@ -145,20 +145,23 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
     assert.equal((await again.chain.balances()).stablecoin, 0n)
   })
 
-  await t.test('a refusal by the chain is explained, and costs no gas', async () => {
-    const { address } = devnetAccount(5)
-    const poor = createClient({ url, signer: devnetKey(5) })
-    const nonce = await publicClient.getTransactionCount({ address })
-    await assert.rejects(
-      poor.chain.merge(market.id, '1'),
-      (error) => error instanceof SibylError && error.code === 'REVERTED',
-    )
-    await assert.rejects(poor.chain.split(market.id, '1'), /ERC20InsufficientBalance/)
-    const approval = 1
-    assert.equal(await publicClient.getTransactionCount({ address }), nonce + approval)
-  })
+  await t.test(
+    'if the chain would refuse a transaction, the client explains it and spends no gas',
+    async () => {
+      const { address } = devnetAccount(5)
+      const poor = createClient({ url, signer: devnetKey(5) })
+      const nonce = await publicClient.getTransactionCount({ address })
+      await assert.rejects(
+        poor.chain.merge(market.id, '1'),
+        (error) => error instanceof SibylError && error.code === 'REVERTED',
+      )
+      await assert.rejects(poor.chain.split(market.id, '1'), /ERC20InsufficientBalance/)
+      const approval = 1
+      assert.equal(await publicClient.getTransactionCount({ address }), nonce + approval)
+    },
+  )
 
-  await t.test('wrong arguments are refused before anything is sent', async () => {
+  await t.test('calls with wrong arguments are refused before anything is sent', async () => {
     const codeOf = (call: Promise<unknown>) =>
       call.then(
         () => assert.fail('it was taken'),

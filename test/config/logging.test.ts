@@ -24,14 +24,14 @@ test('a log line about another thread or node has each key once', () => {
   assert.equal(fields.msg, 'store is back')
 })
 
-test('every line has the name of its node, which is the machine outside a cluster', () => {
+test('every log line has the name of its node, or outside a cluster that of the machine', () => {
   const [alone = ''] = written({}, (log) => log.info({}, 'here'))
   assert.equal((JSON.parse(alone) as { node: string }).node, hostname())
   const [named = ''] = written({ SIBYL_NODE: 'm1' }, (log) => log.info({}, 'here'))
   assert.equal((JSON.parse(named) as { node: string }).node, 'm1')
 })
 
-test('no log line contains a secret of an address, in a field, a message or the stack of an error', () => {
+test('no log line contains a secret of a URL, in a field, a message or the stack of an error', () => {
   const key = 'aB3dE6gH9jK2mN5pQ8sT1vW4yZ7'
   const url = `https://polygon.provider.io/v2/${key}`
   const [line = ''] = written({}, (log) =>

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { makeFolder } from '#config/make-folder.ts'
 import { SettingsError } from '#config/settings.ts'
 
-/** The line that says why a folder cannot be used. */
+/** Returns the error line about a folder that cannot be used. */
 function refusal(folder: string): string {
   try {
     makeFolder('SIBYL_DATA_DIR', folder)

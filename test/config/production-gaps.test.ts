@@ -60,25 +60,25 @@ test('a production exchange with every value starts, and the other profiles star
 })
 
 for (const name of Object.keys(COMPLETE).filter((each) => each !== 'SIBYL_PROFILE')) {
-  test(`a production exchange without ${name} names it and nothing else`, () => {
+  test(`a production exchange that lacks ${name} reports it and nothing else`, () => {
     assert.deepEqual(gapsWith(without(name)), [name])
   })
 }
 
-test('each setting that may be missing must be listed in SIBYL_ALLOW_MISSING', () => {
+test('a missing production setting is allowed only if SIBYL_ALLOW_MISSING lists it', () => {
   const keys = ['SIBYL_SETTLEMENT_KEY', 'SIBYL_RELAYER_KEYS', 'SIBYL_OPERATOR_KEY']
   const left = without(...keys, 'SIBYL_PYTH_API_KEY')
   const allowed = { SIBYL_ALLOW_MISSING: `${keys[0]},SIBYL_PYTH_API_KEY` }
   assert.deepEqual(gapsWith({ ...left, ...allowed }), keys.slice(1))
 })
 
-test('an exchange that is allowed to have no chain needs no chain keys', () => {
+test('an exchange that may run without a chain needs no keys for a chain', () => {
   const names = Object.keys(COMPLETE).filter((each) => /_CHAINS|_KEYS?$/.test(each))
   const left = { ...without(...names), SIBYL_PYTH_API_KEY: 'hunter2' }
   assert.deepEqual(gapsWith({ ...left, SIBYL_ALLOW_MISSING: 'SIBYL_CHAINS' }), [])
 })
 
-test('a part that is switched off needs no key', () => {
+test('a part of the exchange that is turned off needs no key', () => {
   const left = without('SIBYL_SETTLEMENT_KEY', 'SIBYL_RESOLUTION_KEY', 'SIBYL_OPERATOR_KEY')
   const off = {
     SIBYL_SETTLEMENT: 'false',
@@ -88,7 +88,7 @@ test('a part that is switched off needs no key', () => {
   assert.deepEqual(gapsWith({ ...left, ...off }), [])
 })
 
-test('a node of a cluster needs only the settings of its roles', () => {
+test('a node of a cluster needs only the settings of its own roles', () => {
   const names = Object.keys(COMPLETE).filter((each) => /_KEYS?$/.test(each))
   const node = { ...without(...names), ...CLUSTER }
   assert.deepEqual(gapsWith({ ...node, SIBYL_ROLES: 'front,market' }), [])
@@ -100,7 +100,7 @@ test('a node of a cluster needs only the settings of its roles', () => {
   assert.deepEqual(gapsWith({ ...rest, SIBYL_ROLES: 'market' }), [])
 })
 
-test('a chain copied from the guide is recognised as a placeholder, and the message contains no provider key', () => {
+test('a chain copied from the guide is reported as a placeholder, and the message contains no provider key', () => {
   const copied = {
     ...chain,
     contracts: local?.contracts,
@@ -116,7 +116,7 @@ test('a chain copied from the guide is recognised as a placeholder, and the mess
   assert(!problems.join().includes('secretkey'))
 })
 
-test('a key that two settings share is reported with both names, and is in no message', () => {
+test('if two settings have the same key, the message names both settings and not the key', () => {
   const env = {
     ...COMPLETE,
     SIBYL_RELAYER_KEYS: `${OTHERS[0]},${KEY.toUpperCase().replace('X', 'x')}`,
@@ -129,7 +129,7 @@ test('a key that two settings share is reported with both names, and is in no me
   })
 })
 
-test('an empty SIBYL_CORS_ORIGINS is accepted, and so is a database in a file', () => {
+test('a production exchange may have an empty SIBYL_CORS_ORIGINS, or a database in a file', () => {
   const env = { ...COMPLETE, SIBYL_CORS_ORIGINS: '', SIBYL_DATABASE_URL: 'sqlite:/var/lib/x.db' }
   assert.deepEqual(gapsWith(env), [])
 })

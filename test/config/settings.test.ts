@@ -87,7 +87,7 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
   [
     'all roles and one of them',
     { SIBYL_ROLES: 'all,front' },
-    /^SIBYL_ROLES: all includes every role/,
+    /^SIBYL_ROLES: must be either all, which includes every role/,
   ],
   [
     'a node without what nodes share',
@@ -137,10 +137,15 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
     { SIBYL_HOST: '0.0.0.0' },
     /^SIBYL_AUTH_BEARER: .*SIBYL_ALLOW_OPEN_WRITES/,
   ],
+  [
+    'open writes for everybody behind a proxy',
+    { SIBYL_TRUSTED_PROXIES: '127.0.0.1' },
+    /^SIBYL_AUTH_BEARER: .*through its proxy; .*SIBYL_ALLOW_OPEN_WRITES/,
+  ],
 ]
 
 for (const [what, env, expected] of WRONG) {
-  test(`${what} stops the start with one line that names it`, () => {
+  test(`${what} stops the start with one line that names the setting`, () => {
     assert.throws(
       () => loadSettings(env),
       (error: Error) =>
@@ -151,7 +156,7 @@ for (const [what, env, expected] of WRONG) {
   })
 }
 
-test('the environment wins over the profile, the profile over the defaults', () => {
+test('an environment variable overrides the profile, and the profile overrides the defaults', () => {
   assert.equal(loadSettings({}).auth.bearer, false)
   assert.equal(loadSettings({ SIBYL_PROFILE: 'default' }).auth.bearer, true)
   assert.equal(loadSettings({ SIBYL_AUTH_BEARER: 'true' }).auth.bearer, true)
@@ -164,7 +169,7 @@ test('the environment wins over the profile, the profile over the defaults', () 
   assert.equal(settings.front.host, '0.0.0.0')
 })
 
-test('a secret is never shown, whether it is valid or not', () => {
+test('a secret setting is never shown, whether its value is valid or not', () => {
   const settings = loadSettings({ SIBYL_DATABASE_URL: 'mysql://sibyl:hunter2@db/sibyl' })
   assert(!JSON.stringify(shownSettings(settings)).includes('hunter2'))
   assert.equal(shownSettings(settings).SIBYL_DATABASE_URL, '(set)')
@@ -175,7 +180,7 @@ test('a secret is never shown, whether it is valid or not', () => {
   )
 })
 
-test('a private key may be in a file, and is never shown', (t) => {
+test('a private key can be read from a file, and is never shown', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-keys-'))
   t.after(() => rmSync(folder, { recursive: true }))
   const [first, second] = [`0x${'a1'.repeat(32)}`, `0x${'b2'.repeat(32)}`]
@@ -192,7 +197,7 @@ test('a private key may be in a file, and is never shown', (t) => {
   )
 })
 
-test('a key file that other users can read, or its group can change, is refused with its mode', (t) => {
+test('a key file that others can read, or the group can change, is refused with its mode', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-keys-'))
   t.after(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'settlement.key')
@@ -215,7 +220,7 @@ test('SIBYL_ALLOW_OPEN_WRITES allows open writes on a public address', () => {
   assert.equal(loadSettings(env).front.host, '0.0.0.0')
 })
 
-test('every setting has its own name, a sentence, and a unit if it is a number', () => {
+test('every setting has a unique name and a description, and a unit if it is a number', () => {
   const names = new Set<string>()
   for (const { path, leaf } of settingsList()) {
     assert.match(leaf.env, /^SIBYL_[A-Z0-9_]+$/, path)
@@ -226,18 +231,18 @@ test('every setting has its own name, a sentence, and a unit if it is a number',
   }
 })
 
-test('settings changed by one start do not affect the next', () => {
+test('settings that one start changes do not affect the next start', () => {
   const first = loadSettings({})
   first.front.corsOrigins.push('https://evil.example')
   assert.deepEqual(loadSettings({}).front.corsOrigins, ['*'])
 })
 
-test('the required form of a setting is explained in words, never as a regular expression', () => {
+test('error messages describe the required form of a setting in words, never as a regular expression', () => {
   const patterns = new Set<string>()
   const walk = (schema: object): void => {
     for (const [name, value] of Object.entries(schema)) {
       if (name === 'pattern') patterns.add(String(value))
-      // What a record's keys are like is a pattern too, and always fits.
+      // The schema of a record also has a pattern for keys, which every key matches.
       else if (typeof value === 'object' && value !== null) walk(value)
     }
   }
@@ -255,7 +260,7 @@ test('settings are shown under their environment names', () => {
   )
 })
 
-test('a log in a server beside a database in a file causes a warning', () => {
+test('a log on a server together with a database in a file causes a warning', () => {
   const log = { SIBYL_LOG_URL: 'mysql://sibyl:hunter2@db/log' }
   assert.deepEqual(settingsWarnings(loadSettings({})), [])
   const both = { ...log, SIBYL_DATABASE_URL: 'mysql://sibyl:hunter2@db/sibyl' }
@@ -265,14 +270,14 @@ test('a log in a server beside a database in a file causes a warning', () => {
   assert(!warning.includes('hunter2'))
 })
 
-test('the shown settings of a node have its roles, and no secret of the NATS address', () => {
+test('the shown settings of a node include its roles, and no secret of its NATS URL', () => {
   const settings = loadSettings(NODE)
   assert.deepEqual(settings.cluster.roles, ['front'])
   assert.equal(shownSettings(settings).SIBYL_NATS_URL, '(set)')
   assert.deepEqual(loadSettings({}).cluster.roles, ['all'])
 })
 
-test("environment variables of the trader's command are not settings of the exchange", () => {
+test('environment variables of the trader’s command line are not settings of the exchange', () => {
   const settings = loadSettings({
     SIBYL_URL: 'http://x',
     SIBYL_TRADER_KEY: '0x',
@@ -293,7 +298,7 @@ test('all invalid settings are listed at once, one per line', () => {
   )
 })
 
-test('each price provider has the settings that its record describes', () => {
+test('each price provider has the settings that its description lists', () => {
   const names = settingsList().map(({ leaf }) => leaf.env)
   const published = [
     ...['SIBYL_PYTH_URL', 'SIBYL_PYTH_API_KEY', 'SIBYL_PYTH_IDS'],

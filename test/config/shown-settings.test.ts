@@ -9,7 +9,7 @@ import { settingSources, settingsLines, shownSettings } from '#config/shown-sett
 
 const KEY = 'aB3dE6gH9jK2mN5pQ8sT1vW4yZ7'
 
-test('every shown setting has its source: defaults, profile, environment or file', (t) => {
+test('every shown setting has its source: the defaults, the profile, the environment or a file', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-keys-'))
   t.after(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'settlement.key')
@@ -38,7 +38,7 @@ test('every shown setting has its source: defaults, profile, environment or file
   assert.equal(settingSources(loadSettings({}), {}).SIBYL_PROFILE, 'default')
 })
 
-test('keys in the addresses of providers are shown in no setting and no message about one', () => {
+test('keys in the URLs of providers appear in no shown setting and no message about a setting', () => {
   const [chain] = loadSettings({}).chains
   const rpcUrls = [`https://polygon.provider.io/v2/${KEY}`, 'https://short.io/key']
   const settings = loadSettings({
@@ -56,7 +56,7 @@ test('keys in the addresses of providers are shown in no setting and no message 
   )
 })
 
-test('an address keeps its host and its plain parts when its secrets are hidden', () => {
+test('a URL keeps its host and its public parts when its secrets are hidden', () => {
   for (const [text, shown] of [
     ['nothing to hide', 'nothing to hide'],
     [

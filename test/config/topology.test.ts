@@ -14,13 +14,13 @@ test('the partition of a market does not depend on the number of threads', () =>
   }
 })
 
-test('a pinned market has the partition of its pin', () => {
+test('a market that the settings assign to a partition belongs to that partition', () => {
   const topology = { partitions: 8, marketThreads: 1, pins: { [market(5)]: 2 } }
   assert.equal(partitionOf(market(5), topology), 2)
   assert.equal(partitionOf(market(13), topology), 5)
 })
 
-test('each partition has exactly one thread, and each thread about as many as any other', () => {
+test('each partition belongs to exactly one thread, and the threads have about the same number of partitions', () => {
   const topology = { partitions: 8, marketThreads: 3, pins: {} }
   const owned = [0, 1, 2].map((thread) => partitionsOf(thread, topology))
   assert.deepEqual(owned.flat().toSorted(), [0, 1, 2, 3, 4, 5, 6, 7])

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { manifestOf, readArtifacts, readManifest } from '../../contracts/compile.ts'
 
-// Compiling takes long: `npm run contracts -- --check` does, before a release.
-test('the committed artifacts equal those compiled from these sources', () => {
+// Runs only before a release, because compiling takes long: `npm run contracts -- --check`.
+test('the committed contract artifacts equal those compiled from the sources', () => {
   const { sources, artifacts } = manifestOf(readArtifacts())
   const committed = readManifest()
   assert.equal(sources, committed.sources, 'the sources have changed: run npm run contracts')

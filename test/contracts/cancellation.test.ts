@@ -33,7 +33,7 @@ beforeEach(async () => {
   restore = await world.chain.snapshot()
 })
 
-/** Ann's buy with this nonce; Bob sells into it. */
+/** Returns Ann's buy with this nonce, and a sell of Bob that matches it. */
 async function pair(nonce: bigint): Promise<[SignedOrder, SignedOrder]> {
   const { ann, bob, buy, sell, chain } = world
   const terms = { price: 500_000n, size: 10n * UNIT, expiration: (await chain.now()) + 1_000_000n }
@@ -43,7 +43,7 @@ async function pair(nonce: bigint): Promise<[SignedOrder, SignedOrder]> {
   ]
 }
 
-/** The result of a trade of one share. */
+/** Settles one share of the pair; returns the result as text. */
 async function outcomeOf([buy, sell]: readonly [SignedOrder, SignedOrder]): Promise<string> {
   const verdict = await world.trade(buy, sell, { size: UNIT })
   return verdict.settled ? 'settled' : `${verdict.reason} (${verdict.fault})`
@@ -54,11 +54,11 @@ async function cancelAll(trader: PrivateKeyAccount, nonce: bigint) {
   return eventsOf(receipt, world.settlement)
 }
 
-describe('orders cancelled by a signature', () => {
+describe('a trader can cancel orders on chain by a signature', () => {
   const submit = (args: readonly [Hex, Order[], bigint, number, Hex, Hex]) =>
     world.chain.send(world.relayer, world.settlement, 'cancelOrdersWithPermit', args)
 
-  test('orders cancelled by a signature are void after the delay; any account may submit it, also twice', async () => {
+  test('orders cancelled by a signature become void after the delay, whichever account submits it and however often', async () => {
     const { ann, chain, settlement, hashOrder, signCancellation } = world
     const orders = [await pair(1n), await pair(2n), await pair(3n)] as const
     const cancelled = [orders[0][0].order, orders[1][0].order]
@@ -82,7 +82,7 @@ describe('orders cancelled by a signature', () => {
     assert.deepEqual(eventsOf(await submit(signed), settlement), [])
   })
 
-  test('a signed cancellation covers only the signed orders, of its trader, on this chain, before its deadline', async () => {
+  test('a signed cancellation applies only to the signed orders, its trader, its chain, and until its deadline', async () => {
     const { ann, bob, chain, signCancellation, hashOrder } = world
     const [[buy, sell], [other]] = [await pair(1n), await pair(2n)]
     const good = await signCancellation(ann, [buy.order])
@@ -109,8 +109,8 @@ describe('orders cancelled by a signature', () => {
   })
 })
 
-describe('an epoch', () => {
-  test('an epoch voids every order below it after the delay, and none above', async () => {
+describe('a trader can cancel all orders below a nonce on chain', () => {
+  test('after the delay a nonce limit voids every order of its trader below that nonce, and none above it', async () => {
     const { ann, chain, settlement, read } = world
     const [below, at] = [await pair(99n), await pair(100n)]
     const events = await cancelAll(ann, 100n)
@@ -130,7 +130,7 @@ describe('an epoch', () => {
     assert.equal(await outcomeOf(later), 'OrderCancelled (Buyer)')
   })
 
-  test('an epoch applies to its trader only: the other side of the trade keeps its orders', async () => {
+  test('a nonce limit applies to its trader only: the other side of the trade keeps its orders', async () => {
     const { ann, bob, chain } = world
     await cancelAll(bob, 5n)
     await chain.warp(DELAY)
@@ -142,7 +142,7 @@ describe('an epoch', () => {
     assert.equal(await outcomeOf(await pair(2n)), 'OrderCancelled (Seller)')
   })
 
-  test('an epoch never falls, and is never delayed or moved forward', async () => {
+  test('a nonce limit never decreases, and a later one does not change the delay of the current one', async () => {
     const { ann, chain, settlement, read } = world
     await cancelAll(ann, 10n)
     const first = (await chain.now()) + DELAY
@@ -161,7 +161,7 @@ describe('an epoch', () => {
     assert.equal(await outcomeOf(await pair(20n)), 'settled')
   })
 
-  test('any account may submit an epoch with the trader’s signature of it', async () => {
+  test('any account may submit a nonce limit that the trader signed', async () => {
     const { ann, bob, relayer, chain, settlement, signEpoch } = world
     const submit = (args: readonly [Hex, bigint, bigint, number, Hex, Hex]) =>
       chain.send(relayer, settlement, 'cancelAllBeforeWithPermit', args)
@@ -188,7 +188,7 @@ describe('an epoch', () => {
     assert.equal(await outcomeOf(await pair(49n)), 'OrderCancelled (Buyer)')
   })
 
-  test('an epoch can be set while settlement is paused', async () => {
+  test('a trader can set a nonce limit while settlement is paused', async () => {
     const { owner, ann, chain, settlement } = world
     await chain.send(owner, settlement, 'pause', [])
     assert.equal((await cancelAll(ann, 7n)).length, 1)

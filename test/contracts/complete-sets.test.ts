@@ -58,7 +58,7 @@ function signed(trader: PrivateKeyAccount, side: number, outcome: number, terms:
   return sign(trader, market.id, { price: 500_000n, size: 10n * UNIT, outcome, ...terms })
 }
 
-/** Ann's and Carol's orders: of YES and of NO, both on the same side. */
+/** Signs Ann's order for YES and Carol's for NO, both on the same side. */
 async function pair(side: number, yes: Terms = {}, no: Terms = {}) {
   return [await signed(world.ann, side, YES, yes), await signed(world.carol, side, NO, no)] as [
     SignedOrder,
@@ -104,7 +104,7 @@ function assertRejected(verdict: Verdict | undefined, fault: Fault, reason: Reas
 
 const locked = () => world.balance(world.conditionalTokens.address)
 
-describe('a mint', () => {
+describe('the settlement contract mints for two buyers', () => {
   test('a mint takes the price from the buyer and the rest from the seller, and delivers both outcomes', async () => {
     const { ann, carol, settlement, chain, owner, hashOrder, read } = world
     const orders = await pair(BUY, { price: 600_000n }, { price: 450_000n })
@@ -133,17 +133,18 @@ describe('a mint', () => {
     }
   })
 
-  test('a mint has the price of the buy order, of either outcome', async () => {
+  test('a mint has the price of the buy order, whether that buys YES or NO', async () => {
     const { ann, carol, settle } = world
     const [yes, no] = await pair(BUY, { price: 600_001n }, { price: 400_001n })
-    // The buy order is that of NO: 3 units at 0.400001 are 1.200003, so Carol pays 2 and Ann 1.
+    // The buy order is Carol's, for NO. 3 units at 0.400001 cost 1.200003 units; rounded up she pays 2, and Ann pays
+    // the remaining 1.
     const [verdict] = await settle([no, yes], [fillOf({ price: 400_001n, size: 3n })])
     assert.deepEqual(verdict?.settled && verdict.cost, 2n)
     assert.deepEqual(await gains(carol), [-2n, 0n, 3n])
     assert.deepEqual(await gains(ann), [-1n, 3n, 0n])
   })
 
-  test('a mint settles once: the same trade again is AlreadySettled', async () => {
+  test('a mint settles once, and the same trade again fails with AlreadySettled', async () => {
     const { settle } = world
     const orders = await pair(BUY)
     const fill = fillOf({ size: UNIT })
@@ -152,7 +153,7 @@ describe('a mint', () => {
     assertRejected(again, 'None', 'AlreadySettled')
   })
 
-  test('a mint of a trader with themselves costs its size', async () => {
+  test('a mint of a trader with themselves costs them a dollar for each complete set', async () => {
     const { ann, settle } = world
     const orders = [await signed(ann, BUY, YES), await signed(ann, BUY, NO)]
     const [verdict] = await settle(orders, [fillOf()])
@@ -160,7 +161,7 @@ describe('a mint', () => {
     assert.deepEqual(await gains(ann), [-10n * UNIT, 10n * UNIT, 10n * UNIT])
   })
 
-  test('a mint of a trader with themselves fails by the seller’s fault if the trader has only one part', async () => {
+  test('a mint of a trader with themselves fails by the seller’s fault if the trader can pay only one part', async () => {
     const { ann, chain, collateral, carol, settle } = world
     await chain.send(ann, collateral, 'transfer', [carol.address, STAKE - 6n * UNIT])
     const orders = [await signed(ann, BUY, YES), await signed(ann, BUY, NO)]
@@ -168,7 +169,7 @@ describe('a mint', () => {
     assertRejected(verdict, 'Seller', 'InsufficientCollateral')
   })
 
-  test('a mint works with a permit of each side and without earlier allowances', async () => {
+  test('a mint can use a permit of each side, without earlier allowances', async () => {
     const { ann, carol, chain, collateral, settlement, settle, usdcPermit } = world
     const permits = []
     for (const trader of [ann, carol]) {
@@ -180,7 +181,7 @@ describe('a mint', () => {
   })
 })
 
-describe('a merge', () => {
+describe('the settlement contract merges for two sellers', () => {
   test('a merge takes one outcome from each side, and pays the price to the seller and the rest to the buyer', async () => {
     const { ann, carol, settle } = world
     const orders = await pair(SELL, { price: 300_000n }, { price: 600_000n })
@@ -193,7 +194,7 @@ describe('a merge', () => {
     await assertHoldsNothing()
   })
 
-  test('a merge has the price of the sell order, of either outcome', async () => {
+  test('a merge has the price of the sell order, whether that sells YES or NO', async () => {
     const { ann, carol, settle } = world
     const [yes, no] = await pair(SELL, { price: 400_001n }, { price: 500_000n })
     const [verdict] = await settle([no, yes], [fillOf({ price: 400_001n, size: 3n })])
@@ -222,7 +223,7 @@ describe('a merge', () => {
   })
 })
 
-test('a mint and a merge at any price and size move exactly the size, to the unit', async () => {
+test('a mint or merge at any price and size moves exactly the dollars and shares of its size', async () => {
   const { ann, carol, settle } = world
   const cases = fc.sample(
     fc.record({
@@ -258,7 +259,7 @@ test('a mint and a merge at any price and size move exactly the size, to the uni
   }
 })
 
-describe('the operator cannot make a mint or merge', () => {
+describe('the operator cannot make a mint or merge that its orders do not allow', () => {
   const cases: [string, number, Terms, Terms, Partial<Fill>, Reason][] = [
     ['of two orders of one outcome', BUY, {}, { outcome: YES }, {}, 'WrongSide'],
     ['of an outcome that does not exist', BUY, {}, { outcome: 2 }, {}, 'OutcomeMismatch'],
@@ -294,7 +295,7 @@ describe('the operator cannot make a mint or merge', () => {
     ['below a limit above one', SELL, { price: 2n ** 64n - 1n }, {}, {}, 'PriceAboveBuyLimit'],
   ]
   for (const [name, side, yes, no, terms, reason] of cases) {
-    test(name, async () => {
+    test(`the operator cannot make a mint or merge ${name}`, async () => {
       const orders = [
         await world.sign(world.ann, { ...(await signed(world.ann, SELL, YES, yes)).order, side }),
         await world.sign(world.carol, { ...(await signed(world.carol, SELL, NO, no)).order, side }),
@@ -315,7 +316,7 @@ describe('the operator cannot make a mint or merge', () => {
     assertRejected(verdict, 'None', 'MarketUnknown')
   })
 
-  test('the operator cannot mint or merge a condition with three outcomes, even if stray collateral is there', async () => {
+  test('the operator cannot mint or merge in a condition with three outcomes, even if the contract has collateral', async () => {
     const { owner, chain, conditionalTokens, collateral, settlement, settle, ann, carol } = world
     const question = `0x${'34'.repeat(32)}` as const
     await chain.send(owner, conditionalTokens, 'prepareCondition', [owner.address, question, 3n])
@@ -341,7 +342,7 @@ describe('the operator cannot make a mint or merge', () => {
   })
 })
 
-describe('a mint or merge names the side at fault', () => {
+describe('a refused mint or merge names the side at fault', () => {
   const { poor, unallowed, empty, unapproved } = {
     poor: async (trader: PrivateKeyAccount) =>
       world.chain.send(trader, world.collateral, 'transfer', [world.bob.address, STAKE - UNIT]),
@@ -367,7 +368,7 @@ describe('a mint or merge names the side at fault', () => {
     ['a merge without the approval', SELL, unapproved, 'SharesNotApproved'],
   ]
   for (const [name, side, ruin, reason] of cases) {
-    test(name, async () => {
+    test(`${name} of one side fails by the fault of that side (${reason})`, async () => {
       const { ann, carol, settle } = world
       await ruin(ann)
       const [yes, no] = await pair(side)
@@ -379,7 +380,7 @@ describe('a mint or merge names the side at fault', () => {
   }
 
   for (const side of [BUY, SELL]) {
-    test(`the side at fault is named for ${side === BUY ? 'a mint' : 'a merge'} with a cancelled, expired or forged order`, async () => {
+    test(`${side === BUY ? 'a mint' : 'a merge'} with a cancelled, expired or forged order names the side at fault`, async () => {
       const { ann, carol, chain, settlement, settle, sign } = world
       const [yes, no] = await pair(side)
       const forged = await sign(carol, yes.order)
@@ -396,7 +397,7 @@ describe('a mint or merge names the side at fault', () => {
   }
 })
 
-describe('hostile code in a trader’s account', () => {
+describe('hostile code in a trader’s account harms only its own mint', () => {
   async function delegate(trader: PrivateKeyAccount, mode: number, data: Hex = '0x') {
     const { chain, relayer, settlement } = world
     const code = await chain.deploy(relayer, ours('test/HostileReceiver'), [])
@@ -416,7 +417,7 @@ describe('hostile code in a trader’s account', () => {
     ['refuses hugely', REFUSE_HUGELY],
     ['burns its gas', BURN_GAS],
   ] as const) {
-    test(`hostile code that ${name} fails only its own mint, by its own fault, on either side`, async () => {
+    test(`hostile code that ${name} makes only its own mint fail, by its own fault, whether it buys YES or NO`, async () => {
       const { ann, bob, chain, owner, settlement, verdicts, fund } = world
       await fund(bob, { collateral: STAKE })
       await delegate(ann, mode)
@@ -440,7 +441,7 @@ describe('hostile code in a trader’s account', () => {
     })
   }
 
-  test('hostile code that calls back cannot settle or move funds', async () => {
+  test('hostile code that calls the settlement contract back can neither settle a trade nor move funds', async () => {
     const { ann, chain, owner, settlement, verdicts } = world
     const inner = encodeFunctionData({
       abi: settlement.abi,
@@ -458,7 +459,7 @@ describe('hostile code in a trader’s account', () => {
   })
 })
 
-describe('tokens sent to the settlement contract by mistake', () => {
+describe('tokens sent to the settlement contract by mistake do not help a trade', () => {
   test('outcome tokens sent to the settlement contract by mistake are refused', async () => {
     const { ann, chain, conditionalTokens, settlement } = world
     const errors = settlement.abi.filter(({ type }) => type === 'error')
@@ -471,10 +472,10 @@ describe('tokens sent to the settlement contract by mistake', () => {
     await assertReverts(chain.send(ann, tokens, 'safeBatchTransferFrom', batch), 'OnlySelf')
   })
 
-  test('collateral sent to the settlement contract by mistake stays there: no mint or merge is paid from it', async () => {
+  test('collateral sent to the settlement contract by mistake stays there, and pays for no mint or merge', async () => {
     const { chain, owner, collateral, conditionalTokens, settlement, settle } = world
     await chain.send(owner, collateral, 'mint', [settlement.address, STAKE])
-    // The token keeps a part of each transfer, so less arrives than was requested.
+    // The stablecoin keeps a fee of each transfer, so less arrives than was requested.
     const hostile = await chain.deploy(owner, ours('test/HostileCollateral'), [])
     const code = await chain.publicClient.getCode({ address: hostile })
     assert.ok(code)
@@ -496,7 +497,7 @@ describe('tokens sent to the settlement contract by mistake', () => {
     assert.equal(await world.balance(conditionalTokens.address), before)
   })
 
-  test('tokens from a contract other than the conditional tokens are refused', async () => {
+  test('the settlement contract refuses outcome tokens from another contract than the conditional tokens', async () => {
     const { ann, chain, settlement } = world
     const abi = hostileReceiverAbi
     const args = [settlement.address, settlement.address, 1n, 1n, '0x'] as const
@@ -508,7 +509,7 @@ describe('tokens sent to the settlement contract by mistake', () => {
   })
 })
 
-describe('a stablecoin that has blocked', () => {
+describe('a stablecoin may block a trader of a mint or merge', () => {
   for (const [name, blocked, fault] of [
     ['the buyer', ['ann'], 'Buyer'],
     ['the seller', ['carol'], 'Seller'],
@@ -534,7 +535,7 @@ describe('a stablecoin that has blocked', () => {
   }
 })
 
-describe('the gas of mints and merges', () => {
+describe('a batch of mints and merges needs enough gas', () => {
   test('a batch with too little gas reverts as a whole and rejects nothing', async () => {
     const { chain, owner, settlement, verdicts } = world
     const buys = await pair(BUY)
@@ -574,7 +575,7 @@ describe('the gas of mints and merges', () => {
     assert.ok(settledAt > 1_000_000n && settledAt < 1_600_000n, `${settledAt}`)
   })
 
-  test('a batch settles whole with exactly the gas that the node estimates', async () => {
+  test('a batch of mints and merges settles as a whole with exactly the gas that an Ethereum node estimates', async () => {
     const { chain, owner, settlement, verdicts } = world
     const args = [
       [...(await pair(BUY)), ...(await pair(SELL))],

@@ -1,6 +1,6 @@
 /**
- * Our conditional tokens beside the original ones, on one chain: the same calls must give the same
- * ids, balances, events and reverts. Then what the original does not have: operations by signature.
+ * Compares our conditional tokens with the original ones on one chain: the same calls must give the same ids, balances,
+ * events and reverts. Then tests what the original does not have: operations by signature.
  */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
@@ -56,7 +56,7 @@ function seeded(seed: number): (below: number) => number {
   }
 }
 
-/** The two implementations and the calls that go to both. */
+/** Deploys both implementations; returns functions that call both. */
 async function twins() {
   const { chain, owner } = world
   const original = gnosis('ConditionalTokens')
@@ -64,7 +64,7 @@ async function twins() {
     address: await chain.deploy(owner, original, []),
     abi: original.abi,
   }
-  // The original's own interface for both: ours must support all of it.
+  // Our contract is called through the original's interface, and must support all of it.
   const mine: Contract = { address: world.conditionalTokens.address, abi: original.abi }
   const free = await chain.deploy(owner, ours('test/FreeCollateral'), [])
 
@@ -123,20 +123,20 @@ function tokenEvents(receipt: TransactionReceipt, contract: Contract) {
     })
 }
 
-/** The reason of a revert; the text `revert` if there is none. */
+/** Returns the reason of a revert; `revert` if there is none. */
 function reasonOf(error: unknown): string {
   const revert =
     error instanceof BaseError
       ? error.walk((inner) => inner instanceof ContractFunctionRevertedError)
       : undefined
   if (!(revert instanceof ContractFunctionRevertedError)) throw error
-  // Without a reason the node puts words of its own there, which differ with the compiler's opcode.
+  // If a revert has no reason, the node makes up a text that depends on the compiler's opcode.
   const silent = /without a reason|invalid opcode/.test(revert.reason ?? '')
   return silent ? 'revert' : (revert.reason ?? revert.signature ?? 'revert')
 }
 
-describe('beside the original', () => {
-  test('all ids equal those of the original contract, also nested ones and those of invalid parents', async () => {
+describe('our conditional tokens behave like the original contract', () => {
+  test('all ids equal those of the original contract, also of nested positions and of invalid parents', async () => {
     const { same } = await twins()
     const random = seeded(1)
     const parents: Hex[] = [ZERO_BYTES32]
@@ -153,7 +153,7 @@ describe('beside the original', () => {
       ])
       parents.push(collection as Hex)
       await same('getPositionId', [oracle, collection])
-      // A hash is a valid parent about every second time; both must agree when it is not.
+      // About half of all hashes are valid parents; for the others both contracts must revert.
       await same('getCollectionId', [hash, condition, 1n])
     }
     await same('getCollectionId', [`0x${'ff'.repeat(32)}`, ZERO_BYTES32, 1n])
@@ -164,7 +164,7 @@ describe('beside the original', () => {
     assert.equal(await same('getCollectionId', [negated, parents[1], 1n]), ZERO_BYTES32)
   })
 
-  test('a scripted market life gives the same events, balances and reverts as the original contract', async () => {
+  test('a fixed series of calls gives the same events, balances and reverts as the original contract', async () => {
     const { chain, owner, ann, bob, collateral } = world
     const { both, same, mine, theirs, free } = await twins()
     const question = keccak256('0x01')
@@ -224,7 +224,7 @@ describe('beside the original', () => {
       'TransferBatch',
       'PositionSplit',
     ])
-    // More than the allowance: both revert with the token's reason.
+    // The amount exceeds the allowance, so both revert with the token's reason.
     const short = await both(ann, 'splitPosition', top([1n, 6n], 501n))
     assert.ok('reverted' in short)
     assert.deepEqual(await expectOk(ann, 'splitPosition', top([2n, 4n], 400n)), [
@@ -237,7 +237,7 @@ describe('beside the original', () => {
     await expectOk(ann, 'mergePositions', top([1n, 6n], 300n))
     await expectRevert('SafeMath: subtraction overflow', ann, 'mergePositions', top([1n, 6n], 701n))
 
-    // Nested: one outcome of the three, split again on the other condition.
+    // One outcome of the three is split again on the other condition (a nested position).
     const parent = (await same('getCollectionId', [ZERO_BYTES32, condition, 1n])) as Hex
     const nested = (partition: bigint[], amount: bigint) => [usdc, parent, other, partition, amount]
     assert.deepEqual(await expectOk(ann, 'splitPosition', nested([1n, 2n], 200n)), [
@@ -360,7 +360,7 @@ describe('beside the original', () => {
     }
     assert.equal(await world.balance(mine.address), await world.balance(theirs.address))
 
-    // 256 outcomes, and amounts at the end of the range.
+    // A condition with 256 outcomes, and amounts near the maximum of the type.
     const wide = (await same('getConditionId', [bob.address, question, 256n])) as Hex
     await expectOk(bob, 'prepareCondition', [bob.address, question, 256n])
     const halves = [2n ** 128n - 1n, MAX_UINT256 ^ (2n ** 128n - 1n)]
@@ -389,7 +389,7 @@ describe('beside the original', () => {
     ])
   })
 
-  test('a random market life gives the same events, balances and reverts as the original contract', async () => {
+  test('random calls give the same events, balances and reverts as the original contract', async () => {
     const { both, same, free } = await twins()
     const seed = Number(process.env.SIBYL_TEST_SEED ?? 20_260)
     const random = seeded(seed)
@@ -461,7 +461,7 @@ describe('beside the original', () => {
   })
 })
 
-describe('an approval by signature', () => {
+describe('an owner of outcome tokens can approve by a signature', () => {
   test("any account can submit the owner's signed approval or revocation", async () => {
     const { ann, relayer, chain, settlement, conditionalTokens, read, signApproval } = world
     for (const approved of [true, false]) {
@@ -489,7 +489,7 @@ describe('an approval by signature', () => {
     assert.equal(await read(conditionalTokens, 'nonces', [ann.address]), 2n)
   })
 
-  test('a signed approval is refused when replayed, late, changed, or for another chain or contract', async () => {
+  test('a signed approval is refused when it is replayed, late, changed, or for another chain or contract', async () => {
     const { ann, bob, relayer, chain, settlement, conditionalTokens, collateral, signApproval } =
       world
     type Signed = Awaited<ReturnType<typeof signApproval>>
@@ -524,8 +524,8 @@ describe('an approval by signature', () => {
   })
 })
 
-describe('a holder can redeem by signature', () => {
-  /** Ann holds 100 of each outcome of a market that the owner answers with YES. */
+describe('an owner of outcome tokens can redeem by a signature', () => {
+  /** Returns a condition that is resolved to YES, of which Ann holds 100 of each outcome. */
   async function resolved(): Promise<Hex> {
     const { owner, ann, chain, conditionalTokens, fund, read } = world
     const question = keccak256(stringToHex(`question ${await chain.now()}`))
@@ -536,7 +536,7 @@ describe('a holder can redeem by signature', () => {
     return condition
   }
 
-  test("by a signed redemption the owner is paid, the owner's tokens are burned, and the owner pays no gas", async () => {
+  test('a signed redemption pays the owner and burns the owner’s tokens, and the owner pays no gas', async () => {
     const { ann, relayer, chain, conditionalTokens, collateral, balance, shares } = world
     const condition = await resolved()
     const before = await balance(ann.address)
@@ -565,7 +565,7 @@ describe('a holder can redeem by signature', () => {
     assert.equal(await chain.publicClient.getBalance({ address: ann.address }), ether)
   })
 
-  test('a signed redemption is refused when replayed, late or changed', async () => {
+  test('a signed redemption is refused when it is replayed, late or changed', async () => {
     const { ann, bob, relayer, chain, conditionalTokens, signRedemption } = world
     const condition = await resolved()
     const submit = (args: Awaited<ReturnType<typeof signRedemption>>) =>
@@ -594,7 +594,7 @@ describe('a holder can redeem by signature', () => {
     await assertReverts(submit(good), 'PermitSignerMismatch')
   })
 
-  test('signed redemptions of several markets fit into one multicall transaction', async () => {
+  test('signed redemptions of several markets fit into one transaction of the multicall contract', async () => {
     const { ann, relayer, chain, conditionalTokens, multicall, balance } = world
     const conditions = [await resolved(), await resolved(), await resolved()]
     const before = await balance(ann.address)
@@ -605,7 +605,7 @@ describe('a holder can redeem by signature', () => {
         callData: encode(await world.signRedemption(ann, condition, { nonce: BigInt(index) })),
       })),
     )
-    // One that fails is reported and does not take the others down, if it may.
+    // A failing call that is allowed to fail is reported and does not affect the others.
     const failing = { ...calls[0]!, allowFailure: true }
     await chain.send(relayer, multicall, 'aggregate3', [[...calls, failing]])
     assert.equal(await balance(ann.address), before + 300n * UNIT)
@@ -615,7 +615,7 @@ describe('a holder can redeem by signature', () => {
     )
   })
 
-  test('viem can read through the deployed multicall contract', async () => {
+  test('the library viem can read through the deployed multicall contract', async () => {
     const { ann, bob, chain, collateral, multicall, balance } = world
     const results = await chain.publicClient.multicall({
       multicallAddress: multicall.address,
@@ -637,7 +637,7 @@ describe('a holder can redeem by signature', () => {
     })
 })
 
-test('the types that the contract hashes equal the published ones', async () => {
+test('the types that the conditional tokens hash equal the published types', async () => {
   const { conditionalTokens, read } = world
   const hash = (text: string) => keccak256(stringToHex(text))
   assert.equal(
@@ -650,7 +650,7 @@ test('the types that the contract hashes equal the published ones', async () => 
   )
 })
 
-/** A collection id whose x is on no point of the curve. */
+/** Returns a collection id whose x coordinate is not on the curve. */
 async function noPoint(same: (name: string, args: unknown[]) => Promise<unknown>): Promise<Hex> {
   for (let x = 1n; ; x += 1n) {
     const id = numberToHex(x, { size: 32 })

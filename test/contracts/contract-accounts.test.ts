@@ -1,6 +1,6 @@
 /**
- * Accounts that are contracts: a Safe, one of ours that is honest or hostile, and a key with code (EIP-7702). In every
- * case only the account's own fill fails, and the gas that it can burn is limited.
+ * Accounts that are contracts: a Safe, a test contract that is honest or hostile, and an account with a key and code
+ * (EIP-7702). In every case only the account's own fill fails, and the gas that it can burn is limited.
  */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
@@ -67,7 +67,7 @@ beforeEach(async () => {
   restore = await world.chain.snapshot()
 })
 
-/** A call in the name of the contract account. */
+/** Sends a call from the contract account. */
 function execute(contract: Contract, functionName: string, args: readonly unknown[]) {
   const data = encodeFunctionData({ abi: contract.abi as Abi, functionName, args })
   return world.chain.send(world.relayer, account, 'execute', [contract.address, data])
@@ -81,7 +81,7 @@ const fill = (terms: Partial<Fill>): Fill => ({
   ...terms,
 })
 
-/** The contract's buy first, then Carol's: a batch of a contract and an honest buyer. */
+/** Returns a batch with a buy of the contract account, then a buy of Carol, an honest trader. */
 async function batch(signer = key, trader = account.address) {
   const { bob, carol, buy, sell } = world
   const terms = { price: PRICE, size: UNIT }
@@ -103,14 +103,14 @@ async function settleBoth(signer = key) {
   return { reason, gas: receipt.gasUsed }
 }
 
-describe('a contract account', () => {
-  test('a contract account trades by signatures that its code accepts, and by no others', async () => {
+describe('a contract account can trade', () => {
+  test('a contract account trades with signatures that its code accepts, and with no others', async () => {
     assert.equal((await settleBoth()).reason, 'settled')
     assert.equal(await world.shares(account.address, market.id, YES), UNIT)
     assert.equal((await settleBoth(world.bob)).reason, 'InvalidSignature (Buyer)')
   })
 
-  test('a contract account cancels and appoints delegates by signatures that its code accepts', async () => {
+  test('a contract account cancels and appoints delegates with signatures that its code accepts', async () => {
     const { chain, settlement, delegates, relayer } = world
     const { signCancellation, signEpoch, signDelegation, read } = world
     const trader = account.address
@@ -140,7 +140,7 @@ describe('a contract account', () => {
     'burnGas',
     'onlyWithoutGasPrice',
   ] as const) {
-    test(`a contract account fails alone and by its own fault if its answer is ${mode}`, async () => {
+    test(`a contract account whose code misbehaves (${mode}) fails alone and by its own fault`, async () => {
       const honest = await settleBoth()
       await arm(mode)
       const { reason, gas } = await settleBoth()
@@ -149,7 +149,7 @@ describe('a contract account', () => {
     })
   }
 
-  test('a contract account with a long answer costs no more gas than one with a short answer', async () => {
+  test('a contract account that returns long data costs no more gas than one that returns short data', async () => {
     const honest = await settleBoth()
     await arm('answerHugely')
     const { reason, gas } = await settleBoth()
@@ -157,7 +157,7 @@ describe('a contract account', () => {
     assert.ok(gas < honest.gas + 60_000n, `${gas} gas, honest ${honest.gas}`)
   })
 
-  test('a contract account cannot settle or change anything while it answers', async () => {
+  test('a contract account cannot settle or change anything while its code checks a signature', async () => {
     const { chain, owner, settlement, delegates, ann, read } = world
     await chain.send(owner, settlement, 'setOperator', [account.address, true])
     const inner = encodeFunctionData({
@@ -175,7 +175,7 @@ describe('a contract account', () => {
     assert.equal(await read(delegates, 'settlesUntil', [account.address, ann.address]), 0n)
   })
 
-  test('contract accounts in every order of a batch cannot make a simulated batch run out of gas', async () => {
+  test('a batch whose orders are all of contract accounts does not run out of gas if its simulation did not', async () => {
     const { chain, bob, owner, settlement, sell, buy, verdicts } = world
     const terms = { price: PRICE, size: UNIT }
     const orders: SignedOrder[] = [await sell(bob, market.id, { ...terms, size: 20n * UNIT })]
@@ -194,7 +194,7 @@ describe('a contract account', () => {
     assert.ok(receipt.gasUsed < 20n * 180_000n, `${receipt.gasUsed} gas`)
   })
 
-  test('a batch with contract accounts must also have the gas that its permits may burn', async () => {
+  test('a batch with contract accounts also needs the gas that its permits may burn', async () => {
     const { chain, owner, settlement, ann, usdcPermit } = world
     const [orders, fills] = await batch()
     const permit = await usdcPermit(ann, settlement.address, 1n)
@@ -207,7 +207,7 @@ describe('a contract account', () => {
     assert.equal(world.verdicts(receipt).length, 2)
   })
 
-  test('a contract account that answers by block number or block maker is judged by the block of the transaction', async () => {
+  test('a contract account that decides by the block is judged in the block of the transaction', async () => {
     const { chain, owner, settlement } = world
     const settleCall = await batch()
     const simulate = async () => {
@@ -228,7 +228,7 @@ describe('a contract account', () => {
   })
 })
 
-describe('a Safe with one owner', () => {
+describe('a Safe with one owner can trade', () => {
   test('a Safe with one owner buys and sells by signatures of its owner', async () => {
     const { chain, owner, collateral, settlement, trade, shares, bob, sell, hashOrder } = world
     const safe = await makeSafe(chain, owner, key)

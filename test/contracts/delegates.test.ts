@@ -48,7 +48,7 @@ async function appoint(until: bigint, limits = UNLIMITED, by = world.ann) {
   return chain.send(by, delegates, 'setDelegate', [bot.address, until, limits])
 }
 
-/** Ann's buy of 10, signed by another key; Bob sells into it. */
+/** Returns Ann's buy of 10, signed by another key, and a sell of Bob that matches it. */
 async function pair(
   signer: PrivateKeyAccount,
   terms: Partial<Order> = {},
@@ -66,8 +66,8 @@ async function outcomeOf([buy, sell]: readonly [SignedOrder, SignedOrder]): Prom
   return verdict.settled ? 'settled' : `${verdict.reason} (${verdict.fault})`
 }
 
-describe('a delegate', () => {
-  test('a delegate signs orders that settle from the account until its time and the grace have passed', async () => {
+describe('an account can appoint a delegate', () => {
+  test('orders that a delegate signs settle for the account until the delegate’s time and the grace period have passed', async () => {
     const { ann, chain, delegates, shares, balance } = world
     const until = (await chain.now()) + 10n * DAY
     const limits = { maxOrderSize: 5n * UNIT, maxOpenNotional: 7n * UNIT, markets: [market.id] }
@@ -92,14 +92,14 @@ describe('a delegate', () => {
     assert.equal(await outcomeOf(orders), 'InvalidSignature (Buyer)')
   })
 
-  test('a key that the account never appointed is refused, and so is a delegate of another account', async () => {
+  test('orders signed by a key that the account never appointed, or by another account’s delegate, are refused', async () => {
     const { chain } = world
     assert.equal(await outcomeOf(await pair(bot)), 'InvalidSignature (Buyer)')
     await appoint((await chain.now()) + DAY, UNLIMITED, world.carol)
     assert.equal(await outcomeOf(await pair(bot)), 'InvalidSignature (Buyer)')
   })
 
-  test('a revoked delegate’s matched orders still settle during the delay of a cancellation', async () => {
+  test('after a delegate is revoked, matched orders that it signed still settle during the delay of a cancellation', async () => {
     const { chain, delegates, ann, read } = world
     await appoint((await chain.now()) + 30n * DAY)
     const orders = await pair(bot)
@@ -115,7 +115,7 @@ describe('a delegate', () => {
     assert.equal(await outcomeOf(orders), 'InvalidSignature (Buyer)')
   })
 
-  test('a second revocation does not delay the first', async () => {
+  test('revoking a delegate a second time does not delay the first revocation', async () => {
     const { chain, delegates, ann, read } = world
     await appoint((await chain.now()) + 30n * DAY)
     await appoint(0n)
@@ -125,7 +125,7 @@ describe('a delegate', () => {
     assert.equal(await read(delegates, 'settlesUntil', [ann.address, bot.address]), effectiveAt)
   })
 
-  test('a delegate can get more time at once, and less time down to the delay', async () => {
+  test('the time of a delegate can be prolonged immediately, and shortened to no less than the delay', async () => {
     const { chain, delegates, ann, read } = world
     const ends = () => read(delegates, 'settlesUntil', [ann.address, bot.address])
     const now = await chain.now()
@@ -140,7 +140,7 @@ describe('a delegate', () => {
     assert.equal(await ends(), 2n ** 64n - 1n)
   })
 
-  test('a delegate is not the zero address or the account itself, and has at most 32 markets', async () => {
+  test('the zero address and the account itself cannot be its delegate, and a delegate has at most 32 markets', async () => {
     const { chain, delegates, ann, read } = world
     const until = (await chain.now()) + DAY
     for (const delegate of [ZERO, ann.address]) {
@@ -155,7 +155,7 @@ describe('a delegate', () => {
     await appoint(until, { ...UNLIMITED, markets: markets.slice(1) })
   })
 
-  test('a delegate signs cancellations of single orders, not of all', async () => {
+  test('a delegate can cancel single orders by a signature, but not all orders', async () => {
     const { ann, chain, settlement, relayer, signCancellation, signEpoch } = world
     await appoint((await chain.now()) + DAY)
     const orders = await pair(ann)
@@ -171,7 +171,7 @@ describe('a delegate', () => {
     )
   })
 
-  test('a revoked delegate cancels nothing, while its matched orders still settle', async () => {
+  test('a revoked delegate cannot cancel orders, while matched orders that it signed still settle', async () => {
     const { ann, chain, settlement, relayer, signCancellation } = world
     await appoint((await chain.now()) + DAY)
     const [matched, own] = [await pair(bot), await pair(ann)]
@@ -186,7 +186,7 @@ describe('a delegate', () => {
     assert.equal(await outcomeOf(own), 'settled')
   })
 
-  test('a delegate cannot settle an order that the account’s epoch has voided', async () => {
+  test('an order signed by a delegate does not settle if the account has cancelled all orders below its nonce', async () => {
     const { ann, chain, settlement } = world
     await appoint((await chain.now()) + 30n * DAY)
     const orders = await pair(bot, { nonce: 5n })
@@ -196,16 +196,16 @@ describe('a delegate', () => {
   })
 })
 
-describe('a delegation by signature', () => {
+describe('an account can appoint a delegate by a signature', () => {
   const submit = (args: Awaited<ReturnType<World['signDelegation']>>) =>
     world.chain.send(world.relayer, world.delegates, 'setDelegateWithPermit', args)
 
-  test('a signed delegation has the type hash of the published type', async () => {
+  test('the type hash of a signed delegation equals that of the published type', async () => {
     const hash = keccak256(stringToHex(typeString('SetDelegate', SET_DELEGATE_TYPES)))
     assert.equal(await world.read(world.delegates, 'SET_DELEGATE_TYPEHASH', []), hash)
   })
 
-  test('any account can submit a signed delegation, once', async () => {
+  test('any account can submit a signed delegation, but only once', async () => {
     const { ann, chain, signDelegation } = world
     const limits = { maxOrderSize: 1n, maxOpenNotional: 2n, markets: [market.id, ZERO_BYTES32] }
     const signed = await signDelegation(ann, bot.address, (await chain.now()) + DAY, { limits })
@@ -214,14 +214,14 @@ describe('a delegation by signature', () => {
     await assertReverts(submit(signed), 'PermitNotSigned', [ann.address])
   })
 
-  test('a signed delegation that was not used before a direct revocation cannot bring the delegate back', async () => {
+  test('after a direct revocation, an older signed delegation that was never submitted is refused', async () => {
     const { ann, chain, signDelegation } = world
     const signed = await signDelegation(ann, bot.address, (await chain.now()) + DAY)
     await appoint(0n)
     await assertReverts(submit(signed), 'PermitNotSigned')
   })
 
-  test('a signed delegation is refused after its deadline, for another chain or contract, and with other limits', async () => {
+  test('a signed delegation is refused after its deadline, for another chain or contract, or with changed limits', async () => {
     const { ann, chain, settlement, signDelegation } = world
     const until = (await chain.now()) + DAY
     const sign = (overrides: Parameters<typeof signDelegation>[3]) =>
@@ -236,7 +236,7 @@ describe('a delegation by signature', () => {
   })
 })
 
-describe('the thief of a delegate’s key', () => {
+describe('the theft of a delegate’s key does limited harm', () => {
   beforeEach(async () => {
     await appoint((await world.chain.now()) + 30n * DAY)
     await world.chain.send(world.owner, world.collateral, 'mint', [bot.address, UNIT])
@@ -255,7 +255,7 @@ describe('the thief of a delegate’s key', () => {
     assert.equal((await balance(bob.address)) - before, 999_999n)
   })
 
-  test('the thief of a delegate’s key cannot move, approve, split, merge or redeem the account’s money', async () => {
+  test('the thief of a delegate’s key can neither move, approve, split, merge nor redeem the account’s money', async () => {
     const { ann, chain, collateral, conditionalTokens, settlement, positionId } = world
     const { signApproval, signRedemption } = world
     const id = await positionId(market.id, YES)
@@ -286,7 +286,7 @@ describe('the thief of a delegate’s key', () => {
     assert.equal(await world.balance(settlement.address), 0n)
   })
 
-  test('the thief of a delegate’s key cannot appoint another key, prolong its time, or delay its end', async () => {
+  test('the thief of a delegate’s key can neither appoint a key, prolong the delegation nor delay its end', async () => {
     const { ann, carol, chain, delegates, relayer, signDelegation, read } = world
     const until = (await chain.now()) + 60n * DAY
     for (const key of [carol.address, bot.address]) {
@@ -301,7 +301,7 @@ describe('the thief of a delegate’s key', () => {
     assert.equal(await read(delegates, 'settlesUntil', [ann.address, carol.address]), 0n)
   })
 
-  test('the thief of a delegate’s key cannot void the account’s later orders permanently', async () => {
+  test('the thief of a delegate’s key cannot make later orders of the account void forever', async () => {
     const { ann, chain, settlement, signEpoch } = world
     const all = await signEpoch(bot, 2n ** 64n - 1n, { trader: ann.address })
     await assertReverts(
@@ -310,7 +310,7 @@ describe('the thief of a delegate’s key', () => {
     )
   })
 
-  test('revoking the delegate, or cancelling all orders, stops the thief of a delegate’s key', async () => {
+  test('the thief of a delegate’s key is stopped by revoking the delegate or by cancelling all orders', async () => {
     const { ann, chain, settlement } = world
     const first = await pair(bot, { nonce: 1n })
     const second = await pair(bot, { nonce: 9n })

@@ -3,22 +3,27 @@ import { test } from 'node:test'
 import { sampleOf, WHOLE } from '../support/sample.ts'
 import { fuzz } from './support/fuzz.ts'
 
-/** A sample on every run, a larger one in a whole run; `npm run fuzz -- contracts 1000000` makes the million. */
+/**
+ * Number of calls: a sample here, more with `npm run test:whole`; `npm run fuzz -- contracts 1000000` makes a million.
+ */
 const CALLS = sampleOf(2_000, 4)
-/** As many looks at all state, however large the sample is. */
+/**
+ * Number of calls between two checks of all state. It grows with the sample, so that the number of checks stays the
+ * same.
+ */
 const CHECK_EVERY = sampleOf(40, 4)
 
-test('random calls give the results of the model, to the last unit', async (t) => {
+test('random calls of the contracts give the results of the model, to the last unit', async (t) => {
   const seed = Number(process.env.SIBYL_TEST_SEED ?? Date.now() % 2 ** 31)
   t.diagnostic(`seed ${seed}`)
   const report = await fuzz({ seed, calls: CALLS, checkEvery: CHECK_EVERY, simulated: 0.5 })
   t.diagnostic(JSON.stringify(report))
   assert.ok(report.calls >= CALLS)
-  // A run that mostly rejects, or never does, tests nothing.
+  // A run in which almost all fills are rejected, or none, would test nothing.
   assert.ok(report.settled > report.fills * 0.2, `${report.settled} settled`)
   assert.ok(report.mints > report.settled * 0.05, `${report.mints} mints`)
   assert.ok(report.merges > report.settled * 0.02, `${report.merges} merges`)
-  // A sample of 500 calls has between one and forty of them, so their share says nothing there.
+  // A small sample of 500 calls has 1 to 40 such fills, too few for a minimum share.
   const others = WHOLE ? report.settled * 0.01 : 0
   assert.ok(report.signedByOthers > others, `${report.signedByOthers} by others`)
   assert.ok(Object.keys(report.rejected).length >= 8, Object.keys(report.rejected).join())

@@ -28,7 +28,7 @@ import {
 
 const STAKE = 1_000n * UNIT
 const PRICE = 500_000n
-/** No fill may cost the operator more than this, in any case. */
+/** Maximum gas of a fill in any case. */
 const GAS_PER_BAD_FILL_MAX = 350_000n
 
 const MODES = {
@@ -73,7 +73,7 @@ const fill = (terms: Partial<Fill>): Fill => ({
   ...terms,
 })
 
-describe('a buyer with hostile code in the account', () => {
+describe('a buyer’s account can have hostile code', () => {
   let annsCode: Contract<typeof hostileReceiverAbi>
 
   before(async () => {
@@ -99,7 +99,7 @@ describe('a buyer with hostile code in the account', () => {
     restore = await world.chain.snapshot()
   })
 
-  /** Ann's fill first, then Carol's: a batch of a hostile and an honest buyer. */
+  /** Returns a batch with a hostile buyer's fill first and an honest buyer's second. */
   async function settleBoth(mode: number, target: Hex = ZERO, data: Hex = '0x') {
     const { ann, bob, carol, buy, sell, chain, owner, settlement, verdicts, relayer } = world
     await chain.send(relayer, annsCode, 'arm', [mode, target, data])
@@ -119,7 +119,7 @@ describe('a buyer with hostile code in the account', () => {
     return { anns, receipt }
   }
 
-  test('a buyer’s account with code that accepts tokens receives them like any other', async () => {
+  test('a buyer’s account with code that accepts tokens receives shares like any other account', async () => {
     const { anns } = await settleBoth(MODES.receiver.accept)
     assert.equal(anns.settled, true)
     assert.equal(await world.shares(world.ann.address, market.id, YES), UNIT)
@@ -132,7 +132,7 @@ describe('a buyer with hostile code in the account', () => {
     'answerWrongly',
     'burnGas',
   ] as const) {
-    test(`a buyer’s account with code that answers ${mode} fails alone and by its own fault`, async () => {
+    test(`a buyer’s account whose code misbehaves (${mode}) fails alone and by its own fault`, async () => {
       const { ann, bob, balance } = world
       const { anns, receipt } = await settleBoth(MODES.receiver[mode])
       assert.deepEqual(!anns.settled && [anns.fault, anns.reason], ['Buyer', 'SharesRefused'])
@@ -142,7 +142,7 @@ describe('a buyer with hostile code in the account', () => {
     })
   }
 
-  test('a buyer’s code cannot settle again while it is called, even as an operator', async () => {
+  test('a buyer’s code that is called during a fill cannot settle trades, even as an operator', async () => {
     const { ann, bob, chain, owner, settlement, balance } = world
     await chain.send(owner, settlement, 'setOperator', [ann.address, true])
     const inner = encodeFunctionData({
@@ -157,7 +157,7 @@ describe('a buyer with hostile code in the account', () => {
     assert.equal(await balance(bob.address), 2n * PRICE)
   })
 
-  test('a buyer’s code cannot run the inner call of a fill while it is called', async () => {
+  test('a buyer’s code that is called during a fill cannot run the inner call of a fill', async () => {
     const { bob, ann, settlement, carol } = world
     const inner = encodeFunctionData({
       abi: settlement.abi,
@@ -185,7 +185,7 @@ describe('a buyer with hostile code in the account', () => {
     assert.equal(await world.balance(bob.address), 2n * PRICE)
   })
 
-  test('a buyer’s code that gives its tokens away at once harms only itself', async () => {
+  test('a buyer’s code that gives its tokens away immediately harms only the buyer', async () => {
     const { ann, carol, conditionalTokens, shares } = world
     const inner = encodeFunctionData({
       abi: conditionalTokens.abi,
@@ -215,7 +215,7 @@ describe('a buyer with hostile code in the account', () => {
   })
 })
 
-describe('a stablecoin that misbehaves', () => {
+describe('the stablecoin can misbehave', () => {
   let token: Contract<typeof hostileCollateralAbi>
   let settlement: World['settlement']
   let hostile: World
@@ -296,7 +296,7 @@ describe('a stablecoin that misbehaves', () => {
     return { order, ...compact(signature) }
   }
 
-  test('a stablecoin that returns nothing on success is supported', async () => {
+  test('a stablecoin whose successful transfer returns nothing is supported', async () => {
     assert.equal((await settleOne(MODES.token.returnNothing)).verdict.settled, true)
   })
 
@@ -307,7 +307,7 @@ describe('a stablecoin that misbehaves', () => {
     'answerHugely',
     'burnGas',
   ] as const) {
-    test(`a stablecoin that misbehaves by ${mode} fails the fill by nobody’s fault`, async () => {
+    test(`if the stablecoin misbehaves (${mode}) the fill fails without a side at fault`, async () => {
       const { verdict, receipt } = await settleOne(MODES.token[mode])
       assert.deepEqual(!verdict.settled && [verdict.fault, verdict.reason], [
         'None',

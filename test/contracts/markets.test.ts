@@ -34,7 +34,7 @@ beforeEach(async () => {
   restore = await world.chain.snapshot()
 })
 
-describe('a market', () => {
+describe('the markets of the factory are created and resolved by the rules of the contract', () => {
   async function terms() {
     const expiration = (await world.chain.now()) + 3_600n
     return ['Will it rain?', 'By the gauge.', 1, expiration] as const
@@ -75,7 +75,7 @@ describe('a market', () => {
     assert.equal(await read(conditionalTokens, 'getOutcomeSlotCount', [id]), 2n)
   })
 
-  test('a market created as complementary has the same address, and stays complementary', async () => {
+  test('a market created as complementary has the same address as without, and stays complementary', async () => {
     const { maker, carol, chain, factory, read } = world
     const args = await terms()
     const [address, id] = await read(factory, 'predictMarket', [maker.address, ...args])
@@ -107,7 +107,7 @@ describe('a market', () => {
     assert.equal(await read({ address, abi: marketAbi }, 'marketId', []), id)
   })
 
-  test('a market is refused if it has no maker role, an end in the past, no text, too much text, or exists', async () => {
+  test('a market is refused if its creator has no maker role, its end is past, its text is empty or too long, or it exists', async () => {
     const { owner, maker, carol, chain, factory } = world
     const [question, description, category, expiration] = await terms()
     const create = (
@@ -128,11 +128,11 @@ describe('a market', () => {
     assert.deepEqual(eventsOf(receipt, factory), [
       { eventName: 'MakerSet', args: { account: carol.address, allowed: true } },
     ])
-    // The same words of another maker are another market.
+    // Another maker may create a market with the same text.
     await create(carol)
   })
 
-  test('a market with the longest texts still fits into a transaction and a claim', async () => {
+  test('a market with the longest allowed texts fits into one transaction and into a claim at the oracle', async () => {
     const { maker, chain, factory, read } = world
     const expiration = (await chain.now()) + 3_600n
     const args = ['q'.repeat(1_024), 'd'.repeat(8_192), 3, expiration] as const
@@ -154,7 +154,7 @@ describe('a market', () => {
       abi: marketAbi,
     }
     await assertReverts(chain.send(ann, implementation, 'initialize', [terms]), 'NotFactory')
-    // Not even the factory does it twice, or to a market that is not quick.
+    // The factory itself cannot initialise a market twice, nor resolve by price a market that is not quick.
     await chain.request('hardhat_impersonateAccount', [factory.address])
     await chain.request('hardhat_setBalance', [factory.address, '0xde0b6b3a7640000'])
     const asFactory = { address: factory.address, type: 'json-rpc' } as const
@@ -163,7 +163,7 @@ describe('a market', () => {
   })
 })
 
-describe('a market of an event', () => {
+describe('a market can belong to an event', () => {
   const METADATA = toHex('{"slug":"who-wins"}')
 
   async function prepare() {
@@ -264,7 +264,7 @@ describe('a market of an event', () => {
   })
 })
 
-describe('a quick market', () => {
+describe('a quick market opens and resolves by the prices that its operator reports', () => {
   async function predicted(asset = 'BTC'): Promise<Market & { startTime: bigint }> {
     const startTime = (await world.chain.now()) + 5n
     const [address, id] = await world.read(world.factory, 'predictQuickMarket', [
@@ -285,7 +285,7 @@ describe('a quick market', () => {
       source,
     ])
 
-  /** The factory passes the market's own errors on, so they are decoded too. */
+  /** Resolves a market through the factory. It passes the market's own errors on, so those are decoded, too. */
   const resolve = (market: Market, start: bigint, end: bigint, source = 'pyth') => {
     const errors = marketAbi.filter(({ type }) => type === 'error')
     const abi = [...world.factory.abi, ...errors] as unknown as World['factory']['abi']
@@ -369,7 +369,7 @@ describe('a quick market', () => {
     })
   }
 
-  test('a quick market keeps its strike: only another source brings its own start price', async () => {
+  test('a quick market resolves only with the start price recorded at its creation, unless another price source reports both', async () => {
     const { chain, read } = world
     const market = await predicted()
     await create(market)
@@ -446,7 +446,7 @@ describe('a quick market', () => {
     ])
   }
 
-  test('a quick market opens to the oracle at once when the operator reports contradicting prices', async () => {
+  test('anyone can propose the outcome of a quick market as soon as the operator reports contradicting prices', async () => {
     const { ann, chain, collateral, factory, fund, read } = world
     const market = await predicted()
     await create(market)
@@ -460,7 +460,7 @@ describe('a quick market', () => {
         args: { marketId: market.id, market: market.address, evidence },
       },
     ])
-    // It cannot be undone, and the operator can no longer resolve it.
+    // Opening to the oracle cannot be undone, and the operator can no longer resolve the market.
     await assertReverts(contest(market, evidence), 'OpenToOracle')
     await assertReverts(resolve(market, STRIKE, STRIKE), 'OpenToOracle')
     await fund(ann, { collateral: SETTINGS.bond })
@@ -477,7 +477,7 @@ describe('a quick market', () => {
     await assertReverts(contest(market, evidence), 'AlreadyResolved', [NO])
   })
 
-  test('only its operator contests a quick market, through the factory, with text of limited length', async () => {
+  test('only the operator of a quick market can contest it, through the factory, with a text of limited length', async () => {
     const { carol, chain, factory } = world
     const market = await predicted()
     await create(market)
@@ -495,7 +495,7 @@ describe('a quick market', () => {
     await contest(market, 'e'.repeat(1_024))
   })
 
-  test('a quick market opens to the oracle when the operator has disappeared', async () => {
+  test('anyone can propose the outcome of a quick market if the operator has not resolved it for days', async () => {
     const { ann, chain, collateral, fund, read } = world
     const market = await predicted()
     await create(market)
@@ -517,8 +517,8 @@ describe('a quick market', () => {
   })
 })
 
-describe('the factory', () => {
-  test('the factory changes its owner in two steps, cannot be disowned, and lets only its owner set roles', async () => {
+describe('the market factory protects its owner and roles', () => {
+  test('the market factory changes its owner in two steps, always has an owner, and lets only the owner set roles', async () => {
     const { owner, carol, chain, factory, read } = world
     for (const name of ['setMaker', 'setOperator'] as const) {
       await assertReverts(
@@ -540,7 +540,7 @@ describe('the factory', () => {
   })
 })
 
-test('only its owner mints the test stablecoin, which has six decimals', async () => {
+test('only the owner of the test stablecoin mints it, and it has six decimals', async () => {
   const { ann, owner, chain, collateral, read, balance } = world
   await assertReverts(
     chain.send(ann, collateral, 'mint', [ann.address, 1n]),
@@ -552,7 +552,7 @@ test('only its owner mints the test stablecoin, which has six decimals', async (
   assert.equal(await read(collateral, 'decimals', []), 6)
 })
 
-test('every contract fits the chain’s size limit', () => {
+test('the code of every contract is below the size limit of the chain', () => {
   for (const name of [
     'ConditionalTokens',
     'Settlement',

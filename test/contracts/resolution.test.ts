@@ -51,7 +51,7 @@ beforeEach(async () => {
   restore = await world.chain.snapshot()
 })
 
-/** Bob sells Ann 100 YES at 0.40; the market expires. */
+/** Makes a market in which Bob has sold Ann 100 YES at 0.40, and which has expired. */
 async function tradedAndExpired(): Promise<void> {
   const { ann, bob, buy, sell, trade, chain } = world
   const terms = { price: 400_000n, size: 100n * UNIT }
@@ -60,7 +60,7 @@ async function tradedAndExpired(): Promise<void> {
   await chain.warpTo(market.expiration)
 }
 
-/** `proposer` proposes by signature, and the bond is pulled by permit; the relayer pays the gas. */
+/** Proposes an outcome by a signature of `proposer`. The bond is taken by a permit, and the relayer pays the gas. */
 async function propose(proposer: World['ann'], outcome: boolean, on: Market = market) {
   const { chain, relayer, signProposal, bondPermit } = world
   const proposal = await signProposal(proposer, on, outcome)
@@ -80,7 +80,7 @@ async function dispute(on: Market = market, by = world.carol, oracle: Contract =
   return world.chain.send(by, oracle, 'disputeAssertion', [id, by.address])
 }
 
-/** The verdict of UMA's voters, given by its mock. */
+/** Answers as UMA's voters, by their mock. */
 async function arbitrate(truth: boolean, on: Market = market, uma: Oracle = world) {
   const { chain, owner } = world
   const { id, assertionTime } = await assertion(on)
@@ -116,7 +116,7 @@ async function assertBalances(
   assert.equal(await world.balance(world.settlement.address), 0n)
 }
 
-describe('a market’s life', () => {
+describe('a market is created, traded and resolved by the oracle', () => {
   test('a market is split, traded, expired, proposed, settled after the window and redeemed', async () => {
     const { ann, bob, relayer, chain, oracle, conditionalTokens, balance, shares, read } = world
     await tradedAndExpired()
@@ -192,7 +192,7 @@ describe('a market’s life', () => {
     assert.equal(await balance(conditionalTokens.address), 0n)
   })
 
-  test('when a disputed answer is upheld, the asserter takes half of the disputer’s bond', async () => {
+  test('when the oracle upholds a disputed answer, the proposer takes half of the disputer’s bond', async () => {
     const { ann, bob, carol, chain, store, oracle, balance, read } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -205,7 +205,7 @@ describe('a market’s life', () => {
     await assertBalances({ ann: STAKE - 40n * UNIT - BOND, carol: STAKE - BOND })
     assert.equal(await balance(oracle.address), 2n * BOND)
 
-    // The window passes without an answer: no account can settle or propose.
+    // The dispute window passes while the voters have not answered: nobody can settle or propose.
     await chain.warp(WINDOW + 3n * 86_400n)
     await assert.rejects(settleBySignature(bob, YES))
     await assertReverts(propose(bob, false), 'AssertionActive', [id])
@@ -223,7 +223,7 @@ describe('a market’s life', () => {
     assert.equal(await redeem(carol), 0n)
   })
 
-  test('when a disputed answer is overturned, the market is proposed again and settled otherwise', async () => {
+  test('when the oracle rejects a disputed answer, the market is proposed again and settled with another outcome', async () => {
     const { ann, bob, carol, relayer, chain, balance, read, store } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -262,7 +262,7 @@ describe('a market’s life', () => {
     assert.equal(await redeem(bob), STAKE)
   })
 
-  test('a market that a stranger settles directly at the oracle is settled', async () => {
+  test('a market is resolved if a stranger settles its assertion directly at the oracle', async () => {
     const { ann, carol, chain, oracle, read } = world
     await tradedAndExpired()
     await propose(ann, false)
@@ -275,7 +275,7 @@ describe('a market’s life', () => {
     await assertReverts(chain.send(ann, market, 'settle', []), 'AlreadyResolved', [NO])
   })
 
-  test('without an operator, any account proposes with its own bond, and any account settles', async () => {
+  test('without an operator any account can propose with its own bond, and any account can settle', async () => {
     const { bob, carol, chain, collateral, read } = world
     await tradedAndExpired()
     await chain.send(carol, collateral, 'approve', [market.address, BOND])
@@ -292,8 +292,8 @@ describe('a market’s life', () => {
   })
 })
 
-describe('a proposal', () => {
-  test('the relayer pays the bond for a proposer without one, and is the asserter', async () => {
+describe('an outcome can be proposed by a signature', () => {
+  test('the relayer pays the bond for a proposer who has none, and then owns the assertion', async () => {
     const { ann, relayer, chain, signProposal, bondPermit } = world
     await tradedAndExpired()
     const permit = await bondPermit(relayer, market)
@@ -307,7 +307,7 @@ describe('a proposal', () => {
     await assertBalances({ ann: STAKE - 40n * UNIT, relayer: STAKE })
   })
 
-  test('a proposal succeeds although a stranger has already used its bond permit', async () => {
+  test('a signed proposal succeeds although a stranger has already submitted the permit of its bond', async () => {
     const { ann, carol, relayer, chain, collateral, signProposal, usdcPermit } = world
     await tradedAndExpired()
     const permit = await usdcPermit(ann, market.address, BOND)
@@ -327,7 +327,7 @@ describe('a proposal', () => {
     assert.equal((await assertion()).asserter, ann.address)
   })
 
-  test('a proposal with a bond permit of another account takes nobody’s money', async () => {
+  test('a signed proposal with a permit of another account takes no money of that account', async () => {
     const { ann, bob, relayer, chain, signProposal, bondPermit } = world
     await tradedAndExpired()
     const proposal = await signProposal(ann, market, true)
@@ -341,7 +341,7 @@ describe('a proposal', () => {
     await assertReverts(submit({ ...bobs, payer: relayer.address, v: 0 }), broke)
   })
 
-  test('a proposal is refused before expiry, while another is open, and after the resolution', async () => {
+  test('a proposal is refused before expiry, during another proposal, and after the resolution', async () => {
     const { ann, bob, chain } = world
     await assertReverts(propose(ann, true), 'NotExpired', [market.expiration])
     await tradedAndExpired()
@@ -357,7 +357,7 @@ describe('a proposal', () => {
     await assertReverts(propose(bob, false), 'AlreadyResolved', [YES])
   })
 
-  test('a proposal is refused when replayed, late, changed or signed for another market', async () => {
+  test('a signed proposal is refused when it is replayed, late, changed or signed for another market', async () => {
     const { ann, bob, relayer, chain, collateral, signProposal, createMarket } = world
     const other = await createMarket()
     await tradedAndExpired()
@@ -388,11 +388,11 @@ describe('a proposal', () => {
     await dispute()
     await arbitrate(false)
     await chain.send(relayer, market, 'settle', [])
-    // The market is open to proposals again, but not to the same signature.
+    // Proposals are possible again, but not with the same signature.
     await assertReverts(submit(good), 'SignerMismatch')
   })
 
-  test('the claim of a proposal names its market and its answer', async () => {
+  test('the claim that a proposal sends to the oracle names the market and the proposed answer', async () => {
     const { read } = world
     const claim = Buffer.from((await read(market, 'claim', [true])).slice(2), 'hex').toString()
     const { question, description } = await read(market, 'terms', [])
@@ -403,7 +403,7 @@ describe('a proposal', () => {
     )
   })
 
-  test('a proposal takes the oracle’s minimum bond if that is higher', async () => {
+  test('a proposal takes the oracle’s minimum bond if that is above the bond of the market', async () => {
     const { owner, chain, store, oracle, collateral, read } = world
     assert.equal(await read(market, 'bond', []), BOND)
     await chain.send(owner, store, 'setFinalFee', [collateral.address, { rawValue: BOND }])
@@ -413,8 +413,8 @@ describe('a proposal', () => {
   })
 })
 
-describe('a settlement by signature', () => {
-  test('a signed settlement is refused when replayed, late or changed', async () => {
+describe('a market can be settled by a signature', () => {
+  test('a signed settlement of a market is refused when it is replayed, late or changed', async () => {
     const { ann, bob, relayer, chain, signSettlement } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -435,8 +435,8 @@ describe('a settlement by signature', () => {
   })
 })
 
-describe('the oracle’s callbacks', () => {
-  test('only the oracle may call the callbacks', async () => {
+describe('a market accepts callbacks of the oracle', () => {
+  test('only the oracle may call a market’s callbacks', async () => {
     const { ann, chain } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -451,7 +451,7 @@ describe('the oracle’s callbacks', () => {
     ])
   })
 
-  test('callbacks about a foreign assertion change nothing and do not revert', async () => {
+  test('callbacks about an assertion of another market change nothing and do not revert', async () => {
     const { ann, carol, chain, oracle, collateral, read } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -487,7 +487,7 @@ describe('the oracle’s callbacks', () => {
     assert.equal(await read(market, 'resolved', []), false)
   })
 
-  test('callbacks record the result even if the tokens refuse the report at first', async () => {
+  test('a callback records the result even if the conditional tokens refuse the report at first', async () => {
     const { owner, chain, oracle, collateral, quickOperator, maker, read, fund, ann } = world
     const tokens: Contract<typeof stubbornTokensAbi> = {
       address: await chain.deploy(owner, ours('test/StubbornTokens'), []),
@@ -530,8 +530,8 @@ describe('the oracle’s callbacks', () => {
   })
 })
 
-describe('an assertion that cannot be settled', () => {
-  /** A stablecoin that blocks accounts, with an oracle and a market of its own. */
+describe('an assertion may be impossible to settle', () => {
+  /** Returns an oracle and a market with a stablecoin that can block accounts. */
   async function blockable() {
     const { owner, chain, ann, carol, quickOperator, maker, conditionalTokens, read } = world
     const token: Contract<typeof hostileCollateralAbi> = {
@@ -571,7 +571,7 @@ describe('an assertion that cannot be settled', () => {
   }
   const ABANDON = 14n * 86_400n
 
-  test('an assertion that cannot be settled because the bond’s winner is blocked can be abandoned in the end', async () => {
+  test('an assertion can be abandoned if its bond cannot be paid because the stablecoin blocks the winner', async () => {
     const { chain, owner, ann, carol, read } = world
     const { token, uma, stuck } = await blockable()
     await chain.send(ann, stuck, 'propose', [true])
@@ -587,7 +587,7 @@ describe('an assertion that cannot be settled', () => {
       eventsOf(receipt, stuck).map(({ eventName }) => eventName),
       ['ResolutionAbandoned', 'ResolutionProposed'],
     )
-    // If the old one settles after all, it has no effect.
+    // If the abandoned assertion settles after all, the market ignores the result.
     await chain.send(owner, token, 'setBlocked', [carol.address, false])
     const late = await chain.send(ann, uma.oracle, 'settleAssertion', [first])
     assert.deepEqual(eventsOf(late, stuck), [])
@@ -596,12 +596,12 @@ describe('an assertion that cannot be settled', () => {
     assert.equal(await read(stuck, 'winningOutcome', []), NO)
   })
 
-  test('an assertion that nobody has settled yet is settled, not abandoned', async () => {
+  test('an assertion that can be settled is settled, not abandoned', async () => {
     const { chain, ann, carol, read } = world
     const { uma, stuck } = await blockable()
     await chain.send(ann, stuck, 'propose', [true])
     await chain.warp(WINDOW + ABANDON)
-    // It is true: a new proposal finds the market resolved, and changes nothing.
+    // If the unsettled assertion is true, a new proposal reverts because the market is resolved.
     await assertReverts(chain.send(carol, stuck, 'propose', [false]), 'AlreadyResolved', [YES])
     await chain.send(carol, stuck, 'settle', [])
     assert.equal(await read(stuck, 'winningOutcome', []), YES)
@@ -612,7 +612,7 @@ describe('an assertion that cannot be settled', () => {
     await dispute(other, carol, second.oracle)
     await arbitrate(false, other, second)
     await chain.warp(WINDOW + ABANDON)
-    // It is false: the new proposal settles the old one on its way.
+    // If the unsettled assertion is false, the new proposal first settles it.
     const receipt = await chain.send(carol, other, 'propose', [false])
     assert.deepEqual(
       eventsOf(receipt, other).map(({ eventName }) => eventName),
@@ -621,7 +621,7 @@ describe('an assertion that cannot be settled', () => {
   })
 })
 
-test('the types that a market hashes equal the published ones', async () => {
+test('the types that a market contract hashes equal the published types', async () => {
   const { read } = world
   const hash = (text: string) => keccak256(stringToHex(text))
   assert.equal(

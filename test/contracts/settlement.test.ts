@@ -58,7 +58,7 @@ beforeEach(async () => {
   restore = await world.chain.snapshot()
 })
 
-/** Ann buys and Bob sells YES, crossing at 0.55, each for 10. */
+/** Makes Ann's buy and Bob's sell of 10 YES, which cross at 0.55. */
 async function crossing(): Promise<[SignedOrder, SignedOrder]> {
   const { ann, bob, buy, sell } = world
   return [
@@ -84,7 +84,7 @@ async function assertHoldsNothing(): Promise<void> {
   assert.equal(await shares(settlement.address, market.id, NO), 0n)
 }
 
-describe('a fill', () => {
+describe('the settlement contract settles fills', () => {
   test('a fill moves collateral to the seller and shares to the buyer, and nothing else', async () => {
     const { ann, bob, balance, shares, settlement, chain, owner, hashOrder, read } = world
     const [buyOrder, sellOrder] = await crossing()
@@ -163,7 +163,7 @@ describe('a fill', () => {
     )
   })
 
-  test('a fill costs the amount of domain/money.ts, at the limits and at random', async () => {
+  test('a fill costs what domain/money.ts computes, at the limits and for random values', async () => {
     const { settlement, multicall, chain } = world
     const sample = fc.sample(
       fc.tuple(fc.integer({ min: PRICE_MIN, max: PRICE_MAX }), fc.maxSafeNat()),
@@ -208,7 +208,7 @@ describe('a fill', () => {
     })
   })
 
-  test('a fill works for the NO outcome, and never matches the other outcome', async () => {
+  test('two orders for NO settle, and an order for YES never settles with one for NO', async () => {
     const { ann, bob, buy, sell, trade, shares } = world
     const no = { price: 400_000n, size: UNIT, outcome: NO }
     const verdict = await trade(await buy(ann, market.id, no), await sell(bob, market.id, no))
@@ -217,7 +217,7 @@ describe('a fill', () => {
     assert.equal(await shares(ann.address, market.id, YES), 0n)
   })
 
-  test('a fill of a trader with themselves changes no balance', async () => {
+  test('a fill of a trader with themselves leaves the balances unchanged', async () => {
     const { bob, buy, sell, trade, fund, balance, shares } = world
     await fund(bob, { collateral: STAKE })
     const verdict = await trade(
@@ -252,7 +252,7 @@ describe('a fill', () => {
   })
 })
 
-describe('a fill is rejected alone, with its reason and the side at fault:', () => {
+describe('the settlement contract rejects a wrong fill alone', () => {
   type Case = {
     name: string
     fault: Fault
@@ -273,17 +273,17 @@ describe('a fill is rejected alone, with its reason and the side at fault:', () 
   const cases: Case[] = [
     { name: 'two buys', fault: 'None', reason: 'WrongSide', sell: { side: 0 } },
     { name: 'two sells', fault: 'None', reason: 'WrongSide', buy: { side: 1 } },
-    { name: 'a side that is none', fault: 'None', reason: 'WrongSide', buy: { side: 2 } },
+    { name: 'a side that does not exist', fault: 'None', reason: 'WrongSide', buy: { side: 2 } },
     { name: 'two markets', fault: 'None', reason: 'MarketMismatch', sell: { marketId: other } },
     { name: 'two outcomes', fault: 'None', reason: 'OutcomeMismatch', sell: { outcome: NO } },
     {
-      name: 'an outcome that is none',
+      name: 'an outcome that does not exist',
       fault: 'None',
       reason: 'OutcomeMismatch',
       buy: { outcome: 2 },
       sell: { outcome: 2 },
     },
-    { name: 'nothing', fault: 'None', reason: 'SizeZero', fill: { size: 0n } },
+    { name: 'a size of zero', fault: 'None', reason: 'SizeZero', fill: { size: 0n } },
     {
       name: 'a price of zero',
       fault: 'None',
@@ -299,13 +299,13 @@ describe('a fill is rejected alone, with its reason and the side at fault:', () 
       fill: { price: 1_000_000n },
     },
     {
-      name: 'above the buyer’s limit',
+      name: 'a price above the buyer’s limit',
       fault: 'None',
       reason: 'PriceAboveBuyLimit',
       fill: { price: 600_001n },
     },
     {
-      name: 'below the seller’s limit',
+      name: 'a price below the seller’s limit',
       fault: 'None',
       reason: 'PriceBelowSellLimit',
       fill: { price: 549_999n },
@@ -323,19 +323,19 @@ describe('a fill is rejected alone, with its reason and the side at fault:', () 
       sell: { makerFeeRecipient: `0x${'22'.repeat(20)}` },
     },
     {
-      name: 'a buy too small',
+      name: 'more than the buy order',
       fault: 'Buyer',
       reason: 'OrderOverfilled',
       buy: { size: 9n * UNIT },
     },
     {
-      name: 'a sell too small',
+      name: 'more than the sell order',
       fault: 'Seller',
       reason: 'OrderOverfilled',
       sell: { size: 9n * UNIT },
     },
     {
-      name: 'both too small',
+      name: 'more than both orders',
       fault: 'Both',
       reason: 'OrderOverfilled',
       buy: { size: 1n },
@@ -373,13 +373,13 @@ describe('a fill is rejected alone, with its reason and the side at fault:', () 
       fill: { size: 1_001n * UNIT, price: 10_000n },
     },
     {
-      name: 'a seller who has not approved',
+      name: 'a seller without approval',
       fault: 'Seller',
       reason: 'SharesNotApproved',
       prepare: approveShares(false),
     },
     {
-      name: 'neither funded',
+      name: 'two traders without funds',
       fault: 'Both',
       reason: 'BothUnfunded',
       prepare: async () => {
@@ -389,7 +389,7 @@ describe('a fill is rejected alone, with its reason and the side at fault:', () 
     },
   ]
   for (const { name, fault, reason, prepare, ...terms } of cases) {
-    test(`a fill is rejected alone: ${name} (${reason}, ${fault})`, async () => {
+    test(`a fill with ${name} is rejected alone with reason ${reason} and side at fault ${fault}`, async () => {
       const { ann, bob, buy, sell, settle, balance, shares } = world
       await prepare?.()
       const good = await crossing()
@@ -402,7 +402,7 @@ describe('a fill is rejected alone, with its reason and the side at fault:', () 
       const [first, second] = await settle([...bad, ...good] as SignedOrder[], fills)
       assert.ok(first && !first.settled)
       assert.deepEqual([first.fault, first.reason], [fault, reason])
-      // The other fill of the batch settles, unless it lacks the same trader's funds.
+      // The other fill of the batch settles, unless it needs the same trader's missing funds.
       assert.equal(second?.settled, prepare === undefined)
       if (prepare !== undefined) {
         assert.equal(await balance(ann.address), annBefore)
@@ -450,7 +450,7 @@ describe('a fill is rejected alone, with its reason and the side at fault:', () 
     const deadline = now + 100n + SETTINGS.settlementGraceSeconds
     const shortBuy = await buy(ann, market.id, short)
     const longSell = await sell(bob, market.id, long)
-    // The trade itself is mined one second after the block warped to.
+    // The node mines the trade one second after the time set here, so exactly at the deadline.
     await chain.warpTo(deadline - 1n)
     assert.equal((await trade(shortBuy, longSell, { size: UNIT })).settled, true)
     assert.equal(await chain.now(), deadline)
@@ -464,7 +464,7 @@ describe('a fill is rejected alone, with its reason and the side at fault:', () 
     assert.deepEqual(!both.settled && both.fault, 'Both')
   })
 
-  test('a fill of orders cancelled on chain is rejected alone, but only after the delay (OrderCancelled)', async () => {
+  test('a fill of orders that were cancelled on chain is rejected alone, but only after the delay (OrderCancelled)', async () => {
     const { ann, bob, buy, sell, trade, chain, settlement, hashOrder, read } = world
     const terms = { price: 550_000n, size: 10n * UNIT, expiration: (await chain.now()) + 100_000n }
     const buyOrder = await buy(ann, market.id, terms)
@@ -507,8 +507,8 @@ describe('a fill is rejected alone, with its reason and the side at fault:', () 
   })
 })
 
-describe('a replay', () => {
-  test('a replayed fill, in its own batch or a later one, is refused (AlreadySettled)', async () => {
+describe('the settlement contract refuses replays', () => {
+  test('a fill that is sent again, in its own batch or a later one, is refused (AlreadySettled)', async () => {
     const { settle, balance, ann } = world
     const orders = await crossing()
     const fill = fillOf({ size: UNIT })
@@ -525,7 +525,7 @@ describe('a replay', () => {
     assert.equal(await balance(ann.address), before)
   })
 
-  test('a replayed fill is refused wherever the contract stores the trade: in an order’s slot or its own', async () => {
+  test('a fill that is sent again is refused whether the trade is stored with its order or alone', async () => {
     const { settle, read, settlement, hashOrder } = world
     const orders = await crossing()
     const fills = [0, 1, 2, 3].map((fillIndex) => fillOf({ fillIndex, size: UNIT }))
@@ -591,13 +591,13 @@ describe('a replay', () => {
     }
   })
 
-  test('on a fork of the chain with another id, orders need new signatures', async () => {
+  test('on a fork of the chain with another chain id orders need new signatures', async () => {
     const other = await startWorld({ chainId: 31_338 })
     try {
       const there = await other.createMarket()
       await other.fund(other.ann, { collateral: STAKE })
       await other.fund(other.bob, { shares: STAKE, market: there.id })
-      // The same addresses, the same market, the same order: only the chain id differs.
+      // Everything is the same except the chain id.
       assert.equal(other.settlement.address, world.settlement.address)
       const here = await crossing()
       const [buyOrder, sellOrder] = here.map(({ order }) => ({ ...order, marketId: there.id }))
@@ -622,7 +622,7 @@ describe('a replay', () => {
   })
 })
 
-describe('an order permit', () => {
+describe('an order may bring a permit', () => {
   const terms = { price: 500_000n, size: 2n * UNIT }
 
   async function withoutAllowance(): Promise<[SignedOrder, SignedOrder]> {
@@ -640,7 +640,7 @@ describe('an order permit', () => {
     assert.equal(await read(collateral, 'allowance', [ann.address, settlement.address]), 4n * UNIT)
   })
 
-  test('a permit that another account has already submitted is no failure: the allowance counts', async () => {
+  test('if another account has already submitted the permit, the fill uses the allowance', async () => {
     const { ann, carol, settle, usdcPermit, settlement, chain, collateral } = world
     const orders = await withoutAllowance()
     const permit = await usdcPermit(ann, settlement.address, 5n * UNIT)
@@ -657,7 +657,7 @@ describe('an order permit', () => {
     assert.equal(verdict?.settled, true)
   })
 
-  test('a permit that has expired, is forged or names another spender leaves the buyer short', async () => {
+  test('with a permit that has expired, is forged or names another spender, the fill fails for lack of funds', async () => {
     const { ann, bob, carol, settle, usdcPermit, settlement, chain } = world
     const orders = await withoutAllowance()
     const permits = [
@@ -674,7 +674,7 @@ describe('an order permit', () => {
   })
 })
 
-describe('two permits of one owner', () => {
+describe('two permits of one owner can be in a batch', () => {
   const terms = { price: 500_000n, size: 2n * UNIT }
 
   test('two permits of one owner each cover the fills of their own order', async () => {
@@ -702,7 +702,7 @@ describe('two permits of one owner', () => {
     assert.equal(await read(collateral, 'allowance', [ann.address, settlement.address]), 0n)
   })
 
-  test('permits that are not in the order of their fills are a bug of the sender', async () => {
+  test('a batch whose permits are not in the order of their fills reverts', async () => {
     const { ann, usdcPermit, settlement, chain, owner } = world
     const orders = await crossing()
     const fills = [fillOf({ size: UNIT }), fillOf({ size: UNIT, fillIndex: 1 })]
@@ -718,8 +718,8 @@ describe('two permits of one owner', () => {
   })
 })
 
-describe('roles', () => {
-  test('only operators settle, and the owner appoints them', async () => {
+describe('the settlement contract has an owner and operators', () => {
+  test('only operators settle trades, and the owner appoints the operators', async () => {
     const { owner, carol, chain, settlement } = world
     const call = () => chain.send(carol, settlement, 'settle', [[], [], []])
     await assertReverts(call(), 'NotOperator', [carol.address])
@@ -736,7 +736,7 @@ describe('roles', () => {
     await assertReverts(call(), 'NotOperator', [carol.address])
   })
 
-  test('an operator may pause, only the owner may resume; cancelling always works', async () => {
+  test('an operator may pause settlement, only the owner may resume it, and cancelling works meanwhile', async () => {
     const { owner, ann, bob, carol, chain, settlement } = world
     const [buyOrder] = await crossing()
     await assertReverts(chain.send(bob, settlement, 'pause', []), 'NotOperator', [bob.address])
@@ -753,7 +753,7 @@ describe('roles', () => {
     await chain.send(carol, settlement, 'settle', [[], [], []])
   })
 
-  test('ownership moves in two steps and cannot be renounced', async () => {
+  test('ownership of the settlement contract moves in two steps and cannot be renounced', async () => {
     const { owner, carol, chain, settlement, read } = world
     await assertReverts(
       chain.publicClient.readContract({
@@ -788,7 +788,7 @@ describe('roles', () => {
     await assertReverts(chain.send(owner, settlement, 'probeCollateral', [ann.address]), 'OnlySelf')
   })
 
-  test('a configuration that would break the contract’s promises is refused', async () => {
+  test('a configuration that would break the promises of the settlement contract is refused', async () => {
     const { chain, owner, collateral, conditionalTokens } = world
     const good = [
       collateral.address,
@@ -816,7 +816,7 @@ describe('roles', () => {
   })
 })
 
-describe('the batch', () => {
+describe('a batch settles as a whole or reverts as a whole', () => {
   test('a batch that names an order it does not contain reverts', async () => {
     const { settle } = world
     const orders = await crossing()
@@ -826,7 +826,7 @@ describe('the batch', () => {
     await assertReverts(settle(orders, [fillOf({ buy: 2 })]), 'OrderIndexOutOfRange', [0n])
   })
 
-  test('a batch that runs short of gas reverts, and never rejects an honest fill for it', async () => {
+  test('a batch that runs short of gas reverts as a whole instead of rejecting a valid fill', async () => {
     const { chain, owner, settlement, verdicts } = world
     const orders = await crossing()
     const fills = Array.from({ length: 5 }, (_, index) => fillOf({ fillIndex: index, size: UNIT }))
@@ -860,7 +860,7 @@ describe('the batch', () => {
     assert.ok(settledAt > 500_000n && settledAt < 1_200_000n)
   })
 
-  test('a batch settles as a whole with exactly the gas that the node estimates', async () => {
+  test('a batch settles as a whole with exactly the gas that an Ethereum node estimates', async () => {
     const { chain, owner, settlement, verdicts } = world
     const orders = await crossing()
     const fills = Array.from({ length: 5 }, (_, index) => fillOf({ fillIndex: index, size: UNIT }))
@@ -876,7 +876,7 @@ describe('the batch', () => {
   })
 })
 
-test('the type that the contract hashes equals the published one', async () => {
+test('the types that the settlement contract hashes equal the published types', async () => {
   const { settlement, read } = world
   assert.equal(
     await read(settlement, 'ORDER_TYPEHASH', []),
@@ -895,7 +895,7 @@ test('the type that the contract hashes equals the published one', async () => {
   assert.equal(await read(settlement, 'hashOrder', [order.order]), world.hashOrder(order.order))
 })
 
-/** The other signature of the same message, with s in the upper half: OpenZeppelin refuses it. */
+/** Returns the other signature of the same message, with s in the upper half, which OpenZeppelin refuses. */
 function flipS(vs: Hex): Hex {
   const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
   const parity = BigInt(vs) >> 255n

@@ -1,6 +1,6 @@
 /**
- * Random orders of key accounts and a contract account, signed by themselves, by delegates and by strangers, between
- * random appointments, revocations and leaps of time: a fill settles exactly if a simple model of the signers accepts
+ * Random orders of key accounts and a contract account, signed by themselves, by delegates or by strangers, between
+ * random appointments, revocations and jumps of time. A fill settles exactly if a simple model of the signers accepts
  * it.
  */
 import assert from 'node:assert/strict'
@@ -9,6 +9,7 @@ import { encodeFunctionData, type Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { ours } from '#devnet/artifact.ts'
 import { hostileSignerAbi } from '../../contracts/artifacts/test/HostileSigner.abi.ts'
+import { sampleOf } from '../support/sample.ts'
 import { seeded } from './support/random.ts'
 import {
   type Fill,
@@ -22,10 +23,13 @@ import {
 } from './support/world.ts'
 
 const { settlementGraceSeconds: GRACE, cancelDelaySeconds: DELAY } = SETTINGS
-const STEPS = Number(process.env.SIBYL_TEST_SIGNER_STEPS ?? 120)
+const STEPS = Number(process.env.SIBYL_TEST_SIGNER_STEPS ?? sampleOf(120, 3))
 const STAKE = 10_000n * UNIT
 const PRICE = 500_000n
-/** By the numbers of the contract, and whether a signature of the key, or of any other signer, is accepted then. */
+/**
+ * The contract's modes for signatures: each with a function that returns whether the contract accepts a signature,
+ * given whether the account's key made it.
+ */
 const MODES = [
   [0, (isKey: boolean) => isKey],
   [1, () => true],
@@ -35,7 +39,7 @@ const MODES = [
   [7, () => false],
 ] as const
 
-test('a fill settles exactly if its trader, a delegate in its time or the code of its account signed it', async () => {
+test('a fill settles exactly if its trader, the trader’s current delegate or the trader’s code has signed it', async () => {
   const seed = Number(process.env.SIBYL_TEST_SEED ?? Date.now() % 1_000_000)
   const random = seeded(seed)
   const world = await startWorld()

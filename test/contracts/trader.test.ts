@@ -16,7 +16,7 @@ const run = promisify(execFile)
 const json = (value: unknown) =>
   JSON.stringify(value, (_key, each) => (typeof each === 'bigint' ? String(each) : each))
 
-/** The commands of a trader whose exchange is gone, as the README has them, in order. */
+/** Returns the commands that the README lists for a trader whose exchange is gone, in order. */
 async function commandsOfReadme(): Promise<string[]> {
   const readme = await readFile(join(ROOT, 'contracts/README.md'), 'utf8')
   const [, section = ''] = readme.split('### If the operator disappears\n')
@@ -24,7 +24,7 @@ async function commandsOfReadme(): Promise<string[]> {
   return [...own.matchAll(/```sh\n(.*?)```/gs)].flatMap(([, code]) => code!.trim().split('\n'))
 }
 
-test('a trader cancels, merges and redeems with the commands of the README, without an exchange', async (t) => {
+test('a trader cancels, merges and redeems by the commands of the README, without an exchange', async (t) => {
   const chain = await startTestChain(t)
   const { ann, settlement, read, hashOrder } = chain
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-trader-'))
@@ -45,7 +45,7 @@ test('a trader cancels, merges and redeems with the commands of the README, with
   await writeFile(join(folder, 'trader.key'), `${devnetKey(10)}\n`)
   await writeFile(join(folder, 'friend.key'), devnetKey(5))
 
-  // The first runs as a trader's does. The others load quickly, as the exchange does.
+  // The first command runs exactly as a trader runs it. The others use the exchange's loader, which starts faster.
   let flags = ''
   const shell = (command: string) => {
     const node = `node ${flags} ${ROOT}/contracts/trader.ts`
@@ -85,7 +85,7 @@ test('a trader cancels, merges and redeems with the commands of the README, with
   await take(/ redeem /)
   assert.equal(await chain.balance(ann.address), UNIT + 6_500_000n)
 
-  // Without ether, through another account that has some.
+  // The trader has no ether: another account submits the signed cancellation.
   await chain.chain.warp(7_200)
   await chain.chain.request('hardhat_setBalance', [ann.address, '0x0'])
   await take(/ cancel-all --sign /)
@@ -94,16 +94,19 @@ test('a trader cancels, merges and redeems with the commands of the README, with
   assert.ok((await epoch()) > first)
   assert.deepEqual(commands, [])
 
-  await t.test('a trader cancels orders by a signature in the same way', async () => {
-    const other = await chain.buy(ann, market.id, { price: 400_000n, size: UNIT })
-    await writeFile(join(folder, 'order.json'), json([other.order]))
-    const options = '--rpc $RPC --settlement $SETTLEMENT --key-file trader.key'
-    await shell(`npm run -s trader -- cancel --sign --orders order.json ${options} > signed.json`)
-    await shell(
-      'npm run -s trader -- send --transaction signed.json --rpc $RPC --key-file friend.key',
-    )
-    assert.notEqual(await cancelledFrom(other.order), 0n)
-  })
+  await t.test(
+    'a trader cancels orders by a signature with the commands of the README',
+    async () => {
+      const other = await chain.buy(ann, market.id, { price: 400_000n, size: UNIT })
+      await writeFile(join(folder, 'order.json'), json([other.order]))
+      const options = '--rpc $RPC --settlement $SETTLEMENT --key-file trader.key'
+      await shell(`npm run -s trader -- cancel --sign --orders order.json ${options} > signed.json`)
+      await shell(
+        'npm run -s trader -- send --transaction signed.json --rpc $RPC --key-file friend.key',
+      )
+      assert.notEqual(await cancelledFrom(other.order), 0n)
+    },
+  )
 
   await t.test('a missing or failing argument is reported in one line', async () => {
     const failure = async (command: string): Promise<string> => {

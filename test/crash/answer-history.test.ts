@@ -11,7 +11,7 @@ function history(
 }
 const NEVER = Number.POSITIVE_INFINITY
 
-test('answers about an order are right if each follows from the previous one', () => {
+test('answers about an order are consistent if each can follow from the one before', () => {
   assert(
     isRight(history(['place', 'done', 0, 1], ['read', 'open', 2, 3], ['cancel', 'done', 4, 5])),
   )
@@ -21,7 +21,7 @@ test('answers about an order are right if each follows from the previous one', (
   assert(isRight(history(['cancel', 'missing', 0, 1], ['place', 'done', 2, 3])))
 })
 
-test('an open order that is missing, or not listed, after it was acknowledged is a wrong answer', () => {
+test('after an order was acknowledged, an answer that it is missing or not listed is a contradiction', () => {
   assert(!isRight(history(['place', 'done', 0, 1], ['cancel', 'missing', 2, 3])))
   assert(!isRight(history(['place', 'done', 0, 1], ['read', 'not open', 2, 3])))
   assert(!isRight(history(['read', 'open', 0, 1], ['place', 'done', 2, 3])))
@@ -30,7 +30,7 @@ test('an open order that is missing, or not listed, after it was acknowledged is
   )
 })
 
-test('requests that overlap may take effect in either order, but in the same order for every reader', () => {
+test('overlapping requests may take effect in either order, but in the same order for every reader', () => {
   assert(isRight(history(['place', 'done', 0, 10], ['cancel', 'missing', 2, 3])))
   assert(
     !isRight(
@@ -39,7 +39,7 @@ test('requests that overlap may take effect in either order, but in the same ord
   )
 })
 
-test('a request with an unknown outcome may have happened, may happen late, or never', () => {
+test('a request with an unknown outcome may have taken effect, may do so late, or never', () => {
   const unknown = ['place', 'unknown', 0, NEVER] as const
   assert(isRight(history(unknown, ['read', 'not open', 2, 3])))
   assert(isRight(history(unknown, ['read', 'not open', 2, 3], ['read', 'open', 4, 5])))

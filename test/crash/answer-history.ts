@@ -1,19 +1,20 @@
 /**
- * Checks that no definite answer about an order was wrong: that its placing, cancels and reads, by whichever front, can be
- * put in one order that fits their times, as if there were one exchange (linearizability, by the search of Wing and
- * Gong). Orders are independent of each other, so each has a history of its own, which is short.
+ * Checks that no definite answer about an order was wrong (linearizability, by the search of Wing and Gong): its
+ * placements, cancels and reads, through any front, must have a sequence that fits their times and a single exchange.
+ * Orders are independent of each other, so each has its own short history.
  */
 
 export type Answered = {
   readonly kind: 'place' | 'cancel' | 'read'
   /**
-   * done: it was placed, or was open already; it was cancelled. closed: it had been cancelled before. missing: there is
-   * no such order. open, not open: what a read shows. unknown: it may have happened, or may still.
+   * `done`: the order was placed or was already open, or the cancel took effect. `closed`: it had been cancelled
+   * before. `missing`: there is no such order. `open`, `not open`: the result of a read. `unknown`: the request may
+   * have taken effect, or may still do so.
    */
   readonly outcome: 'done' | 'closed' | 'missing' | 'open' | 'not open' | 'unknown'
   readonly front: string
   readonly fromMs: number
-  /** Infinite where it is not known: it may take effect after its answer. */
+  /** Time of the answer; infinite if the outcome is unknown, because the request may take effect later. */
   readonly untilMs: number
 }
 
@@ -32,7 +33,7 @@ function after(state: State, { kind, outcome }: Answered): State | undefined {
   return outcome === 'unknown' ? state : undefined
 }
 
-/** Whether all answers about one order can be right. */
+/** Returns whether all answers about one order can be right. */
 export function isRight(answers: readonly Answered[]): boolean {
   const tried = new Set<string>()
   const search = (left: readonly Answered[], state: State): boolean => {
@@ -41,7 +42,7 @@ export function isRight(answers: readonly Answered[]): boolean {
     const key = `${state} ${left.map((each) => answers.indexOf(each)).join()}`
     if (tried.has(key)) return false
     tried.add(key)
-    // A request that was sent after another was answered comes behind it.
+    // A request that was sent after the answer to another one takes effect after it.
     const firstEndMs = Math.min(...left.map(({ untilMs }) => untilMs))
     return left.some((each) => {
       const next = each.fromMs <= firstEndMs ? after(state, each) : undefined

@@ -45,7 +45,8 @@ export function startWitness(
 
   async function lane(marketId: MarketId): Promise<void> {
     const trader = traderNumbered(randomInt(1_000_000, 2 ** 47))
-    // One front for writes, the other mostly for reads: a replaced owner learns it by an append.
+    // Writes go through one front, and most reads through the other, because an owner that was replaced detects it at
+    // its next write, but not at a read.
     const first = randomInt(fronts.length)
     const other = (first + 1) % fronts.length
     while (!isOver) {
@@ -83,7 +84,7 @@ export function startWitness(
   }
 
   const ended = Promise.all(markets.map(lane))
-  // The caller that ends it gets the error.
+  // The caller of `end` gets the error.
   ended.catch(() => undefined)
   return {
     async end() {
@@ -93,7 +94,7 @@ export function startWitness(
   }
 }
 
-/** Records the answer to a request; one that certainly did nothing leaves nothing. */
+/** Records the answer to a request, except if the request certainly had no effect. */
 function noter(answers: Answered[], fronts: readonly string[]) {
   return async (kind: Answered['kind'], at: number, ask: () => Promise<Outcome>): Promise<void> => {
     const fromMs = performance.now()

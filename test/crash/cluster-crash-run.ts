@@ -17,11 +17,11 @@ const { values } = parseArgs({
     /** Three database servers instead of one. */
     galera: { type: 'boolean', default: false },
     rolling: { type: 'boolean', default: false },
-    /** Market threads move back to a node that was away, so many milliseconds after its return; 0: never. */
+    /** Time in milliseconds after a node's return until market threads move back to it; 0 for never. */
     'rebalance-ms': { type: 'string' },
-    /** After how much silence a node is taken for dead; more on a machine that has much else to do. */
+    /** Silence after which a node counts as dead; raise it on a busy machine. */
     'silence-ms': { type: 'string' },
-    /** Which events, separated by commas; all if it is not given. */
+    /** Events, separated by commas; all by default. */
     events: { type: 'string', default: EVENTS.join() },
   },
 })
@@ -30,16 +30,16 @@ if (missing !== undefined) {
   process.stderr.write(`it cannot run here: ${missing}\n`)
   process.exit(2)
 }
-// Everything that it started ends with it, also if it is stopped.
+// All processes of the run end with it, also if it is interrupted.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 const seed = Number(values.seed ?? Date.now() % 1_000_000)
 process.stdout.write(`seed ${seed}, ${values.galera ? 'a Galera of three' : 'one MariaDB'}\n`)
 
 const report = await crashCluster({
   ...{ rounds: Number(values.kills), seed, galera: values.galera, rolling: values.rolling },
-  // While the effects outside of a fault are measured, nothing else may move.
+  // The run measures the effect of a fault on other markets, so no market thread may move meanwhile.
   rebalanceMs: Number(values['rebalance-ms'] ?? (values.rolling ? 5_000 : 0)),
-  // A stopping node announces it: a silence then only means a busy machine.
+  // In a rolling restart each stop is announced, so silence only shows that the machine is busy.
   silenceMs: Number(values['silence-ms'] ?? (values.rolling ? 5_000 : 1_000)),
   msMax: Number(values.minutes) * 60_000,
   events: values.events.split(',') as Event[],

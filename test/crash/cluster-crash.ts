@@ -33,15 +33,15 @@ export const EVENTS = [
 export type Event = (typeof EVENTS)[number] | 'roll'
 
 export type ClusterReport = CrashReport & {
-  /** From each event until every market that it concerns has accepted an order that was sent after it. */
+  /** Time from a fault until every affected market has accepted an order that was sent after the fault. */
   readonly servedMs: Map<Event, number[]>
-  /** For each market that the node did not have: the longest time without an accepted order after the blow. */
+  /** For each market that the failed node did not serve: the longest time without an accepted order after the fault. */
   readonly othersMs: Map<Event, number[]>
-  /** The same of all markets before the fault: the effect of the load's own pace. */
+  /** The same time for all markets without a fault, caused by the pace of the load alone. */
   readonly calmMs: number[]
   readonly errors: Errors
   readonly stream: StreamMet
-  /** Answers to clients about their own orders, none of which was wrong. */
+  /** Answers to clients about their own orders; none of them was wrong. */
   readonly witness: WitnessReport
   settled: { confirmed: number; failed: number; twice: number }
 }
@@ -50,22 +50,22 @@ type CrashOptions = {
   readonly rounds: number
   readonly seed: number
   readonly galera: boolean
-  /** After how long market threads move to the node that they belong to; 0: never. */
+  /** Time after which market threads move to their preferred node; 0 for never. */
   readonly rebalanceMs: number
-  /** After how much silence a node is taken for dead. */
+  /** Silence after which a node counts as dead. */
   readonly silenceMs: number
   readonly events: readonly Event[]
-  /** Instead of all that: every node is stopped and started again, one after the other. */
+  /** True to stop and restart every node one after the other, instead of making faults. */
   readonly rolling: boolean
   /** No further round begins after so long. */
   readonly msMax: number
   readonly onRound?: (round: number, what: string, report: ClusterReport) => void
 }
 
-/** The fault, its target, and how it is undone. */
+/** The fault, its target, and how it is repaired. */
 type Blow = {
   readonly what: string
-  /** The node whose market threads are concerned; all markets where it is undefined. */
+  /** The node whose market threads are affected; undefined if all markets are. */
   readonly node: string | undefined
   readonly hit: () => Promise<void>
   readonly mend: () => Promise<void>
@@ -74,12 +74,12 @@ type Blow = {
 /** Allowed effects of a planned restart: a retried outcome, and a reopened connection. */
 const HARMLESS = / (OUTCOME_UNKNOWN|NETWORK)$/
 
-/** Longer than a silence that makes a node count as gone. */
+/** Longer than the silence after which a node counts as dead. */
 const PAUSE_MS = 3_000
 const SERVER_AWAY_MS = 1_500
-/** Long enough that both sides take over markets. */
+/** Duration of a network split: long enough for both sides to take over markets. */
 const SPLIT_MS = 10_000
-/** The load before a blow, and the least after it: as long, so that the longest pauses in both compare. */
+/** Duration of the load before a fault, and minimum after it: equal, so that the longest pauses can be compared. */
 const CALM_MS = 3_000
 
 export async function crashCluster(options: CrashOptions): Promise<ClusterReport> {
@@ -219,7 +219,7 @@ function blowOf(event: Event, scene: Scene, random: Random): Blow {
   return { what: name, node: name, hit: () => node.kill(), mend: () => node.start() }
 }
 
-/** Load, the blow, more load until all markets take orders again, mending; then all of it is asked again. */
+/** Runs one round: load, the fault, load until all markets accept orders again, the repair, and a check of answers. */
 async function roundOf(
   event: Event,
   blow: Blow,
@@ -251,7 +251,8 @@ async function roundOf(
   const done = blow.hit().then(blow.mend)
   done.catch(() => undefined)
   if (event === 'nats-split') {
-    // Any append shows an owner that it was replaced. Only without one do its other answers matter.
+    // A replaced owner notices that at its next append. The load pauses meanwhile, because only until then can the
+    // owner's other answers be wrong.
     load.rest(true)
     await done
     load.rest(false)
@@ -268,7 +269,7 @@ async function roundOf(
   note(report.servedMs, event, servedMs)
   const untilMs = Math.max(hitAtMs + CALM_MS, performance.now())
   await pause(untilMs - performance.now())
-  // A server that is gone is gone for all of them; a node without market threads for none.
+  // The loss of a server affects all markets; the loss of a node without market threads affects none.
   const others = blow.node === undefined ? [] : markets.filter((id) => !isOf(id, blow.node))
   for (const id of others) note(report.othersMs, event, longestPause(id, hitAtMs, untilMs))
   if (event === 'roll') await done
@@ -297,7 +298,7 @@ function longestGap(
   ).longest
 }
 
-/** In the end no trade is under way, and the chain has settled each that is confirmed, once. */
+/** Waits until no trade is pending, and checks that each confirmed trade settled on the chain once. */
 async function settleOnChain(scene: Scene, { settled }: ClusterReport): Promise<void> {
   const { chain, pit } = scene
   const database = await openDatabase(scene.databaseUrl)

@@ -1,7 +1,7 @@
 /**
- * The load on a cluster during faults: for each market, lanes that place orders over HTTP and over the stream, on both
- * fronts, one after the other. The result of each order is recorded; a lane that loses its front uses the other. Also
- * readers that keep books from the stream of each front: every gap is reported to them, and they are never wrong.
+ * The load on a cluster during faults. For each market, several senders place orders one after the other, over HTTP and
+ * over the stream, on both fronts. Each order's result is recorded; a sender that loses its front uses the other.
+ * Readers keep books from each front's stream: every gap must be reported to them, and their books are never wrong.
  */
 
 import assert from 'node:assert/strict'
@@ -19,35 +19,38 @@ const LANES_PER_MARKET = 2
 const PACE_MS = [60, 200] as const
 const TIMEOUT_MS = 30_000
 
-/** Errors that an order may get while something is broken. */
+/** Error codes that an order may get during a fault. */
 const KNOWN = new Set([
   ...['NETWORK', 'UNEXPECTED_ANSWER', 'OUTCOME_UNKNOWN', 'OVERLOADED', 'TIMEOUT'],
   ...['SHUTTING_DOWN', 'UNAVAILABLE', 'EXCHANGE_UNAVAILABLE', 'MARKET_UNAVAILABLE'],
 ])
 
-/** The kind of error of an order, and where it occurred. */
+/** The error code of an order, and the front where it occurred. */
 type Met = { readonly kind: string; readonly why: string }
 
 type Accepted = { readonly sentAtMs: number; readonly atMs: number }
 
 export type Load = {
-  /** Of each market, when orders of it were accepted; since the last look. */
+  /** Times of the orders that each market accepted. */
   readonly accepted: ReadonlyMap<MarketId, readonly Accepted[]>
   readonly lives: readonly Life[]
-  /** Sends nothing for a while, or goes on. */
+  /** Pauses or resumes sending. */
   rest(isResting: boolean): void
-  /** Ends the lanes after their requests in flight. */
+  /** Ends the load after its requests in flight. */
   end(): Promise<void>
 }
 
 type Door = {
   readonly client: Client
   readonly stream: SibylStream
-  /** Whether its front is there, as far as its stream knows. */
+  /** Returns true while the stream is connected to its front. */
   readonly isOpen: () => boolean
 }
 
-/** Errors of orders that were not accepted at once: how often, and how often the other front accepted them. */
+/**
+ * Errors of orders that were not accepted at once: how often each occurred, and how often a retry at the other front
+ * succeeded.
+ */
 export type Errors = Map<string, { met: number; healed: number; readonly first: string }>
 
 export type StreamMet = {
@@ -60,7 +63,7 @@ export type StreamMet = {
 
 export type Doors = {
   readonly all: readonly Door[]
-  /** When all is quiet, the streamed books equal the front's answers. */
+  /** Checks that the books from the stream equal the fronts' answers when nothing changes any more. */
   compare(): Promise<void>
   close(): void
 }
@@ -130,9 +133,9 @@ export function startLoad({ scene, doors, random, errors }: LoadOptions): Load {
       }
       const life = await makeOrder(random, { ...pit, markets: [marketId] })
       lives.push(life)
-      // Over HTTP and the stream in turn, through one front and then the other.
+      // Alternates between HTTP and the stream, and between both fronts.
       const how = { front: turn % 2, streamed: turn % 4 >= 2 }
-      // A stream whose front is known to be gone is left for the other.
+      // If the stream of a front is known to be closed, the other front is used.
       if (how.streamed && !doors.all[how.front]!.isOpen()) how.front = 1 - how.front
       const met = await submit(life, how)
       if (met !== undefined) {
@@ -173,7 +176,7 @@ export function startLoad({ scene, doors, random, errors }: LoadOptions): Load {
   const lanes = pit.markets.flatMap((marketId) =>
     Array.from({ length: LANES_PER_MARKET }, (_, number) => lane(marketId, number)),
   )
-  // The caller that ends the load gets the error.
+  // `end()` throws the error. Until then, this prevents an unhandled rejection.
   const ended = Promise.all(lanes)
   ended.catch(() => undefined)
   return {

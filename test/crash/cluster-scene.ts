@@ -1,7 +1,7 @@
 /**
- * The cluster that is hit: three NATS servers, MariaDB (one, or a Galera of three), a chain on which trades settle, two
- * fronts, three market nodes with a market thread each, and two nodes for the rest. Every node reaches every server
- * by a wire of its own that can be cut.
+ * The cluster under test: three NATS servers, MariaDB (one server, or a Galera cluster of three), a chain on which
+ * trades settle, two fronts, three market nodes with one market thread each, and two nodes for the other roles. Each
+ * node has its own connection to each server, and each connection can be cut.
  */
 
 import assert from 'node:assert/strict'
@@ -24,13 +24,13 @@ import type { Exchange } from '../support/exchange.ts'
 import type { Pit } from './http-crash.ts'
 
 const NATS_SERVERS = 3
-/** Also of the market threads, and one market is in each. */
+/** Number of partitions, which is also the number of market threads and of markets. */
 const PARTITIONS = 3
 const REST = 'store,chain,prices'
 /** The nodes sign their messages. */
 const KEY = `0x${randomBytes(32).toString('hex')}`
 
-/** In the order in which they are restarted one by one: fronts last. */
+/** Nodes and their roles, in the order of a rolling restart: fronts last. */
 export const NODES = {
   ...{ 'books-a': 'market', 'books-b': 'market', 'books-c': 'market' },
   ...{ 'rest-a': REST, 'rest-b': REST, 'front-a': 'front', 'front-b': 'front' },
@@ -44,11 +44,11 @@ export type Scene = {
   readonly databases: DatabaseServers
   readonly chain: TestChain
   readonly pit: Pit
-  /** The address of the database, without any wire. */
+  /** The address of the database, on a connection that is never cut. */
   readonly databaseUrl: string
-  /** To the servers of this kind. */
+  /** Returns the connections of a node to the servers of this kind, which a test can cut. */
   wires(node: string, kind: 'nats' | 'database'): Wires
-  /** The serving node, according to the nodes. */
+  /** Returns the node that serves a slot, according to the messages of all nodes. */
   ownerOf(slot: string): string | undefined
   /** Which market thread serves a market. */
   slotOf(marketId: MarketId): string
@@ -57,9 +57,9 @@ export type Scene = {
 
 type SceneOptions = {
   readonly galera: boolean
-  /** After how long market threads move to the node that they belong to; 0: never. */
+  /** Time after which market threads move to their preferred node; 0 for never. */
   readonly rebalanceMs: number
-  /** After how much silence a node is taken for dead. */
+  /** Silence after which a node counts as dead. */
   readonly silenceMs: number
 }
 
@@ -115,9 +115,9 @@ export async function openScene({ galera, rebalanceMs, silenceMs }: SceneOptions
           SIBYL_LOG_LEVEL: 'info',
           SIBYL_CLUSTER_REBALANCE_MS: String(rebalanceMs),
           SIBYL_CLUSTER_SILENCE_MS: String(silenceMs),
-          // Fronts wake partitions, and let them doze, again and again.
+          // A short idle time, so that partitions at fronts become idle and active often.
           SIBYL_CLUSTER_DOZE_MS: '1000',
-          // A client that comes back to its front finds it where it was.
+          // A restarted front keeps its port, so that its clients can reconnect.
           ...(front < 0 ? {} : { SIBYL_PORT: String(ports[front]) }),
         }
         nodes.set(name, await openNode(environment, name, NODES[name]))
@@ -146,7 +146,7 @@ const traderOf = (index: number) => ({
   address: devnetAccount(index).address,
 })
 
-/** Status of the nodes, from their own messages. */
+/** Follows the status of the nodes from the messages that they send each other. */
 async function followBeats(url: string) {
   const claims = new Map<string, { node: string; epoch: number }>()
   const plain = await openNodeLine({

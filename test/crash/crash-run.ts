@@ -35,22 +35,22 @@ export type CrashFigures = {
   answered: number
   lost: number
   duplicated: number
-  /** Kills that came before the exchange was ready again. */
+  /** Kills before the exchange was ready again. */
   killedWhileStarting: number
-  /** Restarts whose state was compared with that before the kill, and was the same. */
+  /** Restarts after which the state was compared with that before the kill, and was the same. */
   sameStates: number
 }
 
-/** When a kill comes: before the exchange is ready, among commands, or when all are answered. */
+/** Moment of a kill: before the exchange is ready, while commands are in flight, or when all are answered. */
 export type KillKind = 'starting' | 'loaded' | 'settled'
 
 export type CrashOptions = {
   readonly kills: number
   readonly seed: number
   readonly killsPerFolder: number
-  /** The kind of each kill of a folder, in order; the others are random. */
+  /** Kinds of the first kills of a folder, in order; later ones are random. */
   readonly kinds?: readonly KillKind[]
-  /** Whether the first folder is one with truncation. */
+  /** True if the log of the first folder is truncated. */
   readonly truncatesFirst?: boolean
   readonly progress?: (figures: CrashFigures) => void
 }
@@ -116,7 +116,7 @@ async function crashFolder(
     const kind = options.kinds?.[figures.kills - first] ?? drawKind(random, opened)
     try {
       if (!ending && kind === 'starting') {
-        // In the middle of a start, when the logs are read and the database is claimed.
+        // Kills the process during its start, while it reads the logs and claims the database.
         await Promise.race([pause(random.int(50, 1_500)), child.next('ready')])
         figures.killedWhileStarting++
       } else {
@@ -149,7 +149,7 @@ async function crashFolder(
   }
 }
 
-/** A folder that was never opened is not killed while it starts. */
+/** The first process of a new folder is not killed while it starts. */
 function drawKind(random: Random, opened: boolean): KillKind {
   if (opened && random.chance(0.15)) return 'starting'
   return random.chance(0.3) ? 'settled' : 'loaded'
@@ -165,8 +165,8 @@ async function stateHash(child: Child): Promise<string> {
 }
 
 /**
- * Sends commands, `IN_FLIGHT` at a time, until the exchange is killed after so many milliseconds; or,
- * to settle, until all of them are answered after that.
+ * Sends commands, `IN_FLIGHT` at a time, and kills the exchange after this many milliseconds. To settle, it sends no
+ * more after that time and waits for all answers.
  */
 async function load(
   child: Child,
@@ -234,7 +234,9 @@ async function check(checked: Checked): Promise<void> {
   answered.length = 0
 }
 
-/** Every answered order once more: nothing may come of it. Answers how many were taken again. */
+/**
+ * Submits every answered order again, and checks that none has an effect. Returns how many were accepted as new ones.
+ */
 async function resubmitted(
   child: Child,
   answered: readonly Answered[],
@@ -269,7 +271,7 @@ async function resubmitted(
 
 type OrderRows = Map<OrderHash, { readonly status: string; readonly remaining: number }>
 
-/** The rows of all orders, once the open ones equal those of the markets. */
+/** Waits until the open orders in the database equal those of the markets; then returns the rows of all orders. */
 async function rowsOf(databaseUrl: string, held: readonly OpenOrder[]): Promise<OrderRows> {
   const database = await openDatabase(databaseUrl, { readOnly: true })
   try {
@@ -306,7 +308,7 @@ async function orderRows(database: Database): Promise<OrderRows> {
 type Child = {
   onAnswer: (id: number, answer: unknown) => void
   send(message: object): void
-  /** The next message that has this field; fails when the process ends first. */
+  /** Waits for the next message with this field; fails if the process ends first. */
   next(field: keyof Said): Promise<Said>
   /** SIGKILL, and waits until it is gone. */
   kill(): Promise<void>

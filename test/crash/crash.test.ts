@@ -4,13 +4,13 @@ import { WHOLE } from '../support/sample.ts'
 import { crashRun, type KillKind } from './crash-run.ts'
 
 /**
- * Of each kind one, in a folder with truncation or in one without it, which is drawn, and with
- * `npm run test:whole` in both. `npm run crash` draws kinds and instants.
+ * Makes one kill of each kind, in a folder with or without truncation, at random; with `npm run test:whole` in both.
+ * `npm run crash` draws kinds and instants.
  */
 const KINDS: readonly KillKind[] = ['loaded', 'settled', 'starting']
 const FOLDERS = WHOLE ? 2 : 1
 
-test('kills of every kind lose nothing that was answered, and duplicate nothing', async (t) => {
+test('an exchange that is killed in every possible way loses no answered request, and repeats none', async (t) => {
   const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
   t.diagnostic(`TEST_SEED=${seed}`)
   const figures = await crashRun({

@@ -1,6 +1,6 @@
 /**
- * The process that is killed: the real market and store threads under the real supervisor. It is driven over the
- * process's own channel: each message is a request, and each answer is sent at once.
+ * The process that is killed: the real market and store threads under the real supervisor. The parent controls it over
+ * the process's own channel: each message is a request, and each answer is sent at once.
  */
 
 import type { Market } from '#domain/market.ts'
@@ -21,18 +21,19 @@ const [dataDir = '', env = '{}'] = process.argv.slice(2)
 const exchange = await startExchange(dataDir, { env: JSON.parse(env) as Record<string, string> })
 
 function send(message: object): void {
-  // The parent may be gone; then this process has nothing left to do.
+  // If the parent process is gone, nobody needs the message.
   process.send?.(message, () => {})
 }
 
-/** All that can be asked of the markets. */
+/** Returns all views and open orders of the markets. */
 async function state(): Promise<{ views: MarketView[]; open: OpenOrder[] }> {
   const views: MarketView[] = []
   for (const thread of exchange.markets) {
     const answer = await exchange.askThread(thread, 'Markets', {})
     views.push(...(answer as { views: MarketView[] }).views)
   }
-  // Which market was loaded first is no part of the state; the order within a market is.
+  // The order of the markets depends on which was loaded first, so it is not compared. The order of orders within a
+  // market is.
   const open = await openOrders(exchange)
   open.sort((a, b) => (a.marketId < b.marketId ? -1 : Number(a.marketId > b.marketId)))
   views.sort((a, b) => (a.market.id < b.market.id ? -1 : 1))

@@ -15,13 +15,13 @@ import { holdToAnswers, type Life, makeOrders, newReport, settleAccounts } from 
 const LANES = 8
 const ORDERS_MAX = 400
 
-test('a disk that fails to sync loses no answered order', async (t) => {
+test('a disk that fails to sync loses no answered request', async (t) => {
   const scratch = await mkdtemp(join(tmpdir(), 'sibyl-disk-'))
   t.after(() => rm(scratch, { recursive: true }))
   const library = preloadOf('fail-syncs.c', scratch)
   if (library === undefined) return t.skip('no C compiler')
   const order = join(scratch, 'next')
-  /** The next sync of a file with this end fails. */
+  /** Makes the next sync of a file fail whose name ends with this text. */
   const failNext = (end: string): void => {
     writeFileSync(`${order}.new`, end)
     renameSync(`${order}.new`, order)
@@ -40,9 +40,9 @@ test('a disk that fails to sync loses no answered order', async (t) => {
   const report = newReport()
   const lives: Life[] = []
 
-  /** Places orders until the disk has failed, and some more; returns the codes of the refusals. */
+  /** Places orders until the disk has failed, then some more; returns the rejection codes. */
   async function placeBeyondFailure(end: string): Promise<Set<string>> {
-    const heard = new Set<string>()
+    const received = new Set<string>()
     const batch: Life[] = []
     let isOver = false
     failNext(end)
@@ -59,7 +59,7 @@ test('a disk that fails to sync loses no answered order', async (t) => {
           (error: unknown) => {
             assert.ok(error instanceof SibylError)
             assert.equal(error.status, 503, `${error.code}: ${error.message}`)
-            heard.add(error.code)
+            received.add(error.code)
           },
         )
       }
@@ -71,20 +71,20 @@ test('a disk that fails to sync loses no answered order', async (t) => {
       assert.equal((await fetch(`${exchange.url}/readyz`)).status, 200)
     })
     await holdToAnswers(exchange, batch, report)
-    return heard
+    return received
   }
 
   await t.test(
-    'when a sync of the log fails, it contains every answered request, and the others get OUTCOME_UNKNOWN',
+    'when a sync of the log fails, the log has every answered request, and other requests get OUTCOME_UNKNOWN',
     async () => {
-      const heard = await placeBeyondFailure('/partition-0.db-wal')
-      assert(heard.has('OUTCOME_UNKNOWN'), [...heard].join())
+      const received = await placeBeyondFailure('/partition-0.db-wal')
+      assert(received.has('OUTCOME_UNKNOWN'), [...received].join())
       assert.match(exchange.output(), /an append failed; reloading the state from the log/)
     },
   )
 
   await t.test(
-    'when a sync of the database fails, its thread ends, and the next one continues from the stored state',
+    'when a sync of the database fails its thread ends, and the next thread continues from the stored state',
     async () => {
       await placeBeyondFailure('/sibyl.db-wal')
       await eventually(() => {

@@ -1,4 +1,4 @@
-/** A front that hangs at its health check, as often as its test defines. */
+/** A front that hangs in its health check, as often as the test defines. */
 
 import { runThreads, type Thread } from '#runtime/thread.ts'
 import { frontThread } from '#services/front/thread.ts'
@@ -12,7 +12,7 @@ runThreads({
     return {
       ...parts,
       health() {
-        // It waits forever: its event loop does not turn any more.
+        // The thread blocks here forever, so its event loop stops.
         if (hangs !== undefined && Atomics.sub(hangs, 0, 1) > 0) {
           Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
         }

@@ -1,4 +1,4 @@
-/** `npm run crash -- http --kills 30 --seed 7`: as many kills as one likes, with figures. */
+/** `npm run crash -- http --kills 30 --seed 7`: kills an exchange this often, and prints figures. */
 
 import { parseArgs } from 'node:util'
 import { crashOverHttp } from './http-crash.ts'

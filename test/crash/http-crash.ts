@@ -1,7 +1,7 @@
 /**
  * Kills a whole exchange under load over HTTP, again and again, and checks its answers: every accepted order is there
- * and gets its first answer again, every order without an answer gets exactly one place when it is sent again, and
- * shares are conserved through all of it.
+ * and gets its first answer again, every unanswered order is placed exactly once when it is sent again, and no share is
+ * created or lost.
  */
 
 import assert from 'node:assert/strict'
@@ -9,7 +9,10 @@ import { createClient } from '#client/client.ts'
 import type { OrderSubmission } from '#client/order-submission.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import type { MarketId, OrderHash } from '#domain/ids.ts'
+import { complementOf } from '#domain/money.ts'
+import { BUY } from '#domain/order.ts'
 import { type OrderDomain, orderHash } from '#domain/order-hash.ts'
+import { buyerLeg, sellerLeg } from '#domain/trade-legs.ts'
 import { closeDatabase, type Database } from '#store/engine/database.ts'
 import { openDatabase } from '#store/open-database.ts'
 import { type OrderRecord, ordersByHash } from '#store/reads/orders.ts'
@@ -25,13 +28,13 @@ export type CrashReport = {
   accepted: number
   /** Orders without an answer: the process died, or answered that the outcome is unknown. */
   unanswered: number
-  /** Of those, how many were in the book already when they were sent again. */
+  /** Number of unanswered orders that turned out to be in the book when they were sent again. */
   unansweredButIn: number
   cancelled: number
   /** Cancels without an answer. */
   cancelsUnanswered: number
   trades: number
-  /** From the start of a process until it was ready, in milliseconds, one per kill. */
+  /** Time from the start of each process until it was ready, in milliseconds. */
   recoveriesMs: number[]
 }
 
@@ -44,14 +47,14 @@ export type Life = {
   cancel: 'none' | 'cancelled' | 'closed' | 'unanswered'
 }
 
-/** Traders and their trades. */
+/** Traders, and the markets in which they trade. */
 export type Pit = {
   readonly traders: readonly TestTrader[]
   readonly markets: readonly MarketId[]
   readonly domain: OrderDomain
 }
 
-/** Two of the markets that an exchange has without a chain. */
+/** Three traders, and two of the demo markets, which need no chain. */
 const PIT: Pit = {
   traders: [51, 52, 53].map(traderNumbered),
   markets: demoMarketIds().slice(0, 2),
@@ -59,7 +62,7 @@ const PIT: Pit = {
 }
 /** Requests under way at once. */
 const LANES = 12
-/** So many answers come before the kill, at least and at most. */
+/** Minimum and maximum number of answers before the kill. */
 const ANSWERS_MIN = 10
 const ANSWERS_MAX = 90
 
@@ -120,7 +123,7 @@ export async function makeOrder(random: Random, pit: Pit): Promise<Life> {
   const { domain } = pit
   const marketId = random.pick(pit.markets)
   const side = random.int(0, 1)
-  // Asks a little above bids, with an overlap: about half of the orders meet another.
+  // Sells are priced a little above buys and overlap them, so that about half of the orders match.
   const price = 500_000 + random.int(-6, 4) * 1_000 + side * 2_000
   const fields = {
     side,
@@ -140,7 +143,7 @@ export async function makeOrder(random: Random, pit: Pit): Promise<Life> {
   }
 }
 
-/** Sends orders in several lanes, and kills the process as soon as enough of them are answered. */
+/** Sends orders, several at the same time, and kills the process as soon as enough of them are answered. */
 async function loadUntilKilled(
   exchange: Exchange,
   batch: readonly Life[],
@@ -198,14 +201,14 @@ async function loadUntilKilled(
   return used
 }
 
-/** Under a kill an order is answered, or it is not; there is no third thing. */
+/** Asserts that an order failed without an answer, which only a kill may cause. */
 function assertLost(error: unknown, isKilled: boolean): void {
   assert.ok(error instanceof SibylError, String(error))
   const lost = error.code === 'NETWORK' || error.code === 'UNEXPECTED_ANSWER'
   assert.ok(isKilled && lost && error.outcomeUnknown, `${error.code}: ${error.message}`)
 }
 
-/** Everything of the last round, asked of the process that came after. */
+/** Checks all answers of the last round against the restarted exchange. */
 export async function holdToAnswers(
   exchange: Pick<Exchange, 'url'>,
   lives: readonly Life[],
@@ -237,7 +240,7 @@ export async function holdToAnswers(
       if (again.duplicate === true) report.unansweredButIn++
       life.answer = { matches: again.matches, timestamp: again.timestamp }
       const third = await client.orders.submit(submission)
-      // The same answer; only the market has gone on meanwhile.
+      // The second answer equals the first; only the market's `seq` may have changed.
       assert.deepEqual({ ...third, seq: 0 }, { ...again, duplicate: true, seq: 0 })
     }
   })
@@ -254,7 +257,7 @@ async function inLanes<Item>(
   await Promise.all(Array.from({ length: LANES }, lane))
 }
 
-/** In the end the lists, the books and the database agree, and no share is lost. */
+/** Checks at the end that the lists, the books and the database agree, and that no share is lost. */
 export async function settleAccounts(
   exchange: Pick<Exchange, 'url' | 'dataDir'>,
   lives: readonly Life[],
@@ -313,8 +316,14 @@ async function auditDatabase(
       report.trades++
       const [buy, sell] = [rows.get(trade.buyOrderHash), rows.get(trade.sellOrderHash)]
       assert.ok(buy !== undefined && sell !== undefined, `${trade.tradeId} is of known orders`)
-      assert.deepEqual([buy.side, sell.side, buy.outcome], [0, 1, sell.outcome])
-      assert.ok(sell.price <= trade.price && trade.price <= buy.price, 'within both limits')
+      for (const [{ side, outcome, price }, leg] of [
+        [buy, buyerLeg(trade)],
+        [sell, sellerLeg(trade)],
+      ] as const) {
+        assert.deepEqual({ side, outcome }, leg, `${trade.tradeId} has the sides of its orders`)
+        const paid = outcome === trade.outcome ? trade.price : complementOf(trade.price)
+        assert.ok(side === BUY ? paid <= price : paid >= price, `${trade.tradeId} is within limits`)
+      }
       for (const { orderHash: hash } of [buy, sell]) {
         traded.set(hash, (traded.get(hash) ?? 0) + trade.size)
       }

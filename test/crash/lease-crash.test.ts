@@ -19,8 +19,8 @@ import { eventually } from '../support/eventually.ts'
 const SENDER = fileURLToPath(new URL('./lease-sender.ts', import.meta.url))
 const HOOKS = fileURLToPath(new URL('../../src/loader/hooks.js', import.meta.url))
 
-await onServerDatabase('a role that changes hands', (databases) => {
-  it('a node that was paused sends nothing that its successor does not know, and stops', async (t) => {
+await onServerDatabase('a role changes hands', (databases) => {
+  it('when a paused node continues, it sends nothing that the next holder of its lease does not know, and stops', async (t) => {
     const chain = await startTestChain(t)
     const databaseUrl = await databases.fresh()
     const database = await openDatabase(databaseUrl)

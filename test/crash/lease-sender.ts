@@ -1,7 +1,7 @@
 /**
- * A node with one role: it sends transactions of one key as long as it has the lease, through the real lane, journal
- * and write queue's writes: `lease-sender.ts databaseUrl rpcUrl folder`. It prints one line per step: `stands by`,
- * `holds`, `sent <nonce> <hash>`.
+ * A node with one role: it sends transactions of one key while it has the lease, with the real lane, journal and write
+ * queue. Run as `lease-sender.ts databaseUrl rpcUrl folder`. It prints one line per step: `stands by`, `holds`, `sent
+ * <nonce> <hash>`.
  */
 
 import { setTimeout as pause } from 'node:timers/promises'
@@ -60,7 +60,7 @@ async function play(): Promise<void> {
   }
   for (let number = 0; ; number++) {
     await step(number).catch((error: unknown) => {
-      // As the actors do: it is tried again, also by one that has lost its lease and does not know it.
+      // Retries as the actors do, even if the node has lost its lease and does not know it yet.
       if (!(error instanceof Fault && error.retryable)) throw error
     })
     await pause(5)

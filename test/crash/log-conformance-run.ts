@@ -1,4 +1,4 @@
-/** `npm run crash -- conformance`: the tests of the log in a database, on a Galera cluster of three. */
+/** `npm run crash -- conformance`: runs the tests of the log in a database on a Galera cluster of three. */
 
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

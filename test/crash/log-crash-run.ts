@@ -1,4 +1,4 @@
-/** `npm run crash -- log --kills 100 --nodes 3 --seed 7`: writers race for a log whose servers are killed. */
+/** `npm run crash -- log --kills 100 --nodes 3 --seed 7`: writers compete for a log whose servers are killed. */
 
 import { parseArgs } from 'node:util'
 import { missingServers } from '#devnet/cluster/database-servers.ts'

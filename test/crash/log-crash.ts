@@ -1,6 +1,6 @@
 /**
- * Writers race for the partitions of a log while its servers, and the writers themselves, are killed. In
- * the end every acknowledged append is there once, where it was acknowledged, and all servers agree.
+ * Several writers compete for the partitions of a log while its servers and the writers themselves are killed. In the
+ * end every acknowledged append is in the log once, at the acknowledged offset, and all servers agree.
  */
 
 import assert from 'node:assert/strict'
@@ -62,7 +62,7 @@ export async function raceForLog(options: Options): Promise<LogCrashReport> {
     writers[slot] = child
     createInterface({ input: child.stdout! }).on('line', (line) => {
       const [partition = '', offset = '', note = ''] = line.split(' ')
-      // A line that was cut off by a kill is no acknowledgement.
+      // A line that a kill has cut off does not count as an acknowledgement.
       if (!note.startsWith(`${name}.`)) return
       acknowledged.set(note, { partition: Number(partition), offset: Number(offset) })
     })
@@ -124,7 +124,8 @@ export async function raceForLog(options: Options): Promise<LogCrashReport> {
         ...{ partitions: RACED_PARTITIONS, own: [partition], checkpointThread: false },
       })
       const { lastOffset } = log.state(partition)
-      // Rows below a base have left the database, and are in the base's own file.
+      // A newly opened log has the rows of the partition's base (its stored copy) and, from the database, the later
+      // rows.
       for (const { offset, event } of log.read(
         partition,
         log.state(partition).firstOffset,

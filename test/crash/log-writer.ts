@@ -1,6 +1,6 @@
 /**
- * A process that takes partitions of the log and appends to them, again and again, as long as it lives:
- * `log-writer.ts url folder name`. It prints a line for every acknowledged append.
+ * A process that takes partitions of the log and appends to them repeatedly, until it is killed: `log-writer.ts url
+ * folder name`. It prints a line for every acknowledged append.
  */
 
 import { randomInt } from 'node:crypto'
@@ -13,7 +13,7 @@ import type { Noted } from '../log/flow.ts'
 import { RACED_PARTITIONS } from './log-crash.ts'
 
 const [url = '', folder = '', name = ''] = process.argv.slice(2)
-/** Appends before it lets go, on the average. */
+/** Average number of appends before the writer releases a partition. */
 const APPENDS = 40
 const marketId = `0x${'ab'.repeat(32)}` as MarketId
 
@@ -21,7 +21,7 @@ let number = 0
 for (;;) {
   const partition = randomInt(RACED_PARTITIONS)
   const dataDir = join(folder, `${partition}`)
-  // Now and then it has lost its copy.
+  // Sometimes the writer has lost its copy.
   if (randomInt(10) === 0) rmSync(dataDir, { recursive: true, force: true })
   mkdirSync(dataDir, { recursive: true })
   try {
@@ -40,7 +40,7 @@ for (;;) {
       await log.close()
     }
   } catch (error) {
-    // Taken over, cut off, or the servers are down: it tries again.
+    // Another writer took the partition, the connection was cut, or the servers are down: try again.
     process.stderr.write(`${name}: ${(error as Error).message}\n`)
     await pause(50)
   }

@@ -13,7 +13,7 @@ import {
   sentByAll,
 } from './relayer-crash.ts'
 
-test('the relayer survives faults of the chain and kills', async (t) => {
+test('the relayer survives kills and faults of the chain', async (t) => {
   const fragile = await openFragile()
   const { relayed, proxy } = fragile
   let failed = false
@@ -36,7 +36,7 @@ test('the relayer survives faults of the chain and kills', async (t) => {
   const impatient = (owner: Person) => relayed.again(owner, { retries: 0 })
 
   await t.test(
-    'an unreachable chain is reported, and nothing is lost when it is back',
+    'the relayer reports an unreachable chain, and loses nothing when the chain is back',
     async () => {
       const { owner, request } = await someone()
       proxy.faults = { down: true }
@@ -54,7 +54,7 @@ test('the relayer survives faults of the chain and kills', async (t) => {
   )
 
   await t.test(
-    'an operation is submitted again if the chain failed during its submission',
+    'an operation is submitted again if the chain failed while it was submitted',
     async () => {
       const { owner, request } = await someone()
       proxy.before = (method) => {
@@ -70,7 +70,7 @@ test('the relayer survives faults of the chain and kills', async (t) => {
     },
   )
 
-  await t.test('a transaction that the chain drops is submitted again', async () => {
+  await t.test('a transaction that the transaction pool drops is submitted again', async () => {
     const { owner, request } = await someone()
     proxy.faults = { dropTransactions: true }
     const { tx_hash } = await owner.client.relayer.submit<{ tx_hash: string }>(request)
@@ -84,7 +84,8 @@ test('the relayer survives faults of the chain and kills', async (t) => {
 
   await t.test('a chain that answers errors now and then is retried', async () => {
     const { owner, request } = await someone()
-    // Everything that an operation asks for. The indexer asks for blocks too, before or after it.
+    // Number of errors for each request that an operation causes. The indexer also requests blocks, and may receive an
+    // error in the operation's place.
     const errorTimes = {
       eth_call: 2,
       eth_estimateGas: 2,
@@ -101,22 +102,25 @@ test('the relayer survives faults of the chain and kills', async (t) => {
     proxy.faults = {}
   })
 
-  await t.test('a reorg that removes an operation does not end it', async () => {
-    const { owner, request } = await someone()
-    const rewind = await relayed.chain.fork()
-    await assertDoneOnce(relayed, owner, request)
-    await rewind()
-    await eventually(async () => {
-      const { conditionalTokens } = relayed.chain
-      const nonce = await relayed.chain.read(conditionalTokens, 'nonces', [owner.address])
-      assert.equal(nonce, 1n)
-    })
-    await assertDoneOnce(relayed, owner, request)
-  })
+  await t.test(
+    'if a reorg removes the transaction of an operation, the operation is done all the same',
+    async () => {
+      const { owner, request } = await someone()
+      const rewind = await relayed.chain.fork()
+      await assertDoneOnce(relayed, owner, request)
+      await rewind()
+      await eventually(async () => {
+        const { conditionalTokens } = relayed.chain
+        const nonce = await relayed.chain.read(conditionalTokens, 'nonces', [owner.address])
+        assert.equal(nonce, 1n)
+      })
+      await assertDoneOnce(relayed, owner, request)
+    },
+  )
 
   assert.equal(await sentByAll(fragile), before + operations)
 
-  await t.test('after a kill during operations each of them is done once', async (nested) => {
+  await t.test('after a kill each of the operations in progress is done once', async (nested) => {
     const report = await crashRelayerOnce(fragile, KILL_POINTS)
     nested.diagnostic(JSON.stringify(report))
     assert.equal(report.operations, 6)

@@ -1,7 +1,8 @@
 /**
  * Kills the exchange at chosen moments of a relayed operation, restarts it, and sends the same request until it is
- * answered. In every case the chain has the operation once: the owner's nonce at the contract is one, and there is one
- * event. There is a kill per operation, or one kill for many of them, each of which is held at another moment.
+ * answered. In every case the chain has executed the operation once: the owner's nonce at the contract is one, and
+ * there is one event. The exchange is killed either once per operation, or once while many operations wait, each at
+ * another of these moments.
  */
 
 import assert from 'node:assert/strict'
@@ -15,19 +16,20 @@ import { dealt, randomFrom } from '../support/random.ts'
 import { openRelayed, type Person, type Relayed } from '../support/relayed.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 
-/** A request to the node at which the exchange dies: before the node receives it, or after. */
+/** A request to the node during which the exchange is killed: before the node receives the request, or after. */
 export type KillPoint = {
   readonly method: string
   readonly after: boolean
-  /** A request of the same operation that has to come first. */
+  /** A request of the same operation that has to be sent first. */
   readonly behind?: string
 }
 
-/** In the order in which an operation passes them. */
+/** Kill points, in the order of the requests of an operation. */
 export const KILL_POINTS: readonly KillPoint[] = [
   { method: 'eth_call', after: false },
   { method: 'eth_estimateGas', after: true },
-  // The row is there, nothing is signed. The simulation before it asked for fees, too.
+  // The database has the operation, but nothing is signed yet. The simulation requested the fees once before, hence
+  // `behind`.
   { method: 'eth_maxPriorityFeePerGas', after: false, behind: 'eth_estimateGas' },
   // Signed and journalled, not broadcast.
   { method: 'eth_sendRawTransaction', after: false },
@@ -39,9 +41,9 @@ export const KILL_POINTS: readonly KillPoint[] = [
 
 export type RelayCrashReport = {
   readonly kills: number
-  /** How many operations had reached the chain when the exchange died. */
+  /** Number of operations that had reached the chain when the exchange died. */
   readonly reached: number
-  /** Transactions of the relayer in the chain, the failed ones too. */
+  /** Transactions of the relayer on the chain, including failed ones. */
   readonly transactions: number
   readonly operations: number
 }
@@ -49,7 +51,7 @@ export type RelayCrashReport = {
 /** The relayer's keys. Transactions of one key do not delay those of another. */
 const SENDERS = [RELAYER, 16, 17, 18] as const
 
-/** An exchange whose way to the chain is in the test's hands. */
+/** An exchange whose requests to the chain pass through a proxy that the test controls. */
 export type FragileRelayed = { readonly relayed: Relayed; readonly proxy: RpcProxy }
 
 export async function openFragile(): Promise<FragileRelayed> {
@@ -75,7 +77,7 @@ export async function closeFragile({ relayed, proxy }: FragileRelayed): Promise<
   await relayed.chain.close()
 }
 
-/** How many transactions the relayer's keys have in the chain. */
+/** Returns the number of transactions that the relayer's keys have in the chain. */
 export async function sentByAll({ relayed }: FragileRelayed): Promise<number> {
   let sent = 0
   for (const sender of SENDERS) {
@@ -85,7 +87,7 @@ export async function sentByAll({ relayed }: FragileRelayed): Promise<number> {
   return sent
 }
 
-/** One kill that finds an operation at each of the points: they are held there until then. */
+/** Holds one operation at each of the given points, then kills the process once. */
 export async function crashRelayerOnce(
   fragile: FragileRelayed,
   points: readonly KillPoint[],
@@ -114,8 +116,9 @@ export async function crashRelayerOnce(
     held.isHere = true
     await dead.promise
   }
-  // Requests that name their owner delay no other operation. The rest follow, the latest moment first: an operation
-  // held at a later moment sends no request that an earlier one waits for.
+  // Sends the first two operations first: their held requests name their owner, so they delay no other operation. The
+  // others follow in reverse order of their kill points, so that no held operation blocks a request that a later one
+  // needs.
   const [early, late] = [crowd.slice(0, 2), crowd.slice(2).toReversed()]
   for (const one of [...early, ...late]) {
     underWay.push(one)
@@ -133,10 +136,10 @@ export async function crashRelayerOnce(
   return { kills: 1, reached, transactions, operations: crowd.length }
 }
 
-/** True if a request to the node concerns the owner, as far as its content shows. */
+/** Returns false only if the request to the node is certainly about another account. */
 function isAbout(params: unknown[], { address }: Person): boolean {
   const said = JSON.stringify(params).toLowerCase()
-  // Neither a question for fees nor one for a receipt names an account.
+  // Requests for fees and for receipts are short and name no account.
   return said.length < 100 || said.includes(address.slice(2).toLowerCase())
 }
 
@@ -161,7 +164,7 @@ export async function crashRelayer(
   return { kills: points.length, reached, transactions, operations: points.length }
 }
 
-/** So many kills, in any order, and none a second time before each was there once. */
+/** Returns this many kills in random order; none is repeated before each has occurred once. */
 export function randomPoints(kills: number, seed: number): KillPoint[] {
   return dealt(randomFrom(seed), KILL_POINTS, kills)
 }
@@ -190,8 +193,8 @@ async function killedAt(
 }
 
 /**
- * Like a client that gets an error because the chain does not answer: requests of the same moment as a held one are
- * sent in its batch, and are held too.
+ * Sends a request again, like a client that retries on errors, until it is held at its kill point. Requests in a batch
+ * with a held one are held, too, so the chain seems not to answer.
  */
 async function submitUntilHeld(
   relayed: Relayed,
@@ -200,7 +203,7 @@ async function submitUntilHeld(
   while (!one.isHere && !(await submitUnheard(relayed, one)));
 }
 
-/** Sends a request whose answer does not come, or comes too early; whether it came. */
+/** Sends a request whose answer should not arrive; returns whether it did. */
 async function submitUnheard(
   { again }: Relayed,
   { owner, request }: { owner: Person; request: RelayRequest },

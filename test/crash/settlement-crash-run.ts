@@ -1,4 +1,7 @@
-/** `npm run crash -- settlement --kills 200 --seed 7`: as many kills as one likes, with figures. */
+/**
+ * `npm run crash -- settlement --kills 200 --seed 7`: kills an exchange this often while it settles, and prints
+ * figures.
+ */
 
 import { parseArgs } from 'node:util'
 import { crashSettlement, randomKills } from './settlement-crash.ts'

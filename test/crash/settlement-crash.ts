@@ -34,22 +34,22 @@ import { marketNumbered } from '../support/seeded-markets.ts'
 import { settledTimes } from '../support/settled-times.ts'
 import { TEST_FLAGS } from '../support/test-flags.ts'
 
-/** When the exchange is killed: as it asks the chain this, or on the first question after it. */
+/** Moment of a kill: at this request to the chain, or (`after`) at the first request after it. */
 export type KillPoint = { readonly method: string; readonly after: boolean }
 
 /** By how far a settlement has come. */
 const STAGES: readonly (readonly KillPoint[])[] = [
-  // Nothing is signed. Fees are asked for just before that.
+  // Nothing is signed yet. Fees are requested just before signing.
   [
     { method: 'eth_call', after: false },
     { method: 'eth_maxPriorityFeePerGas', after: false },
   ],
-  // Signed and journalled, and the node has it or not.
+  // The transaction is signed and in the journal; the node may have received it.
   [
     { method: 'eth_sendRawTransaction', after: false },
     { method: 'eth_sendRawTransaction', after: true },
   ],
-  // It may be mined, and the markets know or do not.
+  // The transaction may be mined; the markets may have been notified.
   [
     { method: 'eth_getTransactionReceipt', after: false },
     { method: 'eth_getTransactionReceipt', after: true },
@@ -58,7 +58,7 @@ const STAGES: readonly (readonly KillPoint[])[] = [
 
 export const KILL_POINTS: readonly KillPoint[] = STAGES.flat()
 
-/** One kill in the middle stage and one before or after it, or with `test:whole` in each, at one of its points. */
+/** Returns one random kill point of the middle stage and one of another stage; with `test:whole`, one of each stage. */
 export function killsByStage(seed: number): KillPoint[] {
   const random = randomFrom(seed)
   const kills = STAGES.map((points) => random.pick(points))
@@ -66,16 +66,16 @@ export function killsByStage(seed: number): KillPoint[] {
   return kills
 }
 
-/** So many kills: at each of the points and at any time, none a second time before each was there. */
+/** Returns this many kill points; undefined means a kill at any time. None is repeated before each has occurred. */
 export function randomKills(kills: number, seed: number): (KillPoint | undefined)[] {
   return dealt(randomFrom(seed), [...KILL_POINTS, undefined, undefined], kills)
 }
 
 export type CrashReport = {
   kills: number
-  /** Kills at their point, or at any time if they have none; the others were late. */
+  /** Kills that happened at their point; kills without a point count, too. */
   inTime: number
-  /** Kills that found a transaction that was signed and not closed. */
+  /** Kills while a transaction was signed and not yet final. */
   underWay: number
   /** Trades that the markets reported before they were killed. */
   answered: number
@@ -97,7 +97,7 @@ const BUYERS = [13, 14, 15] as const
 /** A trader without money. */
 const PAUPER = 7
 const TRADERS = [...SELLERS, ...BUYERS, PAUPER]
-/** A kill that its instant did not bring comes after this long. */
+/** If the exchange does not reach the kill point within this time, it is killed anyway. */
 const KILL_AFTER_MS = 30_000
 const UNIT = 1_000_000
 
@@ -172,7 +172,7 @@ async function startChild({ chain, proxy, dataDir, marketId }: Scene): Promise<C
     SIBYL_SETTLEMENT_BATCH_WAIT_MS: '20',
     SIBYL_SETTLEMENT_POLL_MS: '50',
     SIBYL_SETTLEMENT_MAX_LAG_SECONDS: '0',
-    // On a busy machine a thread may miss three short ones in a row, and is then started again.
+    // On a busy machine a thread may miss three short health checks in a row, and would be restarted.
     SIBYL_HEALTH_INTERVAL_MS: '5000',
   }
   const entry = new URL('./exchange-process.ts', import.meta.url)
@@ -180,7 +180,7 @@ async function startChild({ chain, proxy, dataDir, marketId }: Scene): Promise<C
     execArgv: [...process.execArgv, ...TEST_FLAGS],
     stdio: 'inherit',
   })
-  const heard: Said[] = []
+  const received: Said[] = []
   const waiting = new Map<keyof Said, (said: Said) => void>()
   child.on('message', (said: Said) => {
     for (const [key, resolve] of waiting) {
@@ -189,7 +189,7 @@ async function startChild({ chain, proxy, dataDir, marketId }: Scene): Promise<C
       resolve(said)
       return
     }
-    heard.push(said)
+    received.push(said)
   })
   const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const started: Child = {
@@ -240,10 +240,10 @@ async function killWhileTrading(scene: Scene, point: KillPoint | undefined): Pro
     }
   }
   let unanswered = 0
-  let heard: () => void = () => {}
+  let received: () => void = () => {}
   child.process.on('message', ({ answer }: Said) => {
     report.answered += answer?.matches ?? 0
-    if (--unanswered === 0) heard()
+    if (--unanswered === 0) received()
   })
   for (let id = 1; !dead; id += 2) {
     const buyer = random.chance(0.1) ? PAUPER : random.pick(BUYERS)
@@ -259,7 +259,7 @@ async function killWhileTrading(scene: Scene, point: KillPoint | undefined): Pro
       ask: ['PlaceOrder', { order }],
     }))
     const answered = new Promise<void>((resolve) => {
-      heard = resolve
+      received = resolve
     })
     unanswered = asks.length
     child.process.send({ asks }, () => {})
@@ -295,20 +295,20 @@ async function signed(
   return { ...order, orderHash: orderHash(order, domain) as OrderHash, signature }
 }
 
-/** Lets the exchange run in peace until nothing pends, and answers every trade there was. */
+/** Runs the exchange without kills until no trade is pending, then returns all trades. */
 async function settleAll(scene: Scene): Promise<TradeRecord[]> {
   const child = await startChild(scene)
   const database = await openDatabase(`sqlite:${scene.dataDir}/sibyl.db`, { readOnly: true })
   const pending = async () =>
     (await pendingTradesWithOrders(database, { chainId: CHAIN_ID, limit: 1 })).trades.length
   try {
-    // Once all is quiet nothing may return: the events of the log are in the database soon.
+    // Nothing may become pending again, so the count has to be zero ten times in a row.
     for (let quiet = 0; quiet < 10; quiet = (await pending()) === 0 ? quiet + 1 : 0) {
       await pause(100)
     }
     child.process.send({ stop: true })
     await child.gone
-    // A stop in good order leaves nothing that is not in the database.
+    // After a clean stop the database has every event.
     assert.equal(await pending(), 0)
     return await recentTrades(database, { marketId: scene.marketId, limit: 1_000_000 })
   } finally {

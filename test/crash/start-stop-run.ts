@@ -1,4 +1,4 @@
-/** `npm run crash -- start --times 200 --seed 7`: as many stops as one likes, with figures. */
+/** `npm run crash -- start --times 200 --seed 7`: stops a starting exchange this often, and prints figures. */
 
 import { parseArgs } from 'node:util'
 import { stopAtRandomInstants } from './start-stop.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { stopAtRandomInstants } from './start-stop.ts'
 
-/** `npm run crash -- start` has as many as one likes. */
+/** `npm run crash -- start` makes any number of stops. */
 const TIMES = 2
 
 test('a stop at any instant of the start is clean, and the next start finds all data', async (t) => {

@@ -1,7 +1,6 @@
 /**
- * Stops an exchange at random instants of its start and soon after, by the signals that people and machines send, and
- * checks the remains: the exit code, processes, the port, files, and whether the next start finds every order that was
- * accepted.
+ * Stops an exchange by the usual signals at random instants during its start and soon after it. Then checks the exit
+ * code, remaining processes, the port, the files, and whether the next start finds every accepted order.
  */
 
 import assert from 'node:assert/strict'
@@ -22,25 +21,25 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 export type StopReport = {
   stops: number
-  /** The signal came before the program itself had begun. */
+  /** Number of stops whose signal came before the program itself had started. */
   beforeItBegan: number
   whileStarting: number
   whenOpen: number
-  /** Orders that were accepted, all of which a later start has found. */
+  /** Accepted orders, all of which a later start has found. */
   orders: number
 }
 
 export async function stopAtRandomInstants(options: {
   readonly times: number
   readonly seed: number
-  /** The instants are chosen from this time after the start. */
+  /** Range of time after the start from which the instant of the stop is chosen. */
   readonly withinMs: number
   readonly onRound?: (report: StopReport, last: string) => void
 }): Promise<StopReport> {
   const random = randomFrom(options.seed)
   const report = { stops: 0, beforeItBegan: 0, whileStarting: 0, whenOpen: 0, orders: 0 }
-  // The data of an exchange without a chain is found again by the next; with a chain of its own each
-  // start begins anew.
+  // Only the folder of exchanges without a chain is kept for the next start: with a local chain, each start begins with
+  // new data.
   const kept = mkdtempSync(join(tmpdir(), 'sibyl-stop-'))
   const accepted: string[] = []
   try {
@@ -58,7 +57,7 @@ export async function stopAtRandomInstants(options: {
       const end = await exchange.exited
       const found = await traded
       const story = `${signal} after ${stopAfterMs} ms, ${devnet ? 'with' : 'without'} a chain`
-      // Node itself needs a moment before it can receive a signal; until then nothing has happened.
+      // Node cannot handle a signal in its first moments, in which the exchange has done nothing yet.
       const began = exchange.output() !== '' || traces(dataDir) !== before
       if (began || end !== signal) assert.equal(end, 'code 0', `${story}:\n${exchange.output()}`)
       await assertNothingLeft(exchange, story)
@@ -119,7 +118,7 @@ async function startOn(dataDir: string, devnet: boolean): Promise<Started> {
   }
 }
 
-/** As soon as it opens: earlier accepted orders are there, and one more order is placed. */
+/** Waits until the exchange is open, checks that all earlier accepted orders exist, and places one more. */
 async function placeOrder(exchange: Started, accepted: readonly string[]): Promise<string[]> {
   let ended = false
   void exchange.exited.then(() => {
@@ -136,7 +135,7 @@ async function placeOrder(exchange: Started, accepted: readonly string[]): Promi
     const { orderHash } = await client.orders.place({ ...terms, size: '1', ttlSeconds: 86_400 })
     return [orderHash]
   } catch (error) {
-    // It was stopped meanwhile; an order that was not answered may be there or not.
+    // The exchange was stopped meanwhile; the unanswered order may or may not exist.
     if (error instanceof assert.AssertionError) throw error
     return []
   }
@@ -158,7 +157,7 @@ async function assertFound(dataDir: string, accepted: readonly string[]): Promis
   assert.equal(await exchange.exited, 'code 0', exchange.output())
 }
 
-/** The files of a folder, as seen from outside. */
+/** Returns all files of the folder with their times, to detect whether the process has written anything. */
 function traces(dataDir: string): string {
   const files = readdirSync(dataDir, { recursive: true, encoding: 'utf8' }).sort()
   return files.map((file) => `${file} ${statSync(join(dataDir, file)).mtimeMs}`).join()

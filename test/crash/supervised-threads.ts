@@ -1,4 +1,4 @@
-/** The threads of an exchange under a supervisor of the test's own, so that it can kill one. */
+/** Runs the threads of an exchange under a supervisor of the test, so that the test can kill one of them. */
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
@@ -27,7 +27,7 @@ export async function startSupervised(
   t: TestContext,
   options: {
     readonly environment?: Environment
-    /** Puts something into the data folder before the start. */
+    /** Fills the data folder before the start. */
     readonly prepare?: (dataDir: string) => Promise<void>
     readonly specs: (settings: Settings, common: Common) => ThreadSpec[]
   },

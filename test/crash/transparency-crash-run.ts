@@ -1,6 +1,6 @@
 /**
- * `npm run crash -- transparency --kills 50 [--seed 7]`: kills an exchange under a witness. With `--takeovers`, and the
- * addresses of two new databases, two nodes run, and the one that lives takes over after each kill.
+ * `npm run crash -- transparency --kills 50 [--seed 7]`: kills an exchange while a witness follows its public log. With
+ * `--takeovers`, and the URLs of two new databases, a second node runs and takes over after each kill.
  */
 
 import { parseArgs } from 'node:util'
@@ -13,7 +13,7 @@ const { values } = parseArgs({
     kills: { type: 'string', default: '50' },
     seed: { type: 'string' },
     takeovers: { type: 'boolean', default: false },
-    /** New databases on a server, for two nodes. */
+    /** URLs of two new databases, for the log and for the data of both nodes. */
     log: { type: 'string', default: '' },
     database: { type: 'string', default: '' },
   },

@@ -12,11 +12,13 @@ import { WHOLE } from '../support/sample.ts'
 import { crashTakeovers, crashUnderWitness } from './transparency-crash.ts'
 
 const seed = Number(process.env.TEST_SEED ?? 20_261_118)
-/** `npm run crash -- transparency` has as many as one likes. Two: one plain, and one that loses the public log. */
+/**
+ * Number of kills; `npm run crash -- transparency` makes any number. Before the last restart the public log is deleted.
+ */
 const KILLS = WHOLE ? 3 : 2
 const TAKEOVERS = 2
 
-/** Forgets the public log, as a database that was rebuilt has. */
+/** Deletes the public log, as if the database had been rebuilt. */
 async function emptyPublicLog({ dataDir }: Exchange): Promise<void> {
   const database = await openDatabase(`sqlite:${dataDir}/sibyl.db`)
   for (const table of ['public_trees', 'public_tiles', 'public_entries']) {
@@ -25,7 +27,7 @@ async function emptyPublicLog({ dataDir }: Exchange): Promise<void> {
   await closeDatabase(database)
 }
 
-test('a witness accepts every checkpoint of an exchange that is killed and loses its public log', async (t) => {
+test('a witness accepts every checkpoint of an exchange that is killed and has lost its public log', async (t) => {
   const report = await crashUnderWitness({
     ...{ kills: KILLS, seed, environments: [{}] },
     whileDown: async (round, exchange) => {
@@ -37,8 +39,8 @@ test('a witness accepts every checkpoint of an exchange that is killed and loses
   assert.ok(report.accepted > 0 && report.cosigned > 0 && report.entries > 0)
 })
 
-await onServerDatabase('the public log of two nodes', ({ fresh }) => {
-  test('a witness accepts every checkpoint when a live node takes over from another', {
+await onServerDatabase('the public log moves between two nodes', ({ fresh }) => {
+  test('a witness accepts every checkpoint when another node takes over the public log from a live one', {
     skip: natsMissing,
   }, async (t) => {
     const shared = sharedBy(await startNats(t), await fresh(), await fresh())

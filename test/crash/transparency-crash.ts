@@ -1,11 +1,13 @@
 /**
- * Kills an exchange with a public log under orders, again and again, while a witness asks for checkpoints without a
- * pause. Half of the kills follow at once on a new checkpoint. No checkpoint may contradict an earlier one; in the end the
- * whole log is verified and replayed, every signed checkpoint is a start of it, and every accepted order is in it.
- * `crashUnderWitness` starts a process after each kill; in `crashTakeovers` a second node runs already and takes over.
+ * Kills an exchange with a public log under orders, again and again, while a witness asks for checkpoints all the time.
+ * Half of the kills follow at once on a new checkpoint. No checkpoint may contradict an earlier one. In the end the
+ * whole log is verified and replayed, every signed checkpoint is one of its prefixes, and every accepted order is in
+ * it. `crashUnderWitness` starts a process after each kill; in `crashTakeovers` a second node runs already and takes
+ * over.
  */
 
 import assert from 'node:assert/strict'
+import { setTimeout as pause } from 'node:timers/promises'
 import { type NamedLog, namedLogs } from '#cli/public-logs.ts'
 import { feedWitness } from '#cli/witness/witness-server.ts'
 import { createClient } from '#client/client.ts'
@@ -26,9 +28,9 @@ import { type Life, makeOrders } from './http-crash.ts'
 type WitnessedReport = {
   kills: number
   accepted: number
-  /** Checkpoints that the witness cosigned, each newer than the one before. */
+  /** Number of checkpoints that the witness cosigned, each newer than the one before. */
   cosigned: number
-  /** Signed checkpoints that left the exchange, each size once. */
+  /** Number of signed checkpoints that the exchange published; equal sizes count once. */
   signed: number
   entries: number
 }
@@ -36,16 +38,19 @@ type WitnessedReport = {
 /** Orders under way at once. */
 const LANES = 8
 const ORDERS_MAX = 200
-/** So many orders are accepted and so many checkpoints cosigned before the kill. */
+/** The exchange publishes every 100 ms: more requests would only take its CPU time. */
+const WITNESS_PAUSE_MS = 20
+const COLLECT_PAUSE_MS = 2
+/** Maximum numbers of accepted orders and of cosigned checkpoints before the kill. */
 const ANSWERS_MAX = 60
 const CHECKPOINTS_MAX = 4
 
 export async function crashUnderWitness(options: {
   readonly kills: number
   readonly seed: number
-  /** One process after the other has these; with one, the same process starts again. */
+  /** Environments of the processes, used in turn; if there is one, all processes have it. */
   readonly environments: readonly Environment[]
-  /** Is called between a kill and the next start. */
+  /** Called between a kill and the next start. */
   readonly whileDown?: (round: number, exchange: Exchange) => Promise<void>
   readonly onRound?: (report: WitnessedReport) => void
 }): Promise<WitnessedReport> {
@@ -95,7 +100,7 @@ export async function crashUnderWitness(options: {
   }
 }
 
-/** Roles of the two nodes, of which one has everything but the front, and the other takes it over. */
+/** Roles of the two nodes: one has all but the front, and the other takes them over. */
 const NODE_ROLES = 'market,store,chain,prices'
 
 /**
@@ -131,7 +136,7 @@ export async function crashTakeovers(options: {
     for (let round = 0; round < options.kills; round++) {
       const victim = nodes[round % 2]!
       const orders = await makeOrders(random, ORDERS_MAX)
-      // The first order waits for the takeover, and for the publishing of its entry.
+      // The first order is accepted only after the takeover and after its entry is published.
       await eventually(() => submitTo(door, orders[0]!))
       accepted.push(orders[0]!)
       const answers = random.int(1, ANSWERS_MAX)
@@ -146,7 +151,8 @@ export async function crashTakeovers(options: {
       report.cosigned = witness.cosigned()
       report.signed = seen.count()
       options.onRound?.(report)
-      await victim.start()
+      // It takes over in the next round.
+      if (round < options.kills - 1) await victim.start()
     }
     report.entries = await verifyAll({ door, witness, seen }, accepted)
     report.signed = seen.count()
@@ -202,9 +208,9 @@ async function feed(exchange: Exchange, witness: Witness): Promise<void> {
   }
 }
 
-/** Every signed checkpoint that was ever read: also one whose tiles were never served. */
+/** All signed checkpoints that were ever read, including those whose tiles were never served. */
 type Seen = {
-  /** Returns whether its size is new; throws if another root was signed for it. */
+  /** Records a checkpoint; returns whether its size is new, and throws if another root was signed for that size. */
   add(head: TreeHead): boolean
   rootOf(origin: string, size: number): string | undefined
   count(): number
@@ -230,7 +236,7 @@ function makeSeen(): Seen {
 }
 
 type Watched = {
-  /** Where orders go, and the log is read. */
+  /** The exchange that receives orders and serves the log. */
   readonly door: Exchange
   readonly witness: Witness
   readonly seen: Seen
@@ -246,7 +252,7 @@ async function tradeUntilKilled(
   }: {
     readonly isDue: (accepted: number) => boolean
     readonly atCheckpoint: boolean
-    /** The witness goes on until this has resolved. */
+    /** The witness continues until this promise has resolved. */
     readonly afterKill?: () => Promise<void>
   },
 ): Promise<Life[]> {
@@ -283,7 +289,7 @@ async function tradeUntilKilled(
   }
 
   async function watch(): Promise<void> {
-    while (!isOver) {
+    for (; !isOver; await pause(WITNESS_PAUSE_MS)) {
       try {
         await feed(door, witness)
       } catch (error) {
@@ -294,10 +300,10 @@ async function tradeUntilKilled(
     }
   }
 
-  /** Reads checkpoints without a pause, whether or not their tiles are there yet. */
+  /** Reads checkpoints soon after they are signed, whether or not their tiles are there yet. */
   async function collect(): Promise<void> {
     const known = new Map<string, NamedLog>()
-    while (!isOver) {
+    for (; !isOver; await pause(killed === undefined ? COLLECT_PAUSE_MS : WITNESS_PAUSE_MS)) {
       try {
         if (known.size === 0) {
           for (const log of await namedLogs(door.url, undefined)) known.set(log.origin, log)
@@ -324,7 +330,10 @@ function isContradiction(error: unknown): boolean {
   return /refuses|rewritten/.test(String(error))
 }
 
-/** Before the first checkpoint there is no log; a tile may come a moment after its front has read the checkpoint. */
+/**
+ * Returns whether a file of the log may be missing for now: there is no log before the first checkpoint, and a tile may
+ * appear a moment after its checkpoint.
+ */
 function isNotThere(error: unknown): boolean {
   return /does not publish its log|fetch failed|terminated/.test(String(error))
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { moveAside, writeChainRecord } from '#devnet/chain-record.ts'
 
-test('data of the last three local chains is kept aside, and data of other chains always', (t) => {
+test('data of the last three local chains is kept, and data of other chains always', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-aside-'))
   t.after(() => rmSync(folder, { recursive: true }))
   mkdirSync(join(folder, 'aside-of-mine'))

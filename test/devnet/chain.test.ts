@@ -37,7 +37,7 @@ test('the local chain of the devnet works', async (t) => {
     }
   })
 
-  await t.test('the local chain can remove blocks and replace them', async () => {
+  await t.test('the local chain can remove blocks and replace them by others', async () => {
     const { publicClient } = chain
     const replace = await chain.fork()
     const market = await chain.createMarket()
@@ -52,37 +52,46 @@ test('the local chain of the devnet works', async (t) => {
     assert.equal(await chain.read(chain.factory, 'isMarket', [market.address]), false)
   })
 
-  await t.test('a holder of the chain is notified when its clock is moved', async (subtest) => {
-    const offsets: number[] = []
-    const lease = await leaseChain(chain.url, { onClock: (seconds) => offsets.push(seconds) })
-    subtest.after(() => lease.release())
-    // Not always 0: going back to an earlier block, as above, takes the clock back with it.
-    const [before = Number.NaN, ...more] = offsets
-    assert.deepEqual(more, [])
-    await chain.warp(7_200)
-    // Whole seconds on both sides: they may differ by one.
-    await eventually(() => assert.ok(Math.abs((offsets.at(-1) ?? 0) - before - 7_200) <= 1))
-    assert.equal(offsets.length, 2)
-  })
+  await t.test(
+    'a process that uses the local chain is notified when the chain’s clock is moved',
+    async (subtest) => {
+      const offsets: number[] = []
+      const lease = await leaseChain(chain.url, { onClock: (seconds) => offsets.push(seconds) })
+      subtest.after(() => lease.release())
+      // The offset may differ from 0, because the reorg above also set the chain's clock back.
+      const [before = Number.NaN, ...more] = offsets
+      assert.deepEqual(more, [])
+      await chain.warp(7_200)
+      // Both clocks count whole seconds, so they may differ by one.
+      await eventually(() => assert.ok(Math.abs((offsets.at(-1) ?? 0) - before - 7_200) <= 1))
+      assert.equal(offsets.length, 2)
+    },
+  )
 
-  await t.test('a reverted batch names its transaction, and mining continues', async () => {
-    const sender = makeBatchSender(httpBatch(chain.url))
-    const stranger = devnetAccount(5)
-    await sender.send(chain.owner, chain.collateral, 'mint', [stranger.address, 5n])
-    await sender.send(stranger, chain.collateral, 'mint', [stranger.address, 5n])
-    await assert.rejects(sender.flush(), /mint reverted/)
-    assert.equal(await chain.balance(stranger.address), 5n, 'the others went well')
-    await chain.chain.send(chain.owner, chain.collateral, 'mint', [stranger.address, 1n])
-    assert.equal(await chain.balance(stranger.address), 6n)
-  })
+  await t.test(
+    'if a batch reverts the local chain returns its transaction hash, and continues to mine',
+    async () => {
+      const sender = makeBatchSender(httpBatch(chain.url))
+      const stranger = devnetAccount(5)
+      await sender.send(chain.owner, chain.collateral, 'mint', [stranger.address, 5n])
+      await sender.send(stranger, chain.collateral, 'mint', [stranger.address, 5n])
+      await assert.rejects(sender.flush(), /mint reverted/)
+      assert.equal(await chain.balance(stranger.address), 5n, 'the others went well')
+      await chain.chain.send(chain.owner, chain.collateral, 'mint', [stranger.address, 1n])
+      assert.equal(await chain.balance(stranger.address), 6n)
+    },
+  )
 
-  await t.test('a second chain on its port reports that it is in use', async () => {
-    const port = Number(new URL(chain.url).port)
-    await assert.rejects(startChainProcess({ port }), /did not start: .*EADDRINUSE/)
-  })
+  await t.test(
+    'a second local chain on the same port reports that the port is in use',
+    async () => {
+      const port = Number(new URL(chain.url).port)
+      await assert.rejects(startChainProcess({ port }), /did not start: .*EADDRINUSE/)
+    },
+  )
 })
 
-test('the local chain ends some time after its last lease is released, and not before', async () => {
+test('the local chain ends some time after the last process has released it, and not before', async () => {
   const { url } = await startChainProcess({ port: 0, lingerMs: 0 })
   const first = await leaseChain(url)
   const second = await leaseChain(url)
@@ -95,7 +104,7 @@ test('the local chain ends some time after its last lease is released, and not b
   await eventually(async () => assert.equal((await probeChain(url)).found, 'nothing'))
 })
 
-test('a chain that does not answer in time is reported as silent, not as foreign', async (t) => {
+test('a local chain that does not answer in time is reported as silent, not as another chain', async (t) => {
   const server = createServer(() => {}).listen(0, '127.0.0.1')
   t.after(() => server.close())
   await once(server, 'listening')

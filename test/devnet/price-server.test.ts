@@ -5,7 +5,7 @@ import { WebSocket } from 'ws'
 import { startPriceServer } from '#devnet/price-server.ts'
 import { systemClock } from '#runtime/clock.ts'
 
-test('a provider receives a message that arrives in fragments', async (t) => {
+test('a simulated price provider reads a message that arrives in fragments', async (t) => {
   const server = await startPriceServer({
     seed: 1,
     assets: ['BTC'],
@@ -22,7 +22,7 @@ test('a provider receives a message that arrives in fragments', async (t) => {
   assert.equal(JSON.parse(String(answer)).type, 'subscriptions')
 })
 
-test('a WebSocket to an address that no provider has is refused', async (t) => {
+test('a simulated price provider refuses a WebSocket on a path that no provider has', async (t) => {
   const server = await startPriceServer({
     seed: 1,
     assets: ['BTC'],

@@ -11,14 +11,14 @@ const TERMS = {
   ttlSeconds: 120,
 } as const
 
-test('a ladder has as many bids as asks around its price, a cent apart', () => {
+test('the demo maker’s quotes have as many bids as asks around a price, a cent apart', () => {
   const quotes = ladder({ ...TERMS, fair: 500_000 })
   const prices = (side: string) => quotes.filter((q) => q.side === side).map(({ price }) => price)
   assert.deepEqual(prices('buy'), [480_000, 470_000, 460_000])
   assert.deepEqual(prices('sell'), [520_000, 530_000, 540_000])
 })
 
-test('a ladder never crosses itself and never leaves the range of prices', () => {
+test('the demo maker’s quotes never cross each other and stay in the range of prices', () => {
   for (let fair = 1; fair < 1_000_000; fair += 997) {
     for (const spread of [10_000, 40_000, 500_000]) {
       const quotes = ladder({ ...TERMS, spread, fair })
@@ -30,20 +30,20 @@ test('a ladder never crosses itself and never leaves the range of prices', () =>
   }
 })
 
-test('the value of a market drifts, and stays away from certainty', () => {
+test('the price that the demo maker assumes for a market drifts, and stays away from certainty', () => {
   assert.equal(drift(500_000, 0.5), 500_000)
   assert.equal(drift(500_000, 1), 510_000)
   assert.equal(drift(100_000, 0), 100_000)
   assert.equal(drift(900_000, 1), 900_000)
 })
 
-test('YES of a price market is worth 0.5 at its start price, and is nearly certain one percent away', () => {
+test('the demo maker values YES of a price market at 0.5 at the start price, and near certainty one percent away', () => {
   assert.equal(fairOfPrice(6_000_000_000_000, 6_000_000_000_000), 500_000)
   assert.equal(fairOfPrice(6_000_000_000_000, 6_060_000_000_000), 900_000)
   assert.equal(fairOfPrice(6_000_000_000_000, 5_000_000_000_000), 100_000)
 })
 
-test('old quotes that block new ones are cancelled first, and only those', () => {
+test('the demo maker first cancels its old quotes that would match new ones, and no others', () => {
   const old = [
     { side: 0, outcome: 0 },
     { side: 1, outcome: 0 },
@@ -52,7 +52,7 @@ test('old quotes that block new ones are cancelled first, and only those', () =>
   ] as const
   const [bidYes, askYes, bidNo, askNo] = old
   assert.deepEqual(cancelOrder(old, []), { now: [], later: [...old] })
-  // Of a complementary market a bid for YES meets bids for NO too, and an ask for NO asks for YES.
+  // In a complementary market a bid for YES also matches bids for NO, and an ask for NO matches asks for YES.
   for (const refused of [
     { side: 'buy', outcome: 'YES' } as const,
     { side: 'sell', outcome: 'NO' } as const,

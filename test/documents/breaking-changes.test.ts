@@ -60,7 +60,7 @@ const document = {
   },
 }
 
-/** A change: a path of keys and a new value; undefined removes. */
+/** Returns the document with one change: `way` is a path of keys, and `undefined` as the value removes the last key. */
 function changed(way: string, value: unknown): Json {
   const copy = structuredClone(document) as unknown as Record<string, never>
   const steps = way.split('|')
@@ -79,7 +79,7 @@ const POST = 'paths|/orders|post'
 const BODY = `${POST}|requestBody|content|application/json|schema`
 const PLACED = 'components|schemas|Placed'
 
-test('changes of the API that break clients are found and named', () => {
+test('changes of the API that break clients are found, and each is described', () => {
   for (const [way, value, sentence] of [
     ['paths|/orders', undefined, 'POST /orders is gone'],
     [`${POST}|operationId`, 'postOrder', 'operationId placeOrder is now postOrder'],
@@ -118,7 +118,7 @@ test('changes of the API that break clients are found and named', () => {
   }
 })
 
-test('changes of the stream that break clients are found and named', () => {
+test('changes of the stream that break clients are found, and each is described', () => {
   const messages = 'components|messages'
   for (const [way, value, sentence] of [
     [`${messages}|hello`, undefined, 'the message hello is gone'],
@@ -138,7 +138,7 @@ test('changes of the stream that break clients are found and named', () => {
   }
 })
 
-test('an addition, or a wider input, breaks nothing', () => {
+test('an added field or a wider range of input does not count as a breaking change', () => {
   for (const [way, value] of [
     [`${POST}|summary`, 'Another'],
     ['paths|/markets', { get: { operationId: 'listMarkets' } }],
@@ -159,7 +159,7 @@ test('an addition, or a wider input, breaks nothing', () => {
   }
 })
 
-test('the contract of a document ignores descriptions, but not fields with the name of one', () => {
+test('the comparison of documents ignores descriptions, but not a field whose name is description', () => {
   const worded = {
     info: { title: 'T', version: '1.0', description: 'long' },
     tags: [{ name: 'a' }],

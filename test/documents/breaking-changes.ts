@@ -1,10 +1,11 @@
 /**
- * Finds changes of the API that break clients, one sentence each: removed operations, parameters, fields and values,
- * and earlier requests that are refused now. Additions break nothing: answers may gain fields and values.
+ * Finds changes of the API that break clients, and describes each in one sentence: removed operations, parameters,
+ * fields and values, and requests that were valid and are now refused. Additions break nothing: answers may gain fields
+ * and values.
  */
 
 export type Json = { readonly [key: string]: unknown }
-/** A request is written by a client, an answer is read by one. */
+/** Clients write requests and read answers, so the two have opposite rules. */
 type Direction = 'request' | 'answer'
 
 const METHODS = ['get', 'put', 'post', 'delete', 'patch']
@@ -27,7 +28,7 @@ export function brokenOperations(documents: Pair): string[] {
   return broken
 }
 
-/** For the stream: frames of clients are requests, frames of the exchange are answers. */
+/** Compares the messages of the stream: clients' frames are requests, the exchange's frames are answers. */
 export function brokenMessages(documents: Pair): string[] {
   const messagesOf = (document: Json) => objectOf(objectOf(document.components).messages)
   const broken: string[] = []
@@ -69,7 +70,7 @@ function brokenOperation(pair: Pair, documents: Pair): string[] {
   return broken
 }
 
-/** Whether it can be asked without a token. */
+/** Returns whether the operation can be called without a token. */
 function isOpen({ security }: Json): boolean {
   const ways = (security ?? []) as Json[]
   return ways.length === 0 || ways.some((way) => Object.keys(way).length === 0)
@@ -107,7 +108,7 @@ type Where = {
   readonly documents: Pair
   readonly direction: Direction
   readonly at: string
-  /** Pairs of references that are being compared: schemas may go in circles. */
+  /** Pairs of references that are being compared, because schemas may refer to themselves. */
   readonly seen: ReadonlySet<string>
 }
 
@@ -137,7 +138,7 @@ function compare(pair: Pair, where: Where): string[] {
     return compareChoices(choices.before ?? [before], choices.after ?? [after], inner)
   }
   const types = { before: typesOf(before), after: typesOf(after) }
-  // Requests must still be understood, and answers must still be readable.
+  // Every earlier request must still be valid, and every new answer must be one that clients can read.
   const [narrow, wide] =
     direction === 'request' ? [types.before, types.after] : [types.after, types.before]
   if (!isWithin(narrow, wide)) {
@@ -162,7 +163,7 @@ function compare(pair: Pair, where: Where): string[] {
   ]
 }
 
-/** Each choice of the one side must fit some choice of the other. */
+/** Compares lists of alternatives: each alternative of one side must fit some alternative of the other. */
 function compareChoices(before: readonly Json[], after: readonly Json[], where: Where): string[] {
   const isRequest = where.direction === 'request'
   const [each, some] = isRequest ? [before, after] : [after, before]
@@ -172,7 +173,7 @@ function compareChoices(before: readonly Json[], after: readonly Json[], where: 
       compare(isRequest ? { before: one, after: other } : { before: other, after: one }, where),
     )
     if (reasons.some((reason) => reason.length === 0)) continue
-    // The one at the same index is most likely the same.
+    // For the message, the alternative at the same index is the most likely counterpart.
     const likely = reasons[index] ?? reasons[0] ?? []
     broken.push(...(likely.length > 0 ? likely : [`${where.at}: a choice is gone`]))
   }
@@ -210,7 +211,7 @@ function brokenFields({ before, after }: Pair, where: Where): string[] {
 function missingValues({ before, after }: Pair, at: string): string[] {
   const [had, has] = [valuesOf(before), valuesOf(after)]
   if (has === undefined) return []
-  // Any value was good before; now only these are.
+  // Before, any value was valid; now only the listed ones are.
   if (had === undefined) return [`${at} is one of ${has.join(', ')} only`]
   return had.filter((value) => !has.includes(value)).map((value) => `${at}: ${value} is gone`)
 }
@@ -218,7 +219,7 @@ function missingValues({ before, after }: Pair, at: string): string[] {
 const FLOORS = ['minimum', 'minLength', 'minItems'] as const
 const CEILINGS = ['maximum', 'maxLength', 'maxItems'] as const
 
-/** Requests that were good and are refused now. */
+/** Finds limits that refuse requests which were valid before. */
 function tightened({ before, after }: Pair, at: string): string[] {
   const broken: string[] = []
   const number = (value: unknown, otherwise: number) =>
@@ -288,7 +289,7 @@ function entriesOf(value: unknown): [string, Json][] {
 const NAMED = new Set(['properties', 'schemas', 'messages', 'paths', 'responses', 'content'])
 const WORDS = new Set(['description', 'summary', 'examples', 'example', 'title'])
 
-/** A document without its words and examples: all that clients depend on. */
+/** Removes descriptions and examples from a document, so that only what clients depend on remains. */
 export function contractOf(document: Json): Json {
   const strip = (value: unknown, named: boolean): unknown => {
     if (Array.isArray(value)) return value.map((one) => strip(one, false))

@@ -1,4 +1,4 @@
-/** The types that `openapi-typescript` makes of an OpenAPI document. */
+/** Generates types from an OpenAPI document with `openapi-typescript`. */
 
 import { registerHooks } from 'node:module'
 
@@ -6,7 +6,7 @@ const THEIRS = '/openapi-typescript/'
 const API = new URL('./typescript-api.ts', import.meta.url).href
 
 export async function typesOfOpenapi(document: object): Promise<string> {
-  // It requires TypeScript below 7, which is not the installed one.
+  // The generator requires TypeScript below 7, which is not the installed version.
   const hooks = registerHooks({
     resolve: (specifier, context, next) =>
       specifier === 'typescript' && context.parentURL?.includes(THEIRS)

@@ -9,10 +9,10 @@ import { ROOT } from '../support/imports.ts'
 
 type Document = Readonly<Record<string, unknown>>
 
-/** By the name of the file in `docs`. */
+/** The documents by file name in `docs`. */
 export type Documents = { readonly 'openapi.json': Document; readonly 'asyncapi.json': Document }
 
-/** Tests have more patience than the usual settings; the documents show the usual. */
+/** The deadline that the documents show; tests of an exchange use a longer one. */
 export const USUAL: Environment = { SIBYL_REQUEST_DEADLINE_MS: '10000' }
 
 export const documentPath = (name: string): string => join(ROOT, 'docs', name)

@@ -1,7 +1,7 @@
 /**
- * `npm run openapi` writes `docs/openapi.json` and `docs/asyncapi.json` as an exchange serves them. With
- * `-- --release` it also writes what clients of the release may count on, `docs/released`, with which
- * later changes are compared: that is done when a version is released, and never to silence a test.
+ * `npm run openapi` writes `docs/openapi.json` and `docs/asyncapi.json` as an exchange serves them. With `-- --release`
+ * it also writes `docs/released`, the contract with which later changes are compared. Use that only for a release,
+ * never to make a test pass.
  */
 
 import { mkdir, readFile, writeFile } from 'node:fs/promises'

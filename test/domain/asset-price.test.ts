@@ -2,21 +2,21 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ASSET_PRICE_MAX, parseAsset, priceOfDecimal, priceOfScaled } from '#domain/asset-price.ts'
 
-test('a decimal text is parsed exactly', () => {
+test('the decimal text of an asset price is parsed exactly', () => {
   assert.equal(priceOfDecimal('64152.43'), 6_415_243_000_000)
   assert.equal(priceOfDecimal('0.00000001'), 1)
   assert.equal(priceOfDecimal('1.999999999'), 199_999_999)
   assert.equal(priceOfDecimal('3200'), 320_000_000_000)
 })
 
-test('a mantissa is converted to eight decimals', () => {
+test('an asset price of mantissa and exponent is converted to eight decimals', () => {
   assert.equal(priceOfScaled('6415243000000', -8), 6_415_243_000_000)
   assert.equal(priceOfScaled('6415243', -2), 6_415_243_000_000)
   assert.equal(priceOfScaled('64152430000001', -9), 6_415_243_000_000)
   assert.equal(priceOfScaled('3', 0), 300_000_000)
 })
 
-test('a text that is not a price is refused', () => {
+test('a text that is not an asset price is refused', () => {
   for (const text of ['', '0', '0.000000001', '-1', 'NaN', '1e9', '.5', '1.', ' 1', 'Infinity']) {
     assert.equal(priceOfDecimal(text), undefined, text)
   }

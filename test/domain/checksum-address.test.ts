@@ -6,7 +6,7 @@ import { checksumAddress } from '#domain/checksum-address.ts'
 import { type Address, toAddress } from '#domain/ids.ts'
 import { CHECKSUM_ADDRESSES_MAX } from '#domain/limits.ts'
 
-test('an address is written in the form of EIP-55', () => {
+test('a wallet address is written with the checksum of EIP-55', () => {
   for (const text of [
     '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed',
     '0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359',
@@ -18,7 +18,7 @@ test('an address is written in the form of EIP-55', () => {
   }
 })
 
-test('the checksum of an address equals that of viem, computed and from the cache', () => {
+test('the checksum of a wallet address equals that of the library viem, computed and from the cache', () => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 20, maxLength: 20 }), (bytes) => {
       const address = `0x${Buffer.from(bytes).toString('hex')}` as Address
@@ -29,7 +29,7 @@ test('the checksum of an address equals that of viem, computed and from the cach
   )
 })
 
-test('addresses beyond the size of the cache are still right', () => {
+test('if more wallet addresses are used than the cache holds, their checksums are still right', () => {
   const address = (index: number) => `0x${index.toString(16).padStart(40, 'a')}` as Address
   for (let index = 0; index < CHECKSUM_ADDRESSES_MAX + 10; index++) checksumAddress(address(index))
   for (let index = 0; index < CHECKSUM_ADDRESSES_MAX; index += 997) {

@@ -16,7 +16,7 @@ const INFO: EventInfo = {
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
-/** What is wrong with the event when one field differs. */
+/** Returns why the event is invalid if one field differs. */
 function why(field: string, value: unknown): string {
   const read = checkEventInfo({ ...INFO, [field]: value })
   return 'why' in read ? read.why : 'nothing'
@@ -44,7 +44,7 @@ test('event metadata that is not JSON, not UTF-8 or too long is refused', () => 
   })
 })
 
-test('each wrong field of an event is named', () => {
+test('the refusal of event metadata names each wrong field', () => {
   for (const slug of [
     '',
     'Who',
@@ -61,7 +61,7 @@ test('each wrong field of an event is named', () => {
     assert.match(why('slug', slug), /^slug must be 1 to 64/, String(slug))
   }
   const lines = ['', ' ', 'two\nlines', 'x'.repeat(201), 'turn \u202e round', '\ud800', null]
-  // Invisible characters and marks of direction: titles that look the same are the same.
+  // Titles with invisible characters or direction marks are refused, because they could look like another title.
   for (const hidden of ['\u200b', '\u200e', '\u200f', '\u061c', '\u2060', '\ufeff', '\u00ad']) {
     lines.push(`Who wins${hidden}?`)
   }

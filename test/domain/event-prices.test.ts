@@ -10,7 +10,7 @@ const quote = (bid: number, ask: number, rest: Partial<EventQuote> = {}): EventQ
   ...rest,
 })
 
-test('the prices of an exclusive event add up by mid or last price', () => {
+test('the YES prices of an exclusive event are summed by their mid prices, else by the last prices', () => {
   const quotes = [
     quote(400_000, 420_001),
     quote(0, 300_000, { lastPrices: [250_000, 750_000] }),
@@ -23,19 +23,19 @@ test('the prices of an exclusive event add up by mid or last price', () => {
   })
 })
 
-test('bids of an exclusive event that sum to more than 1 are a gap above 0', () => {
+test('if the bids of an exclusive event sum to more than 1, the excess is reported as a price gap above 0', () => {
   const quotes = [quote(600_000, 620_000), quote(450_000, 470_000)]
   const { bidSum, askSum, gap } = eventPrices(quotes)
   assert.deepEqual([bidSum, askSum, gap], [1_050_000, 1_090_000, 50_000])
 })
 
-test('asks of an exclusive event that sum to less than 1 are a gap below 0', () => {
+test('if the asks of an exclusive event sum to less than 1, the difference is reported as a price gap below 0', () => {
   const quotes = [quote(500_000, 520_000), quote(400_000, 430_000)]
   const { bidSum, askSum, gap } = eventPrices(quotes)
   assert.deepEqual([bidSum, askSum, gap], [900_000, 950_000, -50_000])
 })
 
-test('a resolved market of an event counts with its payout, a withdrawn one not at all', () => {
+test('the YES prices of an event include the payout of a resolved market, and nothing of a withdrawn one', () => {
   const quotes = [
     quote(0, 0, { status: 'resolved', winningOutcome: 0 }),
     quote(0, 0, { status: 'resolved', winningOutcome: 1, lastPrices: [990_000, 0] }),

@@ -15,7 +15,7 @@ const EVENTS = [
   { id: '', event: 'message', data: ' four' },
 ]
 
-test('the parsed events do not depend on how the text is split', () => {
+test('the events parsed from a text/event-stream do not depend on how its text is split', () => {
   const random = randomFrom(11)
   for (let round = 0; round < 200; round++) {
     const reader = new EventStreamReader()
@@ -30,7 +30,7 @@ test('the parsed events do not depend on how the text is split', () => {
   }
 })
 
-test('an event without an end is not buffered without limit', () => {
+test('the buffer for an unfinished event of a text/event-stream is limited', () => {
   const reader = new EventStreamReader()
   assert.throws(() => {
     const line = Buffer.from(`data: ${'x'.repeat(50_000)}\n`)

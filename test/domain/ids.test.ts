@@ -12,14 +12,14 @@ import {
   tradeId,
 } from '#domain/ids.ts'
 
-test('hex is accepted in upper and lower case and kept in lower case', () => {
+test('hex digits are accepted in upper and lower case and stored in lower case', () => {
   const mixed = `0x${'aB'.repeat(20)}`
   assert.equal(parseAddress(mixed), mixed.toLowerCase())
   assert.equal(toAddress(mixed), mixed.toLowerCase())
   assert.equal(parseMarketId(`0x${'Ff'.repeat(32)}`), `0x${'ff'.repeat(32)}`)
 })
 
-test('a text that is not an address is refused', () => {
+test('a text that is not a wallet address is refused', () => {
   const wrong = [
     '',
     '0x',

@@ -21,7 +21,7 @@ const shares = fc
   .filter((value) => value > 0)
   .map((value) => value as Shares)
 
-test('a fill costs its price times its size, rounded up, exactly, over the whole range', () => {
+test('the cost of a fill is its price times its size, rounded up exactly, for all prices and sizes', () => {
   fc.assert(
     fc.property(price, shares, (p, s) => {
       const exact = (BigInt(p) * BigInt(s) + BigInt(ONE) - 1n) / BigInt(ONE)
@@ -34,7 +34,7 @@ test('a fill costs its price times its size, rounded up, exactly, over the whole
   )
 })
 
-test('fills have the costs computed by hand', () => {
+test('the costs of fills equal costs computed by hand', () => {
   assert.equal(costCeil(420_000 as Price, 10_000_000 as Shares), 4_200_000)
   assert.equal(costCeil(1 as Price, 1 as Shares), 1)
   assert.equal(costCeil(PRICE_MAX as Price, 1 as Shares), 1)
@@ -42,7 +42,7 @@ test('fills have the costs computed by hand', () => {
   assert.equal(costCeil(PRICE_MAX as Price, SIZE_MAX as Shares), 9_007_190_247_541_737)
 })
 
-test('splitting a fill never makes it cheaper', () => {
+test('several small fills never cost less than one fill of their total size', () => {
   fc.assert(
     fc.property(price, shares, shares, (p, a, b) => {
       if (a + b > SIZE_MAX) return
@@ -51,7 +51,7 @@ test('splitting a fill never makes it cheaper', () => {
   )
 })
 
-test('the cost leaves a position in proportion, and never exceeds the rest', () => {
+test('a sale takes its share of a position’s cost, and never more than the cost that is left', () => {
   const amount = fc.bigInt({ min: 0n, max: 2n ** 80n })
   const whole = fc.bigInt({ min: 1n, max: 2n ** 80n })
   fc.assert(
@@ -68,7 +68,7 @@ test('the cost leaves a position in proportion, and never exceeds the rest', () 
   assert.throws(() => proportionFloor(1n, 0n, 0n), RangeError)
 })
 
-test('the two halves of a split add up to its cost', () => {
+test('the costs of the two halves of a split position add up to its cost', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: 2n ** 80n }), (amount) => {
       const [larger, smaller] = halvesCeil(amount)

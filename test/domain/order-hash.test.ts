@@ -72,7 +72,7 @@ test('an order has the hash that another library computes', () => {
   }
 })
 
-test('the hash of any order is the one viem computes', () => {
+test('the hash of any order equals the hash by the library viem', () => {
   fc.assert(
     fc.property(orders, domains, (order, domain) => {
       assert.equal(orderHash(order, domain), viemHash(order, domain))
@@ -81,7 +81,7 @@ test('the hash of any order is the one viem computes', () => {
   )
 })
 
-test('one hasher gives each of many orders its own hash, also with the fast keccak', () => {
+test('one hasher gives each of many orders its own hash, also with the fast implementation of keccak', () => {
   const domain = { chainId: 31337, verifyingContract: `0x${'5a'.repeat(20)}` as Address }
   const hash = makeOrderHasher(domain, loadKeccak().keccak256)
   fc.assert(
@@ -96,7 +96,7 @@ test('one hasher gives each of many orders its own hash, also with the fast kecc
   )
 })
 
-test('the case of hex digits does not change the hash', () => {
+test('the case of hex digits does not change the hash of an order', () => {
   fc.assert(
     fc.property(orders, domains, (order, domain) => {
       const shouted = {
@@ -110,7 +110,7 @@ test('the case of hex digits does not change the hash', () => {
   )
 })
 
-test('a value that is not an order causes an error and never a digest', () => {
+test('a value that is not an order causes an error instead of a hash', () => {
   const { domain, order } = fixture.vectors[0] as unknown as { domain: OrderDomain; order: Order }
   const broken: object[] = [
     { marketId: '0x12' },

@@ -15,7 +15,7 @@ const buy = (price: number, size: number) =>
   }) as const
 const permit = { value: '4210000' as Uint256, deadline: '1900000000' as Uint64 }
 
-test('a permit must cover the order and one unit per fill, and never more than the size', () => {
+test('a permit must cover the cost of its order and one unit per fill, but never more than the order’s size', () => {
   assert.equal(permitValueMin(buy(420_000, 10_000_000)), 4_210_000n)
   assert.equal(permitValueMin(buy(333_333, 1)), 1n)
   assert.equal(permitValueMin(buy(333_333, 3)), 3n)
@@ -26,7 +26,7 @@ test('a permit must cover the order and one unit per fill, and never more than t
   assert.equal(permitValueMin({ ...buy(420_000, 10_000_000), side: SELL }), 0n)
 })
 
-test('a permit with too low a value is refused with the amount that the order needs', () => {
+test('a permit with too low a value is refused, and the error names the amount that the order needs', () => {
   assert.deepEqual(permitFlaws(buy(420_000, 10_000_000), permit, 0), [])
   const short = { ...permit, value: '4209999' as Uint256 }
   const [flaw, ...others] = permitFlaws(buy(420_000, 10_000_000), short, 0)
@@ -35,7 +35,7 @@ test('a permit with too low a value is refused with the amount that the order ne
   assert.deepEqual(others, [])
 })
 
-test('a permit that ends before the last trade of its order can settle is refused', () => {
+test('a permit that expires before the last trade of its order can settle is refused', () => {
   const flawsAt = (deadline: string, settleSec: number) =>
     permitFlaws(buy(420_000, 10_000_000), { ...permit, deadline: deadline as Uint64 }, settleSec)
   assert.deepEqual(flawsAt('1900000000', 0), [])
@@ -55,7 +55,7 @@ test('a sell order with a permit is refused', () => {
   assert.deepEqual([flaw?.rejected, flaw?.field], ['INVALID_PERMIT', 'permitSignature'])
 })
 
-test('no way to fill an order costs more than its permit must cover', () => {
+test('however an order is filled, it costs no more than its permit must cover', () => {
   const price = fc.integer({ min: PRICE_MIN, max: PRICE_MAX })
   const sizes = fc.array(fc.integer({ min: 1, max: 5_000_000 }), { minLength: 1, maxLength: 50 })
   fc.assert(

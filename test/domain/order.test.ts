@@ -20,7 +20,7 @@ const order: Order = {
   makerFeeRecipient: ZERO_ADDRESS,
 }
 
-test('a valid order has no flaw', () => {
+test('validation finds no flaw in a valid order', () => {
   assert.deepEqual(orderFlaws(order, NOW_SEC), [])
 })
 
@@ -45,7 +45,7 @@ const FLAWED: [string, Partial<Record<keyof Order, unknown>>, string, string][] 
 ]
 
 for (const [what, change, code, field] of FLAWED) {
-  test(`${what} is a flaw that names its field`, () => {
+  test(`validation of an order reports ${what}, and names its field`, () => {
     const flaws = orderFlaws({ ...order, ...change } as Order, NOW_SEC)
     assert.deepEqual(
       flaws.map(({ rejected, field }) => [rejected, field]),
@@ -68,7 +68,7 @@ test('an order may expire at the maximum lifetime, and not one second later', ()
   assert.equal(orderFlaws(until(2 ** 60), NOW_SEC, 36_500).length, 1)
 })
 
-test('all flaws are reported at once', () => {
+test('validation of an order reports all flaws together', () => {
   const flaws = orderFlaws({ ...order, price: 0 as Price, size: 0 as Shares }, NOW_SEC)
   assert.deepEqual(
     flaws.map((flaw) => flaw.rejected),
@@ -76,7 +76,7 @@ test('all flaws are reported at once', () => {
   )
 })
 
-test('an expiration beyond the range of a number is clamped, not rounded up', () => {
+test('an expiration beyond the range of JavaScript numbers becomes the largest exact one, without rounding up', () => {
   assert.equal(expiresAtSec('18446744073709551615' as Uint64), Number.MAX_SAFE_INTEGER)
   assert.equal(expiresAtSec('9007199254740991' as Uint64), Number.MAX_SAFE_INTEGER)
   assert.equal(expiresAtSec('1800000060' as Uint64), 1_800_000_060)

@@ -31,7 +31,7 @@ const proposal: ProposeResolution = {
   outcome: true,
 }
 
-test('on a main chain the proposer pays the bond; on a test chain the relayer may pay it', () => {
+test('on a main chain the proposer pays the bond of a proposal; on a test chain the relayer may pay it', () => {
   assert.equal(relayFlaw(proposal, terms, NOW_SEC), undefined)
   const main = { ...terms, role: 'main' } as const
   assert.equal(relayFlaw(proposal, main, NOW_SEC)?.field, 'bondPermitDeadline')
@@ -43,7 +43,7 @@ test('on a main chain the proposer pays the bond; on a test chain the relayer ma
   }
 })
 
-test('a deadline must be in the future, and within the maximum', () => {
+test('the deadline of a relayed operation must be in the future, and before the maximum', () => {
   const at = (deadline: number) =>
     relayFlaw({ ...proposal, ...permit(deadline) }, terms, NOW_SEC)?.field
   assert.equal(at(NOW_SEC), 'deadline')
@@ -52,7 +52,7 @@ test('a deadline must be in the future, and within the maximum', () => {
   assert.equal(at(NOW_SEC + 1_001), 'deadline')
 })
 
-test('only our own contracts may receive approvals and permits', () => {
+test('a relayed approval or permit is accepted only for the exchange’s own contracts', () => {
   const spending = (spender: Address): RelayOperation => ({
     ...permit(),
     ...where,
@@ -74,7 +74,7 @@ test('only our own contracts may receive approvals and permits', () => {
   assert.equal(relayFlaw(approving(terms.conditionalTokens), terms, NOW_SEC)?.field, 'operator')
 })
 
-test('a batch has at least one redemption and at most the limit, each of another market', () => {
+test('a batch of redemptions has at least one and at most the limit, each of another market', () => {
   const redeeming = (digit: string) => ({
     ...permit(),
     collateralToken: terms.stablecoin,
@@ -93,7 +93,7 @@ test('a batch has at least one redemption and at most the limit, each of another
   assert.equal(flaw('1', '1'), 'redemptions[1].conditionId')
 })
 
-test('a cancellation names at least one order and at most the limit, all of its owner', () => {
+test('a relayed cancellation lists at least one order and at most the limit, all of the same owner', () => {
   const order = { trader: where.owner, price: 1, size: 1 } as Order
   const fieldOf = (orders: readonly Order[], deadline?: number) =>
     relayFlaw({ ...permit(deadline), ...where, kind: 'cancel-orders', orders }, terms, NOW_SEC)

@@ -4,7 +4,7 @@ import { eventPath, marketPath, parseEventLink, shortIdOf } from '#domain/share-
 
 const id = `0x3FA9C1D2E4B5${'0'.repeat(52)}`
 
-test('a link has the words of the question and the start of the id, and leads back to that id', () => {
+test('a share link has the words of the question and the first digits of the id, from which the market is found', () => {
   const cases = {
     'Will it rain in Delphi?': '/m/will-it-rain-in-delphi-3fa9c1d2e4b5',
     'Ça va — 5 %?': '/m/ca-va-5-3fa9c1d2e4b5',
@@ -17,19 +17,19 @@ test('a link has the words of the question and the start of the id, and leads ba
   }
 })
 
-test('a text that is not a link to a market gives no id', () => {
+test('a text that is not a share link of a market gives no id', () => {
   for (const name of ['', 'will-it-rain', '3fa9c1d2e4b', '3fa9c1d2e4b5-', 'x-3fa9c1d2e4bg']) {
     assert.equal(shortIdOf(name), undefined, name)
   }
 })
 
-test('a link to an event has its slug and the start of its hash', () => {
+test('a share link of an event has its slug and the first digits of its hash', () => {
   const hash = `0x3fa9c1d2e4b5${'0'.repeat(52)}`
   assert.equal(eventPath({ slug: 'who-wins', hash }), '/e/who-wins-3fa9c1d2e4b5')
   assert.deepEqual(parseEventLink('who-wins-3fa9c1d2e4b5'), {
     ...{ slug: 'who-wins', hashStart: '0x3fa9c1d2e4b5' },
   })
-  // A slug may end with hex digits itself.
+  // A slug may itself end with hex digits.
   assert.equal(parseEventLink('a-abababababab-3fa9c1d2e4b5')?.slug, 'a-abababababab')
   for (const name of ['', 'who-wins', '3fa9c1d2e4b5', '-3fa9c1d2e4b5', 'who-wins-3FA9C1D2E4B']) {
     assert.equal(parseEventLink(name)?.slug || undefined, undefined, name)

@@ -23,7 +23,7 @@ const chain = {
   stablecoin: { address: address('33'), domainName: 'USD Coin', domainVersion: '2' },
 }
 
-test('the type strings equal the published ones', () => {
+test('the EIP-712 type strings equal the published ones', () => {
   const schemes = signatureSchemes(chain)
   const strings = Object.fromEntries(
     Object.entries(schemes).map(([name, { primaryType, types }]) => [
@@ -57,7 +57,7 @@ test('the type strings equal the published ones', () => {
   })
 })
 
-test('every domain names its contract, except those of a market', () => {
+test('every EIP-712 domain names its contract, except that of operations on a market', () => {
   const { order, ctfApproval, ctfRedemption, stablecoinPermit, proposeResolution, settleMarket } =
     signatureSchemes(chain)
   assert.deepEqual(order.domain, {
@@ -80,7 +80,7 @@ test('every domain names its contract, except those of a market', () => {
   })
 })
 
-test('a scheme can be passed to an EIP-712 library unchanged', () => {
+test('the types of a signed message can be passed to an EIP-712 library unchanged', () => {
   const scheme = signatureSchemes(chain).order
   const message = {
     marketId: `0x${'ab'.repeat(32)}`,

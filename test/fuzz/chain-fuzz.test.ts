@@ -9,7 +9,7 @@ import { onBothDatabases } from '../support/databases.ts'
 import { sampleOf } from '../support/sample.ts'
 import { fuzzChain } from './chain-fuzz.ts'
 
-await onBothDatabases('a hostile chain', ({ fresh }) => {
+await onBothDatabases('a hostile chain does no harm', ({ fresh }) => {
   let database: Database
   before(async () => {
     database = await openDatabase(await fresh())
@@ -17,7 +17,7 @@ await onBothDatabases('a hostile chain', ({ fresh }) => {
   })
   after(() => closeDatabase(database))
 
-  it('a hostile chain never stops the indexer, and honest events are counted exactly', async (t) => {
+  it('contracts of a hostile chain never stop the indexer, and honest events are counted exactly', async (t) => {
     const seed = Number(process.env.TEST_SEED ?? 7)
     t.diagnostic(`seed ${seed}`)
     const report = await fuzzChain(database, { seed, logs: sampleOf(700, 2) })

@@ -1,7 +1,7 @@
 /**
- * Logs of every event that the exchange reads, with values that no honest contract writes, among logs of an honest
- * flow, through the indexer into a database. The cursor always reaches the head, and honest events are counted to the
- * last token.
+ * Feeds the indexer and a database with logs of every event that the exchange reads: those of honest activity, and
+ * between them logs with values that no honest contract writes. The indexer always reaches the newest block, and its
+ * sums of the honest events are exact.
  */
 
 import assert from 'node:assert/strict'
@@ -48,7 +48,7 @@ type Honest = {
   readonly tokens: readonly [yes: Hex, no: Hex]
 }
 
-/** The sum of honest logs; hostile ones may lock collateral in a market too. */
+/** Expected sums in the database, computed from the honest logs. `locked` includes collateral from hostile logs. */
 type Model = {
   readonly shares: Map<string, bigint>
   readonly locked: Map<MarketId, bigint>
@@ -209,7 +209,7 @@ class Flow {
     this.markets = markets
   }
 
-  /** After blocks were removed: the state equals that of the remaining blocks. */
+  /** Restores the expected state after blocks were removed. */
   become(model: Model): void {
     this.model = model
   }
@@ -231,7 +231,7 @@ class Flow {
     return this.proposed(market)
   }
 
-  /** Any event, of any account, with any values, whole or garbled. */
+  /** Makes any event of any account with any values, complete or damaged. */
   hostile(): Planned {
     const { random } = this
     const [abi, own] = random.pick([
@@ -265,7 +265,7 @@ class Flow {
     if (garbles && how === 0) data = data.slice(0, 2 + 2 * random.int(0, 40)) as Hex
     if (garbles && how === 1) data = random.hex(random.int(0, 200)) as Hex
     if (garbles && how === 2) topics.splice(random.int(1, topics.length), 1)
-    // Of an event that locks collateral in a market there is an honest way to count it.
+    // An intact event that locks collateral in a market counts, even if it is hostile.
     const told = { address, topics, data }
     const isWhole = data === whole && topics.length === indexed
     const effects = isWhole ? this.lockedBy(event.name, address, event, values) : []
@@ -291,7 +291,8 @@ class Flow {
     const change = name === 'PositionSplit' ? amount : -amount
     return [
       ({ locked }) => {
-        // Before its market is there, it counts once there is one; ids of ours come from nowhere.
+        // The collateral counts although the market may be created later. Events with made-up market ids change
+        // nothing.
         const before = locked.get(id)
         if (before !== undefined) locked.set(id, before + change)
       },
@@ -311,13 +312,13 @@ class Flow {
     }
     if (type === 'string') return this.text()
     if (type === 'bytes32') {
-      // A market that a hostile log could end would have no further events.
+      // No hostile log resolves a known market, because the market would have no further events.
       const known = event === 'MarketResolved' ? undefined : market?.id
       return random.pick([ZERO_WORD, wordOf(MAX), random.hex(32), known ?? random.hex(32)])
     }
     if (type === 'address') {
       const { stablecoin, settlement } = contracts
-      // Never an honest holder, whose balance is compared.
+      // The account is never an honest holder, because the balances of honest holders are compared.
       const clean = random.pick([
         ZERO_ADDRESS,
         `0x${'f'.repeat(40)}`,
@@ -350,7 +351,7 @@ class Flow {
     ])
   }
 
-  /** As bytes, since not all of it is text. */
+  /** Returns the text as bytes, because it may be invalid UTF-8. */
   private text(): Hex {
     const { random } = this
     const texts = [
@@ -559,7 +560,7 @@ function logOf(abi: Abi, address: Address, name: string, args: Record<string, un
   }
 }
 
-/** The type of the same slots that takes any bits. */
+/** Returns an ABI type that takes the same slots as this one and accepts any bits. */
 function rawType(type: string): string {
   if (type.endsWith('[]')) return 'uint256[]'
   if (type === 'string') return 'bytes'

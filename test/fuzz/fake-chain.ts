@@ -24,7 +24,7 @@ export type FakeChain = {
   request(method: string, params: unknown[]): Promise<unknown>
   /** One block of these transactions. */
   mine(transactions: readonly (readonly BareLog[])[]): void
-  /** Takes the newest blocks away; other ones will have other hashes. */
+  /** Removes the newest blocks; blocks mined afterwards have other hashes. */
   drop(blocks: number): void
   height(): number
 }
@@ -38,7 +38,7 @@ type Filter = {
 }
 
 const START_SEC = 1_800_000_000
-/** Affirms everything, so that every block is asked whether its range was complete. */
+/** A filter that matches every log, so that the reader checks each block's range for completeness. */
 const FULL_BLOOM = `0x${'ff'.repeat(256)}`
 
 export function fakeChain(

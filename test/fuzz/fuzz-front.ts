@@ -1,9 +1,7 @@
 /**
- * Rubbish for the front of a real exchange, over raw sockets on this machine: malformed requests,
- * headers, bodies and tokens, whole and in pieces. Nothing may crash, no answer may be a 5xx other
- * than 503, and every answer must be well formed. Prints its seed, and the inputs by kind:
- *
- *     npm run fuzz -- front --seconds 60 --seed 1
+ * `npm run fuzz -- front --seconds 60 --seed 1`: sends malformed requests, headers, bodies and tokens to the front of a
+ * real exchange, whole and in pieces, over raw sockets. Nothing may crash, no answer may be a 5xx other than 503, and
+ * every answer must be well formed. Prints its seed, and the inputs by kind.
  */
 
 import assert from 'node:assert/strict'
@@ -18,7 +16,7 @@ import { signedOrder, traderNumbered } from '../support/signed-orders.ts'
 import { faultsOf } from './response-check.ts'
 
 const CONNECTIONS = 96
-/** An input that gets no answer is left alone after this. */
+/** Time to wait for an answer to an input before the connection is closed. */
 const SILENCE_MS = 120
 const ALIVE_EVERY_MS = 1_000
 const FAILURES_SHOWN_MAX = 10
@@ -37,7 +35,7 @@ type World = {
   readonly market: string
   /** Valid bodies before they are changed. */
   readonly bodies: readonly string[]
-  /** Tokens that were minted ahead, because minting takes longer than anything else here. */
+  /** Tokens that are minted in advance, because minting takes longer than anything else here. */
   readonly tokens: string[]
   readonly paths: readonly string[]
 }
@@ -199,7 +197,7 @@ const JSON_TYPE = ['content-type', 'application/json'] as const
 const lengthOf = (body: string | Buffer) =>
   ['content-length', String(Buffer.byteLength(body))] as const
 
-/** The same text with a few changes of the kind that a bit, a hand or a bad library makes. */
+/** Returns the text with a few changes, as bit errors, typing errors or faulty libraries cause them. */
 function mutated({ random }: World, bytes: Buffer): Buffer {
   let changed = Buffer.from(bytes)
   for (let changes = random.int(1, 4); changes > 0; changes--) {
@@ -249,7 +247,7 @@ function tokenFrom({ random, tokens }: World): string {
   return random.pick(tokens)
 }
 
-/** JSON with one value exchanged for an odd one. */
+/** Returns JSON with one value replaced by an unusual one. */
 function oddJson({ random, bodies }: World): string {
   const body = random.pick(bodies)
   const values = [...body.matchAll(/"[^"]*"(?!:)|\b\d+\b/g)]
@@ -464,7 +462,7 @@ const KINDS: Readonly<Record<string, (world: World) => Input>> = {
   }),
 }
 
-/** Sends one input and brings back all that came, and whether the other side ended it. */
+/** Sends one input; returns all received bytes, and whether the server closed the connection. */
 function play(port: number, input: Input): Promise<{ bytes: Buffer; ended: boolean }> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
@@ -495,7 +493,7 @@ function play(port: number, input: Input): Promise<{ bytes: Buffer; ended: boole
     socket.on('end', () => {
       ended = true
     })
-    // A connection that is reset while it is written to is an answer like any other.
+    // The server may reset the connection during a write; that counts as a close.
     socket.on('error', () => undefined)
     socket.on('close', finish)
   })
@@ -512,7 +510,7 @@ async function run(): Promise<number> {
       SIBYL_FRONT_THREADS: '2',
       SIBYL_REQUEST_DEADLINE_MS: '2000',
       SIBYL_LOG_LEVEL: 'info',
-      // A thread that dies is not replaced, so that it is noticed.
+      // No thread is restarted, so that a crash is noticed.
       SIBYL_RESTARTS_MAX: '0',
     },
     outputCharsMax: 10_000_000,
@@ -579,7 +577,7 @@ async function run(): Promise<number> {
     }
   }
 
-  /** A well-behaved client is served all the time. */
+  /** Checks that a well-behaved client is served all the time. */
   async function watcher(): Promise<void> {
     while (going()) {
       const headers = { authorization: `Bearer ${await mintToken(key, Date.now())}` }

@@ -4,7 +4,7 @@ export type Verdict = {
   /** Answers that are whole. */
   readonly complete: number
   readonly faults: readonly string[]
-  /** The statuses, those of the library's own answers apart. */
+  /** The statuses of the answers, except for those that the HTTP library itself sends. */
   readonly seen: readonly string[]
 }
 
@@ -47,7 +47,7 @@ export function faultsOf(
     const ours = headers.has('x-request-id')
     const length = headers.get('content-length')
     if (!ours && length === undefined && headers.get('connection') === 'close') {
-      // The library's own answers end with their connection.
+      // The connection closes after an answer of the library itself.
       seen.push(`${status} of the library`)
       faults.push(...contentFaults(status, ours, headers, rest))
       break

@@ -82,7 +82,7 @@ type Row = readonly [
 const bearer = (fields: Record<string, unknown> = {}, by = live) =>
   `Bearer ${mint(by, NOW_MS, fields)}`
 const bearerOf = (payload: unknown, by = live) => `Bearer ${tokenOf(payload, by.privateKey)}`
-/** A token whose two segments are changed as text. */
+/** Returns a token whose two segments are changed as text. */
 const cut = (change: (payload: string, signature: string) => string) => {
   const [payload = '', signature = ''] = mint(live, NOW_MS).split('.')
   return `Bearer ${change(payload, signature)}`
@@ -140,7 +140,7 @@ const ROWS: readonly Row[] = [
   [
     'the standard alphabet',
     () => {
-      // The bytes 0xfb 0xff make the two characters in which the alphabets differ.
+      // The bytes 0xfb 0xff are encoded with the two characters that differ between base64 and base64url.
       const segment = Buffer.from(
         `{"kid":"${kid}","ts":${NOW_SEC},"n":"${n()}","x":"ÿÿ~~~~>>>???"}`,
       )
@@ -302,7 +302,7 @@ const ROWS: readonly Row[] = [
   ],
 ]
 
-test('each spoilt token gets the documented authentication error', async (t) => {
+test('each kind of invalid request token is refused with the documented error', async (t) => {
   const { authenticator } = given()
   const { url } = await startBearerFront(t, authenticator)
   for (const [what, header, expected] of ROWS) {
@@ -327,7 +327,7 @@ test('each spoilt token gets the documented authentication error', async (t) => 
   }
 })
 
-test('a token with one changed character is refused', async () => {
+test('a request token with one changed character is refused', async () => {
   const { authenticator } = given()
   const token = mint(live, NOW_MS)
   const classes = ['A', 'z', '5', '-', '_', '+', '/', '=', '.', '%', '\u00e9']
@@ -346,7 +346,7 @@ test('a token with one changed character is refused', async () => {
   assert.deepEqual(answer, { keyId: live.key.id, address: live.key.address })
 })
 
-test('a token is valid once, on all threads together, also if its nonce changes case', async () => {
+test('all threads together accept a request token once, even if its nonce is sent in another case', async () => {
   const memory = makeSharedTable(1_000, 'secret')
   const here = given({ nonces: makeNonceLedger(memory) }).authenticator
   const there = given({ nonces: makeNonceLedger(memory) }).authenticator
@@ -365,7 +365,7 @@ test('a token is valid once, on all threads together, also if its nonce changes 
   assert.ok('keyId' in ofOther, 'another key may use the same nonce')
 })
 
-test('a token sent a hundred times at once is accepted once', async () => {
+test('if a request token is sent a hundred times simultaneously, one request is accepted', async () => {
   const { authenticator } = given()
   const header = `Bearer ${mint(live, NOW_MS)}`
   const answers = await Promise.all(
@@ -374,7 +374,7 @@ test('a token sent a hundred times at once is accepted once', async () => {
   assert.equal(answers.filter((answer) => 'keyId' in answer).length, 1)
 })
 
-test('an unsigned token does not use up its nonce', async () => {
+test('a request token with a wrong signature does not use up its nonce', async () => {
   const { authenticator } = given()
   const token = mint(live, NOW_MS)
   const [payload] = token.split('.')
@@ -383,7 +383,7 @@ test('an unsigned token does not use up its nonce', async () => {
   assert.ok('keyId' in (await authenticator.identify(`Bearer ${token}`)))
 })
 
-test('a nonce may be used again after its token has expired, and not before', async () => {
+test('the nonce of a request token can be used again after the token has expired, and not before', async () => {
   const { authenticator, clock } = given()
   const nonce = freshNonce()
   const send = () => authenticator.identify(`Bearer ${mint(live, clock.nowMs(), { n: nonce })}`)
@@ -394,7 +394,7 @@ test('a nonce may be used again after its token has expired, and not before', as
   assert.ok('keyId' in (await send()))
 })
 
-test('a token whose nonce cannot be stored is refused temporarily, and stays valid', async () => {
+test('a request token whose nonce cannot be recorded is refused temporarily, and stays valid', async () => {
   const { authenticator, clock } = given({ nonces: makeNonceLedger(makeSharedTable(1, 'secret')) })
   let room = 0
   for (; ; room++) {
@@ -409,7 +409,7 @@ test('a token whose nonce cannot be stored is refused temporarily, and stays val
   assert.ok('keyId' in (await authenticator.identify(`Bearer ${mint(live, clock.nowMs())}`)))
 })
 
-test('tokens from before the start are expired, unless tokens are reusable', async () => {
+test('request tokens from before the start count as expired, unless tokens are reusable', async () => {
   const startedAtMs = NOW_MS - 10_500
   const before = { ts: NOW_SEC - 11 }
   const once = given({ startedAtMs }).authenticator
@@ -420,7 +420,7 @@ test('tokens from before the start are expired, unless tokens are reusable', asy
   for (let use = 0; use < 3; use++) assert.ok('keyId' in (await often.identify(token)))
 })
 
-test('a body is not parsed before its sender is authenticated', async (t) => {
+test('the body of a request is parsed only after its sender is authenticated', async (t) => {
   const { url } = await startBearerFront(t, given().authenticator)
   const response = await postText(`${url}/orders`, '{ this is no JSON')
   assert.equal(response.status, 401)
@@ -460,7 +460,7 @@ test('many requests with one key cause one database query per minute', async () 
   assert.equal(asked(), 2)
 })
 
-test('a revocation applies at once where it is received, and within a minute elsewhere', async () => {
+test('a revoked key is refused at once by the server that received the revocation, and by others within a minute', async () => {
   const { authenticator, clock, byId } = given()
   const send = () => authenticator.identify(`Bearer ${mint(live, clock.nowMs())}`)
   assert.ok('keyId' in (await send()))
@@ -476,21 +476,21 @@ test('a revocation applies at once where it is received, and within a minute els
   assert.deepEqual(await sendSecond(), { rejected: INACTIVE[0] })
 })
 
-test('a key that was looked up is confirmed from memory, and from the database after a lost connection', async () => {
+test('a key in memory is checked against memory, and against the database after a lost connection to the store', async () => {
   const { authenticator, clock, byId, asked } = given()
   const principal = await authenticator.identify(bearer())
   assert.deepEqual(await authenticator.confirm(live.key.id), principal)
   assert.equal(asked(), 1)
   byId.set(live.key.id, { ...live.key, revokedAtMs: NOW_MS })
   clock.advance(1)
-  authenticator.unheard()
+  authenticator.mayHaveMissed()
   assert.deepEqual(await authenticator.confirm(live.key.id), { rejected: INACTIVE[0] })
   assert.deepEqual(await authenticator.confirm('no key'), {
     rejected: 'UNAUTHORIZED_KEY_NOT_FOUND',
   })
 })
 
-test('a key that was read before its revocation arrived is not cached', async () => {
+test('a key read from the database just before its revocation arrives is not cached', async () => {
   const gates = [Promise.withResolvers<ApiKey>(), Promise.withResolvers<ApiKey>()]
   let asked = 0
   const { authenticator } = given({ findKey: () => gates[asked++]!.promise })
@@ -503,7 +503,7 @@ test('a key that was read before its revocation arrived is not cached', async ()
   assert.deepEqual(await late, { rejected: INACTIVE[0] })
 })
 
-test('while the database is away, cached keys stay valid and others are refused', async () => {
+test('while the database is unavailable, cached keys work and other keys are refused', async () => {
   let away = false
   const keys = new Map([live, other].map(({ key }) => [key.id, key]))
   const { authenticator, clock } = given({
@@ -526,11 +526,11 @@ test('while the database is away, cached keys stay valid and others are refused'
   away = true
   clock.advance(60_000)
   assert.ok('keyId' in (await send(live)), 'known again')
-  authenticator.unheard()
+  authenticator.mayHaveMissed()
   await assert.rejects(send(live), { code: 'STORE_UNAVAILABLE' })
 })
 
-test('if the key is cached, a hanging database delays a request by half a second only', async () => {
+test('a database that does not answer delays a request with a cached key by only half a second', async () => {
   let hangs = false
   const never = new Promise<never>(() => undefined)
   const { authenticator, clock } = given({ findKey: async () => (hangs ? never : live.key) })
@@ -544,7 +544,7 @@ test('if the key is cached, a hanging database delays a request by half a second
   assert.ok('keyId' in (await waiting))
 })
 
-test('a key that the store has just registered, and an unknown key, need no query', async () => {
+test('a key registered a moment ago, and a key known not to exist, need no database query', async () => {
   const { authenticator, clock, asked, byId } = given()
   const send = (by: TestKey) => authenticator.identify(`Bearer ${mint(by, clock.nowMs())}`)
   byId.delete(other.key.id)
@@ -555,14 +555,14 @@ test('a key that the store has just registered, and an unknown key, need no quer
   authenticator.registered(other.key)
   assert.ok('keyId' in (await send(other)))
   assert.equal(asked(), 1)
-  // After missed messages of the store, every key is looked up again.
+  // If messages of the store may have been missed, every key is looked up again.
   clock.advance(1)
-  authenticator.unheard()
+  authenticator.mayHaveMissed()
   assert.deepEqual(await send(other), { rejected: 'UNAUTHORIZED_KEY_NOT_FOUND' })
   assert.equal(asked(), 2)
 })
 
-test('a limited number of unknown keys is looked up at once, and a cached key does not wait', async () => {
+test('only a limited number of unknown keys is looked up simultaneously, and a cached key does not wait', async () => {
   const never = new Promise<never>(() => undefined)
   const { authenticator, clock } = given({
     findKey: async (id) => (id === live.key.id ? live.key : never),
@@ -583,7 +583,7 @@ test('a limited number of unknown keys is looked up at once, and a cached key do
   assert.ok('keyId' in (await send(live)))
 })
 
-/** Whether something is settled before anything else gets its turn: nothing was waited for. */
+/** Returns the result, and whether it was available before the event loop turned. */
 async function atOnce<Result>(work: Promise<Result>): Promise<[Result, boolean]> {
   let turned = false
   setImmediate(() => {
@@ -592,7 +592,7 @@ async function atOnce<Result>(work: Promise<Result>): Promise<[Result, boolean]>
   return [await work, !turned]
 }
 
-test('a reusable token is not verified again, but its key and expiry are checked each time', async () => {
+test('the signature of a reusable token is verified once, but its key and its expiration on every request', async () => {
   const { authenticator, clock, byId } = given({ singleUse: false })
   const header = bearer()
   const principal = { keyId: live.key.id, address: live.key.address }
@@ -600,7 +600,7 @@ test('a reusable token is not verified again, but its key and expiry are checked
   assert.equal(authenticator.remembered, 1)
   assert.deepEqual(await atOnce(authenticator.identify(header)), [principal, true])
 
-  // The same payload with the signature of another.
+  // A token with the same payload and another token's signature.
   const [payload = ''] = header.slice('Bearer '.length).split('.')
   const forged = mint(other, NOW_MS).split('.')[1]
   const refusal = (header: string) =>
@@ -608,7 +608,7 @@ test('a reusable token is not verified again, but its key and expiry are checked
   assert.equal(await refusal(`Bearer ${payload}.${forged}`), SIGNATURE[0])
   assert.equal(authenticator.remembered, 1)
 
-  // Another public key under the same id: the earlier result does not apply.
+  // If the id belongs to another public key now, the cached result does not apply.
   byId.set(live.key.id, { ...live.key, publicKey: other.key.publicKey })
   clock.advance(1_000)
   authenticator.revoked([live.key.id])
@@ -624,7 +624,7 @@ test('a reusable token is not verified again, but its key and expiry are checked
   assert.equal(authenticator.remembered, 0)
 })
 
-test('a limited number of reusable tokens is cached, and none if each is valid once', async () => {
+test('a limited number of reusable tokens is cached, and none if each token is valid once', async () => {
   const often = given({ singleUse: false, tokensMax: 3 }).authenticator
   const first = bearer()
   for (const header of [first, bearer(), bearer(), bearer(), bearer(), first]) {

@@ -7,7 +7,7 @@ import { startTestFront, testRoutes } from './front-fixture.ts'
 const routes = testRoutes({ wait: async () => undefined })
 const NEEDS = 'GET /needs'
 
-test('answers of a deprecated route name its dates and the page to read', async (t) => {
+test('an answer of a deprecated route names the dates of the deprecation and the page to read', async (t) => {
   const link = 'https://example.org/needs'
   const marked = withDeprecations(routes, {
     [NEEDS]: { since: '2026-11-18', sunset: '2027-06-01', link },
@@ -24,7 +24,7 @@ test('answers of a deprecated route name its dates and the page to read', async 
   assert.equal(headers.get('deprecation'), null)
 })
 
-test('the documents mark a deprecated operation', async () => {
+test('the API document marks a deprecated operation', async () => {
   const table = { [NEEDS]: { since: '2026-11-18' } }
   const info = { title: 'Test', version: '1.0' }
   const { paths } = (await openapiDocument(info, withDeprecations(routes, table))) as unknown as {
@@ -34,7 +34,7 @@ test('the documents mark a deprecated operation', async () => {
   assert.equal(paths['/orders']?.post?.deprecated, undefined)
 })
 
-test('a deprecation without a route or a date fails the start', async (t) => {
+test('a deprecation without an existing route or a date fails the start', async (t) => {
   assert.throws(() => withDeprecations(routes, { 'GET /gone': { since: '2026-11-18' } }), /exist/)
   for (const since of ['soon', '2026-13-01']) {
     const [first] = withDeprecations(routes, { 'GET /echo/{marketId}': { since } })

@@ -14,7 +14,9 @@ function fixture() {
     done.push(name)
     nowMs += ms
   }
-  /** Does work now, if its turn has come, or later. */
+  /**
+   * Does the work now if it is the turn of this IP address, otherwise later; returns false if too much already waits.
+   */
   const ask = (ip: string, name = ip, ms = SLICE_MS / 2): boolean => {
     const run = work(name, ms)
     const beganMs = turns.begin(ip)
@@ -29,7 +31,7 @@ function fixture() {
   return { turns, done, ask, pass, slice: () => slices.shift()?.(), slices }
 }
 
-test('work beyond a slice waits, and the address that has used the least time comes first', () => {
+test('work beyond the time of one turn waits, and then the IP address that used the least time comes first', () => {
   const { done, ask, slice, slices } = fixture()
   for (let count = 1; count <= 6; count++) ask('a', `a${count}`)
   for (let count = 1; count <= 4; count++) ask('b', `b${count}`)
@@ -45,7 +47,7 @@ test('work beyond a slice waits, and the address that has used the least time co
   assert.equal(slices.length, 0, 'nothing is planned while nothing waits')
 })
 
-test('an address with cheap work is served more often than one with expensive work', () => {
+test('an IP address with cheap requests is served more often than one with expensive requests', () => {
   const { done, ask, slice } = fixture()
   for (let count = 0; count < 20; count++) {
     ask('dear', 'dear', 2 * SLICE_MS)
@@ -56,7 +58,7 @@ test('an address with cheap work is served more often than one with expensive wo
   assert((counted.get('cheap')?.length ?? 0) >= 3 * (counted.get('dear')?.length ?? 0), done.join())
 })
 
-test('an address that has done nothing for a moment passes all others', () => {
+test('an IP address that has sent nothing for a moment comes before all others', () => {
   const { done, ask, pass } = fixture()
   for (let each = 0; each < 100; each++) for (let count = 0; count < 10; count++) ask(`${each}`)
   done.length = 0
@@ -67,7 +69,7 @@ test('an address that has done nothing for a moment passes all others', () => {
   assert.deepEqual(done, ['modest', 'another'], 'its second request waits')
 })
 
-test('long work that follows its turn is alone in it, and its time is counted', async () => {
+test('a long task that waited runs alone in its turn, and its time is counted', async () => {
   const { turns, pass, slice, slices } = fixture()
   assert.equal(turns.next('a'), undefined)
   const resumed: string[] = []
@@ -89,7 +91,7 @@ test('long work that follows its turn is alone in it, and its time is counted', 
   assert.equal(slices.length, 0)
 })
 
-test('the address with the most waiting work loses some of it if too much waits', () => {
+test('if too much work waits, the IP address with the most waiting work loses some of it', () => {
   const { turns } = fixture()
   const refused: string[] = []
   const wait = (ip: string, bytes: number) =>
@@ -101,7 +103,7 @@ test('the address with the most waiting work loses some of it if too much waits'
   assert.deepEqual(refused, ['greedy'])
 })
 
-test('the number of waiting requests is limited, for one address and in all', () => {
+test('the number of waiting requests is limited, for one IP address and in total', () => {
   const { turns } = fixture()
   const refused: string[] = []
   const wait = (ip: string) =>
@@ -115,7 +117,7 @@ test('the number of waiting requests is limited, for one address and in all', ()
   assert.equal(turns.waiting(), 5_000)
 })
 
-/** A front on which the test decides which address may go on. */
+/** Starts a front on which the test decides which address may continue. */
 async function startSlowFront(t: TestContext) {
   const free = new Set<string>()
   const waiting: (() => void)[] = []
@@ -131,7 +133,8 @@ async function startSlowFront(t: TestContext) {
     waiting: () => waiting.length,
   }
   const services = { readiness: () => ({}), limit: () => ({ allowed: true, headers: {} }) }
-  const { front } = await startTestFront(t, { trustedProxies: ['127.0.0.1'] }, { services, turns })
+  const options = { services, turns }
+  const { front, finishSlow } = await startTestFront(t, { trustedProxies: ['127.0.0.1'] }, options)
   const ask = async (ip: string, request: string) => {
     const socket = await openRaw(front.port)
     t.after(() => socket.destroy())
@@ -142,7 +145,7 @@ async function startSlowFront(t: TestContext) {
   const fill = () => {
     isFull = true
   }
-  return { front, ask, free, waiting, fill }
+  return { front, ask, free, waiting, fill, finishSlow }
 }
 
 const GREEDY = '203.0.113.1'
@@ -153,7 +156,7 @@ const MAYBE =
   `POST /maybe HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: ${BODY.length}` +
   `\r\n\r\n${BODY}`
 
-test('requests of one address wait for their turn; another address and the health check are answered', async (t) => {
+test('requests of one IP address wait for their turn, while another IP address and the health check are answered', async (t) => {
   const { front, ask, free, waiting } = await startSlowFront(t)
   free.add(MODEST)
   const read = await ask(GREEDY, WHO)
@@ -169,7 +172,7 @@ test('requests of one address wait for their turn; another address and the healt
   assert.deepEqual(JSON.parse((await write.answered)?.body ?? ''), { body: { a: 5 } })
 })
 
-test('a request of an address with too many waiting ones gets 429', async (t) => {
+test('a request of an IP address with too many waiting requests gets 429', async (t) => {
   const { ask, fill } = await startSlowFront(t)
   fill()
   for (const request of [WHO, MAYBE]) {
@@ -177,4 +180,16 @@ test('a request of an address with too many waiting ones gets 429', async (t) =>
     assert.equal(response?.status, 429)
     assert.match(response?.headers.get('retry-after') ?? '', /^[1-9]\d*$/)
   }
+})
+
+test('reads that one promise completes are answered in the turns of their addresses', async (t) => {
+  const { ask, waiting, finishSlow } = await startSlowFront(t)
+  const reads = [1, 2, 3].map(() => ask(GREEDY, WHO.replace('/who', '/slow')))
+  for (const read of reads) await read
+  await eventually(() => assert.equal(waiting.length, reads.length))
+  for (const work of waiting.splice(0)) work()
+  finishSlow()
+  await eventually(() => assert.equal(waiting.length, reads.length))
+  for (const work of waiting.splice(0)) work()
+  for (const read of reads) assert.equal((await (await read).answered)?.status, 200)
 })

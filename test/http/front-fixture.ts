@@ -16,7 +16,7 @@ export type TestFront = {
   readonly front: Front
   readonly url: string
   readonly lines: LogLine[]
-  /** Run at the end of the test, while the front still answers. */
+  /** Functions to run at the end of the test, before the front closes. */
   readonly beforeClose: (() => Promise<void>)[]
   /** Promise that the `/slow` route waits for. */
   readonly finishSlow: () => void
@@ -242,7 +242,7 @@ export type RawResponse = {
   readonly body: string
 }
 
-/** Sends bytes as they are; each piece leaves after the one before is written out. */
+/** Opens a connection on which a test sends raw bytes: each piece is sent right away and unchanged. */
 export function openRaw(port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1', noDelay: true })
@@ -251,7 +251,7 @@ export function openRaw(port: number): Promise<Socket> {
   })
 }
 
-/** Reads so many responses, or all until the server closes. */
+/** Reads this many responses, or all until the server closes the connection. */
 export function readResponses(
   socket: Socket,
   count: number,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { encodingFor, isJsonType } from '#http/header-values.ts'
 
-test('JSON in UTF-8 is recognised however its media type is written', () => {
+test('JSON in UTF-8 is recognised in every spelling of its media type', () => {
   for (const type of [
     'application/json',
     'Application/JSON; Charset="UTF-8"',
@@ -13,7 +13,7 @@ test('JSON in UTF-8 is recognised however its media type is written', () => {
   }
 })
 
-test('every other media type is refused, however long it is', () => {
+test('every media type other than JSON is refused, however long it is', () => {
   for (const type of [
     '',
     'text/json',
@@ -32,7 +32,7 @@ test('every other media type is refused, however long it is', () => {
   }
 })
 
-test('the best encoding that the client accepts is chosen, never one that it refuses', () => {
+test('the best encoding that a client accepts is chosen, and never one that it refuses', () => {
   const cases: [accepted: string, encoding: 'br' | 'gzip' | undefined][] = [
     ['', undefined],
     ['identity', undefined],

@@ -6,7 +6,7 @@ import { sampleOf } from '../support/sample.ts'
 
 const parse = (text: string) => parseJson(Buffer.from(text))
 
-test('any JSON of integers and strings is parsed as by JSON.parse', () => {
+test('JSON of integers and strings is parsed like JSON.parse does', () => {
   const seed = Date.now()
   const { tree } = fc.letrec((tie) => ({
     tree: fc.oneof(
@@ -38,14 +38,14 @@ test('integers above 2^53 are parsed exactly', () => {
   assert.deepEqual(parse('[1 , 22\n,333]').value, [1, 22, 333])
 })
 
-test('numerals that are not written as integers are refused', () => {
+test('numbers that are not written as integers are refused', () => {
   for (const numeral of ['1.5', '1.0', '1e3', '1E3', '0.1', '-0', '1e999', '9'.repeat(30)]) {
     assert.deepEqual(parse(`{"a":${numeral}}`).value, { a: Number.NaN }, numeral)
   }
   assert.deepEqual(parse('[-7]').value, [-7])
 })
 
-test('a duplicate key is refused by name, also if it is escaped', () => {
+test('a duplicate key is refused, also if it is escaped, and the error names it', () => {
   const cases: [string, string][] = [
     ['{"a":1,"a":1}', 'a'],
     ['{"a":1,"\\u0061":2}', 'a'],
@@ -62,7 +62,7 @@ test('a duplicate key is refused by name, also if it is escaped', () => {
   assert.equal(parse('{"a":"a\\\\","b":"\\"a\\":1"}').rejection, undefined)
 })
 
-test('malformed text is refused with its position', () => {
+test('text that is not JSON is refused, and the error has the position', () => {
   for (const text of ['', '{', '{"a":}', "{'a':1}", '{"a":1}}', 'nul', '01', '"\u0001"', '{,}']) {
     assert.equal(parse(text).rejection?.rejected, 'INVALID_JSON', text)
   }
@@ -79,20 +79,20 @@ test('bytes that are not UTF-8 are refused', () => {
   }
 })
 
-test('the depth of nesting is limited', () => {
+test('JSON with too deep nesting is refused', () => {
   const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
   assert.equal(parse(nested(JSON_DEPTH_MAX)).rejection, undefined)
   assert.equal(parse(nested(JSON_DEPTH_MAX + 1)).rejection?.rejected, 'INVALID_JSON')
   assert.equal(parse(nested(32_000)).rejection?.rejected, 'INVALID_JSON')
 })
 
-test('text with more values than any valid request of its length is refused before it is parsed', () => {
+test('JSON text with more values than a valid request of its length can have is refused before it is parsed', () => {
   const cases = [
     `{"orders":[${Array.from({ length: 20_000 }, () => '{}').join(',')}]}`,
     `[${Array.from({ length: 5_000 }, () => '1').join(',')}]`,
     `[${Array.from({ length: 5_000 }, () => '1.5').join(',')}]`,
     `{${Array.from({ length: 5_500 }, (_, at) => `"k${at}":1`).join(',')}}`,
-    // It is not even JSON, and is not read for that.
+    // This text is not JSON, but it is refused for its number of values before it is parsed.
     `[${','.repeat(5_000)}`,
   ]
   for (const text of cases) {
@@ -101,8 +101,8 @@ test('text with more values than any valid request of its length is refused befo
     assert.match(rejection.detail ?? '', /may have at most \d+ values$/, text.slice(0, 40))
   }
   const long = parse(`{"a":[${Array.from({ length: 100 }, () => '9007199254740993').join(',')}]}`)
-  assert.match(long.rejection?.detail ?? '', /at most 45 numbers that are long or no integers$/)
-  // The largest request of the API: a hundred orders with permits, every number written as one.
+  assert.match(long.rejection?.detail ?? '', /at most 45 numbers that are long or not integers$/)
+  // The largest request of the API: a hundred orders with permits, with all numbers in their longest form.
   const hex = (bytes: number) => `0x${'a'.repeat(bytes * 2)}`
   const numbers = { nonce: 2 ** 53 - 1, expiration: 1_900_000_000, price: 1, size: 1, side: 0 }
   const order = { marketId: hex(32), trader: hex(20), makerFeeRecipient: hex(20), ...numbers }
@@ -119,7 +119,7 @@ test('text with more values than any valid request of its length is refused befo
   assert.equal(parse(JSON.stringify({ orders })).rejection, undefined)
 })
 
-test('text that ends within a string is refused', () => {
+test('JSON text that ends within a string is refused', () => {
   for (const text of ['"', '{"a', '{"a\\"', '["\\\\\\"']) {
     assert.equal(parse(text).rejection?.rejected, 'INVALID_JSON', text)
   }
@@ -132,6 +132,6 @@ test('__proto__ is an ordinary key and changes no prototype', () => {
   assert.equal(({} as { polluted?: unknown }).polluted, undefined)
 })
 
-test('a bigint is written as the integer it is', () => {
+test('a bigint is written to JSON as an integer', () => {
   assert.equal(writeJson({ a: 2n ** 64n - 1n, b: 1 }), '{"a":18446744073709551615,"b":1}')
 })

@@ -13,11 +13,11 @@ import { openRaw, readResponses, sendRaw, startTestFront } from './front-fixture
 import { ARRIVAL, LIMITS } from './limit-fixture.ts'
 
 const KEY: Principal = { keyId: 'k', address: `0x${'11'.repeat(20)}` as Address }
-/** Refusals of one address that are sent at once. */
+/** Number of refusals that one address gets without delay. */
 const PROMPT = 100
 const WHO = 'GET /who HTTP/1.1\r\nhost: a\r\n\r\n'
 
-test('an address counts as insistent after 100 refusals, for a while, and no other address or key does', () => {
+test('an IP address counts as insistent for a while after 100 refusals, and no other address or key does', () => {
   let nowMs = 1
   const settings = { ...LIMITS, ipBurst: 1, ipPerSecond: 0.001, keyBurst: 1, keyPerSecond: 0.001 }
   const { limit } = makeLimiter(settings, makeSharedTable(100, 's'), () => nowMs)
@@ -72,7 +72,7 @@ async function startFlooded(t: TestContext, settings: Partial<FrontSettings> = {
   return { front, url, clock, ask, waiting, insist }
 }
 
-test('an insistent address is refused with a delay, and takes no place of another client', async (t) => {
+test('an insistent IP address gets its refusals with a delay, which takes no capacity from other clients', async (t) => {
   const { front, url, clock, ask, waiting, insist } = await startFlooded(t, {
     requestsInFlightMax: 1,
   })
@@ -95,7 +95,7 @@ test('an insistent address is refused with a delay, and takes no place of anothe
   }
 })
 
-test('a front that closes sends the delayed refusals first', async (t) => {
+test('a front that closes sends its delayed refusals first', async (t) => {
   const { front, ask, waiting, insist } = await startFlooded(t)
   await insist()
   const { answered } = await ask()
@@ -105,7 +105,7 @@ test('a front that closes sends the delayed refusals first', async (t) => {
   await closing
 })
 
-test('refusals behind a trusted proxy are never delayed, because the connection is the proxy’s', async (t) => {
+test('refusals behind a trusted proxy are never delayed, because the connection belongs to the proxy', async (t) => {
   const { ask, waiting, insist } = await startFlooded(t, { trustedProxies: ['127.0.0.1'] })
   const head = 'x-forwarded-for: 203.0.113.1\r\n'
   await insist(head)
@@ -115,7 +115,7 @@ test('refusals behind a trusted proxy are never delayed, because the connection 
   assert.equal(await waiting(), 0)
 })
 
-test('an address that keeps opening connections is cut off without an answer', async (t) => {
+test('connections of an IP address that opens too many are closed without an answer', async (t) => {
   const limits = { ...LIMITS, ipBurst: 10, ipPerSecond: 0.001, connectionCost: 10 }
   const limiter = makeLimiter(limits, makeSharedTable(100, 's'), () => 1)
   const services = { readiness: () => ({}), ...limiter }

@@ -1,4 +1,4 @@
-/** Limits for tests: small numbers that are easy to reckon with. */
+/** Limits for tests: small numbers that are easy to calculate with. */
 
 import type { Arrival } from '#http/charges.ts'
 import type { LimitSettings } from '#http/limits.ts'

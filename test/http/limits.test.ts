@@ -25,7 +25,7 @@ import { ARRIVAL, LIMITS } from './limit-fixture.ts'
 
 const KEY: Principal = { keyId: 'k', address: `0x${'11'.repeat(20)}` as Address }
 
-test('an address never spends more than burst and inflow, over any time and on any threads', () => {
+test('an IP address never spends more than its burst and its rate allow, on any number of threads', () => {
   withSeeds([1, 2, 3, 4, 5, 6, 7, 8], (random) => {
     const ipPerSecond = random.int(1, 2_000)
     const ipBurst = random.int(100, 5_000)
@@ -35,7 +35,7 @@ test('an address never spends more than burst and inflow, over any time and on a
     const settings: LimitSettings = { ...LIMITS, ...costs, ipPerSecond, ipBurst }
     const threads = Array.from({ length: 4 }, () => makeLimiter(settings, memory, () => nowMs))
     const drawn: { atMs: number; cost: number }[] = []
-    // A simple model of a bucket, to check what must not be refused.
+    // A simple model of a bucket, to detect refusals of requests that had to be allowed.
     let tokens = ipBurst
     let countedAtMs = nowMs
     for (let step = 0; step < 600; step++) {
@@ -67,7 +67,7 @@ test('an address never spends more than burst and inflow, over any time and on a
   })
 })
 
-test('units drawn on other machines are subtracted here too, and never exceed a bucket', () => {
+test('units that a client spent at other machines are subtracted here too, and a bucket never goes below empty', () => {
   let nowMs = 5_000
   const here = makeLimiter(LIMITS, makeSharedTable(10, 's'), () => nowMs)
   const draws = makeDraws(2)
@@ -79,7 +79,7 @@ test('units drawn on other machines are subtracted here too, and never exceed a 
   const read = (ip: string) => there.limit({ ...ARRIVAL, ip, cost: 'read' }, undefined)
   for (let times = 0; times < 3; times++) assert(read('10.0.0.1').allowed)
   assert(read('10.0.0.2').allowed)
-  // No room for more of them in one message.
+  // A message between fronts has room for the draws of two addresses, so those of the third are left out.
   assert(read('10.0.0.3').allowed)
   const taken = draws.take()
   assert.deepEqual(draws.take(), [])
@@ -94,14 +94,14 @@ test('units drawn on other machines are subtracted here too, and never exceed a 
   assert.equal(leftOf(here, '10.0.0.1'), LIMITS.ipBurst)
 })
 
-test('units that other machines report as drawn count only if they are plausible', () => {
+test('a report of spent units from another machine counts only if it is plausible', () => {
   for (const said of [undefined, null, 5, 'text', {}]) assert.deepEqual(readDraws(said), [])
   const draw = ['ip 10.0.0.1', 5, 10] as const
   const odd = [null, 5, [], ['a'], ['a', '5', 10], ['a', -5, 10], ['a', 5, null], [1, 5, 10]]
   assert.deepEqual(readDraws([...odd, draw]), [draw])
 })
 
-test('orders that traders cannot pay for have their own burst and rate, on any path', () => {
+test('orders that their traders cannot pay for have a burst and a rate of their own, on any path', () => {
   let nowMs = 5_000
   const draws = makeDraws(9)
   const limiter = makeLimiter(LIMITS, makeSharedTable(50, 's'), () => nowMs, draws.note)
@@ -124,7 +124,7 @@ test('orders that traders cannot pay for have their own burst and rate, on any p
   )
   nowMs += 1_000 / perSecond
   assert.equal(unfunded.waitSec('10.0.0.1', KEY), 0)
-  // Those that were under way when the first was refused are owed, and paid for later.
+  // Orders that were in flight at the first refusal bring the bucket below zero, which delays later ones.
   count('10.0.0.1', 1 + 5 * perSecond)
   assert.equal(unfunded.waitSec('10.0.0.1', undefined), 6)
   nowMs += 5_000
@@ -141,7 +141,7 @@ test('orders that traders cannot pay for have their own burst and rate, on any p
   )
 })
 
-test('the headers name the remaining units, the time until the bucket is full, and the time to wait', () => {
+test('response headers name the units left, the time until the bucket is full, and the time to wait', () => {
   let nowMs = 5_000
   const { limit } = makeLimiter(LIMITS, makeSharedTable(10, 's'), () => nowMs)
   const write = { ...ARRIVAL, cost: 'write' } as const
@@ -169,7 +169,7 @@ test('the headers name the remaining units, the time until the bucket is full, a
   assert.equal(limit(ARRIVAL, undefined).headers['ratelimit-remaining'], '499')
 })
 
-test('keys and addresses have their own buckets, and all of an IPv6 /64 shares one', () => {
+test('API keys and IP addresses have separate buckets, and all addresses of an IPv6 /64 share one', () => {
   const { limit, limitMore } = makeLimiter(LIMITS, makeSharedTable(100, 's'), () => 1)
   const left = (ip: string, principal?: Principal) =>
     Number(limit({ ...ARRIVAL, ip }, principal).headers['ratelimit-remaining'])
@@ -183,7 +183,7 @@ test('keys and addresses have their own buckets, and all of an IPv6 /64 shares o
   assert.equal(limitMore(write, KEY, 99).headers['ratelimit-limit'], '500')
 })
 
-test('many new addresses do not evict a client that has spent much', () => {
+test('many new IP addresses do not evict the bucket of a client that has spent much', () => {
   const nowMs = 1
   const { limit, limitMore } = makeLimiter(LIMITS, makeSharedTable(1, 's'), () => nowMs)
   assert.ok(limitMore(ARRIVAL, undefined, 500).allowed)
@@ -204,7 +204,7 @@ const RANGES: readonly [ip: string, range: string][] = [
   ['1::', '1:0:0:0::/64'],
 ]
 
-test('an IPv6 /48 may spend a few times as much as one of its /64s', () => {
+test('all addresses of an IPv6 /48 together may spend a few times as much as one of its /64s', () => {
   const { limit, limitConnection } = makeLimiter(
     { ...LIMITS, ipBurst: 10, siteTimes: 2, connectionCost: 1 },
     makeSharedTable(1_000, 's'),
@@ -225,7 +225,7 @@ test('an IPv6 /48 may spend a few times as much as one of its /64s', () => {
   assert.equal(drawn('192.0.2.1'), 10)
 })
 
-test('limits count IPv4 by address and IPv6 by /64', () => {
+test('rate limits treat an IPv4 address, or an IPv6 /64, as one client', () => {
   for (const [ip, range] of RANGES) assert.equal(limitedRange(ip), range, ip)
   assert.equal(siteOf('2001:db8:1:2::/64'), '2001:db8:1::/48')
   assert.equal(siteOf('0:0:0:0::/64'), '0:0:0::/48')
@@ -249,7 +249,7 @@ const FORWARDED: readonly [what: string, peer: string, header: string, client: s
 ]
 
 for (const [what, peer, header, client] of FORWARDED) {
-  test(`the client address is found: ${what}`, () => {
+  test(`the IP address of a client is found behind proxies: ${what}`, () => {
     assert.equal(
       makeClientIp(PROXIES)(peer, () => header),
       client,
@@ -299,7 +299,7 @@ function startLimitedFront(
 
 const remaining = (response: Response) => Number(response.headers.get('ratelimit-remaining'))
 
-test('too many requests get 429 with the time to wait, and health checks always pass', async (t) => {
+test('a client that sends too many requests gets 429 with the time to wait, but health checks always work', async (t) => {
   const { url } = await startLimitedFront(t)
   for (let left = 19; left >= 0; left--) {
     assert.ok(remaining(await fetch(`${url}/who`)) >= left, `${left} left`)
@@ -326,7 +326,7 @@ const PAID: readonly [what: string, method: string, path: string, status: number
 
 for (const [what, method, path, status] of PAID) {
   test(`${what} costs as much as a read`, async (t) => {
-    // One in a quarter of an hour: however slow the machine, none flows in meanwhile.
+    // The refill is one unit in a quarter of an hour, so that none is added even on a slow machine.
     const { url } = await startLimitedFront(t, {}, { ipBurst: 5, ipPerSecond: 0.001 })
     for (let left = 4; left >= 0; left--) {
       const paid = await fetch(`${url}${path}`, { method })
@@ -336,7 +336,7 @@ for (const [what, method, path, status] of PAID) {
   })
 }
 
-test('a read costs its declared weight, and more for a larger request', async (t) => {
+test('a read costs the units declared for its route, and more for a larger request', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 100 })
   const left = async (path: string) => {
     const response = await fetch(`${url}${path}`)
@@ -349,7 +349,7 @@ test('a read costs its declared weight, and more for a larger request', async (t
   assert.deepEqual(await left('/dear?before=x'), [429, 9], 'it pays for the first of them only')
 })
 
-test('an answer costs more units the longer it is, and a 304 costs one read', async (t) => {
+test('the longer an answer is the more units it costs, and a 304 costs one read', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 200, ipPerSecond: 0.001 })
   const ask = async (path: string, headers: Record<string, string> = {}) => {
     const response = await fetch(`${url}${path}`, {
@@ -373,7 +373,7 @@ test('an answer costs more units the longer it is, and a 304 costs one read', as
   assert.ok(refused.bytes < 200, 'no byte of the file is sent')
 })
 
-test('each item of a batch costs, and a batch that cannot be paid for is refused as a whole', async (t) => {
+test('each item of a batch costs units, and a batch that costs more than the units left is refused as a whole', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 100 })
   const send = (count: number) =>
     postText(`${url}/many`, JSON.stringify({ items: Array.from({ length: count }, () => 1) }))
@@ -387,7 +387,7 @@ test('each item of a batch costs, and a batch that cannot be paid for is refused
   assert.equal((await send(14)).status, 200)
 })
 
-test('a body is charged by its length before it is parsed, and this counts towards the cost of its items', async (t) => {
+test('a body costs units by its length before it is parsed, and they count towards the cost of its items', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 100, ipPerSecond: 0.001 })
   const send = (text: string) => postText(`${url}/many`, text)
   const rubbish = await send('['.padEnd(20_000, ' '))
@@ -402,7 +402,7 @@ test('a body is charged by its length before it is parsed, and this counts towar
   assert.deepEqual([refused.status, remaining(refused)], [429, 0], 'nothing of it is parsed')
 })
 
-test('behind a trusted proxy the client’s address is limited, and every line of the header counts', async (t) => {
+test('behind a trusted proxy the client’s IP address is limited, and every line of the forwarding header counts', async (t) => {
   const { front } = await startLimitedFront(t, { trustedProxies: ['127.0.0.1'] })
   const send = async (...lines: string[]) => {
     const head = lines.map((line) => `x-forwarded-for: ${line}\r\n`).join('')
@@ -415,7 +415,7 @@ test('behind a trusted proxy the client’s address is limited, and every line o
   assert.deepEqual(await send('203.0.113.3', '203.0.113.1'), ['203.0.113.1', 18])
 })
 
-test('a connection above the limit gets an error and is closed, and a closed one makes room', async (t) => {
+test('a connection above the limit gets an error and is closed, and closing another one makes room', async (t) => {
   const { front } = await startTestFront(t, { connectionsMax: 2 })
   const sockets: Socket[] = [await openRaw(front.port), await openRaw(front.port)]
   t.after(() => {
@@ -435,7 +435,7 @@ test('a connection above the limit gets an error and is closed, and a closed one
   })
 })
 
-test('a WebSocket counts as a connection, and frees its place when it ends', async (t) => {
+test('a WebSocket counts as a connection until it is closed', async (t) => {
   const socket = upgradeRoute({
     kind: 'upgrade',
     method: 'GET',
@@ -461,14 +461,14 @@ test('a WebSocket counts as a connection, and frees its place when it ends', asy
   }
 })
 
-test('opening a connection costs, also without a request', async (t) => {
+test('opening a connection costs units, also without a request', async (t) => {
   const { front } = await startLimitedFront(t, {}, { connectionCost: 10, ipPerSecond: 1 })
   const sockets: Socket[] = []
   t.after(() => {
     for (const socket of sockets) socket.destroy()
   })
   for (let round = 0; round < 2; round++) sockets.push(await openRaw(front.port))
-  // A client that is refused may read why; one that writes at once may see its connection reset.
+  // A refused client that reads first gets the reason; one that writes at once may get a reset connection.
   const refused = await openRaw(front.port)
   const [response] = await readResponses(refused, 1)
   assert.equal(response?.status, 429)
@@ -476,7 +476,7 @@ test('opening a connection costs, also without a request', async (t) => {
   assert.equal((JSON.parse(response.body) as { code: string }).code, 'RATE_LIMITED')
 })
 
-test('the kernel reports the number of connections of an address', {
+test('the operating system’s kernel reports the number of connections of an IP address', {
   skip: process.platform !== 'linux',
 }, async (t) => {
   const { front } = await startTestFront(t)
@@ -489,7 +489,7 @@ test('the kernel reports the number of connections of an address', {
   })
 })
 
-test('an address with too many connections opens no more until some are closed', async () => {
+test('an IP address with too many connections can open no more until some are closed', async () => {
   let counted = new Map([['192.0.2.1', 10]])
   let counts = 0
   let nowMs = 0

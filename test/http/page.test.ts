@@ -1,4 +1,7 @@
-/** The trading page as a browser gets it: one document, files whose names follow their content, a strict policy. */
+/**
+ * The trading page as a browser receives it: one document, files named after their content, and a strict content
+ * policy.
+ */
 
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
@@ -28,7 +31,7 @@ const previews: PagePreviews = {
 const routes = (load = async () => files) =>
   page({ load, reload: false, previews, connects: [NODE] })
 
-/** As it comes over the wire, which `fetch` would unpack. */
+/** Returns the bytes as they are sent; `fetch` would decompress them. */
 function get(
   url: string,
   headers: Record<string, string>,
@@ -43,7 +46,7 @@ function get(
   })
 }
 
-test('the page loads only listed files, and nothing in it is inline', async (t) => {
+test('the trading page loads only listed files, and has no inline code', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: routes() })
   const answer = await fetch(url)
   assert.equal(answer.status, 200)
@@ -62,7 +65,7 @@ test('the page loads only listed files, and nothing in it is inline', async (t) 
   }
 })
 
-test('a share link has the title and the price of its market or event in its tags, as text', async (t) => {
+test('a share link has the title and price of its market or event in its meta tags, escaped as text', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: routes() })
   const targets = {
     '/m/rain-abababababab': `<meta name="sibyl-market" content="${MARKET_ID}">`,
@@ -82,7 +85,7 @@ test('a share link has the title and the price of its market or event in its tag
   }
 })
 
-test('the content policy lets the page reach its own origin and the configured node, and nothing else', async (t) => {
+test('the content policy lets the page connect only to its own origin and the configured Ethereum node', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: routes() })
   const { headers } = await fetch(url)
   const policy = headers.get('content-security-policy') ?? ''
@@ -97,7 +100,7 @@ test('the content policy lets the page reach its own origin and the configured n
   assert.equal(headers.get('referrer-policy'), 'no-referrer')
 })
 
-test('the page is revalidated by its tag', async (t) => {
+test('a browser checks with a tag whether its copy of the page is current', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: routes() })
   const first = await fetch(url)
   const etag = first.headers.get('etag') ?? ''
@@ -127,14 +130,14 @@ test('files of the page are served in the best encoding that the browser accepts
   assert(brotliDecompressSync(squeezed.bytes).equals(plain.bytes))
 })
 
-test('a file name that is not part of the page is not found', async (t) => {
+test('a file name that is not part of the trading page is answered with 404', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: routes() })
   for (const path of ['/assets/main.js', '/assets/..%2fpackage.json', '/assets/', '/market']) {
     assert.equal((await fetch(url + path)).status, 404, path)
   }
 })
 
-test('the first view is small, and each further view loads its own parts', async (t) => {
+test('the page’s first view is small, and each other view loads its own parts', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: routes() })
   const text = await (await fetch(url)).text()
   const names = [...text.matchAll(/"\/assets\/([^"]+)"/g)].map(([, name = '']) => name)
@@ -143,17 +146,20 @@ test('the first view is small, and each further view loads its own parts', async
   assert(files.assets.size > names.length, 'some files are for later')
 })
 
-test('the page has no use for a private key', () => {
-  const script = [...files.assets]
+test('the code that signs with a session key is a file of its own, which no other view loads', () => {
+  const scripts = [...files.assets]
     .filter(([name]) => name.endsWith('.js'))
-    .map(([, { gzip }]) => gunzipSync(gzip).toString())
-    .join()
-  assert(script.includes('the page holds no private keys'))
-  // Most of the left-out code is the signature curve.
-  assert(!script.includes('fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141'))
+    .map(([name, { gzip }]) => ({ name, text: gunzipSync(gzip).toString() }))
+  // Finds the signing code by a constant of the signature curve, because most of that code is the curve.
+  const curve = 'fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141'
+  const [signing, ...more] = scripts.filter(({ text }) => text.includes(curve))
+  assert.match(signing?.name ?? '', /^local-key-/)
+  assert.deepEqual(more, [])
+  const statically = scripts.filter(({ text }) => text.includes(`from"./${signing?.name}"`))
+  assert.deepEqual(statically, [])
 })
 
-test('a page that cannot be built is an error, and is built at the next visit', async (t) => {
+test('a page that cannot be built is answered with an error, and is built at the next visit', async (t) => {
   let attempts = 0
   const load = async () => {
     if (++attempts === 1) throw new Error('no bundler')
@@ -166,7 +172,7 @@ test('a page that cannot be built is an error, and is built at the next visit', 
   assert.equal(attempts, 2)
 })
 
-test('there is no page if it is turned off', () => {
+test('there is no trading page if the setting turns it off', () => {
   const web = { enabled: false, reload: false }
   assert.deepEqual(pageRoutes({ ...defaults, web }, {} as never, previews), [])
   assert.equal(pageRoutes(defaults, {} as never, previews).length, 4)

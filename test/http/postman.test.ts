@@ -27,14 +27,14 @@ const requests = new Map(
   collection.item.flatMap(({ item }) => item.map(({ name, request }) => [name, request])),
 )
 
-test('a Postman collection has a folder per tag and no empty one', () => {
+test('the Postman collection has a folder for each tag and no empty folder', () => {
   assert.match(collection.info.schema, /v2\.1\.0/)
   assert.equal(collection.info.name, 'Test API 1.0')
   assert.ok(!collection.item.some(({ name }) => name === 'empty'))
   assert.equal(requests.size, routes.filter(({ hidden }) => hidden !== true).length)
 })
 
-test('path parameters are variables, and optional query parameters are disabled', () => {
+test('path parameters in the Postman collection are variables, and optional query parameters are disabled', () => {
   const echo = requests.get('get-echo-marketId')
   assert.deepEqual(echo?.url.path, ['echo', ':marketId'])
   assert.deepEqual(
@@ -47,7 +47,7 @@ test('path parameters are variables, and optional query parameters are disabled'
   assert.equal(needs?.url.query[0]?.disabled, undefined)
 })
 
-test('reads have no token, and writes inherit it and have a JSON body', () => {
+test('reads in the Postman collection have no token; writes inherit it and have a JSON body', () => {
   assert.equal(requests.get('get-needs')?.auth?.type, 'noauth')
   const post = requests.get('post-orders')
   assert.equal(post?.auth, undefined)

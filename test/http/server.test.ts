@@ -23,7 +23,7 @@ import {
   TRADER,
 } from './front-fixture.ts'
 
-test('path and query parameters reach the handler as the schemas define them', async (t) => {
+test('path and query parameters reach the handler as converted by the schemas', async (t) => {
   const { url } = await startTestFront(t)
   const response = await fetch(`${url}/echo/${MARKET}?limit=7&side=sell&quick=true&name=a%20b%2Bc+`)
   assert.equal(response.status, 200)
@@ -36,7 +36,7 @@ test('path and query parameters reach the handler as the schemas define them', a
   assert.deepEqual(await bare.json(), { marketId: MARKET.toLowerCase(), query: {} })
 })
 
-test('a body reaches the handler in normalised form, whether it arrives whole or in pieces', async (t) => {
+test('a body reaches the handler in normal form, whether it arrives whole or in pieces', async (t) => {
   const { url, front } = await startTestFront(t)
   const body = `{"order":{"nonce":18446744073709551615,"price":"500000","trader":"${TRADER}","side":1},"more":[1,"2"]}`
   const got = {
@@ -80,7 +80,7 @@ test('an optional body may be left out', async (t) => {
   assert.deepEqual(await (await fetch(`${url}/maybe`, { method: 'POST' })).json(), { body: null })
 })
 
-test('a valid request id is kept and echoed, any other is replaced', async (t) => {
+test('a valid request id is used and returned, and any other is replaced by a new one', async (t) => {
   const { url } = await startTestFront(t)
   const idFor = async (sent?: string) => {
     const headers = sent === undefined ? {} : { 'x-request-id': sent }
@@ -111,7 +111,7 @@ test('every nth request is logged with its route, status and latency, and withou
   assert(!JSON.stringify(told).includes('hunter2'))
 })
 
-test('HEAD answers like GET, without the body', async (t) => {
+test('a HEAD request is answered like GET, without the body', async (t) => {
   const { front, url } = await startTestFront(t)
   const text = await (await fetch(`${url}/healthz`)).text()
   const [head] = await sendRaw(front.port, 'HEAD /healthz HTTP/1.1\r\nhost: x\r\n\r\n', 1, 'head')
@@ -132,7 +132,7 @@ test('no answer names the server or its version', async (t) => {
   }
 })
 
-test('any page may read the answers if the allowed origins are *', async (t) => {
+test('with allowed origins * any web page may read the answers', async (t) => {
   const { url } = await startTestFront(t)
   const headers = { origin: 'https://a.example', 'access-control-request-method': 'DELETE' }
   const preflight = await fetch(`${url}/orders/${MARKET}`, { method: 'OPTIONS', headers })
@@ -144,7 +144,7 @@ test('any page may read the answers if the allowed origins are *', async (t) => 
   assert.equal(refused.headers.get('access-control-allow-origin'), '*')
 })
 
-test('only listed origins may read the answers if origins are listed', async (t) => {
+test('if origins are listed only web pages of these origins may read the answers', async (t) => {
   const { url } = await startTestFront(t, { corsOrigins: ['https://a.example'] })
   for (const [origin, allowed] of [
     ['https://a.example', 'https://a.example'],
@@ -166,7 +166,7 @@ test('requests that arrive in one packet are answered in order', async (t) => {
   assert.deepEqual(statuses, [200, 404, 200, 200, 500, 200])
 })
 
-test('a large answer arrives completely, also when it is read slowly', async (t) => {
+test('a large answer arrives completely, even if the client reads it slowly', async (t) => {
   const { front, url } = await startTestFront(t)
   assert.equal((await (await fetch(`${url}/large`)).text()).length, LARGE.length)
   const socket = await openRaw(front.port)
@@ -174,7 +174,7 @@ test('a large answer arrives completely, also when it is read slowly', async (t)
   let bytes = 0
   for await (const chunk of socket as AsyncIterable<Buffer>) {
     bytes += chunk.length
-    // The front goes on answering others while this one is being read.
+    // The front answers other requests while this answer is being read.
     if (bytes < 1024 * 1024) assert.equal((await fetch(`${url}/healthz`)).status, 200)
     if (bytes > LARGE.length) break
   }
@@ -187,13 +187,13 @@ test('an integer beyond 2^53 goes out as an integer', async (t) => {
   assert.equal(await (await fetch(`${url}/sums`)).text(), '{"total":18446744073709551615}')
 })
 
-test('a handler receives its declared headers and the address of the peer', async (t) => {
+test('a handler gets the headers that it declares and the IP address of the client', async (t) => {
   const { url } = await startTestFront(t)
   const response = await fetch(`${url}/who`, { headers: { 'user-agent': 'test', 'x-b': 'c' } })
   assert.deepEqual(await response.json(), { ip: '127.0.0.1', agent: 'test' })
 })
 
-test('/readyz is 503 with the reason while a part is not ready', async (t) => {
+test('/readyz answers 503 with the reason while a part of the exchange is not ready', async (t) => {
   const checks: Record<string, { ok: boolean; why?: string }> = { log: { ok: true } }
   const services = { readiness: () => checks }
   const { url } = await startTestFront(t, {}, { services, operation: 'alone' })
@@ -218,7 +218,7 @@ test('/readyz shows the public only whether the exchange is ready', async (t) =>
   assert.deepEqual(await told(closed), { status: 'not ready', checks })
 })
 
-test('the operator routes may have their own port', async (t) => {
+test('the routes for operators may have a port of their own', async (t) => {
   const statuses = async ({ url }: { url: string }) => {
     const paths = ['/healthz', '/readyz', '/metrics', '/openapi.json', '/who']
     return Promise.all(paths.map(async (path) => (await fetch(url + path)).status))
@@ -251,7 +251,7 @@ test('/metrics counts by route and status, summed over threads', async (t) => {
   assert.ok(all.includes(`sibyl_http_requests_total{${echo},status="200"} 2`))
 })
 
-test('/docs is a page of local files only, with a policy that allows only them', async (t) => {
+test('/docs is a page of local files only, with a content policy that allows only these', async (t) => {
   const { url } = await startTestFront(t)
   const page = await fetch(`${url}/docs`)
   assert.match(page.headers.get('content-security-policy') ?? '', /script-src 'self'/)
@@ -277,7 +277,7 @@ test('/docs is a page of local files only, with a policy that allows only them',
   assert.ok(plain > 100_000)
 })
 
-test('documents have tags, are compressed, and are not sent again to a client that has them', async (t) => {
+test('documents have tags, are compressed, and are not sent again to a client with a current copy', async (t) => {
   const { url } = await startTestFront(t)
   for (const path of ['/docs', '/docs/show.js', '/docs/swagger-ui.css', '/openapi.json']) {
     const first = await fetch(`${url}${path}`)
@@ -312,12 +312,12 @@ test('a request whose handler does not answer is answered at its deadline', asyn
   }
   assert.equal(front.inFlight(), 0)
   assert.equal(lines.filter(({ level }) => level === 'warn').length, 2)
-  // A later answer of the handler reaches no client and does no harm.
+  // A later answer of the handler is ignored.
   finishSlow()
   assert.equal((await fetch(`${url}/healthz`)).status, 200)
 })
 
-test('a handler that throws causes a 500 without details, and a line in the log', async (t) => {
+test('if a handler throws the answer is a 500 without details, and the error is logged', async (t) => {
   const { url, lines } = await startTestFront(t)
   for (const path of ['/throws', '/throws-later', '/split-header']) {
     const response = await fetch(`${url}${path}`, {
@@ -358,7 +358,7 @@ test('above the limit of requests in flight the answer is 503, but health checks
   assert.equal((await fetch(`${url}/echo/${MARKET}`)).status, 200)
 })
 
-test('authentication applies to writes, and limits to all routes except the free ones', async (t) => {
+test('writes need authentication, and all routes are rate-limited except the free ones', async (t) => {
   const seen: [string, boolean][] = []
   const { url } = await startTestFront(
     t,
@@ -414,7 +414,7 @@ test('authentication applies to writes, and limits to all routes except the free
   ])
 })
 
-test('a port that is in use is a clear error', async (t) => {
+test('if the port is in use the start fails with a clear error', async (t) => {
   const { front } = await startTestFront(t)
   await assert.rejects(
     startTestFront(t, { port: front.port }),
@@ -426,7 +426,7 @@ test('a port that is in use is a clear error', async (t) => {
   await assert.rejects(named, /in use; SIBYL_PORT=<another port> chooses another$/)
 })
 
-test('several fronts share a port that was claimed before', async (t) => {
+test('several fronts can share a port that was reserved before', async (t) => {
   const port = await claimPort('127.0.0.1', 0)
   const first = await startTestFront(t, { port, sharePort: true })
   const second = await startTestFront(t, { port, sharePort: true })
@@ -436,7 +436,7 @@ test('several fronts share a port that was claimed before', async (t) => {
   assert.equal((await fetch(`${second.url}/healthz`)).status, 200)
 })
 
-test('closing finishes the requests in flight, and accepts no new ones', async (t) => {
+test('a server that closes finishes the requests in flight, and accepts no new ones', async (t) => {
   const { url, front, slowReached, finishSlow } = await startTestFront(t)
   const slow = fetch(`${url}/slow`)
   await slowReached
@@ -450,7 +450,7 @@ test('closing finishes the requests in flight, and accepts no new ones', async (
   assert.equal(front.close(), front.close())
 })
 
-test('closing does not wait without limit', async (t) => {
+test('a server that closes waits only for a limited time', async (t) => {
   const { url, front, slowReached } = await startTestFront(t)
   const slow = fetch(`${url}/slow`)
   const lost = assert.rejects(slow)
@@ -460,7 +460,7 @@ test('closing does not wait without limit', async (t) => {
   assert.equal(front.inFlight(), 0)
 })
 
-/** In a process of its own, because a handle left over shows only when it keeps a process alive. */
+/** Runs a script in its own process, because a handle that was not closed shows only by keeping a process alive. */
 async function exitOf(script: string): Promise<{ code: number | null; output: string }> {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
     cwd: new URL('../..', import.meta.url),
@@ -484,7 +484,7 @@ const START = `startFront({
   log: console,
 })`
 
-test('a process and a worker thread end on their own after closing', async (t: TestContext) => {
+test('after its server is closed a process or worker thread ends on its own', async (t: TestContext) => {
   const inProcess = await exitOf(`
     import { startFront } from '#http/server.ts'
     const front = await ${START}

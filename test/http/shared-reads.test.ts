@@ -10,7 +10,7 @@ function keeping(keepMs: number, entriesMax = 10) {
   return { clock, lists, read, made: () => made }
 }
 
-test('callers at the same time and shortly after share one read', async () => {
+test('callers that request the same read simultaneously, or shortly after, share one read', async () => {
   const { clock, read, made } = keeping(250)
   assert.deepEqual(await Promise.all([read('a'), read('a'), read('b')]), [1, 1, 2])
   clock.now += 249
@@ -26,7 +26,7 @@ test('with a cache time of 0, only simultaneous callers share a read', async () 
   assert.equal(await read('a'), 2)
 })
 
-test('a failed read is not cached, and every waiting caller gets the error', async () => {
+test('a failed read is not cached, and every waiting caller gets its error', async () => {
   const { lists, read } = keeping(250)
   const fails = () => lists.read('a', () => Promise.reject(new Error('away')))
   const [one, other] = await Promise.allSettled([fails(), fails()])
@@ -34,7 +34,7 @@ test('a failed read is not cached, and every waiting caller gets the error', asy
   assert.equal(await read('a'), 1)
 })
 
-test('the cache never exceeds its limit', async () => {
+test('the cache of shared reads never exceeds its limit', async () => {
   const { read, made } = keeping(250, 2)
   for (const name of ['a', 'b', 'c']) await read(name)
   await read('c')
@@ -44,7 +44,7 @@ test('the cache never exceeds its limit', async () => {
   assert.equal(made(), 4, 'the oldest was forgotten')
 })
 
-test('a large result evicts others, and one that is too large is not cached', async () => {
+test('a large result evicts others from the cache, and one that is too large is not cached', async () => {
   const clock = { nowMs: () => 0 }
   const weigh = (value: number) => value
   const reads = shareReads<number>({ keepMs: 250, entriesMax: 10, clock, weightMax: 100, weigh })

@@ -32,7 +32,7 @@ async function hammer(
   return (await Promise.all(results)) as HammerResult[]
 }
 
-test('threads that add to the same counters lose no addition', async () => {
+test('threads that add to the same counters simultaneously lose no addition', async () => {
   const memory = makeSharedTable(1, 'secret')
   const rounds = 50_000
   await hammer('count', memory, rounds)
@@ -51,14 +51,14 @@ test('threads that add to the same counters lose no addition', async () => {
   }
 })
 
-test('if several threads use the same nonces, exactly one is the first for each nonce', async () => {
+test('if several threads use the same nonce, exactly one of them counts as its first user', async () => {
   const rounds = 20_000
   const results = await hammer('nonces', makeSharedTable(rounds, 'secret'), rounds)
   const first = results.reduce((sum, { allowed }) => sum + allowed, 0)
   assert.equal(first, rounds)
 })
 
-test('threads that draw from one bucket get exactly its burst and inflow together', async () => {
+test('threads that take units from one bucket together get exactly its burst and its rate', async () => {
   const results = await hammer('draw', makeSharedTable(100, 'secret'), 20_000)
   const allowed = results.reduce((sum, result) => sum + result.allowed, 0)
   const startedAtMs = Math.min(...results.map((result) => result.startedAtMs))
@@ -68,11 +68,11 @@ test('threads that draw from one bucket get exactly its burst and inflow togethe
   assert.ok(allowed >= LIMITS.ipBurst, `only ${allowed}`)
 })
 
-test('a lock is taken over when its holder has died', () => {
+test('the lock of a thread that died is taken over', () => {
   const memory = makeSharedTable(1, 'secret')
   const words = new Int32Array(memory.words)
   words.fill(0)
-  // Every set's lock is its first word; the memory for one record has one set.
+  // The lock of each set of records is its first word, and memory for one record has only one set.
   Atomics.store(words, 0, 1)
   let updated = false
   new SharedTable(memory).update(
@@ -87,7 +87,7 @@ test('a lock is taken over when its holder has died', () => {
   assert.equal(Atomics.load(words, 0), 0)
 })
 
-test('the table agrees with a map while it has room', () => {
+test('the shared table agrees with a map while it has room', () => {
   withSeeds([1, 2, 3], (random) => {
     const table = new SharedTable(makeSharedTable(2_000, 'secret'))
     const map = new Map<string, number>()
@@ -110,7 +110,7 @@ test('the table agrees with a map while it has room', () => {
   })
 })
 
-test('the table has room for its declared number of entries, in any distribution', () => {
+test('a shared table has room for its declared number of entries, however they are distributed', () => {
   withSeeds([11, 12, 13], (random) => {
     const ledger = makeNonceLedger(makeSharedTable(50_000, random.hex(16)))
     for (let nonce = 0; nonce < 50_000; nonce++) {
@@ -119,7 +119,7 @@ test('the table has room for its declared number of entries, in any distribution
   })
 })
 
-test('in a full set the lowest record is evicted, if it may be', () => {
+test('a new record in a full part of the table evicts the record with the lowest value, if that may be evicted', () => {
   const table = new SharedTable(makeSharedTable(1, 'secret'))
   let kept = 0
   while (

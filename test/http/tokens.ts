@@ -1,4 +1,4 @@
-/** Tokens as a test wants them: whole, or wrong in one chosen way. */
+/** Makes tokens for tests: valid ones, or ones that are wrong in one chosen way. */
 
 import {
   createPrivateKey,

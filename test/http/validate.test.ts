@@ -13,7 +13,7 @@ const keys = (count: number) =>
 const told = (value: unknown) =>
   validator.flaws(value).map(({ rejected, field }) => `${rejected} ${field}`)
 
-test('only the first unknown key of an object with far too many keys is reported', () => {
+test('if an object has far too many unknown keys, only the first is reported', () => {
   assert.deepEqual(told({ a: [], ...keys(5_500) }), ['INVALID_FIELD k0'])
   assert.deepEqual(told({ a: [], b: keys(5_500) }), ['INVALID_FIELD b.k0'])
   assert.deepEqual(told({ a: [{ c: 1 }, keys(5_500)] }), ['INVALID_FIELD a[1].k0'])
@@ -26,7 +26,7 @@ test('an array with too many items is refused before its items are checked', () 
   assert.equal(flaw.detail, 'a must not have more than 3 items')
 })
 
-test('every flaw of a value of normal size is reported', () => {
+test('validation reports every flaw of a value of normal size', () => {
   assert.deepEqual(told({ a: [{}, { c: 'x' }], b: keys(3) }).toSorted(), [
     'INVALID_FIELD a[1].c',
     'INVALID_FIELD b.k0',
@@ -38,7 +38,7 @@ test('every flaw of a value of normal size is reported', () => {
   assert.deepEqual(told({ a: [{ c: 1, d: 2 }] }), [])
 })
 
-test('at most as many flaws are reported at once as a request has fields', () => {
+test('validation reports at most as many flaws as a request has fields', () => {
   const wide = compileValidator(
     Type.Object(
       Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`k${at}`, Type.Integer()])),

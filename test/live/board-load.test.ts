@@ -1,8 +1,8 @@
 /**
- * A front that stalls at random, behind real channels: the market end emits the events of real markets, and the test
- * delivers its batches at any time. Whatever is lost, the market end never queues more than allowed, the board ends in
- * the state of the markets, every loss is reported, and an answer never arrives before its events. Partitions become
- * idle and active meanwhile, with the same rules.
+ * A front that stalls at random, behind real channels. The market thread's end emits the events of real markets, and
+ * the test delivers its batches at any time. Whatever is lost, the market thread's end never queues more than allowed,
+ * the board ends in the state of the markets, every loss is reported, and an answer never arrives before its events.
+ * Partitions become idle and active meanwhile, and the same holds.
  */
 
 import assert from 'node:assert/strict'
@@ -53,7 +53,7 @@ function startLink(random: Random, isOlder = false) {
 
   const [down, up] = [new MessageChannel(), new MessageChannel()]
   const far = new Channel<MarketFollowerProtocol>(down.port1, OPTIONS, {
-    heard(type, message, replyTo) {
+    received(type, message, replyTo) {
       if (type === 'Markets') {
         const { after, partitions } = message as MarketThreadProtocol['Markets']['takes']
         const there = markets.filter(
@@ -124,7 +124,7 @@ function startLink(random: Random, isOlder = false) {
   )
   const thread = makeRef<MarketThreadProtocol & DozeProtocol>()
   const load = makeBoardLoad(board, thread, () => true)
-  const hearers: Record<string, (message: never) => void> = {
+  const handlers: Record<string, (message: never) => void> = {
     MarketsGone: ({ marketIds }: Told<'MarketsGone'>) => load.forget(marketIds),
     MarketEvents({ rows }: Told<'MarketEvents'>) {
       figures.events++
@@ -137,7 +137,7 @@ function startLink(random: Random, isOlder = false) {
   }
   thread.replace(
     new Channel<MarketThreadProtocol & DozeProtocol>(up.port2, OPTIONS, {
-      heard: (type, message) => hearers[type]!(message as never),
+      received: (type, message) => handlers[type]!(message as never),
       lost() {
         figures.lost++
         load.lost()
@@ -147,10 +147,10 @@ function startLink(random: Random, isOlder = false) {
   load.begin()
   const gateway = makeGateway([thread], () => 0, systemClock, {
     seqOf: (marketId) => board.markets.get(marketId)?.seq,
-    heardAll: (marketId) => load.wake(partitionOf(marketId)) ?? load.reloaded(),
+    caughtUp: (marketId) => load.wake(partitionOf(marketId)) ?? load.reloaded(),
   })
 
-  /** Carries over so many batches that were sent to the front; the front's own always go. */
+  /** Delivers this many batches of the market thread to the front; messages of the front are always delivered. */
   async function carry(batches: number): Promise<number> {
     let carried = 0
     for (const [from, to, most] of [
@@ -173,14 +173,17 @@ function startLink(random: Random, isOlder = false) {
     const marketId = idOf(index)
     const order = { marketId, orderHash: hashNamed('a'), side: BUY as Side }
     const answer = await gateway.cancel(order, { deadlineAtMs: systemClock.nowMs() + 600_000 })
-    // While the market end accepts no more, the front reports that itself.
+    // If the channel accepts no more requests, the front itself rejects them.
     if (isRejection(answer)) return
     const { handledSeq, seq } = answer as unknown as { handledSeq: number; seq?: number }
-    assert(seq !== undefined && seq >= handledSeq, `answered at ${handledSeq}, heard ${seq}`)
+    assert(seq !== undefined && seq >= handledSeq, `answered at ${handledSeq}, received ${seq}`)
     assert((board.markets.get(marketId)?.seq ?? handledSeq) >= handledSeq)
   }
 
-  /** A client needs a partition: when it is active, the board has everything that had happened at the request. */
+  /**
+   * Activates a partition as a client would. Once it is active, the board must have everything that had happened before
+   * the request.
+   */
   async function wake(partition: number): Promise<void> {
     const dozing = load.dozing()
     const seqs = new Map(markets.map(({ marketId, state }) => [marketId, state.seq]))
@@ -193,7 +196,7 @@ function startLink(random: Random, isOlder = false) {
     }
   }
 
-  /** A market is resolved, and its thread lets go of it. */
+  /** Resolves a market, which its thread then unloads. */
   function letGo(index: number): void {
     const { marketId, ask: command } = markets[index]!
     command('CloseMarket', { marketId, reason: 'resolved' })
@@ -235,7 +238,7 @@ for (const [seed, dozes] of seedsOf(1, 2, 3, 4).flatMap((seed) => [
     await known
     assert.equal(link.load.untilKnown(), undefined)
     for (let turn = 0; turn < 600; turn++) {
-      // Most of the time it keeps up; now and then it takes nothing for a long while.
+      // The front usually keeps up, and sometimes receives nothing for a long while.
       const stalls = turn % 100 > 60
       for (let count = random.int(0, 4); count > 0; count--) link.step(random.int(0, MARKETS - 1))
       if (random.chance(dozes ? 0.05 : 0.3)) asked.push(link.ask(random.int(0, MARKETS - 2)))
@@ -264,13 +267,13 @@ for (const [seed, dozes] of seedsOf(1, 2, 3, 4).flatMap((seed) => [
     t.diagnostic(JSON.stringify(figures))
     assert.equal(figures.wakes > 5, dozes)
     assert(figures.lost > 1 && figures.dropped > figures.lost && figures.resets > 0)
-    // The maximum that it receives, and the answers to its requests.
+    // The queue exceeds the maximum of unread bytes only by some answers to requests.
     assert(figures.untaken < 2 * UNTAKEN_MAX, `${figures.untaken} bytes were queued`)
     assert(far.isOpen)
   })
 }
 
-test('a front with an idle partition only receives which of its markets open and close, until it is active again', async (t) => {
+test('a front that idles a partition receives only openings and closings of its markets, until it is active again', async (t) => {
   const link = startLink(randomFrom(1))
   t.after(link.close)
   const { figures, board, load, markets } = link
@@ -293,18 +296,18 @@ test('a front with an idle partition only receives which of its markets open and
   load.doze([partition])
   await until(() => figures.told.length === 1)
   const before = seqOf(0)
-  const heard = figures.events
+  const received = figures.events
   for (let turn = 0; turn < 50; turn++) link.step(0)
   // The other partition is still followed, and receives later events.
   const quiet = seqOf(1)
   while (seqOf(1) === quiet) link.step(1)
   await heardOf(1)
-  assert.equal(figures.events, heard + 1)
+  assert.equal(figures.events, received + 1)
   assert(seqOf(0) > before)
   assert.equal(board.markets.get(busy)!.seq, before)
   assert.equal(load.dozing(), 1)
 
-  // Under load: events during the activation are not lost.
+  // Events that arrive during the activation are not lost.
   const waking = link.wake(partition)
   for (let turn = 0; turn < 50; turn++) {
     link.step(0)
@@ -314,7 +317,7 @@ test('a front with an idle partition only receives which of its markets open and
   await waking
   assert.equal(load.wake(partition), undefined)
 
-  // One that closes while it dozes is known to be closed.
+  // A market that closes while its partition is idle is reported as closed.
   load.doze([partition])
   await until(() => figures.told.length === 3)
   for (let turn = 0; turn < 5; turn++) link.step(0)
@@ -324,7 +327,7 @@ test('a front with an idle partition only receives which of its markets open and
   assert.equal(figures.facts, 1)
 })
 
-test('a market thread of an older version gets no idle request, and sends everything', async (t) => {
+test('a front sends no idle requests to a market thread of an older version, and gets all of its events', async (t) => {
   const link = startLink(randomFrom(1), true)
   t.after(link.close)
   const { figures, board, load, markets } = link

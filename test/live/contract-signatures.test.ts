@@ -25,7 +25,7 @@ function rejectedOf(answer: unknown): string {
   return (answer as { rejected?: string }).rejected ?? String(answer)
 }
 
-test('a signature counts for all chains only if the code at the address accepts it on each of them', async () => {
+test('a signature is accepted for all chains only if the account’s code accepts it on each of them', async () => {
   const [accepts, refuses, empty, away] = [1, 2, 3, 4] as const
   const everywhere = (...chainIds: number[]) => {
     const contracts = makeContractSignatures({
@@ -47,7 +47,7 @@ test('a signature counts for all chains only if the code at the address accepts 
   assert.equal(rejectedOf(await everywhere(accepts, away)), 'CHAIN_UNAVAILABLE')
 })
 
-test('a contract is queried once per block about the same signature', async () => {
+test('an account’s code is queried about the same signature once per block', async () => {
   let asked = 0
   const contracts = makeContractSignatures({
     ...alone,
@@ -69,7 +69,7 @@ test('a contract is queried once per block about the same signature', async () =
   assert.equal(asked, 2)
 })
 
-test('an unreachable chain is reported, and the result is not cached', async () => {
+test('if a chain is unreachable the check of a signature fails, and the result is not cached', async () => {
   let away = true
   const contracts = makeContractSignatures({
     ...alone,
@@ -83,7 +83,7 @@ test('an unreachable chain is reported, and the result is not cached', async () 
   assert.equal(await contracts.accepts(question('a'), {}), true)
 })
 
-test('few contracts are queried at once, and too many waiting queries are refused', async () => {
+test('few accounts are queried simultaneously, and queries beyond the waiting limit are refused', async () => {
   const release: (() => void)[] = []
   const contracts = makeContractSignatures({
     ...alone,
@@ -105,7 +105,7 @@ test('few contracts are queried at once, and too many waiting queries are refuse
   )
 })
 
-test('queries to contracts are limited per client and per account', async () => {
+test('queries to the code of accounts are limited per client and per account', async () => {
   const settings = {
     ...{ ipPerSecond: 1, ipBurst: 1, siteTimes: 1, keyPerSecond: 1, keyBurst: 1, readCost: 1 },
     ...{ writeCost: 1, registrationCost: 1, unfundedPerSecond: 1, unfundedBurst: 1 },

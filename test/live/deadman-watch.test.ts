@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import type { DeadmanSwitch } from '#domain/deadman.ts'
 import { makeDeadmanWatch } from '#live/deadman-watch.ts'
 import { traderNamed } from '../support/orders.ts'
@@ -10,14 +11,22 @@ function given(stored: DeadmanSwitch[]) {
     isAway: false,
     isRefusing: false,
     cancelled: [] as string[],
+    /** Number of switches of each clear. */
+    clears: [] as number[],
     /** Called before each cancel. */
     before: async (_address: string) => {},
+    /** Called before each read answers. */
+    afterRead: async () => {},
+    /** Called before each clear. */
+    beforeClear: async () => {},
     failures: 0,
   }
   const watch = makeDeadmanWatch({
     async read({ beforeMs, limit }) {
       if (world.isAway) throw new Error('the database is away')
-      return stored.filter(({ dueAtMs }) => dueAtMs < beforeMs).slice(0, limit)
+      const due = stored.filter(({ dueAtMs }) => dueAtMs < beforeMs).slice(0, limit)
+      await world.afterRead()
+      return due
     },
     async cancelAll({ address }) {
       await world.before(address)
@@ -25,10 +34,14 @@ function given(stored: DeadmanSwitch[]) {
       world.cancelled.push(address)
       return true
     },
-    async clear({ keyId, dueAtMs }) {
+    async clear(fired) {
+      world.clears.push(fired.length)
+      await world.beforeClear()
       if (world.isAway) throw new Error('the database is away')
-      const at = stored.findIndex((one) => one.keyId === keyId && one.dueAtMs === dueAtMs)
-      if (at >= 0) stored.splice(at, 1)
+      for (const { keyId, dueAtMs } of fired) {
+        const at = stored.findIndex((one) => one.keyId === keyId && one.dueAtMs === dueAtMs)
+        if (at >= 0) stored.splice(at, 1)
+      }
     },
     nowMs: () => world.nowMs,
     fired: () => undefined,
@@ -43,7 +56,7 @@ const ann = (dueAtMs: number): DeadmanSwitch => ({
   ...{ keyId: 'k1', address: traderNamed('ann'), dueAtMs },
 })
 
-test('a dead-man switch fires once when it is due, and not before', async () => {
+test('a dead-man switch cancels its trader’s orders once when it is due, and not before', async () => {
   const { world, watch, stored } = given([ann(1_005_000)])
   await watch.turn()
   assert.deepEqual(world.cancelled, [])
@@ -54,7 +67,7 @@ test('a dead-man switch fires once when it is due, and not before', async () => 
   assert.deepEqual(stored, [])
 })
 
-test('a dead-man switch that was renewed at another front does not fire', async () => {
+test('a dead-man switch that was renewed through another front does not cancel orders', async () => {
   const { world, watch, stored } = given([ann(1_005_000)])
   await watch.turn()
   stored[0] = ann(1_050_000)
@@ -63,7 +76,7 @@ test('a dead-man switch that was renewed at another front does not fire', async 
   assert.deepEqual(world.cancelled, [])
 })
 
-test('a loaded dead-man switch fires while the database is away', async () => {
+test('a dead-man switch in memory fires even if the database is unavailable', async () => {
   const { world, watch, stored } = given([ann(1_005_000)])
   await watch.turn()
   world.isAway = true
@@ -71,13 +84,16 @@ test('a loaded dead-man switch fires while the database is away', async () => {
   await watch.turn()
   assert.deepEqual(world.cancelled, [traderNamed('ann')])
   assert.ok(world.failures > 0)
-  // It is still stored, so it fires once more when the database is back: that cancels nothing new.
+  // The fired switch is still stored. Once the database is back, it is cleared without firing again, because that would
+  // cancel new orders.
+  await setImmediate()
   world.isAway = false
   await watch.turn()
-  assert.deepEqual(stored, [])
+  await setImmediate()
+  assert.deepEqual([stored, world.cancelled.length], [[], 1])
 })
 
-test('a dead-man switch whose cancels were not confirmed is retried', async () => {
+test('a dead-man switch is retried until its cancels are confirmed', async () => {
   const { world, watch, stored } = given([ann(1_000_000)])
   world.isRefusing = true
   await watch.turn()
@@ -87,11 +103,11 @@ test('a dead-man switch whose cancels were not confirmed is retried', async () =
   assert.deepEqual([world.cancelled.length, stored.length], [1, 0])
 })
 
-test('a switch that became due while others fired is read again first, so a renewal counts', async () => {
+test('a dead-man switch that is due is read from the database again before it fires, so a renewal counts', async () => {
   const bob = { keyId: 'k2', address: traderNamed('bob'), dueAtMs: 1_003_000 }
   const { world, watch, stored } = given([ann(1_000_000), bob])
   world.before = async () => {
-    // Cancelling for ann takes so long that bob's switch is due. It is renewed before that.
+    // Cancelling Ann's orders takes so long that Bob's switch is due meanwhile, but Bob renews it before that.
     world.nowMs = 1_004_000
     stored[stored.findIndex(({ keyId }) => keyId === 'k2')] = { ...bob, dueAtMs: 1_050_000 }
   }
@@ -100,7 +116,7 @@ test('a switch that became due while others fired is read again first, so a rene
   assert.deepEqual(world.cancelled, [traderNamed('ann')])
 })
 
-test('a switch whose cancels take long does not delay those of other traders', async () => {
+test('slow cancels by one dead-man switch do not delay the switches of other traders', async () => {
   const bob = { keyId: 'k2', address: traderNamed('bob'), dueAtMs: 1_000_000 }
   const { world, watch } = given([ann(999_000), bob])
   const cancelledBob = Promise.withResolvers<void>()
@@ -110,4 +126,93 @@ test('a switch whose cancels take long does not delay those of other traders', a
   }
   await watch.turn()
   assert.deepEqual(new Set(world.cancelled), new Set([bob.address, traderNamed('ann')]))
+})
+
+test('slow cancels by one dead-man switch do not delay a switch that becomes due later', async () => {
+  const bob = { keyId: 'k2', address: traderNamed('bob'), dueAtMs: 1_001_000 }
+  const { world, watch } = given([ann(1_000_000), bob])
+  const cancelledAnn = Promise.withResolvers<void>()
+  let asked = 0
+  world.before = async (address) => {
+    if (address === bob.address) return
+    asked++
+    await cancelledAnn.promise
+  }
+  const first = watch.turn()
+  await setImmediate()
+  world.nowMs = 1_001_000
+  await watch.turn()
+  await watch.turn()
+  assert.deepEqual([world.cancelled, asked], [[bob.address], 1])
+  cancelledAnn.resolve()
+  await first
+  await watch.turn()
+  assert.deepEqual([world.cancelled.length, asked], [2, 1])
+})
+
+test('a dead-man switch whose cancels fail during a read is retried while the database is unavailable', async () => {
+  const { world, watch } = given([ann(1_000_000)])
+  const failing = Promise.withResolvers<void>()
+  const reading = Promise.withResolvers<void>()
+  world.isRefusing = true
+  world.before = () => failing.promise
+  const first = watch.turn()
+  await setImmediate()
+  world.afterRead = () => reading.promise
+  const second = watch.turn()
+  failing.resolve()
+  await first
+  world.isAway = true
+  reading.resolve()
+  await second
+  world.isRefusing = false
+  await watch.turn()
+  assert.deepEqual(world.cancelled, [traderNamed('ann')])
+})
+
+test('600 due dead-man switches all fire once, without waiting for the database, and are cleared in few writes', async () => {
+  const many = Array.from({ length: 600 }, (_, at) => ({
+    ...{ keyId: `k${at}`, address: traderNamed(`trader-${at}`), dueAtMs: 1_000_000 },
+  }))
+  const { world, watch, stored } = given([...many])
+  const cleared = Promise.withResolvers<void>()
+  world.beforeClear = () => cleared.promise
+  await watch.turn()
+  await watch.turn()
+  assert.deepEqual([world.cancelled.length, stored.length], [600, 600])
+  assert.equal(world.clears.length, 1)
+  cleared.resolve()
+  await setImmediate()
+  assert.deepEqual(stored, [])
+  assert.ok(world.clears.length <= 4, `${world.clears.length} writes`)
+})
+
+test('a dead-man switch that has fired, and is cleared during a read, does not fire again', async () => {
+  const { world, watch, stored } = given([ann(1_000_000)])
+  const cleared = Promise.withResolvers<void>()
+  const read = Promise.withResolvers<void>()
+  world.beforeClear = () => cleared.promise
+  await watch.turn()
+  world.afterRead = () => read.promise
+  const turn = watch.turn()
+  cleared.resolve()
+  await setImmediate()
+  assert.deepEqual(stored, [])
+  read.resolve()
+  await turn
+  assert.equal(world.cancelled.length, 1)
+})
+
+test('a dead-man switch that is renewed before it was cleared fires again at its new time', async () => {
+  const { world, watch, stored } = given([ann(1_000_000)])
+  const cleared = Promise.withResolvers<void>()
+  world.beforeClear = () => cleared.promise
+  await watch.turn()
+  stored[0] = ann(1_002_000)
+  world.nowMs = 1_002_000
+  await watch.turn()
+  assert.equal(world.cancelled.length, 2)
+  cleared.resolve()
+  await setImmediate()
+  assert.deepEqual(stored, [])
 })

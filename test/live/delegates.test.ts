@@ -8,12 +8,12 @@ import { makeDelegates } from '#live/delegates.ts'
 import { traderNamed } from '../support/orders.ts'
 
 const CHAIN_ID = 31_337
-/** A chain of the same exchange on which the accounts may belong to others. */
+/** Another chain of the exchange, on which the same addresses may belong to other people. */
 const TEST_CHAIN_ID = 31_338
 const NOW_SEC = 1_800_000_000
 const AT = { blockNumber: 1, logIndex: 1, txHash: '0x1', atSec: NOW_SEC }
 
-/** A front's knowledge beside a database that the test writes. */
+/** Makes the delegations of a front, with a database that the test controls. */
 function given({ accountsMax = 100 } = {}) {
   const stored = new Map<Address, Delegation[]>()
   const asked = { loads: 0, reads: 0 }
@@ -60,7 +60,7 @@ function given({ accountsMax = 100 } = {}) {
   return { delegates, asked, its, appoint, turn, again, count }
 }
 
-test('a signature for an account without delegates needs no database read', async () => {
+test('a signature for an account without delegates is checked without a database read', async () => {
   const { delegates, asked, turn } = given()
   await turn()
   assert.deepEqual(delegates.of(CHAIN_ID, traderNamed('ann')), [])
@@ -78,7 +78,7 @@ test('delegations are read once, and again after each change on the chain', asyn
   assert.equal(asked.reads, 2)
 })
 
-test('a delegate acts until its time ends, on the chain on which it was appointed and on no other', async () => {
+test('a delegate may act until its time ends, on the chain where it was appointed and on no other', async () => {
   const { delegates, appoint, turn } = given()
   await turn()
   appoint('ann')
@@ -89,7 +89,7 @@ test('a delegate acts until its time ends, on the chain on which it was appointe
   assert.deepEqual(await delegates.actsOn(ann, bot), [])
 })
 
-test('after a reorg or a lost message all delegations are loaded again', async () => {
+test('all delegations are loaded again after a reorg or a lost message', async () => {
   const { delegates, asked, appoint, turn, count } = given()
   await turn()
   appoint('ann', NOW_SEC + 100, false)
@@ -99,7 +99,7 @@ test('after a reorg or a lost message all delegations are loaded again', async (
   assert.equal(asked.loads, 2)
 })
 
-test('while the database is away orders of unknown delegates are refused, and read when it is back', async () => {
+test('orders of unknown delegates are refused while the database cannot be read', async () => {
   const { its, appoint, turn, again, count } = given()
   its.away = true
   await turn()

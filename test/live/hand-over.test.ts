@@ -13,7 +13,7 @@ function start() {
   return { world, handOver }
 }
 
-test('a hand-over lasts from its announcement until the next owner is current', () => {
+test('a planned hand-over of markets counts from its announcement until the next owner has loaded them', () => {
   const { world, handOver } = start()
   handOver.linked()
   assert.equal(handOver.isUnderWay(), false)
@@ -30,7 +30,7 @@ test('a hand-over lasts from its announcement until the next owner is current', 
   assert.equal(handOver.isUnderWay(), false, 'the death of the next owner is no hand-over')
 })
 
-test('a hand-over that no node takes up ends at the deadline of a request', () => {
+test('a planned hand-over that no next owner completes ends after the deadline of a request', () => {
   const { world, handOver } = start()
   handOver.began()
   world.current = false
@@ -42,7 +42,7 @@ test('a hand-over that no node takes up ends at the deadline of a request', () =
   assert.equal(handOver.isUnderWay(), true, 'the next announcement has a deadline of its own')
 })
 
-test('a thread that leaves without an announcement does not count as handed over', () => {
+test('a market thread that leaves without an announcement does not count as handing over', () => {
   const { world, handOver } = start()
   world.current = false
   assert.equal(handOver.isUnderWay(), false)

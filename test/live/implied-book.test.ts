@@ -10,7 +10,7 @@ import { randomFlow } from '../services/market/random-flow.ts'
 import { buy, sell } from '../support/orders.ts'
 import { randomFrom } from '../support/random.ts'
 
-test('a bid of NO is an ask of YES in the book with implied levels, and only there', () => {
+test('a bid for NO appears as an ask for YES in the book with implied levels, and in no other book', () => {
   const market = given({ market: { matching: 'complementary' } })
   const board = makeBoard({
     isComplete: () => true,
@@ -33,7 +33,7 @@ test('a bid of NO is an ask of YES in the book with implied levels, and only the
   ])
 })
 
-test('implied levels updated by events equal those of a fresh view', () => {
+test('implied levels that events update equal those of a newly loaded book', () => {
   const market = given({ market: { matching: 'complementary' } })
   const flow = randomFlow(market, randomFrom(5))
   const followed = makeBoard({
@@ -64,7 +64,7 @@ test('implied levels updated by events equal those of a fresh view', () => {
   }
 })
 
-test('the book of an ordinary market is the same with implied levels', () => {
+test('a market that is not complementary has no implied levels', () => {
   const market = given()
   const board = makeBoard({
     isComplete: () => true,

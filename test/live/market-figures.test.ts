@@ -1,4 +1,4 @@
-/** Trading figures in lists: from the database up to a trade, and from the board after it. */
+/** Trading figures in lists: read from the database up to some trade, and then updated by the board. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -27,7 +27,7 @@ function stored(more: Partial<StoredFigures> = {}): StoredFigures {
   }
 }
 
-/** A market, a front that follows it, and a database controlled by the test. */
+/** Makes a market, a front that follows it, and a database controlled by the test. */
 function fixture(options: { readonly restarted: boolean }) {
   const market = given()
   const clock = simulatedClock(START_SEC * 1_000)
@@ -78,7 +78,7 @@ function fixture(options: { readonly restarted: boolean }) {
   return { market, clock, asked, database, board, figures, trade, now }
 }
 
-test('a market that was followed from its first day needs no database read', async () => {
+test('the figures of a market followed from its first day need no database read', async () => {
   const { market, asked, clock, trade, now } = fixture({ restarted: false })
   assert.deepEqual(await now(), {
     ...{ lastPrices: [0, 0], lastOutcome: null, priceChanges24h: [null, null] },
@@ -91,13 +91,13 @@ test('a market that was followed from its first day needs no database read', asy
     ...{ lastPrices: [450_000, 700_000], lastOutcome: 1, priceChanges24h: [50_000, 0] },
     ...{ volume24h: 1_550_000n, trades24h: 3, totalVolume: 1_550_000n },
   })
-  // A trade that the chain refuses has never been.
+  // A trade that the chain refuses is removed from the figures.
   market.report(failing, { status: 'failed', fault: 'buyer' })
   assert.deepEqual(await now(), {
     ...{ lastPrices: [400_000, 700_000], lastOutcome: 1, priceChanges24h: [0, 0] },
     ...{ volume24h: 1_100_000n, trades24h: 2, totalVolume: 1_100_000n },
   })
-  // A day and a minute later its price is that of 24 hours ago, and its volume is not of the day.
+  // A day and a minute later, that last price is the price of 24 hours ago, and its volume has left the 24 hours.
   clock.advance(DAY_MS + 60_000)
   market.at(DAY_MS / 1_000 + 60)
   trade(0.42)
@@ -108,7 +108,7 @@ test('a market that was followed from its first day needs no database read', asy
   assert.deepEqual(asked, [])
 })
 
-test('after a restart the figures come from the database, and each later trade is added once', async () => {
+test('after a restart a market’s figures come from the database, and each later trade is added once', async () => {
   const { clock, asked, database, trade, now } = fixture({ restarted: true })
   database.says = [stored()]
   const before = await now()
@@ -124,7 +124,7 @@ test('after a restart the figures come from the database, and each later trade i
   } as const
   assert.deepEqual(await now(), after)
   assert.equal(asked.length, 1)
-  // The database has followed: the same, counted over there.
+  // The database now has all trades, and returns the same figures.
   database.says = [
     stored({
       ...{ totalVolume: 10_050_000n, volume24h: 6_050_000n, trades24h: 5 },
@@ -136,11 +136,11 @@ test('after a restart the figures come from the database, and each later trade i
   assert.equal(asked.length, 2)
 })
 
-test('figures that are not on the board are read again until the database has caught up', async () => {
+test('a front reads missing figures again until the database has caught up', async () => {
   const { market, clock, asked, database, trade, now } = fixture({ restarted: true })
   database.says = [stored()]
   await now()
-  // Loaded a moment ago: later trades may not be in the database yet.
+  // The figures were loaded a moment ago, so the database may lack later trades.
   clock.advance(999)
   await now()
   assert.equal(asked.length, 1)
@@ -170,7 +170,7 @@ test('figures that are not on the board are read again until the database has ca
   assert.equal(asked.length, 7)
 })
 
-test('while the database is away, known figures stay, and unknown ones are left out', async () => {
+test('while the database is unavailable known figures are shown, and unknown ones are left out', async () => {
   const { asked, database, trade, clock, figures, now } = fixture({ restarted: true })
   database.says = new Fault('gone', 'the database is away', { retryable: true })
   assert.equal(await now(), undefined)

@@ -21,7 +21,7 @@ function watched() {
   return { watch, asked, wait }
 }
 
-test('an owner is confirmed for one second from the request, not from the answer', async () => {
+test('an owner of markets counts as confirmed for one second from the request, not from its answer', async () => {
   const { watch, asked, wait } = watched()
   assert.equal(watch.isConfirmed(), false)
   const done = watch.ask()
@@ -33,7 +33,25 @@ test('an owner is confirmed for one second from the request, not from the answer
   assert.equal(watch.isConfirmed(), false)
 })
 
-test('an owner that is unsure, or does not answer, is not confirmed', async () => {
+test('reads are stale if a confirmation is late, but a front is unready only after 5 s without one', async () => {
+  const { watch, asked, wait } = watched()
+  assert.equal(watch.isReady(), false)
+  const done = watch.ask()
+  asked[0]?.resolve({ owner: true })
+  await done
+  wait(5_000)
+  assert.deepEqual([watch.isConfirmed(), watch.isReady()], [false, true])
+  wait(1)
+  assert.equal(watch.isReady(), false)
+  const again = watch.ask()
+  asked[1]?.resolve({ owner: true })
+  await again
+  assert.equal(watch.isReady(), true)
+  watch.changed()
+  assert.equal(watch.isReady(), false, 'a link that has ended counts at once')
+})
+
+test('an owner that answers with an error, or not at all, is not confirmed', async () => {
   const { watch, asked } = watched()
   for (const answer of [reject('OUTCOME_UNKNOWN'), reject('OVERLOADED'), { unanswered: 'late' }]) {
     const done = watch.ask()
@@ -43,7 +61,7 @@ test('an owner that is unsure, or does not answer, is not confirmed', async () =
   }
 })
 
-test('an answer over a closed link confirms nothing, and the next link is queried at once', async () => {
+test('an answer over a closed connection confirms no owner, and the next connection is queried at once', async () => {
   const { watch, asked } = watched()
   const old = watch.ask()
   void watch.ask()

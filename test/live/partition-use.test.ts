@@ -9,7 +9,7 @@ const DOZE_MS = 1_000
 const idOf = (partition: number) => `0x${partition.toString(16).padStart(64, '0')}` as MarketId
 const UNKNOWN = `0x${'f'.repeat(64)}` as MarketId
 
-/** Two threads with two partitions each, which become active on request. */
+/** Makes two threads with two partitions each, which become active on request. */
 function start() {
   const dozing = new Set<number>()
   const waking = new Map<number, PromiseWithResolvers<void>>()
@@ -47,7 +47,7 @@ function start() {
   }
 }
 
-test('a front that has just started follows no partition', () => {
+test('a front that has just started receives the events of no partition', () => {
   const { dozing, state } = start()
   assert.deepEqual([...dozing].sort(), [0, 1, 2, 3])
   // One message for each market thread.
@@ -57,7 +57,7 @@ test('a front that has just started follows no partition', () => {
   ])
 })
 
-test('a reader of a market activates its partition and no other, and waits for it', async () => {
+test('a reader of a market waits until the front receives its partition’s events, and causes no other partition to be sent', async () => {
   const { use, dozing, woken } = start()
   const waiting = use.need(idOf(2))
   assert(waiting !== undefined)
@@ -72,14 +72,14 @@ test('a reader of a market activates its partition and no other, and waits for i
   assert.equal(dozing.size, 0)
 })
 
-test('a request for an unknown market activates no partition', () => {
+test('a request for an unknown market makes the front receive no further partition', () => {
   const { use, dozing } = start()
   assert.equal(use.need(UNKNOWN), undefined)
   assert.equal(use.needThese([UNKNOWN]), true)
   assert.equal(dozing.size, PARTITIONS)
 })
 
-test('a partition that is not needed for long becomes idle again, and a watched one does not', () => {
+test('a front stops receiving a partition that was not needed for long, but not one with subscribers', () => {
   const { use, state, woken, rest } = start()
   use.needThese('all')
   woken()

@@ -11,23 +11,23 @@ const OPTIONS = { inFlightMax: 100, batchMax: 10, deadlineMs: 60_000 }
 const PATIENCE = { waitingMax: 2, deadlineMs: 60_000 }
 const MOVED = { unanswered: 'moved' }
 
-/** A location of the thread: the end for the reference, and its received messages. */
+/** Makes a location of the thread: the end of its link for the reference, and the received messages. */
 function place(t: TestContext, answer: (value: number) => unknown) {
   const { port1, port2 } = new MessageChannel()
-  const heard: number[] = []
+  const received: number[] = []
   const there: Channel<P> = new Channel<P>(port2, OPTIONS, {
-    heard(_type, message, replyTo) {
+    received(_type, message, replyTo) {
       const { value } = message as { value: number }
-      heard.push(value)
+      received.push(value)
       const said = answer(value)
       if (said !== undefined) there.reply(replyTo, said)
     },
   })
   t.after(() => there.close())
-  return { here: new Channel<P>(port1, OPTIONS, { heard() {} }), there, heard }
+  return { here: new Channel<P>(port1, OPTIONS, { received() {} }), there, received }
 }
 
-test('a request waits for a thread that is away, and is retried if it was not accepted', async (t) => {
+test('a request waits while its thread is unavailable, and is sent again if it was not accepted', async (t) => {
   const ref = makePatientRef(makeRef<P>(), PATIENCE)
   t.after(() => ref.close())
   const early = ref.ask('Ask', { value: 1 })
@@ -36,20 +36,20 @@ test('a request waits for a thread that is away, and is retried if it was not ac
   assert.deepEqual(await early, { value: 1 })
   assert.deepEqual(await ref.ask('Ask', { value: 2 }), { value: 2 })
   const moved = ref.ask('Ask', { value: 3 })
-  // When this is answered, all earlier messages have arrived.
+  // This answer shows that all earlier messages have arrived.
   await first.here.ask('Ask', { value: 2 })
   const second = place(t, (value) => ({ value: -value }))
   const held = ref.ask('Ask', { value: 4 })
   ref.replace(second.here)
   assert.deepEqual(await Promise.all([moved, held]), [{ value: -3 }, { value: -4 }])
   // After the thread has announced its move, nothing more is sent to it.
-  assert.deepEqual(first.heard, [1, 2, 3, 2])
+  assert.deepEqual(first.received, [1, 2, 3, 2])
   ref.moves()
   const third = place(t, (value) => ({ value }))
   const last = ref.ask('Ask', { value: 5 })
   ref.replace(third.here)
   assert.deepEqual(await last, { value: 5 })
-  assert.deepEqual(second.heard.sort(), [3, 4])
+  assert.deepEqual(second.received.sort(), [3, 4])
 })
 
 test('a request that was sent but not answered is not retried', async (t) => {
@@ -63,7 +63,7 @@ test('a request that was sent but not answered is not retried', async (t) => {
   assert.deepEqual(await asked, { unanswered: 'closed' })
 })
 
-test('a request that waits too long, or exceeds the limit, is refused as not sent', async (t) => {
+test('a request that waits too long, or is above the waiting limit, is refused as not sent', async (t) => {
   const ref = makePatientRef(makeRef<P>(), PATIENCE)
   t.after(() => ref.close())
   const waiting = [1, 2].map((value) => ref.ask('Ask', { value }, 40))

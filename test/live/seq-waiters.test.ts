@@ -23,13 +23,13 @@ function waitersAt(seq: number, asleep: readonly MarketId[] = []) {
   return { waiters, advance, clock, dozing }
 }
 
-test('a read whose seq is already reached does not wait', () => {
+test('a read with a minSeq that the front has reached does not wait', () => {
   const { waiters } = waitersAt(5)
   assert.equal(waiters.until(id, undefined, { deadlineAtMs: 10_000 }), undefined)
   assert.equal(waiters.until(id, 5, { deadlineAtMs: 10_000 }), undefined)
 })
 
-test('a read waits until the front has reached its seq', async () => {
+test('a read with a minSeq waits until the front has reached that seq', async () => {
   const { waiters, advance } = waitersAt(5)
   let ended = false
   const waiting = waiters.until(id, 7, { deadlineAtMs: 10_000 })
@@ -44,7 +44,7 @@ test('a read waits until the front has reached its seq', async () => {
   assert.equal(await told, undefined)
 })
 
-test('a seq that does not arrive in time is refused before the deadline of the request', async () => {
+test('a read whose minSeq is not reached in time is refused before its deadline', async () => {
   for (const deadlineAtMs of [1_000, 60_000]) {
     const { waiters, clock, advance } = waitersAt(5)
     const waiting = waiters.until(id, 6, { deadlineAtMs })
@@ -63,7 +63,7 @@ test('a read of an unknown market waits, because the market may still arrive', a
   clock.advance(5_000)
 })
 
-test('the number of reads that wait at the same time is limited', async () => {
+test('the number of reads that wait for a minSeq is limited', async () => {
   const { waiters, advance } = waitersAt(0)
   const waiting = Array.from({ length: 1_001 }, () =>
     waiters.until(id, 1, { deadlineAtMs: 60_000 }),
@@ -73,7 +73,7 @@ test('the number of reads that wait at the same time is limited', async () => {
   assert.equal(await waiting[0], undefined)
 })
 
-test('the number of waiting reads of one address is limited, and other addresses can still wait', async () => {
+test('the number of waiting reads of one IP address is limited, and other addresses can still wait', async () => {
   const { waiters, advance } = waitersAt(5)
   const wait = (ip: string) => waiters.until(id, 6, { deadlineAtMs: 60_000, ip })
   const waiting = Array.from({ length: 50 }, () => wait('192.0.2.1'))
@@ -87,7 +87,28 @@ test('the number of waiting reads of one address is limited, and other addresses
   assert.equal(await later, undefined, 'reads that are over leave their places')
 })
 
-test('a read of a market that is not followed waits until it is followed, and then for its seq', async () => {
+test('a read that is refused because too many wait does not affect a later read of the same market', async () => {
+  const { waiters, advance } = waitersAt(5)
+  const other = `0x${'b'.repeat(64)}` as MarketId
+  const ask = (market: MarketId, ip: string) =>
+    waiters.until(market, 6, { deadlineAtMs: 60_000, ip })
+  const waiting = Array.from({ length: 50 }, () => ask(other, '192.0.2.1'))
+  // Both requests arrive in one turn, so the refusal is sent when the second one already waits.
+  const refused = ask(id, '192.0.2.1')
+  const honest = ask(id, '192.0.2.2')
+  assert.equal((await refused)?.rejected, 'RATE_LIMITED')
+  let answer: unknown = 'still waiting'
+  const told = honest?.then((rejection) => {
+    answer = rejection
+  })
+  advance(6)
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.equal(answer, undefined)
+  waiters.advanced({ market: { id: other }, seq: 6 } as unknown as ShownMarket)
+  await Promise.all([told, ...waiting])
+})
+
+test('a read waits until its market is followed, and then until the market reaches its seq', async () => {
   const { waiters, advance, dozing, clock } = waitersAt(5, [id])
   const other = `0x${'b'.repeat(64)}` as MarketId
   const context = { deadlineAtMs: 10_000 }
@@ -112,7 +133,7 @@ test('a read of a market that is not followed waits until it is followed, and th
   assert.equal(ended, 2)
   advance(7)
   await waiting[1]
-  // Where it takes too long, it may be tried again.
+  // If a partition takes too long to load, the read is refused and may be retried.
   dozing.add(id)
   const late = waiters.until(id, undefined, context)
   clock.advance(2_000)

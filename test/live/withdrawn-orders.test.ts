@@ -8,7 +8,7 @@ import { hashNamed, traderNamed } from '../support/orders.ts'
 
 const CHAIN_ID = 31_337
 
-/** A front's knowledge beside a database that the test writes. */
+/** Makes a front's list of withdrawn orders, with a database that the test fills. */
 function given({ accountsMax = 100 } = {}) {
   const epochs = new Map<Address, Uint64>()
   const orders = new Map<Address, OrderHash[]>()
@@ -71,7 +71,7 @@ function given({ accountsMax = 100 } = {}) {
   return { ...its, epochs, orders }
 }
 
-test('orders of a trader without withdrawals pass without a database read', async () => {
+test('an order of a trader without cancellations on chain is checked without a database read', async () => {
   const its = given()
   await its.turn()
   assert.equal(its.known.flawOf(anOrder('ann'), CHAIN_ID), undefined)
@@ -84,7 +84,7 @@ const anOrder = (name: string) => ({
   nonce: '1' as Uint64,
 })
 
-test('an order below the epoch of its trader is refused, and the database is queried once', async () => {
+test('an order below its trader’s nonce limit is refused, with only one database query', async () => {
   const its = given()
   await its.turn()
   its.withdrawBelow('ann', 500)
@@ -97,7 +97,7 @@ test('an order below the epoch of its trader is refused, and the database is que
   assert.equal(await its.flaw('ann', 'e', 899), 'ORDER_NONCE_TOO_LOW order.nonce')
 })
 
-test('an order that was withdrawn by its hash is refused, and others of its trader are not', async () => {
+test('an order that was cancelled on chain is refused, and other orders of its trader are not', async () => {
   const its = given()
   await its.turn()
   its.withdraw('ann', 'gone')
@@ -108,7 +108,7 @@ test('an order that was withdrawn by its hash is refused, and others of its trad
   assert.equal(await its.flaw('ann', 'other'), 'good')
 })
 
-test('withdrawals from before the start are loaded, also if the database is away at first', async () => {
+test('cancellations from before the start are loaded, even if the database is unavailable at first', async () => {
   const its = given()
   its.setAway(true)
   its.withdrawBelow('ann', 500, false)
@@ -121,7 +121,7 @@ test('withdrawals from before the start are loaded, also if the database is away
   assert.equal(await its.flaw('ann', 'a'), 'ORDER_NONCE_TOO_LOW order.nonce')
 })
 
-test('a withdrawal that a reorg removed voids nothing', async () => {
+test('a cancellation that a reorg removed no longer voids its order', async () => {
   const its = given()
   await its.turn()
   its.withdrawBelow('ann', 500)
@@ -132,7 +132,7 @@ test('a withdrawal that a reorg removed voids nothing', async () => {
   assert.equal(await its.flaw('ann', 'a'), 'good')
 })
 
-test('if more traders have withdrawals than fit in memory, every trader is read from the database once', async () => {
+test('if more traders have cancelled on chain than fit in memory, every trader is read from the database once', async () => {
   const its = given({ accountsMax: 2 })
   for (const name of ['t1', 't2', 't3']) its.withdrawBelow(name, 500, false)
   its.known.reload()

@@ -26,7 +26,7 @@ const NEVER_LOADED = [
   'viem/index.js.map',
 ]
 
-/** Installs these files, one more package that is `dev` or not, and answers what is left after trimming. */
+/** Installs these files and one more package, `dev` or not; returns the files that are left after trimming. */
 function trimmed(files: readonly string[], dev: boolean): string[] {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-trim-'))
   try {
@@ -53,16 +53,16 @@ function trimmed(files: readonly string[], dev: boolean): string[] {
   }
 }
 
-test('a production install keeps only the files that its programs load on this system', () => {
+test('a production install keeps only the files that its programs load on this operating system', () => {
   assert.deepEqual(trimmed([...LOADED, ...NEVER_LOADED], false), LOADED.toSorted())
 })
 
-test('an install for developers keeps every file', () => {
+test('an install for developers keeps every file of its packages', () => {
   const all = [...LOADED, ...NEVER_LOADED].sort()
   assert.deepEqual(trimmed(all, true), all)
 })
 
-test('native parts stay unchanged if none is listed for this system', () => {
+test('if no native part of a package is for this system, all of them are kept', () => {
   const foreign = NEVER_LOADED.filter((file) => file.endsWith('.node'))
   assert.deepEqual(trimmed(foreign, false), foreign.toSorted())
 })

@@ -8,7 +8,7 @@ function exact(values: readonly number[], q: number): number {
   return sorted[Math.max(1, Math.ceil(q * sorted.length)) - 1]!
 }
 
-test('quantiles are within a thirtieth of the true ones, for any values', () => {
+test('the quantiles of a histogram are within a thirtieth of the true values', () => {
   withSeeds([1, 2, 3], (random) => {
     const histogram = new Histogram()
     const values = Array.from({ length: 5_000 }, () => 10 ** (random.next() * 6 - 2))
@@ -23,7 +23,7 @@ test('quantiles are within a thirtieth of the true ones, for any values', () => 
   })
 })
 
-test('two histograms add up to one, also after conversion to JSON and back', () => {
+test('two histograms can be added, also after conversion to JSON and back', () => {
   withSeeds([4], (random) => {
     const [whole, some, others] = [new Histogram(), new Histogram(), new Histogram()]
     for (let at = 0; at < 2_000; at++) {

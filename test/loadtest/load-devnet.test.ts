@@ -1,4 +1,4 @@
-/** The load tester against an exchange whose trades are settled and that asks for tokens, and over TLS. */
+/** The load tester on an exchange that requires tokens and settles trades, and over TLS. */
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
@@ -19,7 +19,7 @@ import { startExchange } from '../support/exchange.ts'
 const RUN_TS = new URL('../../loadtest/run.ts', import.meta.url).pathname
 const SMALL = ['--seconds', '3', '--rate', '40', '--traders', '6', '--sockets', '4', '--seed', '3']
 
-/** Something that speaks TLS in front of an exchange; where openssl is missing there is none. */
+/** Starts a TLS proxy in front of an exchange; needs openssl. */
 async function startTls(t: TestContext, folder: string, to: number): Promise<string> {
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
   const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost']

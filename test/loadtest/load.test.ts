@@ -1,4 +1,4 @@
-/** The load tester against a real exchange: an honest one, one that lies, one that dies. */
+/** The load tester on a real exchange: an honest one, one that a proxy falsifies, and one that dies. */
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -50,20 +50,23 @@ test('the load tester checks an exchange and reports the figures', async (t) => 
   t.after(() => rm(folder, { recursive: true, force: true }))
   let honest: LoadReport
 
-  await t.test('an honest exchange passes, and the report has its figures', async () => {
-    honest = await runLoad(optionsFor(url, '--markets', '8'))
-    assert.equal(honest.ended, '')
-    assert.deepEqual(wrongIn(honest), [])
-    assert(honest.passed)
-    assert.equal(honest.marketsUsed, 8)
-    const fine = honest.kinds.reduce((sum, kind) => sum + kind.fine, 0)
-    const planned = honest.kinds.reduce((sum, kind) => sum + kind.planned, 0)
-    assert.equal(fine, planned)
-    assert(planned > 60 && honest.seconds.length > 0)
-    assert(honest.stream.messages > 0 && honest.server.cpuSeconds > 0)
-    const stages = honest.server.stages.map(({ stage }) => stage)
-    assert.deepEqual(stages, ['parse', 'verify', 'queue', 'match', 'commit', 'answer'])
-  })
+  await t.test(
+    'an exchange that answers correctly passes the load test, and the report has its figures',
+    async () => {
+      honest = await runLoad(optionsFor(url, '--markets', '8'))
+      assert.equal(honest.ended, '')
+      assert.deepEqual(wrongIn(honest), [])
+      assert(honest.passed)
+      assert.equal(honest.marketsUsed, 8)
+      const fine = honest.kinds.reduce((sum, kind) => sum + kind.fine, 0)
+      const planned = honest.kinds.reduce((sum, kind) => sum + kind.planned, 0)
+      assert.equal(fine, planned)
+      assert(planned > 60 && honest.seconds.length > 0)
+      assert(honest.stream.messages > 0 && honest.server.cpuSeconds > 0)
+      const stages = honest.server.stages.map(({ stage }) => stage)
+      assert.deepEqual(stages, ['parse', 'verify', 'queue', 'match', 'commit', 'answer'])
+    },
+  )
 
   await t.test('the report page has every plot, and needs no other files', () => {
     const hostile = '<script>alert(1)</script>'
@@ -143,18 +146,21 @@ test('the load tester checks an exchange and reports the figures', async (t) => 
     })
   }
 
-  await t.test('without file handles the load tester prints one line and fails', async () => {
-    const out = join(folder, 'handles')
-    const args = ['--url', url, '--sockets', '300', '--seconds', '1', '--out', out]
-    const { code, complaints } = await cli(args, 'ulimit -n 120')
-    assert.equal(code, 1)
-    assert.match(complaints, /^load: no file handles left for 300 sockets .*ulimit -n\n$/)
-    const report = JSON.parse(await readFile(`${out}.json`, 'utf8')) as LoadReport
-    assert(!report.passed)
-  })
+  await t.test(
+    'if the process has too few file handles, the load tester prints one line and fails',
+    async () => {
+      const out = join(folder, 'handles')
+      const args = ['--url', url, '--sockets', '300', '--seconds', '1', '--out', out]
+      const { code, complaints } = await cli(args, 'ulimit -n 120')
+      assert.equal(code, 1)
+      assert.match(complaints, /^load: no file handles left for 300 sockets .*ulimit -n\n$/)
+      const report = JSON.parse(await readFile(`${out}.json`, 'utf8')) as LoadReport
+      assert(!report.passed)
+    },
+  )
 
   await t.test(
-    'when the exchange dies midway, the load tester prints one line and the figures until then',
+    'if the exchange dies during the run, the load tester prints one line and the figures so far',
     async () => {
       let died: Promise<void> | undefined
       const report = await runLoad(optionsFor(url, '--seconds', '20'), {

@@ -1,5 +1,5 @@
 /**
- * A proxy between the load tester and a real exchange that can falsify it: answer in its place, change its answers, or
+ * A proxy between the load tester and a real exchange that can answer in the exchange's place, change its answers, or
  * drop messages of the stream.
  */
 
@@ -13,7 +13,7 @@ export type Lie = {
   readonly answer?: (method: string, path: string, body: string) => Promise<object | undefined>
   /** Changes an answer of the exchange. */
   readonly change?: (method: string, path: string, body: string) => string
-  /** Whether a message of the stream is passed on. */
+  /** Returns whether a message of the stream is passed on. */
   readonly passes?: (message: string) => boolean
 }
 
@@ -82,7 +82,7 @@ async function textOf(stream: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-/** Takes whole frames out of the exchange's data; the first part is the answer to the upgrade. */
+/** Filters whole frames out of the exchange's data, after its answer to the upgrade. */
 function frameFilter(passes: (message: string) => boolean): (chunk: Buffer) => Buffer {
   let rest: Buffer = Buffer.alloc(0)
   let upgraded = false

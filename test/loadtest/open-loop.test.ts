@@ -24,14 +24,14 @@ async function serverOf(t: TestContext, handle: Handler): Promise<{ server: Serv
 
 const REQUEST = writeRequest('GET', '/', '')
 
-test('a server that stalls increases the latency of every request that was due meanwhile', async (t) => {
+test('while a server stalls, the latency of every request that was due counts the stall', async (t) => {
   const STALL_MS = 400
   const held: (() => void)[] = []
   let stalled = true
   const { url } = await serverOf(t, (answer) => {
     if (!stalled) return answer()
     if (held.push(answer) > 1) return
-    // From the first request on, so that the stall is equally long for the first due requests.
+    // The stall begins with the first request, so that its length counts from the first due time.
     setTimeout(() => {
       stalled = false
       for (const each of held) each()
@@ -45,7 +45,7 @@ test('a server that stalls increases the latency of every request that was due m
   await driver.openLoop(requests, 500, ({ latencyMs }) => latencies.push(latencyMs))
   assert.equal(latencies.length, 200)
   assert.equal(held.length, 2)
-  // All 200 were due within 400 ms. Counted from when they were sent, all but two would look fast.
+  // All 200 requests were due within 400 ms. Measured from their sending, all but two would look fast.
   const slow = latencies.filter((latencyMs) => latencyMs > STALL_MS / 2 - 10).length
   assert(slow >= 95, `${slow} of 200 were seen to be slow`)
 })

@@ -8,7 +8,7 @@ test('the time of an order is shown per stage, with the time before, between and
   const stages = makeOrderStages()
   const serverTiming = 'parse;dur=0.500, verify;dur=2.000, queue;dur=1.000, total;dur=6.000'
   stages.add({ ...ANSWER, latencyMs: 10, unsentMs: 1, serverTiming })
-  // A request without the header gets no stages.
+  // Without the header, the stages are not measured.
   stages.add({ ...ANSWER, latencyMs: 1_000, unsentMs: 1, serverTiming: '' })
   assert.equal(
     stages.line(),

@@ -14,7 +14,7 @@ sibyl_verify_cpu_seconds_total{thread="front-0"} 1
 sibyl_verify_cpu_seconds_total{of="x",thread="front-1"} 1.5
 `
 
-test('the CPU time of an order is split by kind of thread, their pool, and the rest', () => {
+test('the CPU time of an order is divided by kind of thread, with the pools and the rest listed separately', () => {
   const before = new Map([
     ['', 2],
     ['store', 1],
@@ -28,7 +28,7 @@ test('the CPU time of an order is split by kind of thread, their pool, and the r
   })
 })
 
-test('the limit is the number of cores at first, and with many cores the single store', () => {
+test('the estimated maximum is limited by the number of cores, and with many cores by the single store thread', () => {
   const costs = { verify: 100, front: 50, market: 25, store: 20, other: 5 }
   assert.deepEqual(calculate(costs, 4), { perSecond: 20_000, full: 'cores' })
   assert.deepEqual(calculate(costs, 16), { perSecond: 50_000, full: 'store' })

@@ -7,7 +7,7 @@ import { resultsPage } from '../../loadtest/results.ts'
 const page = (name: string): string =>
   readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
 
-test('every result in RESULTS.md is of a benchmark that exists', () => {
+test('every result in RESULTS.md belongs to a benchmark that exists', () => {
   const names = [...page('loadtest/RESULTS.md').matchAll(/^\| `([^`]+)`/gm)]
   assert(names.length > 10)
   for (const [, name = ''] of names) {
@@ -15,7 +15,7 @@ test('every result in RESULTS.md is of a benchmark that exists', () => {
   }
 })
 
-test('a result below its bar and a failed command are marked', () => {
+test('a result below its required value, and a failed command, are marked', () => {
   const result = {
     bench: 'x',
     figure: 12_345.6,

@@ -1,4 +1,4 @@
-/** A report of a run that never was, with something in every part of the page. */
+/** A made-up report that fills every part of the page. */
 
 import { Histogram } from '../../loadtest/histogram.ts'
 import { readOptions } from '../../loadtest/options.ts'

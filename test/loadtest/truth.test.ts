@@ -6,7 +6,9 @@ import { checkTruth, isTrue, type SentOrder, type TruthFacts } from '../../loadt
 const ONE = 1_000_000
 const NO_TRADES = { count: 0, taken: 0, bought: 0, sold: 0, newest: [], failed: 0, foreign: 0 }
 
-/** A maker sold 3, a taker bought 1 of them; another buy was cancelled, one was refused. */
+/**
+ * Returns consistent facts: a maker offered 3, a taker bought 1 of them, one buy was cancelled, and one was refused.
+ */
 function facts(): TruthFacts {
   const sent = (fields: Partial<SentOrder> & { hash: string }): SentOrder => ({
     market: 0,
@@ -91,13 +93,13 @@ const orders = (
   return watched({ orders: all })
 }
 
-test('consistent figures are reported as true', () => {
+test('figures that agree with each other are reported as true', () => {
   assert.deepEqual(wrongIn({}), [])
   assert(isTrue(checkTruth(facts())))
   assert(!isTrue([]), 'a run without a comparison proves nothing')
 })
 
-test('each wrong figure is found by its own check', () => {
+test('each wrong figure is found by the check for that figure', () => {
   const { told } = facts()
   const lies: [string, Partial<TruthFacts>, string][] = [
     ['an accepted order vanishes', orders([['0xtaker', undefined]]), 'accepted orders are found'],
@@ -151,7 +153,7 @@ test('trades of other traders in the same markets are not reported as wrong', ()
   assert.deepEqual(wrongIn({ ...watched({ trades }), told, booksWereEmpty: false }), [])
 })
 
-test('an order with a lost answer may have matched', () => {
+test('an order whose answer was lost may have matched', () => {
   const sent = [...facts().sent].map((order) =>
     order.hash === '0xtaker' ? { ...order, fate: 'unknown' as const, matches: 0 } : order,
   )

@@ -5,14 +5,14 @@ import { isOrder, ordersOf, planOf } from '../../loadtest/workload.ts'
 
 const RUN = { profile: 'mixed', seed: 5, rate: 500, seconds: 20, markets: 7, traders: 11 } as const
 
-test('the same seed gives the same plan, another seed another plan', () => {
+test('the same seed gives the same planned load, and another seed another', () => {
   const plan = [...planOf(workloadOf(RUN))]
   assert.deepEqual([...planOf(workloadOf(RUN))], plan)
   assert.notDeepEqual([...planOf(workloadOf({ ...RUN, seed: 6 }))], plan)
   assert.deepEqual([...ordersOf(workloadOf(RUN))], plan.filter(isOrder))
 })
 
-test('the plan has its rate, its times rise, and it uses only its markets and traders', () => {
+test('the planned load has the requested rate, rising times, and only its own markets and traders', () => {
   const plan = [...planOf(workloadOf(RUN))]
   // Ten thousand arrivals: five standard deviations are five hundred.
   assert(Math.abs(plan.length - RUN.rate * RUN.seconds) < 500, `${plan.length}`)
@@ -28,7 +28,7 @@ test('the plan has its rate, its times rise, and it uses only its markets and tr
   }
 })
 
-test('a cancel is for a quote that is at least one second old, and occurs once', () => {
+test('the planned load cancels each quote at most once, and only when it is at least one second old', () => {
   const placedAtMs = new Map<number, number>()
   const cancelled = new Set<number>()
   for (const operation of planOf(workloadOf(RUN))) {
@@ -44,7 +44,7 @@ test('a cancel is for a quote that is at least one second old, and occurs once',
   assert(cancelled.size > 100)
 })
 
-test('every profile plans exactly its kinds of operations, and a spike has its surge', () => {
+test('every load profile plans exactly its kinds of operations, and the profile spike has its peak', () => {
   for (const [profile, { mix }] of Object.entries(PROFILES)) {
     const kinds = new Set<string>()
     const run = { ...RUN, profile, rate: 200 }

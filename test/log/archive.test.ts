@@ -48,7 +48,7 @@ async function close(log: EventLog<Noted>): Promise<void> {
   await log.close()
 }
 
-/** Batches of five notes, up to and with an offset. */
+/** Appends batches of five notes, up to and including an offset. */
 async function appendTo(log: EventLog<Noted>, last: number): Promise<void> {
   for (let from = log.lastOffset(0) + 1; from <= last; from += 5) {
     const events = [0, 1, 2, 3, 4].map((more) => note(from + more))
@@ -56,7 +56,7 @@ async function appendTo(log: EventLog<Noted>, last: number): Promise<void> {
   }
 }
 
-/** A snapshot at the end, so that nothing but the archive keeps the log from being cut. */
+/** Takes a snapshot at the end of the log, so that only the archive can prevent truncation. */
 async function snapshot(log: EventLog<Noted>): Promise<void> {
   const last = log.lastOffset(0)
   const writer = log.beginSnapshot(0, MARKET, last, last)
@@ -85,7 +85,7 @@ function fault(code: string, pattern: RegExp) {
   }
 }
 
-test('events are archived before they are cut, and archive and log together are the whole log', async () => {
+test('events are archived before they are removed from the log, and archive and log together have every event', async () => {
   let log = open()
   await appendTo(log, 200)
   await snapshot(log)
@@ -116,7 +116,7 @@ test('events are archived before they are cut, and archive and log together are 
   await reader.close()
 })
 
-test('a few events wait before they are archived, and nothing is cut while the archive cannot be written', async () => {
+test('a few events wait before they are archived, and no events are removed while the archive cannot be written', async () => {
   const log = open({ segmentEventsMin: 50, segmentWaitMs: 3_600_000 })
   await appendTo(log, 60)
   await snapshot(log)
@@ -140,7 +140,7 @@ test('a few events wait before they are archived, and nothing is cut while the a
   assert.deepEqual(segments(log), ['1-55.events'])
 })
 
-test('a size limit removes the oldest segments, never the newest', async () => {
+test('above its size limit the archive drops the oldest segments, and never the newest', async () => {
   const log = open({ bytesMax: 1 })
   for (const last of [50, 100, 150]) {
     await appendTo(log, last)
@@ -151,7 +151,7 @@ test('a size limit removes the oldest segments, never the newest', async () => {
   assert(statSync(join(archiveDir(), log.id, 'partition-0', '96-145.events')).size > 1)
 })
 
-test('a log that ends before its archive has lost answered commands', async () => {
+test('a log that ends before its archive does has lost answered commands, and is refused', async () => {
   let log = open()
   await appendTo(log, 30)
   await close(log)
@@ -169,7 +169,7 @@ test('a log that ends before its archive has lost answered commands', async () =
   )
 })
 
-test('an archive that begins late is reported once, and with a damaged one nothing is cut', async () => {
+test('an archive that begins late is reported once, and if it is damaged no events are removed from the log', async () => {
   let log = open()
   await appendTo(log, 100)
   await snapshot(log)

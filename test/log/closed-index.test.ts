@@ -1,18 +1,18 @@
-/** The index of closed hashes beside a map that does the same plainly. */
+/** Compares the index of closed hashes with a map that does the same in the simplest way. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ClosedIndex } from '#log/closed/closed-index.ts'
 import { withSeeds } from '../support/random.ts'
 
-test('the index agrees with a map through growth, removal and shared fingerprints', () => {
+test('the index of closed orders agrees with a map while it grows, loses entries and has equal fingerprints', () => {
   withSeeds([1, 2], (random) => {
     const index = new ClosedIndex()
     const model = new Map<number, number[]>()
     const added: [number, number][] = []
     for (let step = 0; step < 60_000; step++) {
       if (random.chance(step < 40_000 ? 0.75 : 0.3) || added.length === 0) {
-        // Few distinct high bits, so that places collide; rows beyond 32 bits too.
+        // Some fingerprints have few distinct high bits, so that their places collide. Some row numbers exceed 32 bits.
         const fingerprint = random.chance(0.2) ? random.int(0, 50) : random.int(0, 2 ** 32 - 1)
         const row = random.chance(0.1) ? 2 ** 32 * random.int(1, 255) : random.int(1, 2 ** 32)
         index.add(fingerprint, row)

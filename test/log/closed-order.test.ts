@@ -1,4 +1,4 @@
-/** The bytes of closed orders: values that are read back, and values that are refused. */
+/** The encoding of closed orders: values that are read back, and values that are refused. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -14,7 +14,7 @@ import {
 import { withSeeds } from '../support/random.ts'
 import { closedOrder } from './flow.ts'
 
-test('orders of several markets are read back unchanged, and are found by their fingerprint', () => {
+test('closed orders of several markets are read back unchanged, and are found by their fingerprints', () => {
   withSeeds([1, 2], (random) => {
     const markets = [random.hex(32), random.hex(32)] as MarketId[]
     const orders = Array.from({ length: 200 }, () => closedOrder(random, random.pick(markets)))
@@ -27,7 +27,7 @@ test('orders of several markets are read back unchanged, and are found by their 
   })
 })
 
-test('hashes with deliberately equal beginnings are distinguished by their fingerprints', () => {
+test('order hashes with the same beginning are distinguished by their fingerprints', () => {
   withSeeds([1, 2], (random) => {
     const hashes = Array.from({ length: 1_000 }, () => `0x00c0ffee${random.hex(28).slice(2)}`)
     const fingerprints = new Set(hashes.map((hash) => fingerprintOf(hash as OrderHash)))
@@ -35,7 +35,7 @@ test('hashes with deliberately equal beginnings are distinguished by their finge
   })
 })
 
-test('a value that does not fit its bytes is refused', () => {
+test('a field of a closed order that does not fit its bytes is refused', () => {
   withSeeds([1], (random) => {
     const order = closedOrder(random, random.hex(32) as MarketId)
     assert.equal(encodeClosedOrders([order]).length, CLOSED_ORDER_BYTES)

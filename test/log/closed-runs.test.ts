@@ -1,4 +1,7 @@
-/** Closed orders that have left their table for runs: they are found as before, for as long as they must. */
+/**
+ * Closed orders that were moved from their table to sorted files (runs): they are found as before, until they may be
+ * forgotten.
+ */
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -42,7 +45,7 @@ const random = randomFrom(SEED)
 const market = marketNamed(random)
 const note = notes(market)
 
-/** In memory where there is such a folder: nothing here is about the disk. */
+/** Uses a folder in memory if there is one, because these tests do not depend on the disk. */
 const memory = '/dev/shm'
 let dataDir: string
 let held: Partition<Noted> | undefined
@@ -58,7 +61,7 @@ afterEach(() => {
 
 type Small = { tailMax?: number; filterBytesMax?: number; runOrdersMax?: number }
 
-/** A partition that merges in its own thread, so that a test knows when. */
+/** Opens a partition that merges in its own thread, so that a test can wait for a merge. */
 function open({ tailMax = 200, filterBytesMax = 2 ** 20, runOrdersMax = 2_000 }: Small = {}) {
   const { id } = createLog(dataDir, 1)
   held = new Partition<Noted>({
@@ -87,7 +90,7 @@ function reopened(partition: Partition<Noted>, small: Small = {}): Partition<Not
   return open(small)
 }
 
-/** Runs the steps until nothing is left to do. */
+/** Runs the maintenance steps of the partition until nothing is left to do. */
 async function settle(partition: Partition<Noted>, nowSec: number): Promise<void> {
   for (let idle = 0; idle < 4; ) {
     const { passed, more } = partition.forgetClosed(nowSec, 1_000)
@@ -110,7 +113,7 @@ const some = (count: number, forgetAfterSec = 2_000) =>
 
 const hashesOf = (orders: readonly ClosedOrder[]) => orders.map(({ orderHash }) => orderHash)
 
-test('closed, reopened and closed orders stay known through runs, merges and restarts', async () => {
+test('orders that are closed, reopened and closed stay known while their files are written, merged and opened again', async () => {
   for (let round = 0; round < 2; round++) {
     const known: Known = new Map()
     const chance = randomFrom(SEED + round)
@@ -125,7 +128,7 @@ test('closed, reopened and closed orders stay known through runs, merges and res
       for (const hash of reopenedHashes) known.get(hash)!.isOpen = true
       for (const order of closed) known.set(order.orderHash, { order, isOpen: false })
       if (chance.chance(0.5)) partition.forgetClosed(nowSec, 1_000)
-      // Sometimes a merge is under way during the next append, sometimes it has ended.
+      // Sometimes the test waits for the merge before the next append, and sometimes it does not.
       if (chance.chance(0.5)) await new Promise(setImmediate)
       if (chance.chance(0.05)) partition = reopened(partition)
       if (chance.chance(0.05)) partition.reopen()
@@ -143,7 +146,7 @@ test('closed, reopened and closed orders stay known through runs, merges and res
   }
 })
 
-/** Orders that were closed; some are open again. */
+/** Orders that were closed; some of them are open again. */
 type Known = Map<OrderHash, { readonly order: ClosedOrder; isOpen: boolean }>
 
 function nextBatch(
@@ -159,7 +162,7 @@ function nextBatch(
   for (let times = all.length === 0 ? 0 : chance.int(0, 8); times > 0; times--) {
     const hash = chance.pick(all)
     const { order, isOpen } = known.get(hash)!
-    // An order that may be forgotten cannot return.
+    // An order that may be forgotten cannot be reopened, so it is skipped.
     if (order.forgetAfterSec < nowSec) continue
     if (!isOpen && chance.chance(0.5)) reopenedHashes.add(hash)
     else if (!reopenedHashes.has(hash)) {
@@ -171,7 +174,7 @@ function nextBatch(
   return { closed: [...once.values()], reopenedHashes: [...reopenedHashes] }
 }
 
-/** Every required order is known; for orders that may be forgotten, either answer is right. */
+/** Checks that every required order is known. For orders that may be forgotten, either answer is right. */
 function check(partition: Partition<Noted>, known: Known, nowSec: number): void {
   const hashes = [...known.keys()]
   const found = partition.closedOrders(hashes)
@@ -182,7 +185,7 @@ function check(partition: Partition<Noted>, known: Known, nowSec: number): void 
   }
 }
 
-test('a run uses less than two bytes of memory per order, and filters stay within their limit', async () => {
+test('a file of closed orders uses less than two bytes of memory per order, and the filters stay within their limit', async () => {
   const orders = some(8_000)
   let partition = open({ tailMax: 500, runOrdersMax: 100_000 })
   fill(partition, orders, 500)
@@ -199,7 +202,7 @@ test('a run uses less than two bytes of memory per order, and filters stay withi
   }
 })
 
-test('if not all filters fit in memory, those of the newest runs are kept', async () => {
+test('if not all filters of closed orders fit in memory, those of the newest files are kept', async () => {
   const small = { tailMax: 200, runOrdersMax: 200, filterBytesMax: 8_192 }
   const partition = open(small)
   const batches = [some(200), some(200), some(200)]
@@ -210,7 +213,7 @@ test('if not all filters fit in memory, those of the newest runs are kept', asyn
     names.push(runFiles().find((name) => !names.includes(name))!)
   }
   assert.equal(partition.closedRuns().filterBytes, 8_192)
-  // Data in memory is not read again: damage on the disk goes unnoticed.
+  // Filters in memory are not read again, so damage on the disk goes unnoticed.
   for (const name of names) {
     const file = openSync(join(partitionPaths(dataDir, 0).runs, name), 'r+')
     writeSync(file, Buffer.alloc(4_096, 0x5a), 0, 4_096, 200 * 128)
@@ -223,7 +226,7 @@ test('if not all filters fit in memory, those of the newest runs are kept', asyn
   assert.throws(() => partition.closedOrders(hashesOf(oldest!)), /page 0 of its filter is damaged/)
 })
 
-test('runs with only expired orders are deleted, and a run with half of them expired is rewritten', async () => {
+test('a file with only expired closed orders is deleted, and a file with half of them expired is rewritten', async () => {
   const partition = open({ runOrdersMax: 200 })
   const early = some(200, 1_500)
   const mixed = [...some(120, 1_600), ...some(80, 9_000)]
@@ -243,7 +246,7 @@ test('runs with only expired orders are deleted, and a run with half of them exp
   assert.deepEqual(runFiles(), [])
 })
 
-/** A small one with another way to make runs. */
+/** Opens a small partition that uses `merge` to write its files of closed orders. */
 function openMergingBy(merge: typeof mergeClosed): Partition<Noted> {
   const { id } = createLog(dataDir, 1)
   held = new Partition<Noted>({
@@ -262,7 +265,7 @@ function openMergingBy(merge: typeof mergeClosed): Partition<Noted> {
   return held
 }
 
-test('a failed merge changes nothing and is retried', async () => {
+test('a failed merge of files of closed orders changes nothing and is retried', async () => {
   const orders = some(200)
   let fails = true
   const partition = openMergingBy((job) => {
@@ -282,7 +285,7 @@ test('a failed merge changes nothing and is retried', async () => {
   assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
 })
 
-test('a new run that cannot be opened replaces nothing, and is written again', async () => {
+test('a new file of closed orders that cannot be opened replaces nothing, and is written again', async () => {
   const orders = some(200)
   const spoils = [
     (path: string) => {
@@ -314,7 +317,7 @@ test('a new run that cannot be opened replaces nothing, and is written again', a
   assert.equal(runFiles().length, 1)
 })
 
-test('a run requested after the thread has failed is written by the next thread', async () => {
+test('a file of closed orders that is requested after the thread has failed is written by the next thread', async () => {
   const orders = some(100)
   fill(open(), orders)
   const { database, runs: folder } = partitionPaths(dataDir, 0)
@@ -332,7 +335,9 @@ test('a run requested after the thread has failed is written by the next thread'
   }
 })
 
-/** Output of a separate process that makes a run, with files of at most this many KiB. */
+/**
+ * Writes closed orders to a run in a separate process, whose files may have at most this many KiB; returns its output.
+ */
 function mergedElsewhere(what: Pick<MergeJob, 'source'>, fileKiBMax: number) {
   const { runs: folder } = partitionPaths(dataDir, 0)
   const home = { logId: createLog(dataDir, 1).id, partition: 0 }
@@ -350,16 +355,20 @@ function mergedElsewhere(what: Pick<MergeJob, 'source'>, fileKiBMax: number) {
 
 const onLinux = { skip: !existsSync('/proc/self/fd') && 'Linux is needed' }
 
-test('a run that does not fit on the disk leaves no file and no open handle', onLinux, () => {
-  fill(open(), some(400))
-  const { database } = partitionPaths(dataDir, 0)
-  // Room for the orders, which take 50 KiB, and for half of the filter.
-  const said = mergedElsewhere({ source: { database, from: 0, to: 400 } }, 52)
-  assert.deepEqual(said, { failed: 'EFBIG', leftOpen: 0 })
-  assert.deepEqual(runFiles(), [])
-})
+test(
+  'a file of closed orders that does not fit on the disk leaves no file and no open handle',
+  onLinux,
+  () => {
+    fill(open(), some(400))
+    const { database } = partitionPaths(dataDir, 0)
+    // The limit leaves room for the orders, which take 50 KiB, but not for the whole filter.
+    const said = mergedElsewhere({ source: { database, from: 0, to: 400 } }, 52)
+    assert.deepEqual(said, { failed: 'EFBIG', leftOpen: 0 })
+    assert.deepEqual(runFiles(), [])
+  },
+)
 
-test('a merge that cannot open one of its runs leaves no open handle', onLinux, async () => {
+test('a merge that cannot open one of its files leaves no open handle', onLinux, async () => {
   const partition = open({ tailMax: 100 })
   for (const _ of [1, 2]) {
     fill(partition, some(100))
@@ -376,7 +385,7 @@ test('a merge that cannot open one of its runs leaves no open handle', onLinux, 
   assert.deepEqual(said, { failed: 'LOG_CORRUPT', leftOpen: 0 })
 })
 
-test('a damaged or missing run is refused, and left unchanged', async () => {
+test('a damaged or missing file of closed orders is refused, and is left unchanged', async () => {
   const orders = some(400)
   let partition = open({ tailMax: 400 })
   fill(partition, orders)
@@ -416,7 +425,7 @@ test('a damaged or missing run is refused, and left unchanged', async () => {
   assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
 })
 
-test('a log with a damaged filter is not copied, because the copy could not be opened', async () => {
+test('a log whose filter of closed orders is damaged is not copied, because the copy could not be opened', async () => {
   const partition = open({ tailMax: 400 })
   fill(partition, some(400))
   await settle(partition, 1_000)
@@ -432,7 +441,7 @@ test('a log with a damaged filter is not copied, because the copy could not be o
   )
 })
 
-test('a log that lacks the row of a run is refused, and a file without a row is deleted', async () => {
+test('a log without the row of a file of closed orders is refused, and a file without a row is deleted', async () => {
   let partition = open()
   fill(partition, some(200))
   await settle(partition, 1_000)
@@ -447,7 +456,7 @@ test('a log that lacks the row of a run is refused, and a file without a row is 
   assert.throws(() => open(), /runs of closed orders were written/)
 })
 
-test('a log from before runs existed can be copied and opened with all of its orders', async () => {
+test('a log from before files of closed orders existed can be copied and opened with all of its orders', async () => {
   const orders = some(100)
   let partition = open()
   fill(partition, orders)
@@ -455,7 +464,7 @@ test('a log from before runs existed can be copied and opened with all of its or
   const db = new Database(partitionPaths(dataDir, 0).database)
   db.exec('DROP TABLE closed_runs')
   db.close()
-  // A careful operator copies it before the first start of a newer version.
+  // The log is copied before the first start of a newer version, as operators are advised to do.
   const copy = join(dataDir, 'copy')
   copyLog(dataDir, copy)
   const log = openSqliteLog<Noted>({ dataDir: copy, partitions: 1, own: [0] })
@@ -469,7 +478,7 @@ test('a log from before runs existed can be copied and opened with all of its or
   assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
 })
 
-test('a writer that is killed at any instant of a merge loses no closed order that was answered', async () => {
+test('a writer that is killed at any instant while it merges files loses no closed order that was answered', async () => {
   const writer = fileURLToPath(new URL('./killed-closer.ts', import.meta.url))
   const options = { dataDir, partitions: 1, own: [0], closedTailMax: 300 } as const
   let answered = 0

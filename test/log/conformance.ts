@@ -1,4 +1,4 @@
-/** Properties of every event log, whatever its storage: the same tests for each of them. */
+/** Properties that every event log has, whatever its storage: the same tests run for each. */
 
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
@@ -11,7 +11,7 @@ import { closedOrder, contentOf, flowOf, marketNamed, type Noted, notes } from '
 
 export type OpenOptions = Pick<SqliteLogOptions, 'closedOrdersMax'>
 
-/** A place where logs can be opened, one at a time, that each test has for itself. */
+/** A place of one test in which logs can be opened, one at a time. */
 export type LogPlace = {
   open(options?: OpenOptions): Promise<EventLog<Noted>>
   dispose(): Promise<void>
@@ -35,7 +35,7 @@ function offsets(records: readonly LogRecord<Noted>[]): number[] {
   return records.map((record) => record.offset)
 }
 
-/** Registers the tests; `newPlace` is asked for each. */
+/** Registers the tests; `newPlace` is called for each. */
 export function conformance(newPlace: () => Promise<LogPlace>): void {
   const random = randomFrom(7)
   const market = marketNamed(random)
@@ -67,7 +67,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     return log.append(0, { events: range(from, to).map(note), nowMs: NOW + to })
   }
 
-  test('all appended events are there after opening again', async () => {
+  test('after the log is opened again, all appended events are there', async () => {
     const flow = flowOf(23, 40)
     const log = await open()
     for (const batch of flow.batches) await log.append(0, batch)
@@ -127,7 +127,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     )
   })
 
-  test('the clock and the stored values of the owner survive, and the clock never goes back', async () => {
+  test('the owner’s clock and stored values survive a restart, and the clock never goes back', async () => {
     let log = await open()
     await log.append(0, { events: [], nowMs: NOW, meta: { a: '1', b: '2' } })
     await log.append(0, { events: [note(1)], nowMs: NOW - 5, meta: { b: '3' } })
@@ -139,10 +139,10 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     )
   })
 
-  test('a closed order is found by its whole hash, before and after opening again', async () => {
+  test('a closed order is found by its whole hash, before and after the log is opened again', async () => {
     let log = await open()
     const orders = range(1, 300).map(() => closedOrder(random, market))
-    // The same first half, so that the index finds it and the row must decide.
+    // This hash has the first half of another one, so the index finds it, and the row must decide.
     const twin = `${orders[5]!.orderHash.slice(0, 34)}${'0'.repeat(32)}` as OrderHash
     await log.append(0, { events: [note(1)], nowMs: NOW, closed: orders.slice(0, 200) })
     await log.append(0, { events: [note(2)], nowMs: NOW, closed: orders.slice(200) })
@@ -153,7 +153,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     }
   })
 
-  test('an order that is open again is no longer closed, and can be closed again', async () => {
+  test('a reopened order no longer counts as closed, and can be closed again', async () => {
     let log = await open()
     const orders = range(1, 3).map(() => closedOrder(random, market))
     const hashes = orders.map((order) => order.orderHash)
@@ -162,7 +162,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     await log.append(0, { events: [note(2)], nowMs: NOW, reopened: hashes.slice(1) })
     assert.deepEqual(log.closedOrders(0, hashes), [orders[0], undefined, undefined])
     await log.append(0, { events: [note(3)], nowMs: NOW, closed: [again] })
-    // Closing a closed order replaces it; its earlier row is removed if it is empty.
+    // Closing a closed order again replaces its row. The earlier row is removed once it has no orders left.
     await log.append(0, { events: [note(4)], nowMs: NOW, closed: [{ ...again, matches: 10 }] })
     for (const reopen of [false, true]) {
       if (reopen) log = await reopened(log)
@@ -174,7 +174,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     }
   })
 
-  test('closed orders are removed after their retention time, in small steps', async () => {
+  test('closed orders are removed from the log after their retention time, in small steps', async () => {
     let log = await open({ closedOrdersMax: 1_000 })
     const orders = range(1, 100).map((number) => closedOrder(random, market, 1_000 + (number % 10)))
     for (let from = 0; from < 100; from += 5) {
@@ -208,7 +208,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     )
   })
 
-  test('the last status of a trade is known', async () => {
+  test('the log returns the last appended status of a trade, also after it is opened again', async () => {
     let log = await open()
     const first = {
       tradeId: tradeId(market, 3, 0),
@@ -227,7 +227,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     }
   })
 
-  test('truncation stops at the projector, at the oldest event that a market needs, and at the last batch', async () => {
+  test('events are removed up to the projected offset, an event that a market needs, or the start of the last batch', async () => {
     let log = await open()
     for (let from = 1; from <= 40; from += 4) await appendNotes(log, from, from + 3)
     const otherNote = notes(other)
@@ -262,7 +262,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     assert.equal(log.reopen(0).lastOffset, 2)
   })
 
-  test('the rows of an append do not change with later appends', async () => {
+  test('rows returned by an append do not change with later appends', async () => {
     const log = await open()
     const append = (seq: number) =>
       log.append(0, { events: [note(seq)], nowMs: NOW, wantsRows: true })
@@ -273,7 +273,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     assert.deepEqual(texts(second), [[note(2)]])
   })
 
-  test('closed orders in many rows are found in any order, also repeatedly', async () => {
+  test('closed orders in many rows are found in any order, also when they are read repeatedly', async () => {
     let log = await open()
     const random = randomFrom(41)
     const orders = Array.from({ length: 900 }, () => closedOrder(random, market))
@@ -283,7 +283,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
       random.chance(0.1) ? undefined : random.pick(orders),
     )
     const hashes = asked.map((order) => order?.orderHash ?? (random.hex(32) as OrderHash))
-    // Hashes that only their first bytes share with one that is there.
+    // Hashes that share only their first bytes with a closed order.
     const alike = orders
       .slice(0, 50)
       .map(({ orderHash }) => orderHash.slice(0, 10) + 'f'.repeat(56))

@@ -1,7 +1,7 @@
 /**
- * A writer is killed; then its files are cut at every byte of the last batch, and bits are flipped anywhere. Each time
- * the log opens with exactly the whole batches up to some point, or refuses. If the mark shows that a batch was
- * durable, the log never opens without it.
+ * A writer is killed. Then its files are cut at every byte of the last batch, and bits are flipped anywhere. Each time
+ * the log opens with exactly the complete batches up to some point, or is refused. If the mark (a small file with the
+ * last durable offset) shows that a batch was durable, the log never opens without it.
  */
 
 import assert from 'node:assert/strict'
@@ -24,7 +24,7 @@ import { contentOf, flowOf, type Noted } from './flow.ts'
 const SEED = Number(process.env.TEST_SEED ?? 20_260_801)
 const BATCHES = 5
 
-/** In memory where there is such a folder: thousands of opens would each wait for the disk. */
+/** Uses a folder in memory if there is one, because thousands of opens would each wait for the disk. */
 const memory = '/dev/shm'
 const folder = mkdtempSync(join(existsSync(memory) ? memory : tmpdir(), 'sibyl-log-damage-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
@@ -43,7 +43,7 @@ const killed: Files = {
 }
 const earlierMark = markOf(written[BATCHES - 2]!.lastOffset)
 const noMark = markOf(0)
-/** Where the frames of each batch begin and end in the write-ahead file. */
+/** Offsets in the write-ahead file at which the frames of each batch end. */
 const ends = written.map((batch) => batch.walBytes)
 const lastBegin = ends[BATCHES - 2]!
 const lastEnd = ends[BATCHES - 1]!
@@ -58,7 +58,7 @@ function open(dir: string): EventLog<Noted> {
   })
 }
 
-/** `expected[k]` is the content of a log after k batches. */
+/** Returns the content of a log after each number of batches, from 0. */
 async function contentAfterEachBatch(): Promise<string[]> {
   const log = open(join(folder, 'reference'))
   const contents = [contentOf(log, 0, flow)]
@@ -93,7 +93,7 @@ function markOf(offset: number): Buffer {
   return readFileSync(path)
 }
 
-/** How many batches the log of these files holds, or the code with which it refuses. */
+/** Returns the number of batches in the log of these files, or the error code if it is refused. */
 async function opened(files: Partial<Files>, contents = expected): Promise<number | string> {
   rmSync(`${paths.database}-shm`, { force: true })
   writeFileSync(paths.database, files.database ?? killed.database)
@@ -128,14 +128,14 @@ function tally(counts: Map<number | string, number>, found: number | string): vo
   counts.set(found, (counts.get(found) ?? 0) + 1)
 }
 
-/** Of the places that can be damaged, one in so many. */
+/** One in this many places is damaged. */
 const PART = 4
 
-test('a killed writer loses no acknowledged event', async () => {
+test('a log whose writer was killed has every acknowledged event', async () => {
   assert.equal(await opened({}), BATCHES)
 })
 
-test('a last batch that was cut before it was durable is dropped as a whole', async () => {
+test('a last batch that was cut off before it was durable is dropped as a whole', async () => {
   const { from, step } = sweep(lastBegin, 1, PART)
   for (let length = from; length < lastEnd; length += step) {
     const left = await opened({ wal: killed.wal.subarray(0, length), mark: earlierMark })
@@ -144,14 +144,14 @@ test('a last batch that was cut before it was durable is dropped as a whole', as
   assert.equal(await opened({ mark: earlierMark }), BATCHES)
 })
 
-test('a durable last batch that was cut is refused', async () => {
+test('a log whose durable last batch was cut off is refused', async () => {
   const { from, step } = sweep(lastBegin, 13, PART)
   for (let length = from; length < lastEnd; length += step) {
     assert.equal(await opened({ wal: killed.wal.subarray(0, length) }), 'LOG_LOST', `at ${length}`)
   }
 })
 
-test('a write-ahead file that is cut anywhere gives whole batches, including every durable one', async () => {
+test('a write-ahead file that is cut off anywhere yields only whole batches, and every durable one before the cut', async () => {
   const { from, step } = sweep(0, 61, PART)
   for (let length = from; length < lastBegin; length += step) {
     const wal = killed.wal.subarray(0, length)
@@ -172,7 +172,7 @@ test('a bit flipped in the write-ahead file never changes or hides durable event
     tally(counts, marked)
     const unmarked = await opened({ wal, mark: noMark })
     if (at < ends[BATCHES - 3]! && at >= 32) {
-      // Two later commits lie behind it: even without a mark it is no torn tail.
+      // Two later commits follow, so even without a mark this is damage and not an incomplete last batch.
       assert.equal(unmarked, 'LOG_CORRUPT', `bit ${bit} of ${at}`)
     }
     tally(counts, unmarked)
@@ -201,14 +201,14 @@ test('a bit flipped in the database file is found, unless it is in unused space'
   t.diagnostic(`seed ${SEED}: ${JSON.stringify([...counts])}`)
 })
 
-test('a bit flipped in any byte of a closed hash is found when the log is opened', async () => {
+test('a bit flipped in any byte of the hash of a closed order is found when the log is opened', async () => {
   assert.equal(await opened({}), BATCHES)
   const database = readFileSync(paths.database)
   const files = { database, wal: Buffer.alloc(0), mark: readFileSync(paths.mark) }
   let places = 0
   for (const hash of flow.hashes) {
     const bytes = Buffer.from(hash.slice(2), 'hex')
-    // A hash across two pages is not found in one piece; a page that was split keeps a stale copy.
+    // A hash that spans two pages cannot be found in the file. A page that was split keeps an old copy.
     if (!database.includes(bytes)) continue
     places++
     const { from, step } = sweep(0, 3, PART)
@@ -223,7 +223,7 @@ test('a bit flipped in any byte of a closed hash is found when the log is opened
   assert(places > 3)
 })
 
-test('a deleted row is noticed', async () => {
+test('a log with a deleted row is refused', async () => {
   for (const table of ['closed_orders', 'trade_status', 'markets', 'batches']) {
     assert.equal(await opened({}), BATCHES)
     const log = open(dataDir)
@@ -238,18 +238,18 @@ test('a deleted row is noticed', async () => {
   }
 })
 
-test('a deleted write-ahead file is noticed', async () => {
+test('a log whose write-ahead file was deleted is refused', async () => {
   assert.equal(await opened({ wal: Buffer.alloc(0) }), 'LOG_LOST')
 })
 
-test('a damaged mark is refused, and an operator can open without it', async () => {
+test('a log whose file with the durable position is damaged is refused, and an operator can open it all the same', async () => {
   assert.equal(await opened({ mark: flipped(killed.mark, 7, 0) }), 'LOG_CORRUPT')
   const log = openSqliteLog<Noted>({ dataDir, partitions: 1, own: [0], acceptLoss: true })
   assert.equal(contentOf(log, 0, flow), expected[BATCHES])
   await log.close()
 })
 
-test('an operator who accepts the loss gets the remaining whole batches, and a new mark', async () => {
+test('an operator who accepts the loss opens a damaged log with its remaining whole batches, and later opens need no consent', async () => {
   assert.equal(await opened({ wal: killed.wal.subarray(0, lastBegin + 100) }), 'LOG_LOST')
   const log = openSqliteLog<Noted>({ dataDir, partitions: 1, own: [0], acceptLoss: true })
   assert.equal(contentOf(log, 0, flow), expected[BATCHES - 1])
@@ -265,12 +265,12 @@ function withoutBlock(at: number): Buffer {
   return wal
 }
 
-test('a lost block of the last batch is a torn end, and a lost block before it is damage', async () => {
+test('a missing block in the last batch counts as an unfinished write, and a missing block before it as damage', async () => {
   for (let at = 512; at + 512 <= ends[BATCHES - 3]!; at += 512) {
     assert.equal(await opened({ wal: withoutBlock(at), mark: noMark }), 'LOG_CORRUPT', `${at}`)
   }
   for (let at = ends[BATCHES - 3]!; at + 512 <= lastBegin; at += 512) {
-    // If the commit itself cannot be read, the mark decides.
+    // If the commit itself cannot be read, the error depends on the mark.
     const verdict = await opened({ wal: withoutBlock(at), mark: earlierMark })
     assert(verdict === 'LOG_CORRUPT' || verdict === 'LOG_LOST', `${at}: ${verdict}`)
   }

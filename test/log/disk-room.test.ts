@@ -1,4 +1,7 @@
-/** A full disk on a small real file system: what is refused, what still works, and how it recovers. */
+/**
+ * A full disk, on a small real file system: which commands are refused, which still work, and how the exchange
+ * recovers.
+ */
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -23,7 +26,7 @@ const cancel = (name: string): Command => ({
   message: { marketId: marketId(1), orderHash: hashNamed(name), side: 0 },
 })
 
-/** Fills the file system up to so many bytes. */
+/** Fills the file system until this many bytes are left. */
 function fill(folder: string, leaving: number): void {
   const { bavail, bsize } = statfsSync(folder)
   const path = join(folder, 'filler')
@@ -31,7 +34,7 @@ function fill(folder: string, leaving: number): void {
   writeFileSync(path, Buffer.alloc(before + bavail * bsize - leaving))
 }
 
-test('on a full disk orders are refused and cancels work, and orders are accepted again when there is room', async (t) => {
+test('on a full disk orders are refused and cancels work; when there is room again orders are accepted', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-full-'))
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', folder])
   if (mounted.status !== 0) {
@@ -49,7 +52,7 @@ test('on a full disk orders are refused and cancels work, and orders are accepte
     await host.run(...names.map(place))
     assert.equal(room.look(), false)
 
-    // Little is left: refused before anything fails, and nothing is opened again.
+    // With little room left, orders are refused before an append fails, and nothing has to be reopened.
     fill(folder, 2 * MIB)
     assert.equal(room.look(), true)
     const refused = { rejected: 'STORAGE_FULL' }
@@ -59,7 +62,7 @@ test('on a full disk orders are refused and cancels work, and orders are accepte
     assert.deepEqual(cancelled, { status: 'cancelled', orderHash: hashNamed('o0') })
     assert.deepEqual(await host.run(open(2)), [refused])
 
-    // Nothing is left: a cancel fails, the reserve is given up, and the next ones go through.
+    // The disk is completely full: a cancel fails, the reserve is deleted, and the next cancels succeed.
     fill(folder, 0)
     let failed: unknown
     let n = 1

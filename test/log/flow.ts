@@ -1,4 +1,4 @@
-/** A seeded flow of batches for the log, and everything a log can be asked about it, as text. */
+/** Makes batches for the log from a seed, and returns everything that a log can be asked about them, as text. */
 
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'
@@ -42,12 +42,12 @@ export function closedOrder(
   }
 }
 
-/** Notes of a market: `note(3)` is its third. */
+/** Returns a function that makes notes of a market: `note(3)` is the third. */
 export function notes(marketId: MarketId, text = 'note'): (seq: number) => Noted {
   return (seq) => ({ type: 'Noted', marketId, seq, note: `${text} ${seq}: ¿sí? 有 \n "so"` })
 }
 
-/** Batches of few or many events, with closed orders, trade statuses and values; the last is small. */
+/** Makes batches of few or many events, with closed orders, trade statuses and values. The last batch is small. */
 export function flowOf(seed: number, count: number): Flow {
   const random = randomFrom(seed)
   const markets = [marketNamed(random), marketNamed(random)]
@@ -87,7 +87,7 @@ export function flowOf(seed: number, count: number): Flow {
   return { batches, hashes, tradeIds, markets }
 }
 
-/** All that the partition answers, but for the log's own random id. */
+/** Returns everything that the partition answers, except the log's random id. */
 export function contentOf(log: EventLog<Noted>, partition: number, flow: Flow): string {
   const { firstOffset } = log.state(partition)
   return JSON.stringify({

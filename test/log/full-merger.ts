@@ -1,6 +1,5 @@
 /**
- * Makes a run, and prints why it failed and how many files were left open. The parent limits the size of its files: the
- * system refuses larger ones.
+ * Makes a run, and prints the error and the number of files that were left open. The parent limits the size of files.
  */
 
 import { readdirSync, writeSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * Appends until it fails, prints the answered events, opens the partition again and prints its content. The parent
- * limits the size of its files: the system refuses larger ones.
+ * Appends until it fails, prints the acknowledged events, opens the partition again, and prints its content. The parent
+ * limits the size of files.
  */
 
 import { writeSync } from 'node:fs'
@@ -36,7 +36,7 @@ while (failed === '') {
 }
 const reopened = attempt(() => log.reopen(0).lastOffset)
 
-/** A snapshot that is larger than a file may be. */
+/** Writes a snapshot that exceeds the maximum size of a file. */
 async function tooLarge(): Promise<string> {
   const writer = log.beginSnapshot(0, MARKET, answered, answered)
   try {

@@ -20,7 +20,7 @@ function written(write: (into: JsonBytes) => void): string {
   return into.bytes.toString('utf8')
 }
 
-test('numbers and times are written as by JSON.stringify', () => {
+test('numbers and times are written to a row as JSON.stringify writes them', () => {
   for (const number of NUMBERS) {
     const both = written((into) => {
       into.number(number)
@@ -54,7 +54,7 @@ function writeCell(into: JsonBytes, [kind, value]: Cell): void {
   else into.value(value)
 }
 
-test('any number of cells of all kinds is written as by JSON.stringify', () => {
+test('any number of cells of all kinds is written to a row as JSON.stringify writes them', () => {
   withSeeds([1, 2], (random) => {
     const into = new JsonBytes()
     for (const count of [1, 30_000, 2, 60_000]) {
@@ -70,7 +70,7 @@ test('any number of cells of all kinds is written as by JSON.stringify', () => {
   })
 })
 
-test('the buffer grows before it is full, for any content', () => {
+test('the buffer of a row grows before it is full, for any content', () => {
   const MIB = 1024 * 1024
   const { from, step } = sweep(0, 1, 4)
   for (let room = from; room < 40; room += step) {

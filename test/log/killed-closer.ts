@@ -1,6 +1,6 @@
 /**
- * Closes orders, ten with each append, while another thread makes runs of them; prints the number of the last durable
- * one, and kills itself after a while, at any point of that thread's work.
+ * Closes ten orders with each append while another thread moves them to sorted files (runs). It prints the number of
+ * the last durable order, and after some time kills itself, at any point of that thread's work.
  */
 
 import { writeSync } from 'node:fs'
@@ -28,7 +28,7 @@ for (;;) {
   await log.append(0, { events: [note(log.lastOffset(0) + 1)], nowMs: 1, closed })
   writeSync(1, `${number}\n`)
   log.forgetClosed(0, 1_000, 100)
-  // From the first orders that leave the table on.
+  // The time to the kill counts from the moment when the first orders leave the table.
   if (beganMs === 0 && number - Number(first) > 1_000) beganMs = performance.now()
   if (beganMs > 0 && performance.now() - beganMs > Number(afterMs)) {
     process.kill(process.pid, 'SIGKILL')

@@ -23,7 +23,7 @@ const market = marketNamed(randomFrom(9))
 const note = notes(market)
 const batch = (seq: number) => ({ events: [note(seq)], nowMs: NOW + seq })
 
-/** Closed in reverse order, and folders are removed when nothing is open in them. */
+/** Closes logs in reverse order at the end of the test, and removes folders when nothing in them is open. */
 function disposer(t: TestContext) {
   const open: { close(): Promise<void> }[] = []
   const folders: string[] = []
@@ -44,7 +44,7 @@ function disposer(t: TestContext) {
   }
 }
 
-await onServerDatabase('a copy of the log', ({ fresh }) => {
+await onServerDatabase('another node copies the log', ({ fresh }) => {
   const owner = (url: string, dataDir: string, more: object = {}) =>
     openMysqlLog<Noted>({
       ...{ url, dataDir, partitions: 2, own: [0], checkpointThread: false, ...more },
@@ -52,7 +52,7 @@ await onServerDatabase('a copy of the log', ({ fresh }) => {
   const follower = (url: string, dataDir: string) =>
     openLogFollower<Noted>({ url, dataDir, partitions: 2 })
 
-  test('a follower copies the rows of the owner, does not disturb it, and readers can read the copy', async (t) => {
+  test('a node copies the rows of the log’s owner without disturbing it, and readers can read the copy', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]
@@ -73,7 +73,7 @@ await onServerDatabase('a copy of the log', ({ fresh }) => {
     await log.append(0, batch(101))
   })
 
-  test('closed orders of a follower are moved from memory into runs, and the next owner knows them', async (t) => {
+  test('a node that copies a log moves closed orders from memory to files, and still knows them when it becomes the owner', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]
@@ -107,7 +107,7 @@ await onServerDatabase('a copy of the log', ({ fresh }) => {
     assert.deepEqual(found, orders)
   })
 
-  test('a released partition can be taken over, and its former owner writes nothing more', async (t) => {
+  test('a partition that its owner releases can be taken over, and the former owner writes nothing more', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]
@@ -127,7 +127,7 @@ await onServerDatabase('a copy of the log', ({ fresh }) => {
     await assert.rejects(log.append(0, batch(12)), fault('LOG_APPEND_FAILED'))
   })
 
-  test('a copy whose rows were replaced by a base restarts from the base, and readers see the new files', async (t) => {
+  test('if rows of the log were replaced by a base, the copy starts again from the base, and readers see its new files', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]
@@ -153,7 +153,7 @@ await onServerDatabase('a copy of the log', ({ fresh }) => {
     assert.deepEqual(reader.read(0, 1, 10), log.read(0, 1, 10))
   })
 
-  test('a database that has lost rows which were already read is neither followed nor taken over', async (t) => {
+  test('a database that has lost rows of the log that were read before is neither copied nor taken over', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]

@@ -1,4 +1,7 @@
-/** Bases of a log that lies in a database server, made while owners change or a base is interrupted. */
+/**
+ * Bases (copies of a partition's files) of a log in a database server, made while the owner changes or the copying is
+ * interrupted.
+ */
 
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
@@ -56,7 +59,7 @@ function tests(databases: TestDatabases): void {
         const [last] = await server.rows<{ epoch: number }>('SELECT MAX(epoch) AS epoch FROM log')
         return { dataDir, log, epoch: last!.epoch }
       },
-      /** Makes a base as the thread of bases does; `before` is called before each change. */
+      /** Makes a base as the base thread does; `before` is called before each statement that changes the database. */
       async base(owner: Owner, before: (sql: string) => Promise<void> | void = () => {}) {
         const { dataDir, epoch } = owner
         const draft = folder()
@@ -106,14 +109,14 @@ function tests(databases: TestDatabases): void {
   ] as const
 
   for (const [what, statement] of PAUSES) {
-    test(`an owner that is paused right before it ${what} does not damage the base of a new owner`, async () => {
+    test(`an owner that pauses right before it ${what} does not damage the base that a new owner writes`, async () => {
       const { take, base, names, server, url } = await place()
       const first = await take()
       await append(first, 1)
       await snapshot(first, 1)
       await append(first, 2)
       await base(first)
-      // A follower has the older snapshot, and continues with it when it takes over.
+      // A follower has the older snapshot and continues with it after a takeover.
       const dataDir = folder()
       const follower = await openLogFollower({ url, dataDir, partitions: 1 })
       await follower.follow([0])
@@ -151,7 +154,7 @@ function tests(databases: TestDatabases): void {
     })
   }
 
-  test('an incomplete file of a base is written again with the next base', async () => {
+  test('an incomplete file of a log’s base is written again with the next base', async () => {
     const { take, base, server } = await place()
     const first = await take()
     await append(first, 1)
@@ -168,10 +171,10 @@ function tests(databases: TestDatabases): void {
     )
   })
 
-  test('files of interrupted bases are deleted with the next base, by any owner', async () => {
+  test('files of unfinished bases of a log are deleted with the next base, by any owner', async () => {
     const { take, base, names, server } = await place()
     const first = await take()
-    // Files of another partition are not this one's to delete.
+    // Files of another partition must not be deleted.
     await server.change(
       "INSERT INTO log_files (part, file, piece, body) VALUES (1, '3-db', 0, 'x')",
     )

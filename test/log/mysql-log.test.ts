@@ -1,4 +1,6 @@
-/** The log in a database server: the properties of every log, and those of a log with owners on other machines. */
+/**
+ * The log in a database server: the properties of every log, and those of a log whose owners are on different machines.
+ */
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -25,7 +27,7 @@ const market = marketNamed(random)
 const note = notes(market)
 const NOW = 1_790_000_000_000
 
-test('a database address names one or more servers and a database', () => {
+test('the address of a log names one or more database servers and a database', () => {
   assert.deepEqual(parseMysqlAddress('mysql://u:p%40ss@a:1,b,[::1]:3/log'), {
     servers: [
       { host: 'a', port: 1 },
@@ -42,20 +44,20 @@ test('a database address names one or more servers and a database', () => {
     ...{ user: 'u', password: '', database: 'log', tls: true, caFile: '/etc/ca.pem' },
   })
   const wrong = ['mysql://a', 'mysql://a/', 'http://a/b', 'mysql://a:70000/b', 'mysql://a,/b', '']
-  // A certificate is checked against a host name, so TLS to an IP address is refused.
+  // Certificates name hosts, not IP addresses, so an IP address with TLS is refused.
   const unsafe = ['?tls=yes', '?ca=/etc/ca.pem', '?tls=true&ca=', '?ssl=true', '?tls=true&x=1']
   wrong.push(...unsafe.map((search) => `mysql://a/b${search}`), 'mysql://a,127.0.0.1/b?tls=true')
   for (const url of wrong) assert.equal(parseMysqlAddress(url), undefined, url)
 })
 
-test('an error that is not in the table leaves the result of the statement unknown', () => {
+test('after a database error with an unknown code the result of the statement counts as unknown', () => {
   assert.equal(meaningOf({ errno: 1062 }), 'taken')
   assert.equal(meaningOf({ errno: 1213 }), 'again')
   assert.equal(meaningOf({ errno: 1180 }), 'unknown')
   assert.equal(meaningOf(new Error('lost')), 'unknown')
 })
 
-test('a server’s settings are checked before the log is stored on it', () => {
+test('the settings of a database server are checked before the log is stored on it', () => {
   const doubts = (variables: Record<string, string>) =>
     doubtsOf('here', new Map(Object.entries(variables)))
   const safe = {
@@ -76,7 +78,7 @@ test('a server’s settings are checked before the log is stored on it', () => {
   assert.throws(() => doubts({ max_allowed_packet: '1048576' }), fault('LOG_SERVER_UNFIT'))
 })
 
-await onServerDatabase('the log', (databases) => {
+await onServerDatabase('a log on a database server keeps its promises', (databases) => {
   conformance(async () => {
     const place = await newPlace(databases)
     return { open: (options) => place.open(options), dispose: place.dispose }
@@ -129,7 +131,7 @@ function tests(databases: TestDatabases): void {
 
   const batch = (seq: number) => ({ events: [note(seq)], nowMs: NOW + seq })
 
-  test('on another machine, or without its local copy, the log is the same', async () => {
+  test('a log reads the same on another machine and without its local copy', async () => {
     const place = await placed()
     const flow = flowOf(5, 30)
     const log = await place.open()
@@ -145,7 +147,7 @@ function tests(databases: TestDatabases): void {
     assert.equal(contentOf(renewed, 0, flow), content)
   })
 
-  test('a fenced owner appends nothing more, and the log continues with the new owner', async () => {
+  test('an owner that lost a partition appends nothing more, and the new owner continues the log', async () => {
     const place = await placed()
     const first = kept(await place.open())
     await first.append(0, batch(1))
@@ -159,7 +161,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(events, range(1, 3).map(note))
   })
 
-  test('an owner learns without an append which partitions were taken over', async () => {
+  test('an owner can find out without an append which of its partitions were taken over', async () => {
     const place = await placed()
     const fenced: number[] = []
     const watch: MysqlLogWatch = {
@@ -168,7 +170,7 @@ function tests(databases: TestDatabases): void {
     }
     const first = kept(await place.open({ own: [0, 1], watch }))
     await first.append(0, batch(1))
-    // Its own rows that it has not been notified of yet are not a takeover.
+    // Own rows that were written but not acknowledged yet do not count as a takeover.
     const [, own] = await Promise.all([first.append(0, batch(2)), first.takenOver?.()])
     assert.deepEqual(own, [])
     const second = kept(await place.open({ dataDir: folder() }))
@@ -180,7 +182,7 @@ function tests(databases: TestDatabases): void {
     await first.append(1, batch(1))
   })
 
-  test('an owner without its server cannot confirm its ownership', async () => {
+  test('an owner that cannot reach the database server cannot confirm its ownership', async () => {
     const place = await placed()
     const proxy = await cuttingProxy(place.url)
     disposed.push(proxy.close)
@@ -192,7 +194,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(await log.takenOver?.(), [])
   })
 
-  test('owners that race for a partition leave exactly one row per acknowledgement', async () => {
+  test('owners that compete for a partition leave exactly one row per acknowledged append', async () => {
     const place = await placed()
     const acknowledged: string[] = []
     const own = [1, 2, 3].map(async (owner) => {
@@ -218,7 +220,7 @@ function tests(databases: TestDatabases): void {
     for (const text of acknowledged) assert(there.includes(text), text)
   })
 
-  test('rows below a base are deleted, and an empty machine starts from the base', async () => {
+  test('rows that a base replaces are deleted, and a node without local files starts from the base', async () => {
     const place = await placed()
     const flow = flowOf(31, 60)
     let based = 0
@@ -226,7 +228,7 @@ function tests(databases: TestDatabases): void {
       baseEveryBytes: 4_000,
       watch: {
         ...{ appended() {}, retried() {}, fenced() {}, doubted() {} },
-        // One that is under way when the log is closed is given up.
+        // A base that is being made when the log is closed is abandoned.
         based: (_, failed) => {
           if (failed === undefined) based++
         },
@@ -251,7 +253,7 @@ function tests(databases: TestDatabases): void {
     assert.equal(contentOf(elsewhere, 0, flow), content)
   })
 
-  test('a database that has lost acknowledged events is refused', async () => {
+  test('a log whose database has lost acknowledged events is refused', async () => {
     const place = await placed()
     const log = await place.open()
     for (const seq of range(1, 4)) await log.append(0, batch(seq))
@@ -271,7 +273,7 @@ function tests(databases: TestDatabases): void {
     await assert.rejects(place.open({ dataDir: folder() }), fault('LOG_CORRUPT'))
   })
 
-  test('a row that was changed in the database is noticed', async () => {
+  test('a log with a row that was changed in the database is refused', async () => {
     const place = await placed()
     const log = await place.open()
     for (const seq of range(1, 4)) await log.append(0, batch(seq))
@@ -283,7 +285,7 @@ function tests(databases: TestDatabases): void {
     await assert.rejects(place.open({ dataDir: folder() }), fault('LOG_CORRUPT'))
   })
 
-  test('after a lost answer the log finds out whether the row was written, and writes it once', async () => {
+  test('if the answer to an append is lost, the log finds out whether the row was written, and writes it once', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -299,7 +301,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(events, range(1, 6).map(note))
   })
 
-  test('an unreachable server fails the append, and the log recovers when it is back', async () => {
+  test('while the server is unreachable appends fail, and the log works again when the server is back', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -315,7 +317,7 @@ function tests(databases: TestDatabases): void {
     assert.equal(log.read(0, 1, 10).length, lastOffset + 1)
   })
 
-  test('a row that arrives after its append was given up and the log reopened is refused', async () => {
+  test('a row of an abandoned append does not enter the log if it arrives after the log was opened again', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -335,7 +337,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(events, [note(1), another, note(3)])
   })
 
-  test('a row that arrives after its append was given up but before the log is reopened is kept', async () => {
+  test('a row of an abandoned append is kept if it arrives before the log is opened again', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -352,7 +354,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(events, range(1, 3).map(note))
   })
 
-  test('an owner that claims its partition again knows its fence although the answer was lost', async () => {
+  test('an owner that takes its partition again after a lost answer recognises its own first attempt', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -375,7 +377,7 @@ function tests(databases: TestDatabases): void {
     assert.equal((await server.rows(fences)).length, 2, 'one fence, and the row behind it')
   })
 
-  test('an owner that was fenced during an undecided append stays closed', async () => {
+  test('an owner that lost its partition during an append with unknown result cannot write again', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -393,7 +395,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(events, range(1, 3).map(note))
   })
 
-  test('a log that was in files continues in a database, complete for every node', async () => {
+  test('a log that was in files continues on a database server, complete for every node', async () => {
     const place = await placed()
     const flow = flowOf(41, 30)
     const dataDir = folder()
@@ -419,7 +421,7 @@ function tests(databases: TestDatabases): void {
     await assert.rejects(place.open({ dataDir: folder() }), fault('LOG_HALF_MADE'))
   })
 
-  test('a folder with another log is refused, and so is another number of partitions', async () => {
+  test('a folder with a different log is refused, and so is a different number of partitions', async () => {
     const [place, stranger] = [await placed(), await placed()]
     await (await place.open()).close()
     await (await stranger.open()).close()
@@ -429,7 +431,7 @@ function tests(databases: TestDatabases): void {
   })
 }
 
-/** A proxy that loses a request or an answer, delays a request, or refuses connections, on demand. */
+/** Starts a proxy that can lose a request or an answer, delay a request, or refuse connections. */
 async function cuttingProxy(url: string) {
   const { servers, user, database } = parseMysqlAddress(url)!
   let loses: 'request' | 'answer' | undefined
@@ -448,13 +450,13 @@ async function cuttingProxy(url: string) {
     let losesAnswer = false
     const end = () => {
       client.destroy()
-      // The late statement is still on its way to the server.
+      // The delayed statement is still on its way to the server, so that connection stays open.
       if (late?.behind !== behind) behind.destroy()
       open.delete(client)
     }
     open.add(client)
     client.on('data', (bytes) => {
-      // Only an append or a fence is lost, at its execution; reads matter less.
+      // Only the execution of an append or a fence is lost; reads pass.
       const isAppend = bytes[4] === 0x17 && bytes.length > 60
       if (isAppend && loses !== undefined) {
         lost++
@@ -484,12 +486,12 @@ async function cuttingProxy(url: string) {
     loseNextRequest: () => {
       loses = 'request'
     },
-    /** The next append or fence waits for `deliver`; then connections are refused. */
+    /** Holds the next append or fence until `deliver`, and then refuses connections. */
     holdNextRequest: () => {
       loses = 'request'
       isLast = true
     },
-    /** The next append or fence is done and not answered; then connections are refused. */
+    /** Executes the next append or fence without answering, and then refuses connections. */
     loseAnswersFromNext: () => {
       loses = 'answer'
       isLast = true

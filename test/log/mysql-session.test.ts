@@ -1,6 +1,6 @@
 /**
- * The connections to a database server whose defaults a log must not rely on: it does not commit by itself, speaks TLS
- * with a certificate of its own, and is a Galera cluster of one where the provider is installed.
+ * Connections to a database server whose defaults differ from those that a log needs: it does not commit by itself,
+ * uses TLS with its own certificate, and, if the provider is installed, is a Galera cluster of one.
  */
 
 import assert from 'node:assert/strict'
@@ -31,10 +31,10 @@ const note = notes(marketNamed(randomFrom(9)))
 const missing = servicesRequired ? undefined : missingServers(1)
 const isCluster = existsSync(PROVIDER)
 
-describe('a server with other defaults', { skip: missing ?? false }, () => {
+describe('a log works on a server with other default settings', { skip: missing ?? false }, () => {
   let folder: string
   let servers: DatabaseServers
-  /** The address by the host name that the certificate has. */
+  /** The server's address with the host name of its certificate. */
   let named: string
 
   before(async () => {
@@ -124,9 +124,19 @@ describe('a server with other defaults', { skip: missing ?? false }, () => {
       server.rows<{ wait: number }>('SELECT @@SESSION.wsrep_sync_wait AS wait'),
     )
     assert.equal(row?.wait, 7)
+    // One address may lead to all servers, as with a load balancer.
+    const one = servers.urlOf(0, 'sibyl')
+    for (const url of [one, one.replace(/@(.*)\//, '@$1,$1/')]) {
+      const database = await openDatabase(url)
+      const found = await read(database, (em) =>
+        em.getConnection().execute('select @@session.wsrep_sync_wait as wait'),
+      )
+      await closeDatabase(database)
+      assert.deepEqual(found, [{ wait: 7 }])
+    }
   })
 
-  /** A transaction of its own locks a row of `locked` while the work is done. */
+  /** Locks a row of `locked` in a separate transaction while the work is done. */
   async function whileLocked(work: () => Promise<void>): Promise<void> {
     const holder = await openDatabase(servers.url(0, 'sibyl'))
     const run = (sql: string) => (transaction: Transaction, connection: AbstractSqlConnection) =>
@@ -141,7 +151,7 @@ describe('a server with other defaults', { skip: missing ?? false }, () => {
   }
 
   // After a Galera server was away from its cluster, its old sessions may answer every statement with this error.
-  test('after a lock wait error the log moves to the next server', async () => {
+  test('after a lock wait error the log moves to the next server of its address', async () => {
     const url = servers.urlOf(0, 'sibyl')
     const twice = url.replace(/@(.*)\//, '@$1,$1/')
     await whileLocked(async () => {
@@ -157,7 +167,7 @@ describe('a server with other defaults', { skip: missing ?? false }, () => {
     })
   })
 
-  test('after a lock wait error a clustered database moves to the next server', async () => {
+  test('after a lock wait error a database on a cluster of servers moves to the next one', async () => {
     const twice = servers.urlOf(0, 'sibyl').replace(/@(.*)\//, '@$1,$1/')
     const database = await openDatabase(twice, { connectionsMax: 1 })
     const session = () =>

@@ -23,7 +23,7 @@ function fixture(version: number): { events: MarketEvent[]; rows: unknown[] } {
   return JSON.parse(readFileSync(path, 'utf8'))
 }
 
-test('every event is read back unchanged from its packed form', () => {
+test('every event is read back unchanged from its binary form', () => {
   const market = given({ selfTrade: 'cancel-resting' })
   const flow = randomFlow(market, randomFrom(31))
   for (let step = 0; step < 2_000; step++) flow.step()
@@ -48,7 +48,7 @@ test('mints and merges are read back unchanged, with the labels of their makers'
   assert.deepEqual(stored(market.events), market.events)
 })
 
-test('the terms of an order are read back from its first event, with and without other rare fields', () => {
+test('the terms of an order are read back from its first event, with and without rare fields', () => {
   const market = given()
   const all: object[] = []
   for (const timeInForce of [undefined, 'POST_ONLY', 'IOC', 'FOK'] as const) {
@@ -69,7 +69,7 @@ test('the terms of an order are read back from its first event, with and without
   assert.deepEqual(stored(market.events), market.events)
 })
 
-test('the session of an order is read back, and an unknown flag is refused', () => {
+test('the session of an order is read back unchanged, and an unknown flag is refused', () => {
   const market = given()
   const place = (order: OrderBuilder) =>
     market.ask('PlaceOrder', { order: signed(order, market.marketId), session: 's-1' })
@@ -90,7 +90,7 @@ test('the session of an order is read back, and an unknown flag is refused', () 
   }
 })
 
-test('events of several markets in one row are read back with their market', () => {
+test('events of several markets in one row are read back, each with its market', () => {
   withSeeds([1, 2, 3], (random) => {
     const markets = Array.from({ length: 3 }, () => {
       const market = given()
@@ -118,17 +118,17 @@ function inMarket(event: MarketEvent, marketId: MarketId): MarketEvent {
   return { ...event, marketId }
 }
 
-test('rows of existing logs are written and read unchanged', () => {
+test('rows of existing logs are read, and written in the same bytes', () => {
   const { events, rows } = fixture(2)
   assert.deepEqual(packed(events), rows)
   assert.deepEqual(PACKED.read(rows), events)
   const older = fixture(1)
   assert.deepEqual(PACKED.read(older.rows), older.events)
-  // The oldest logs have them at full length.
+  // The rows of the oldest logs have the events in unpacked form.
   assert.deepEqual(PACKED.read(events), events)
 })
 
-test('rows of the first version are read from a log that continues in this version', () => {
+test('rows of the first version are read from a log that this version continues', () => {
   const home = { logId: 'log', partition: 0 }
   const { events, rows } = fixture(1)
   const payload = Buffer.from(JSON.stringify(rows))
@@ -141,7 +141,7 @@ test('rows of the first version are read from a log that continues in this versi
   )
 })
 
-test('a batch that is split into several rows can be read from each of them', () => {
+test('a batch that is split into several rows can be read from any of its rows', () => {
   const market = given()
   const flow = randomFlow(market, randomFrom(7))
   while (market.events.length < 9_000) flow.step()
@@ -160,7 +160,7 @@ test('a batch that is split into several rows can be read from each of them', ()
   }
 })
 
-test('a row whose first event has no market, or an unknown kind, is an assertion failure', () => {
+test('a row whose first event has no market or an unknown kind causes an assertion failure', () => {
   const [first] = fixture(2).rows as [unknown[]]
   assert.throws(() => PACKED.read([first.with(1, 0)]), /names its market/)
   assert.throws(() => PACKED.read([first.with(0, 'X')]), /kind X/)
@@ -196,14 +196,14 @@ test('a permit, a fee recipient and 64-bit numbers are read back unchanged', () 
   assert.deepEqual(stored(events), events)
 })
 
-test('the bytes that readers get decode to the events of the log', () => {
+test('the bytes of an append that readers receive contain the same events as the log', () => {
   const market = given()
   market.place(buy('YES').named('a'))
   const bytes = new Uint8Array(Buffer.from(JSON.stringify(packed(market.events))))
   assert.deepEqual(readRows([bytes, bytes]), [...market.events, ...market.events])
 })
 
-test('a row that is too short or too long is a bug of its writer', () => {
+test('a row that is too short or too long causes an assertion failure', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(1).named('a'))
   market.place(buy('YES').at(0.4).size(1).named('b'))

@@ -1,6 +1,6 @@
 /**
- * The power fails at a random instant while a log is written: it must open from the content of the disk, with all
- * events answered by then.
+ * The power fails at a random instant while a log is written. The log must open from the content of the disk, with all
+ * events acknowledged by then.
  */
 
 import assert from 'node:assert/strict'
@@ -30,11 +30,11 @@ const memory = '/dev/shm'
 const folder = mkdtempSync(join(existsSync(memory) ? memory : tmpdir(), 'sibyl-power-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 
-test('after a power failure at any moment, the log opens with every answered event', async (t) => {
+test('after a power failure at any moment the log opens with every answered event', async (t) => {
   const dataDir = join(folder, 'data')
   mkdirSync(dataDir)
   createLog(dataDir, 1)
-  // The folders that opening makes are durable before anything is written into them.
+  // The first opening makes the folders, and they have to be durable before anything is written into them.
   await openSqliteLog<Noted>({ dataDir, partitions: 1, own: [0] }).close()
   const before = join(folder, 'before')
   cpSync(dataDir, before, { recursive: true })
@@ -67,7 +67,7 @@ test('after a power failure at any moment, the log opens with every answered eve
     rmSync(dataDir, { recursive: true })
     cpSync(before, dataDir, { recursive: true })
     for (const [path, { bytes }] of files) {
-      // The memory that connections share is of no use to the next ones.
+      // After a power failure, files of shared memory and locks do not exist.
       if (path.endsWith('-shm') || path.endsWith('.lock') || path.endsWith('answered')) continue
       writeFileSync(path, bytes)
     }

@@ -1,4 +1,4 @@
-/** How records are written and read, in this version and in every earlier one. */
+/** Records are written in this version's format, and read in this one and every earlier one. */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -37,7 +37,7 @@ function rowOf({ firstOffset, count, version, crc, payload }: Fixture): BatchRow
 }
 
 for (let version = 1; version <= RECORD_VERSION; version++) {
-  test(`records of version ${version} are read as they were written`, () => {
+  test(`records of version ${version} of the log format are read as they were written`, () => {
     const stored = fixture(version)
     const records = decodeBatch(stored, rowOf(stored), UPCASTERS, WHOLE)
     assert.deepEqual(
@@ -47,7 +47,7 @@ for (let version = 1; version <= RECORD_VERSION; version++) {
   })
 }
 
-test('the encoder writes the current version exactly as in its fixture', () => {
+test('the encoder writes the current version of the log format exactly as in the stored example', () => {
   const stored = fixture(RECORD_VERSION)
   const rows: BatchRow[] = []
   new BatchEncoder().encode(
@@ -61,7 +61,7 @@ test('the encoder writes the current version exactly as in its fixture', () => {
   assert.deepEqual(rows, [rowOf(stored)])
 })
 
-test('an older version is converted by its upcaster, and refused without one', () => {
+test('a record of an older version is converted when it is read, and refused if no conversion exists', () => {
   const home = { logId: 'old', partition: 3 }
   const payload = Buffer.from('[\n{"kind":"Noted","market":"0x1","seq":1}\n]')
   const row = { first_offset: 8, count: 1, version: 0, payload }
@@ -88,7 +88,7 @@ test('an older version is converted by its upcaster, and refused without one', (
   )
 })
 
-test('a row with a correct checksum that cannot be read is refused as damaged, with its offset', () => {
+test('a row that has a correct checksum but cannot be decoded is refused as damaged, with its offset', () => {
   const home = { logId: 'log', partition: 3 }
   const rowWith = (text: string, count = 1): BatchRow => {
     const row = { first_offset: 8, count, version: RECORD_VERSION, payload: Buffer.from(text) }
@@ -105,7 +105,7 @@ test('a row with a correct checksum that cannot be read is refused as damaged, w
   assert.throws(() => decodeBatch(home, rowWith(`[${event}]`), UPCASTERS, picky), refused)
 })
 
-test('a batch is split before its rows are much larger than 4 MiB', () => {
+test('a batch is split into rows that are not much larger than 4 MiB', () => {
   const MIB = 1024 * 1024
   const events = Array.from({ length: 12 }, (_, index) => ({
     type: 'Noted',
@@ -129,7 +129,7 @@ test('a batch is split before its rows are much larger than 4 MiB', () => {
   ])
 })
 
-test('a batch that could not be written leaves nothing behind', () => {
+test('a batch that could not be written leaves nothing in the log', () => {
   const encoder = new BatchEncoder()
   const home = { logId: 'log', partition: 0 }
   const event = { type: 'Noted', marketId: '0x1' as MarketId, seq: 1 }

@@ -1,6 +1,7 @@
 /**
- * Writes a flow into a log with all other work of a market thread, while every write is recorded. After each answer it
- * writes a mark into a file of the same folder, so that the record shows what was answered when.
+ * Writes a flow into a log, with all other work of a market thread, while every write is recorded. After each
+ * acknowledgement it writes a mark into a file of the same folder, so that the record shows when each batch was
+ * acknowledged.
  */
 
 import { openSync, writeSync } from 'node:fs'
@@ -25,7 +26,7 @@ for (const [index, batch] of batches.entries()) {
   const { lastOffset } = await log.append(0, batch)
   writeSync(answered, `${index + 1} ${lastOffset}\n`)
   log.forgetClosed(0, 1_000, 100)
-  // Now and then everything that is too much for the table is in a run before it goes on.
+  // At every twentieth batch, waits until all orders that exceed the table are in a sorted file (a run).
   while (index % 20 === 19 && log.closedOrderRoom(0) <= 10_000 - TAIL) {
     log.forgetClosed(0, 1_000, 100)
     await new Promise(setImmediate)

@@ -19,7 +19,8 @@ try {
   const marketId = `0x${'ab'.repeat(32)}` as MarketId
   await log.append(Number(own), { events: [notes(marketId)(1)], nowMs: 1 })
   say('open')
-  // The listener needs the log: one that no code can reach may be collected, and its lock with it.
+  // The listener keeps a reference to the log: a log without references may be garbage-collected, which releases its
+  // lock.
   const look = () => say(String(log.lastOffset(Number(own))))
   if (parentPort === null) process.stdin.on('data', look)
   else parentPort.on('message', look)

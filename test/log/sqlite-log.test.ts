@@ -1,4 +1,4 @@
-/** The log as its owner and its readers use it, on real files, with real threads and processes. */
+/** The log as its owner and its readers use it, on real files, threads and processes. */
 
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
@@ -91,7 +91,7 @@ conformance(async () => {
   }
 })
 
-test('many trade statuses are checked in steps after opening, while they change', async () => {
+test('after opening, the states of many trades are checked in steps, while they change', async () => {
   let log = open()
   const trade = (seq: number, status: 'submitted' | 'confirmed') =>
     ({ tradeId: tradeId(market, seq, 0), status, txHash: '0x1', atMs: NOW }) as const
@@ -100,7 +100,7 @@ test('many trade statuses are checked in steps after opening, while they change'
   log = await reopened(log)
   for (let step = 0; step < 30; step++) {
     log.sweep(0, 500)
-    // One that was checked, one that was not, and a new one.
+    // Each step updates two trades, one that the sweep has checked and one that it has not, and adds a third.
     const trades = [trade(step + 1, 'confirmed'), trade(10_200 - step, 'confirmed')]
     const events = [note(2 + step)]
     await log.append(0, {
@@ -119,7 +119,7 @@ test('many trade statuses are checked in steps after opening, while they change'
   }, fault('LOG_CORRUPT'))
 })
 
-test('a snapshot is visible once it is complete, and replaces the previous one', async () => {
+test('a snapshot can be read once it is complete, and then replaces the previous one', async () => {
   let log = open()
   await appendNotes(log, 1, 10)
   const chunks = (value: number, count: number) =>
@@ -144,7 +144,7 @@ test('a snapshot is visible once it is complete, and replaces the previous one',
   const meta = { marketId: market, atOffset: 4, seq: 4, chunks: 3 }
   assert.deepEqual(stored(), { meta, chunks: chunks(0, 3) })
   for (const atOffset of [1, 2, 3]) {
-    // Each of them is a newest one, in a log that has no other.
+    // A separate copy of the log for each number, in which this snapshot is the only one.
     const other = join(dataDir, `other-${atOffset}`)
     cpSync(join(dataDir, 'log'), join(other, 'log'), { recursive: true })
     rmSync(partitionPaths(other, 0).snapshots, { recursive: true })
@@ -160,7 +160,7 @@ test('a snapshot is visible once it is complete, and replaces the previous one',
   assert.deepEqual(files(), [`${market}-4`])
   take(60, 2, 7).abort()
   await take(100, 2, 10).commit()
-  // One that was begun before and ends later does not take its place.
+  // A snapshot that began earlier and is completed later does not replace the newer one.
   const late = take(70, 1, 8)
   const newer = take(80, 1, 10)
   await newer.commit()
@@ -169,7 +169,7 @@ test('a snapshot is visible once it is complete, and replaces the previous one',
   await take(100, 2, 10).commit()
   await close(log)
   assert.deepEqual(files(), [`${market}-10`, `${market}-8`])
-  // Those that were replaced, and for some reason are still there, change nothing.
+  // Replaced snapshots that were not deleted are ignored.
   for (const [path, bytes] of kept) writeFileSync(path, bytes)
   log = open()
   assert.deepEqual(files(), [`${market}-10`])
@@ -177,7 +177,7 @@ test('a snapshot is visible once it is complete, and replaces the previous one',
   assert.deepEqual(stored()?.chunks, chunks(100, 2))
 })
 
-test('a failed snapshot is reported, leaves nothing behind, and the log continues', async () => {
+test('a failed snapshot is reported and leaves nothing behind, and the log continues', async () => {
   const log = open()
   await appendNotes(log, 1, 10)
   const { snapshots } = partitionPaths(dataDir, 0)
@@ -210,7 +210,7 @@ test('an unfinished snapshot is abandoned when its partition is opened again', a
   assert.deepEqual(readdirSync(partitionPaths(dataDir, 0).snapshots), [])
 })
 
-test('a snapshot does not run ahead of the disk, and is complete at any size', async () => {
+test('a snapshot is complete at any size, and is written no faster than the disk syncs it', async () => {
   let log = open()
   await appendNotes(log, 1, 10)
   const writer = log.beginSnapshot(0, market, 10, 10)
@@ -227,7 +227,7 @@ test('a snapshot does not run ahead of the disk, and is complete at any size', a
     assert.deepEqual(bytes, Buffer.alloc(65_536, chunk++))
   }
   assert.equal(chunk, 200)
-  // Its buffers are used again, by one at a time.
+  // The log's chunk buffers are reused, by one snapshot at a time.
   const next = log.beginSnapshot(0, market, 10, 10)
   for (chunk = 0; chunk < 40; chunk++) next.writeChunk(Buffer.alloc(65_000, chunk))
   await next.commit()
@@ -235,7 +235,7 @@ test('a snapshot does not run ahead of the disk, and is complete at any size', a
   assert.deepEqual(read, range(0, 39))
 })
 
-test('a missing or damaged snapshot is refused if the log needs it, and ignored otherwise', async () => {
+test('a missing or damaged snapshot is refused if the log needs it, and otherwise ignored', async () => {
   let log = open()
   for (let from = 1; from <= 40; from += 4) await appendNotes(log, from, from + 3)
   const writer = log.beginSnapshot(0, market, 30, 30)
@@ -267,7 +267,7 @@ test('a missing or damaged snapshot is refused if the log needs it, and ignored 
   }
   rmSync(path)
   assert.throws(() => open(), fault('LOG_CORRUPT'))
-  // That of another time under its name, or of another log, is not taken for it.
+  // A snapshot of another offset under this name, or one of another log, is refused.
   writeFileSync(join(snapshots, `${market}-31`), bytes)
   assert.throws(() => open(), fault('LOG_CORRUPT'))
   rmSync(join(snapshots, `${market}-31`))
@@ -280,7 +280,7 @@ test('a missing or damaged snapshot is refused if the log needs it, and ignored 
   assert(existsSync(`${path}.aside`))
 })
 
-test('a snapshot that is ahead of its log shows that the log has lost events', async () => {
+test('a log that ends before its snapshot has lost events, and is refused', async () => {
   const log = open()
   await appendNotes(log, 1, 4)
   await close(log)
@@ -293,7 +293,7 @@ test('a snapshot that is ahead of its log shows that the log has lost events', a
   for (const [path, bytes] of copies) writeFileSync(path, bytes)
   assert.throws(() => open(), fault('LOG_LOST'))
   assert.deepEqual(readdirSync(snapshots), [`${market}-9`], 'what is refused stays')
-  // A log that accepts the loss must never meet the snapshot again.
+  // After the operator accepts the loss, the snapshot must never be used again.
   const accepted = open({ acceptLoss: true })
   assert.deepEqual(accepted.snapshots(0), [])
   assert.deepEqual(readdirSync(snapshots), [])
@@ -302,7 +302,7 @@ test('a snapshot that is ahead of its log shows that the log has lost events', a
   assert.deepEqual(open().snapshots(0), [])
 })
 
-test('a refused log keeps all of its snapshots, even if the operator accepts a loss', async () => {
+test('a log that is refused keeps all of its snapshots, even if the operator accepts the loss', async () => {
   let log = open()
   for (let from = 1; from <= 40; from += 4) await appendNotes(log, from, from + 3)
   await log.beginSnapshot(0, market, 36, 36).commit()
@@ -324,7 +324,7 @@ test('a refused log keeps all of its snapshots, even if the operator accepts a l
   assert.equal(log.snapshots(0)[0]?.atOffset, 44)
 })
 
-test('a damaged snapshot that is not needed does not prevent opening', async () => {
+test('a damaged snapshot that the log does not need does not prevent opening', async () => {
   const log = open()
   await appendNotes(log, 1, 12)
   await log.beginSnapshot(0, market, 12, 12).commit()
@@ -339,7 +339,7 @@ test('a damaged snapshot that is not needed does not prevent opening', async () 
   assert.deepEqual(readdirSync(snapshots), [`${market}-12`, `${market}-8`, `${market}-8.1.new`])
 })
 
-test('a retired market leaves nothing behind', async () => {
+test('a market that was retired leaves nothing in the log', async () => {
   let log = open()
   const trades = range(1, 9).map((seq) => {
     return {
@@ -362,7 +362,7 @@ test('a retired market leaves nothing behind', async () => {
   assert.equal(log.sweep(0, 4), 4)
   await close(log)
   assert.deepEqual(readdirSync(snapshots), [])
-  // If it could not be removed, it is not taken for one of an unknown market.
+  // If the snapshot could not be removed, it does not count as one of an unknown market.
   writeFileSync(path, bytes)
   log = open()
   assert.deepEqual(log.snapshots(0), [])
@@ -370,14 +370,14 @@ test('a retired market leaves nothing behind', async () => {
   assert.equal(log.sweep(0, 100), 5)
   assert.equal(log.sweep(0, 100), 0)
   assert.deepEqual(log.tradeStatuses(0, [trades[8]!.tradeId]), [undefined])
-  // Nor for one of a later market with the same id.
+  // The snapshot that could not be removed does not count as one of a later market with the same id either.
   await appendNotes(log, 1, 1)
   await close(log)
   writeFileSync(path, bytes)
   assert.deepEqual(open().snapshots(0), [])
 })
 
-test('a failed append is reported, and after reopening the log is unchanged', async () => {
+test('after a failed append and opening again, the log is as before the append', async () => {
   const flow = flowOf(11, 3)
   const log = open({ partitionBytesMax: 400_000 })
   await log.append(0, flow.batches[0]!)
@@ -397,7 +397,7 @@ test('a failed append is reported, and after reopening the log is unchanged', as
   assert.equal(contentOf(await reopened(log), 0, flow), after)
 })
 
-test('a data folder keeps its number of partitions, and needs all of them', async () => {
+test('a data folder cannot be opened with another number of partitions, or without one of them', async () => {
   const log = open({ own: [0, 1] })
   await log.append(1, { events: [note(1)], nowMs: NOW })
   await close(log)
@@ -407,7 +407,7 @@ test('a data folder keeps its number of partitions, and needs all of them', asyn
   assert.throws(() => open(), fault('LOG_PARTITION_MISSING'))
   assert.throws(() => openLogReader(dataDir), fault('LOG_PARTITION_MISSING'))
   renameSync(`${database}.away`, database)
-  // The file of another partition in its place is not taken for it.
+  // The file of another partition is refused.
   const own = partitionPaths(dataDir, 0).database
   const mine = readFileSync(own)
   writeFileSync(own, readFileSync(database))
@@ -423,7 +423,7 @@ test('a data folder keeps its number of partitions, and needs all of them', asyn
   assert.equal(open({ own: [0, 1] }).lastOffset(1), 1)
 })
 
-test('every commit is synced to the disk', () => {
+test('every commit of the log is synced to the disk', () => {
   const { id: logId } = createLog(dataDir, 2)
   const paths = partitionPaths(dataDir, 0)
   const home = { logId, partition: 0 }
@@ -444,12 +444,12 @@ test('every commit is synced to the disk', () => {
   }
 })
 
-test('creating a log twice gives the same log', () => {
+test('a log that is created twice is the same log', () => {
   const first = createLog(dataDir, 2)
   assert.deepEqual(createLog(dataDir, 2), first)
 })
 
-test('a partition has one writer, within the process and beyond', async () => {
+test('a partition can have only one writer, within a process and across processes', async () => {
   const log = open()
   assert.throws(() => open(), fault('LOG_LOCKED'))
   const second = open({ own: [1] })
@@ -464,7 +464,7 @@ test('a partition has one writer, within the process and beyond', async () => {
   await appendNotes(log, 1, 2)
 })
 
-test('a step of forgetting ends when it has removed its limit, and reports that there is more', async () => {
+test('one step of forgetting closed orders removes at most its limit, and reports whether more remain', async () => {
   const log = open()
   const random = randomFrom(43)
   const orders = Array.from({ length: 6_000 }, () => closedOrder(random, market, 1_000))
@@ -483,7 +483,7 @@ test('a step of forgetting ends when it has removed its limit, and reports that 
   assert.equal(log.closedOrderRoom(0), 8_000_000)
 })
 
-test('a commit that the operating system refuses midway leaves exactly the answered events', () => {
+test('if the operating system refuses a commit midway, the log contains exactly the answered events', () => {
   createLog(dataDir, 1)
   const writer = fileURLToPath(new URL('./full-writer.ts', import.meta.url))
   const command = 'ulimit -S -f 300 && exec "$0" "$@"'
@@ -494,7 +494,7 @@ test('a commit that the operating system refuses midway leaves exactly the answe
   const { answered, failed, reopened, snapshot } = JSON.parse(child.stdout)
   assert.equal(failed, 'LOG_APPEND_FAILED')
   assert(answered > 5, `${answered} were answered`)
-  // Opening may need more room than there is; it must not lose anything for that.
+  // Opening may fail because it needs more room than there is, but must not lose anything.
   if (typeof reopened === 'number') {
     assert.equal(reopened, answered)
     assert.equal(snapshot, 'LOG_SNAPSHOT_FAILED')
@@ -509,7 +509,7 @@ test('a commit that the operating system refuses midway leaves exactly the answe
   }
 })
 
-test('a killed writer leaves no lock behind', async () => {
+test('a writer that was killed leaves no lock behind', async () => {
   createLog(dataDir, 2)
   const rival = fileURLToPath(new URL('./rival-writer.ts', import.meta.url))
   const child = spawn(process.execPath, [...process.execArgv, rival, dataDir, '2', '0'], {
@@ -523,7 +523,7 @@ test('a killed writer leaves no lock behind', async () => {
   assert.equal(open().state(0).lastOffset, 1)
 })
 
-test('a thread that ends without closing leaves no lock behind', async () => {
+test('a thread that ends without closing the log leaves no lock behind', async () => {
   createLog(dataDir, 2)
   const worker = new Worker(new URL('./rival-writer.ts', import.meta.url), {
     argv: [dataDir, '2', '0'],
@@ -538,7 +538,7 @@ test('a thread that ends without closing leaves no lock behind', async () => {
   assert.equal(open().state(0).lastOffset, 1)
 })
 
-test('a reader in another thread follows the log while it is written', async () => {
+test('a reader in another thread follows the log while events are appended', async () => {
   const log = open({ checkpointThread: true })
   const text = 'y'.repeat(3_000)
   const follower = new Worker(new URL('./follower.ts', import.meta.url), {
@@ -561,7 +561,7 @@ test('a reader in another thread follows the log while it is written', async () 
   await reader.close()
 })
 
-test('the checkpoint thread copies only the requested files', async () => {
+test('the checkpoint thread copies the write-ahead files of only the requested partitions', async () => {
   const paths = [0, 1, 2].map((partition) => partitionPaths(dataDir, partition))
   const bytesOf = (partition: number) => statSync(paths[partition]!.database).size
   const log = open({ partitions: 3, own: [0, 1, 2] })
@@ -589,7 +589,7 @@ test('the checkpoint thread copies only the requested files', async () => {
   }
 })
 
-test('each partition has only the events of its own markets', async () => {
+test('each partition contains only the events of its own markets', async () => {
   const log = open({ own: [0, 1] })
   await log.append(0, { events: [note(1)], nowMs: NOW })
   await log.append(1, { events: [notes(other)(1)], nowMs: NOW + 1 })

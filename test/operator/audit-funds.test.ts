@@ -1,4 +1,4 @@
-/** Differences that `npm run audit -- --url` reports beside a working exchange. */
+/** Differences that `npm run audit -- --url` reports about a running exchange. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -16,7 +16,7 @@ import { CHAIN, market, person } from '../store/chain-index/chain-events.ts'
 
 const [steady, hasty] = [person(101), person(102)] as const
 
-test('a difference of funds counts only if every read shows it', async (t) => {
+test('the audit reports a difference of funds only if each of its reads shows it', async (t) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-audit-'))
   createLog(dataDir, 1)
   const database = await openDatabase(`sqlite:${join(dataDir, 'sibyl.db')}`)
@@ -33,7 +33,7 @@ test('a difference of funds counts only if every read shows it', async (t) => {
     const say = (body: object) => response.writeHead(200).end(JSON.stringify(body))
     if (request.url?.includes('/config')) return say({ risk: { funds: 'reserve' }, chains: [] })
     const isSteady = request.url?.includes(steady) === true
-    // An order under way is in one market at this look, and in another at the next.
+    // Simulates an order in flight: its reservation is in another market at each read.
     const marketId = market(isSteady ? 1 : ++looks)
     const token = { token: 'outcome', marketId, outcome: 0, held: '0', allowed: '0', free: '0' }
     return say({ tokens: [{ ...token, reservedForOrders: '5', reservedForTrades: '0' }] })

@@ -1,4 +1,4 @@
-/** `npm run audit` asks each chain at the address that the settings have. */
+/** `npm run audit` queries each chain at the address in the settings. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -25,7 +25,7 @@ import {
 } from '../store/chain-index/chain-events.ts'
 import { runAudit } from '../support/run-audit.ts'
 
-/** A provider that answers only behind a secret path. */
+/** Starts a provider that answers only under a secret path. */
 async function startProvider(t: TestContext, shares: bigint): Promise<string> {
   const answers: Readonly<Record<string, string>> = {
     eth_chainId: `0x${CHAIN.toString(16)}`,
@@ -48,7 +48,7 @@ async function startProvider(t: TestContext, shares: bigint): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v3/secret`
 }
 
-test('an audit works with a provider whose address has a secret in its path', async (t) => {
+test('an audit works with an RPC provider whose URL has a secret in its path', async (t) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-audit-'))
   t.after(() => rmSync(dataDir, { recursive: true }))
   const database = await openDatabase(`sqlite:${join(dataDir, 'sibyl.db')}`)
@@ -71,10 +71,10 @@ test('an audit works with a provider whose address has a secret in its path', as
   const contracts = Object.fromEntries(
     [...names, 'oracle'].map((name, at) => [name, person(at + 1)]),
   )
-  // A start of the exchange writes it down without secrets; an audit may run elsewhere.
+  // The exchange records the chain without secrets when it starts. An audit may run elsewhere, without that record.
   const record = join(dataDir, 'chain.json')
   for (const [shares, isRecorded, ends, tells] of [
-    [5n, true, 0, /1 holders asked of chain 31337 at block 1.*no difference/s],
+    [5n, true, 0, /1 holders compared with chain 31337 at block 1.*no difference/s],
     [
       4n,
       false,

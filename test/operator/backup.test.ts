@@ -56,7 +56,7 @@ const placesOf = (dataDir: string, databaseUrl: string): Places => ({
   logUrl: '',
 })
 
-/** Runs a command of package.json like an operator, beside the work here. */
+/** Runs a command of package.json as an operator does, while trading continues here. */
 function command(name: string, places: Places, ...args: string[]) {
   const { dataDir, databaseUrl } = places
   return execute(
@@ -78,7 +78,7 @@ function says(code: string, pattern: RegExp) {
   }
 }
 
-/** The log up to these offsets, as markets that have replayed all of it. */
+/** Returns markets that have replayed the whole log up to these offsets. */
 async function replayed(dataDir: string, lasts: readonly number[]): Promise<Host> {
   const folder = newFolder()
   const whole = readWhole(dataDir)
@@ -96,7 +96,7 @@ async function replayed(dataDir: string, lasts: readonly number[]): Promise<Host
   return startTrading(folder)
 }
 
-/** A machine that has nothing but the server has the whole log; the folder that was filled is of no use. */
+/** Checks that a machine with the database server, but without the restored folder, has the whole log. */
 async function inServer({ logUrl, dataDir }: Places, lasts: readonly number[]): Promise<void> {
   const own = lasts.map((_, partition) => partition)
   const here = { form: PACKED, partitions: own.length, own, checkpointThread: false }
@@ -129,8 +129,8 @@ async function everything(database: Database): Promise<Record<string, string[]>>
   return tables
 }
 
-await onBothDatabases('a backup', ({ fresh, dialect }) => {
-  it('a backup during trading is of one instant, and an exchange starts from it', async () => {
+await onBothDatabases('a backup restores an exchange', ({ fresh, dialect }) => {
+  it('a backup made during trading is of one instant, and an exchange can start from it', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir, { closedTailMax: 100 })
     const trading = newTrading(41)
@@ -152,9 +152,9 @@ await onBothDatabases('a backup', ({ fresh, dialect }) => {
       host.tidy()
       await host.keepHouse()
     }
-    assert.match((await made).stdout, /is whole: \d+ files/)
+    assert.match((await made).stdout, /is complete: \d+ files/)
 
-    // Where there is a server, the log goes on in it.
+    // In a database server, the log continues.
     const there = {
       ...placesOf(join(newFolder(), 'data'), await fresh()),
       logUrl: dialect === 'mysql' ? await fresh() : '',
@@ -186,7 +186,7 @@ await onBothDatabases('a backup', ({ fresh, dialect }) => {
 
   // Where there is a server.
   const onServer = dialect === 'mysql' ? it : () => undefined
-  onServer('goes into one database together with its log', async () => {
+  onServer('a backup can be restored into one database server that also has the log', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir, { closedTailMax: 100 })
     const places = placesOf(dataDir, await fresh())
@@ -206,7 +206,7 @@ await onBothDatabases('a backup', ({ fresh, dialect }) => {
     await restore(again, { ...placesOf(join(newFolder(), 'data'), next), logUrl: next }, quiet)
   })
 
-  it('a backup of a newer version is refused before any file is written', async () => {
+  it('a backup by a newer version is refused before any file is written', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir)
     const places = placesOf(dataDir, await fresh())
@@ -228,7 +228,7 @@ await onBothDatabases('a backup', ({ fresh, dialect }) => {
     else assert.deepEqual(await tablesOnServer(there.databaseUrl), [])
   })
 
-  it('after a restore resubmissions get their first answers, and data outside of the log is there', async () => {
+  it('after a restore resubmitted orders get their first answers, and data outside the log is there', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir, { closedTailMax: 100 })
     const trading = newTrading(43)
@@ -280,10 +280,10 @@ await onBothDatabases('a backup', ({ fresh, dialect }) => {
   })
 })
 
-await onBothDatabases('a backup that is not whole', ({ fresh, dialect }) => {
-  // The checks do not depend on the database.
+await onBothDatabases('an incomplete backup is refused', ({ fresh, dialect }) => {
+  // The checks that follow do not depend on the kind of database, so they run with SQLite only.
   if (dialect === 'mysql') return
-  it('an incomplete backup is refused, and the message names the file', async () => {
+  it('an incomplete backup is refused, and the message names the missing file', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir)
     const places = placesOf(dataDir, await fresh())
@@ -317,7 +317,7 @@ await onBothDatabases('a backup that is not whole', ({ fresh, dialect }) => {
     assert.deepEqual(existsSync(into.dataDir) ? readdirSync(into.dataDir) : [], [])
   })
 
-  it('a wrong option of the backup ends with exit code 2 and a line that names it', async () => {
+  it('a wrong option of the backup command ends with exit code 2 and a line that names the option', async () => {
     const places = placesOf(newFolder(), await fresh())
     const inside = join(places.dataDir, 'inside')
     mkdirSync(inside)

@@ -34,7 +34,7 @@ function says(code: string, pattern: RegExp) {
   }
 }
 
-/** The segments of a partition, the oldest first. */
+/** Returns the segments of a partition, oldest first. */
 function segments(dataDir: string, logId: string, partition: number): string[] {
   const folder = join(archiveIn(dataDir), logId, `partition-${partition}`)
   return readdirSync(folder)
@@ -42,8 +42,8 @@ function segments(dataDir: string, logId: string, partition: number): string[] {
     .map((name) => join(folder, name))
 }
 
-await onBothDatabases('a database that is lost', ({ fresh }) => {
-  it('a lost database is rebuilt from nothing or from an older copy, with the same rows', async () => {
+await onBothDatabases('a lost database can be rebuilt', ({ fresh }) => {
+  it('a lost database is rebuilt from nothing, or from an older copy, with the same rows as before', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir)
     const trading = newTrading(31)
@@ -54,7 +54,7 @@ await onBothDatabases('a database that is lost', ({ fresh }) => {
         const marketId = trading.stream.markets[0]!.id
         await host.run({ type: 'CloseMarket', message: { marketId, reason: 'resolved' } })
       }
-      // The copy stops here; the first goes on until the end.
+      // The older copy ends here; the other database continues to the end.
       if (round === 0) await withDatabase(older, (database) => projectAll(host, database))
       await withDatabase(kept, (database) => projectAll(host, database))
       await cut(host, round * 100 + 1)
@@ -68,7 +68,7 @@ await onBothDatabases('a database that is lost', ({ fresh }) => {
     assert(log.firstOffset(0) === 1 && host.log.state(0).firstOffset > 100)
     const lines: string[] = []
     const say = (line: string) => void lines.push(line)
-    // While the exchange runs, interrupted after each partition, and begun again.
+    // Rebuilds while the exchange runs, interrupts after each partition, and starts again.
     await withDatabase(lost, async (database) => {
       const stop = new AbortController()
       const first = await rebuild({
@@ -93,15 +93,15 @@ await onBothDatabases('a database that is lost', ({ fresh }) => {
   })
 })
 
-await onBothDatabases('a rebuild', ({ fresh, dialect }) => {
-  // The checks do not depend on the database.
+await onBothDatabases('a rebuild with missing files is refused', ({ fresh, dialect }) => {
+  // The checks that follow do not depend on the kind of database, so they run with SQLite only.
   if (dialect === 'mysql') return
-  it('a rebuild names missing and damaged files before it writes anything', async () => {
+  it('a rebuild lists missing and damaged files before it writes anything', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir)
     const trading = newTrading(32)
     const [kept, lost] = [await fresh(), await fresh()]
-    // One cut may archive as much as two of them remove.
+    // A single truncation may archive as many segments as two.
     const archived = () => segments(dataDir, host.log.id, 1).length
     for (let round = 0; round < 3 || archived() < 3; round++) {
       await trading.trade(host, 40)
@@ -111,7 +111,7 @@ await onBothDatabases('a rebuild', ({ fresh, dialect }) => {
     }
     const log = readWhole(dataDir)
     const paths = segments(dataDir, log.id, 1)
-    // Each in a separate process: unchanging files are read once.
+    // Reads the log anew each time, because unchanged files are read only once per reader.
     const into = async (url: string) => {
       const log = readWhole(dataDir)
       try {
@@ -147,14 +147,14 @@ await onBothDatabases('a rebuild', ({ fresh, dialect }) => {
     await assert.rejects(into(lost), says('LOG_ARCHIVE_DAMAGED', /partition 1: .*\.events/))
     writeFileSync(middle, whole.subarray(0, whole.length - 3))
     await assert.rejects(into(lost), says('LOG_ARCHIVE_DAMAGED', /its end of/))
-    // A segment of another place is none of this one.
+    // A segment of another partition does not belong here.
     writeFileSync(middle, readFileSync(segments(dataDir, log.id, 0)[1]!))
     await assert.rejects(into(lost), says('LOG_ARCHIVE_DAMAGED', /its end of/))
     writeFileSync(middle, whole)
     await into(lost)
     assert.deepEqual(await withDatabase(lost, tablesOf), await withDatabase(kept, tablesOf))
 
-    // A log that is older than the database.
+    // Rebuilds from a log that is older than the database.
     const early = { ...log, lastOffset: () => 10 }
     await assert.rejects(
       withDatabase(kept, (database) => rebuild({ log: early, database, say: quiet })),

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { recordWrites } from '../support/lost-power.ts'
 
-test('a copy is synced to the disk: each file, each folder, and their names', (t) => {
+test('when a folder is copied each file, each folder and their names are synced to the disk', (t) => {
   const scratch = mkdtempSync(join(tmpdir(), 'sibyl-tree-'))
   t.after(() => rmSync(scratch, { recursive: true, force: true }))
   const tree = join(scratch, 'tree')

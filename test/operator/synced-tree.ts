@@ -1,4 +1,4 @@
-/** Syncs a folder while the syncs are recorded. */
+/** Calls `syncTree` on a folder. `sync-tree.test.ts` runs this program and records its calls of fsync. */
 
 import { syncTree } from '#operator/sync-tree.ts'
 

@@ -1,6 +1,6 @@
 /**
- * Trading without an exchange: the host of markets on a real log that is archived and cut, a projector that
- * follows it into a database, and every table that the log feeds, to be compared.
+ * Trading without an exchange: the host of markets on a real log that is archived and truncated, a projector that
+ * follows it into a database, and functions to compare every table that the log fills.
  */
 
 import assert from 'node:assert/strict'
@@ -30,7 +30,7 @@ export type Host = ReturnType<typeof startHost>
 
 export const archiveIn = (dataDir: string): string => join(dataDir, 'archive')
 
-/** A host whose log is archived and cut soon. */
+/** Starts a host whose log is soon archived and truncated. */
 export function startTrading(dataDir: string, more: HostOptions = {}): Host {
   const archive = { dir: archiveIn(dataDir), bytesMax: 0, segmentEventsMin: 40, segmentWaitMs: 0 }
   const host = startHost(dataDir, { partitions: 2, snapshotEvery: 60, archive, ...more })
@@ -40,16 +40,16 @@ export function startTrading(dataDir: string, more: HostOptions = {}): Host {
     stopped ??= stop()
     return stopped
   }
-  // Its threads would keep a test that has failed from ending.
+  // The host's threads would keep the process of a failed test alive.
   after(() => host.stop())
   return host
 }
 
 export type Trading = {
   readonly stream: OrderStream
-  /** Some batches of orders, cancels and reports of trades on chain. */
+  /** Runs some batches of orders, cancels and reports of trades. */
   trade(host: Host, batches: number): Promise<void>
-  /** Every order that was placed, with its answer. */
+  /** Every placed order with its answer. */
   readonly placed: Map<OrderHash, { readonly order: VerifiedOrder; readonly answer: unknown }>
 }
 
@@ -99,13 +99,13 @@ export function newTrading(seed: number): Trading {
   }
 }
 
-/** The log with its archive, as another process sees it. */
+/** Opens the log and its archive for reading, as another process does. */
 export function readWhole(dataDir: string): LogReader<MarketEvent> {
   const reader = openLogReader(dataDir, { form: PACKED })
   return wholeLog(reader, openArchive(archiveIn(dataDir), reader, { form: PACKED }))
 }
 
-/** A new database, migrated, and closed when the work with it is over. */
+/** Makes a new migrated database, runs the work, and closes it. */
 export async function withDatabase<Result>(
   url: string,
   work: (database: Database) => Promise<Result>,
@@ -119,7 +119,7 @@ export async function withDatabase<Result>(
   }
 }
 
-/** Brings a database to the end of the log as the store does, and has the log archived and cut. */
+/** Projects the log into a database up to its end, as the store does, and has the log archived and truncated. */
 export async function projectAll(host: Host, database: Database): Promise<void> {
   const { log } = host
   const known = await claimLog(database, { logId: log.id, partitions: log.partitions })
@@ -138,7 +138,7 @@ export async function projectAll(host: Host, database: Database): Promise<void> 
   for (const marketId of marketIds) while (await endOrders(database, marketId)) {}
 }
 
-/** Has snapshots taken and the log cut until each partition begins behind an offset. */
+/** Has snapshots taken and the log truncated, until each partition begins after this offset. */
 export async function cut(host: Host, behind = 1): Promise<void> {
   await eventually(async () => {
     host.tidy()
@@ -165,7 +165,7 @@ const FED = [
   'traders',
 ]
 
-/** Every row of every table that the log feeds; rows of a server are numbered as they came. */
+/** Returns every row of every table that the log fills; row numbers of a server follow the order of insertion. */
 export async function tablesOf(database: Database): Promise<Record<string, string[]>> {
   const tables: Record<string, string[]> = {}
   for (const name of FED) {

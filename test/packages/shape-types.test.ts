@@ -1,4 +1,4 @@
-/** The types that the package of the SDK has of the shapes are those that this repository has of them. */
+/** The types of the shapes in the SDK package equal those in this repository. */
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -12,7 +12,7 @@ import { ROOT } from '../support/imports.ts'
 
 const run = promisify(execFile)
 
-/** Members one by one, so that equal types are equal however they are put together. */
+/** Compares types member by member, so that equal types are equal however they are composed. */
 const EQUAL = `
 type Flat<T> = T extends object ? { [K in keyof T]: Flat<T[K]> } : T
 type Is<T, U> = (<V>() => V extends Flat<T> ? 1 : 2) extends <V>() => V extends Flat<U> ? 1 : 2 ? true : false
@@ -30,7 +30,7 @@ const OPTIONS = {
   noEmit: true,
 }
 
-/** Returns the complaints of the compiler about shapes whose types, as `written`, are not those of the repository. */
+/** Returns the compiler's errors about shapes whose types in `written` differ from those of the repository. */
 async function differences(written: ReadonlyMap<string, string>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-shapes-'))
   try {
@@ -57,14 +57,14 @@ async function differences(written: ReadonlyMap<string, string>): Promise<string
   }
 }
 
-test('every shape has the same type in the SDK package as in this repository', async () => {
+test('every shape of an answer has the same type in the SDK package as in this repository', async () => {
   const written = await shapeTypes()
   const names = [...written.values()].join('').match(/^export type /gm) ?? []
   assert(names.length > 40, `${names.length} shapes`)
   assert.equal(await differences(written), '')
 })
 
-test('a type that differs in a member, its optionality or its values is noticed', async () => {
+test('the comparison of types notices a difference in a member, its optionality or its values', async () => {
   const written = new Map(await shapeTypes())
   for (const [file, before, after] of [
     ['trades.ts', 'readonly price: number', 'readonly price: string'],
@@ -76,6 +76,6 @@ test('a type that differs in a member, its optionality or its values is noticed'
     written.set(file, text.replace(before, after))
   }
   const lines = (await differences(written)).match(/check\.ts\(.*error TS2322/g) ?? []
-  // The configuration has the chain with the role in it.
+  // The chain is part of the configuration, so its changed role is reported in both shapes.
   assert.equal(lines.length, 4)
 })

@@ -1,4 +1,4 @@
-/** The short forms, through a real channel: what arrives is what was sent, whether it fits or not. */
+/** Sends the short forms through a real channel: each message arrives unchanged, whether it fits a form or not. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -16,7 +16,7 @@ const OPTIONS: ChannelOptions = {
   ...{ inFlightMax: 100, batchMax: 64, deadlineMs: 60_000, forms: ACCOUNTS_FORMS },
 }
 
-/** Every field that an order has: a new one does not compile here until it is added. */
+/** An order with every field: if a field is added to the type, this does not compile until it is added here. */
 const order: AccountsProtocol['Reserve']['takes']['order'] = {
   chainId: 31_337,
   orderHash: hashNamed('a'),
@@ -29,24 +29,24 @@ const order: AccountsProtocol['Reserve']['takes']['order'] = {
   permit: '18446744073709551615' as Uint64,
 }
 
-test('requests and answers of a front arrive unchanged', async () => {
+test('requests from a front to the accounts thread, and their answers, arrive unchanged', async () => {
   const { port1, port2 } = new MessageChannel()
-  const heard: [string, unknown][] = []
+  const received: [string, unknown][] = []
   const answers = [{ granted: true }, reject('INSUFFICIENT_FUNDS', 'size', 'too little')]
   const accounts = new Channel(port2, OPTIONS, {
-    heard(type, message, replyTo) {
-      heard.push([type, message])
-      accounts.reply(replyTo, answers[heard.length % 2])
+    received(type, message, replyTo) {
+      received.push([type, message])
+      accounts.reply(replyTo, answers[received.length % 2])
     },
   })
-  const front = new Channel<AccountsProtocol>(port1, OPTIONS, { heard: () => {} })
+  const front = new Channel<AccountsProtocol>(port1, OPTIONS, { received: () => {} })
   try {
     const asked = { order, deadlineAtMs: 1_800_000_000_123 }
     const plain = { order: { ...order, permit: undefined }, deadlineAtMs: 1 }
     assert.deepEqual(await front.ask('Reserve', asked), answers[1])
     assert.deepEqual(await front.ask('Reserve', plain), answers[0])
     assert.deepEqual(await front.ask('Check', asked), answers[1])
-    assert.deepEqual(heard, [
+    assert.deepEqual(received, [
       ['Reserve', asked],
       ['Reserve', plain],
       ['Check', asked],

@@ -1,4 +1,4 @@
-/** The short forms, through a real channel: what arrives is what was sent, whether it fits or not. */
+/** Sends the short forms through a real channel: each message arrives unchanged, whether it fits a form or not. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -17,7 +17,7 @@ type Takes = { [K in keyof MarketProtocol]: MarketProtocol[K]['takes'] }
 
 const OPTIONS: ChannelOptions = { inFlightMax: 200, batchMax: 64, deadlineMs: 60_000 }
 
-/** Every field that an order can have: a new one does not compile here until it is added. */
+/** An order with every field: if a field is added to the type, this does not compile until it is added here. */
 const order: Required<VerifiedOrder> = {
   marketId: hashNamed('m') as string as MarketId,
   trader: traderNamed('ann'),
@@ -40,11 +40,12 @@ const cancel: Required<Takes['CancelOrder']> = {
   trader: order.trader,
   requestId: 'r1',
 }
-const placed: Required<Omit<Takes['PlaceOrder'], 'trace'>> = {
+const placed: Required<Omit<Takes['PlaceOrder'], 'trace' | 'reservedUntilMs'>> = {
   ...{ order, requestId: 'r1', session: 's1' },
   timeInForce: 'IOC',
   tags: { label: 'a', group: 'b', protection: { windowMs: 5, fillsMax: 1 } },
   bookByMs: 1_800_000_000_000,
+  reservedMs: 10_000,
   replaces: hashNamed('b'),
   replaceMode: 'always',
 }
@@ -58,6 +59,7 @@ const requests: [keyof MarketProtocol, object][] = [
   ['PlaceOrder', { order: unpermitted, timeInForce: 'POST_ONLY' }],
   ['PlaceOrder', { order: unpermitted, tags: { label: 'a' } }],
   ['PlaceOrder', { order: unpermitted, bookByMs: 7 }],
+  ['PlaceOrder', { order: unpermitted, reservedMs: 7 }],
   ['PlaceOrder', { order: unpermitted, replaces: hashNamed('c') }],
   ['CancelOrder', cancel],
   ['CancelOrder', { marketId: order.marketId, orderHash: order.orderHash, side: SELL }],
@@ -95,46 +97,60 @@ const answers: object[] = [
   reject('PRICE_OUT_OF_RANGE', 'order.price'),
 ]
 
-/** Asks everything and answers it with each of the answers in turn; what each side got. */
+/** Sends every request, answers it with each of the answers in turn, and returns the messages of both sides. */
 async function exchange(near: ChannelOptions, far: ChannelOptions) {
   const { port1, port2 } = new MessageChannel()
-  const heard: [string, unknown][] = []
+  const received: [string, unknown][] = []
   const market = new Channel<never>(port2, far, {
-    heard(type, message, replyTo) {
-      heard.push([type, message])
-      market.reply(replyTo, answers[(heard.length - 1) % answers.length])
+    received(type, message, replyTo) {
+      received.push([type, message])
+      market.reply(replyTo, answers[(received.length - 1) % answers.length])
     },
   })
-  const front = new Channel<MarketProtocol>(port1, near, { heard() {} })
+  const front = new Channel<MarketProtocol>(port1, near, { received() {} })
   const all = answers.flatMap(() => requests)
   const got = await Promise.all(all.map(([type, message]) => front.ask(type, message as never)))
   front.close()
   const wanted = all.map((_, at) => answers[at % answers.length])
-  return { heard, all, got, wanted }
+  return { received, all, got, wanted }
 }
 
+/** Forms of a front that does not know `reservedMs`. */
+const OLDER_FORMS = { ...MARKET_FORMS, requests: MARKET_FORMS.requests.slice(0, 2) }
 const formed = { ...OPTIONS, forms: MARKET_FORMS }
 
-test('orders, cancels and answers arrive unchanged, with every field', async () => {
-  const { heard, all, got, wanted } = await exchange(formed, formed)
-  assert.deepEqual(heard, all)
+test('orders, cancels and answers arrive unchanged at the other thread, with every field', async () => {
+  const { received, all, got, wanted } = await exchange(formed, formed)
+  assert.deepEqual(received, all)
   assert.deepEqual(got, wanted)
 })
 
-test('a caller that does not use packed forms gets unpacked answers', async () => {
-  const { heard, all, got, wanted } = await exchange(OPTIONS, formed)
-  assert.deepEqual(heard, all)
+test('orders of a front of an older version arrive unchanged', async () => {
+  const older = { ...OPTIONS, forms: OLDER_FORMS }
+  const { received, all, got, wanted } = await exchange(older, formed)
+  const known = all.map(([type, message]) => {
+    if ('trace' in message) return [type, message]
+    const { reservedMs: _, ...before } = message as Takes['PlaceOrder']
+    return [type, before]
+  })
+  assert.deepEqual(received, known)
   assert.deepEqual(got, wanted)
 })
 
-test('frequent messages are sent in their packed forms', () => {
+test('a caller that does not use the packed form of messages gets unpacked answers', async () => {
+  const { received, all, got, wanted } = await exchange(OPTIONS, formed)
+  assert.deepEqual(received, all)
+  assert.deepEqual(got, wanted)
+})
+
+test('messages that are sent often use a packed form', () => {
   const fits = (form: Form<unknown> | undefined, message: object): boolean => {
     const cells: unknown[] = []
     const isWritten = form?.write(message, cells) ?? false
     assert.equal(cells.length, isWritten ? form?.cells : 0)
     return isWritten
   }
-  const [place, cancelForm] = MARKET_FORMS.requests
+  const [, cancelForm, place] = MARKET_FORMS.requests
   assert.ok(fits(place, placed) && fits(cancelForm, cancel))
   const taken = answers.map(
     (answer) => MARKET_FORMS.answers.filter((form) => fits(form, answer)).length,

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { makeBoundedWork } from '#runtime/bounded-work.ts'
 import { PoolFull } from '#runtime/pool.ts'
 
-test('work above the limit waits in order, and work above the queue limit is refused', async () => {
+test('work above the concurrency limit waits in order, and work above the queue limit is refused', async () => {
   const bounded = makeBoundedWork({ underWayMax: 2, waitingMax: 2 })
   const begun: number[] = []
   const ends = Array.from({ length: 5 }, () => Promise.withResolvers<number>())

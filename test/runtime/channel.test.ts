@@ -12,15 +12,15 @@ type Heard = { type: string; message: unknown; replyTo: number }
 
 function pair(options: Partial<ChannelOptions> = {}) {
   const { port1, port2 } = new MessageChannel()
-  const heard: Heard[] = []
-  let hear: (heard: Heard) => void = () => {}
+  const received: Heard[] = []
+  let hear: (received: Heard) => void = () => {}
   let closed = 0
   const far = new Channel<Echo>(
     port2,
     { ...OPTIONS, ...options },
     {
-      heard(type, message, replyTo) {
-        heard.push({ type, message, replyTo })
+      received(type, message, replyTo) {
+        received.push({ type, message, replyTo })
         hear({ type, message, replyTo })
       },
     },
@@ -28,24 +28,24 @@ function pair(options: Partial<ChannelOptions> = {}) {
   const near = new Channel<Echo>(
     port1,
     { ...OPTIONS, ...options },
-    { heard() {}, closed: () => closed++ },
+    { received() {}, closed: () => closed++ },
   )
   return {
     near,
     far,
-    heard,
-    onHeard: (listener: (heard: Heard) => void) => {
+    received,
+    onHeard: (listener: (received: Heard) => void) => {
       hear = listener
     },
     closedCount: () => closed,
   }
 }
 
-test('each request gets its own answer, in whichever order they are answered', async () => {
-  const { near, far, heard, onHeard } = pair()
+test('each request over a channel gets its own answer, in whichever order the answers come', async () => {
+  const { near, far, received, onHeard } = pair()
   onHeard(() => {
-    if (heard.length < 50) return
-    for (const { message, replyTo } of heard.toReversed()) far.reply(replyTo, message)
+    if (received.length < 50) return
+    for (const { message, replyTo } of received.toReversed()) far.reply(replyTo, message)
   })
   const answers = await Promise.all(Array.from({ length: 50 }, (_, n) => near.ask('Echo', { n })))
   assert.deepEqual(
@@ -56,29 +56,29 @@ test('each request gets its own answer, in whichever order they are answered', a
   near.close()
 })
 
-test('messages of one turn are sent in one batch, and more than a batch in several', async () => {
+test('messages of one turn of the event loop are sent as one batch, or as several if they are many', async () => {
   const { port1, port2 } = new MessageChannel()
   const batches: number[] = []
   const all = new Promise<void>((resolve) => {
     port2.on('message', (batch: unknown[]) => {
-      // Three for each message; and the totals of sent and taken bytes, and the time.
+      // A batch has three values per message, and three more: the totals of sent and received bytes, and the time.
       batches.push((batch.length - 3) / 3)
       if (batches.reduce((a, b) => a + b) === 150) resolve()
     })
   })
-  const channel = new Channel<Echo>(port1, OPTIONS, { heard() {} })
+  const channel = new Channel<Echo>(port1, OPTIONS, { received() {} })
   for (let n = 0; n < 150; n++) channel.tell('Echo', { n })
   await all
   assert.deepEqual(batches, [64, 64, 22])
   channel.close()
 })
 
-test('a message sent before an answer arrives before it', async () => {
+test('a message that the peer sends before its answer arrives before the answer', async () => {
   const { port1, port2 } = new MessageChannel()
   const order: string[] = []
-  const near = new Channel<Echo>(port1, OPTIONS, { heard: (type) => order.push(type) })
+  const near = new Channel<Echo>(port1, OPTIONS, { received: (type) => order.push(type) })
   const far = new Channel<Echo>(port2, OPTIONS, {
-    heard(_type, message, replyTo) {
+    received(_type, message, replyTo) {
       far.tell('Echo', { n: 1 })
       far.reply(replyTo, message)
     },
@@ -88,34 +88,35 @@ test('a message sent before an answer arrives before it', async () => {
   near.close()
 })
 
-test('a request above the limit is answered as full at once and never sent', async () => {
-  const { near, heard, far, onHeard } = pair({ inFlightMax: 2 })
+test('a request above the limit of requests in flight is answered as full, and is never sent', async () => {
+  const { near, received, far, onHeard } = pair({ inFlightMax: 2 })
   const first = near.ask('Echo', { n: 1 })
   const second = near.ask('Echo', { n: 2 })
   assert.deepEqual(await near.ask('Echo', { n: 3 }), { unanswered: 'full' })
   onHeard(() => {
-    if (heard.length === 2) for (const { message, replyTo } of heard) far.reply(replyTo, message)
+    if (received.length === 2)
+      for (const { message, replyTo } of received) far.reply(replyTo, message)
   })
   assert.deepEqual(await Promise.all([first, second]), [{ n: 1 }, { n: 2 }])
-  assert.equal(heard.length, 2)
+  assert.equal(received.length, 2)
   near.close()
 })
 
-test('a request without an answer before its deadline is late, and a later answer is ignored', async () => {
-  const { near, far, heard, onHeard } = pair()
+test('a request without an answer at its deadline is late, and an answer that comes after that is ignored', async () => {
+  const { near, far, received, onHeard } = pair()
   const late = await near.ask('Echo', { n: 1 }, 30)
   assert.deepEqual(late, { unanswered: 'late' })
   assert.equal(near.inFlight, 0)
   onHeard(({ message, replyTo }) => {
-    // The slot of the late request is in use again; only the new request may be answered.
-    far.reply(heard[0]?.replyTo ?? 0, { n: 999 })
+    // The new request uses the slot of the late one; only the new one may be answered.
+    far.reply(received[0]?.replyTo ?? 0, { n: 999 })
     far.reply(replyTo, message)
   })
   assert.deepEqual(await near.ask('Echo', { n: 2 }), { n: 2 })
   near.close()
 })
 
-test('a closed channel answers waiting and later requests, and reports it once', async () => {
+test('a closed channel answers all waiting and later requests, and reports once that it has closed', async () => {
   const { near, far, closedCount } = pair()
   const waiting = near.ask('Echo', { n: 1 })
   far.close()
@@ -127,14 +128,14 @@ test('a closed channel answers waiting and later requests, and reports it once',
   assert.equal(near.isOpen, false)
 })
 
-test('a thread that is ended leaves no request without an answer', async () => {
+test('if a thread ends, each of the requests sent to it gets an answer', async () => {
   const source = `
     const { parentPort } = require('node:worker_threads')
     parentPort.once('message', (port) => port.on('message', () => {}))`
   const worker = new Worker(source, { eval: true })
   const { port1, port2 } = new MessageChannel()
   worker.postMessage(port2, [port2])
-  const channel = new Channel<Echo>(port1, OPTIONS, { heard() {} })
+  const channel = new Channel<Echo>(port1, OPTIONS, { received() {} })
   const requests = Array.from({ length: 80 }, (_, n) => channel.ask('Echo', { n }))
   channel.flush()
   await once(worker, 'online')
@@ -143,7 +144,7 @@ test('a thread that is ended leaves no request without an answer', async () => {
   assert(answers.every((answer) => isUnanswered(answer) && answer.unanswered === 'closed'))
 })
 
-test('packed and unpacked messages share a batch', async () => {
+test('one batch of messages can contain packed and unpacked ones', async () => {
   const number: Form<{ n: number }> = {
     cells: 2,
     write({ n }, into) {
@@ -160,12 +161,12 @@ test('packed and unpacked messages share a batch', async () => {
   const { port1, port2 } = new MessageChannel()
   const sizes: number[] = []
   port1.on('message', (batch: unknown[]) => sizes.push(batch.length))
-  const near = new Channel<Echo>(port1, { ...OPTIONS, forms }, { heard() {} })
+  const near = new Channel<Echo>(port1, { ...OPTIONS, forms }, { received() {} })
   const far = new Channel<Echo>(
     port2,
     { ...OPTIONS, forms },
     {
-      heard(type, message, replyTo) {
+      received(type, message, replyTo) {
         assert.equal(type, 'Echo')
         far.reply(replyTo, { n: (message as { n: number }).n + 1 })
       },
@@ -176,13 +177,13 @@ test('packed and unpacked messages share a batch', async () => {
     answers,
     Array.from({ length: 90 }, (_, n) => ({ n: n + 1 })),
   )
-  // Every third request took its form and so did its answer: four cells instead of three.
+  // The packed form of every third request and answer takes four values instead of three.
   const cells = sizes.reduce((sum, size) => sum + size - 3, 0)
   assert.equal(cells, 30 * 4 + 60 * 3)
   near.close()
 })
 
-test('a caller that requests times gets them before its answer; others do not', async () => {
+test('a caller that requests processing times receives them before its answer, and other callers receive none', async () => {
   const plain: Form<{ n: number }> = {
     cells: 1,
     write({ n }, into) {
@@ -197,16 +198,16 @@ test('a caller that requests times gets them before its answer; others do not', 
     answers: [plain as Form<unknown>],
   }
   const { port1, port2 } = new MessageChannel()
-  const near = new Channel<Echo>(port1, { ...OPTIONS, forms }, { heard() {} })
+  const near = new Channel<Echo>(port1, { ...OPTIONS, forms }, { received() {} })
   const far = new Channel<Echo>(
     port2,
     { ...OPTIONS, forms },
     {
-      heard(_type, message, replyTo) {
+      received(_type, message, replyTo) {
         const { n } = message as { n: number }
-        const begunMs = far.heardSentAtMs + 5
+        const begunMs = far.peerSentAtMs + 5
         const times = { begunMs, handledMs: begunMs + n, durableMs: begunMs + n + 2 }
-        // Every fourth is answered by a peer that takes no times.
+        // Every fourth request is answered by a peer that measures no times.
         far.reply(replyTo, message, n % 4 === 3 ? undefined : times)
       },
     },
@@ -243,24 +244,24 @@ test('a caller that requests times gets them before its answer; others do not', 
   near.close()
 })
 
-test('a peer that does not read loses messages, learns it before any answer, and then receives again', async () => {
+test('if a peer does not read, it loses messages, is notified before any answer, and then receives again', async () => {
   const { port1, port2 } = new MessageChannel()
   let dropped = 0
   const missed = Promise.withResolvers<void>()
   const options = { ...OPTIONS, untakenMax: 64_000 }
   const near = new Channel<Echo>(port1, options, {
-    heard: (_type, message, replyTo) => near.reply(replyTo, message),
+    received: (_type, message, replyTo) => near.reply(replyTo, message),
     missed: () => missed.resolve(),
     dropped: () => dropped++,
   })
-  // Nothing reads the other port yet, as when its event loop does not turn.
+  // Nothing reads the other port yet, as if its event loop were blocked.
   for (let n = 0; n < 1_000; n++) near.tell('Echo', { n }, 1_000)
   assert(near.untaken <= 65_000, `${near.untaken}`)
   assert.equal(dropped, 1_000 - 64)
   assert.deepEqual(await near.ask('Echo', { n: 0 }), { unanswered: 'full' })
   const story: string[] = []
   const far = new Channel<Echo>(port2, options, {
-    heard: (_type, message) => story.push(String((message as { n: number }).n)),
+    received: (_type, message) => story.push(String((message as { n: number }).n)),
     lost: () => story.push('lost'),
   })
   const answer = await far.ask('Echo', { n: 5 })
@@ -274,8 +275,8 @@ test('a peer that does not read loses messages, learns it before any answer, and
   near.close()
 })
 
-test('a peer that reads receives everything, in any amount, and one message may be large', async () => {
-  const { near, heard } = pair({ untakenMax: 10_000 })
+test('a peer that keeps reading receives every message, however many, even if one is large', async () => {
+  const { near, received } = pair({ untakenMax: 10_000 })
   const last = 2_000
   for (let n = 0; n <= last; n++) {
     near.tell('Echo', { n }, n === 7 ? 1_000_000 : 2_000)
@@ -283,6 +284,6 @@ test('a peer that reads receives everything, in any amount, and one message may 
     while (near.untaken > 1_250) await new Promise(setImmediate)
   }
   near.tell('Echo', { n: last })
-  while (heard.length < last + 2) await new Promise(setImmediate)
+  while (received.length < last + 2) await new Promise(setImmediate)
   near.close()
 })

@@ -24,7 +24,7 @@ function guarded() {
     memory,
     guard,
     said,
-    /** Both clocks go on, a second at a time; the wall clock may go faster or slower. */
+    /** Advances both clocks second by second; `rate` is the speed of the wall clock. */
     pass(seconds: number, rate = 1) {
       for (let second = 0; second < seconds; second++) {
         wallMs += 1_000 * rate
@@ -36,12 +36,12 @@ function guarded() {
       wallMs += ms
     },
     wall: () => wallMs,
-    /** Since the start, as every thread reads it. */
+    /** Returns the time since the start by the guarded clock, as every thread reads it. */
     now: () => readClock(clockViews(memory), machine) - START_MS,
   }
 }
 
-test('while the clocks agree, the wall clock is used, also when it drifts or is corrected slightly', () => {
+test('the time is that of the wall clock while that agrees with the monotonic clock, or is corrected slightly', () => {
   const { pass, jump, now, said, wall } = guarded()
   pass(100)
   assert.equal(now(), 100_000)
@@ -50,13 +50,13 @@ test('while the clocks agree, the wall clock is used, also when it drifts or is 
   pass(10)
   jump(-5_000)
   assert.equal(now(), 125_000)
-  // A day that is faster by a second in two hundred comes to seven minutes: followed all along.
+  // A clock that is fast by half a percent gains seven minutes a day, and is followed all the time.
   pass(86_400, 1.005)
   assert.equal(now(), wall() - START_MS)
   assert.deepEqual(said, [])
 })
 
-test('a jump of the wall clock is not used before a check, and time continues without it', () => {
+test('a jump of the wall clock is not used until it is checked, and meanwhile time continues without it', () => {
   const { pass, jump, now, said, guard } = guarded()
   pass(10)
   jump(3_600_000)
@@ -66,14 +66,14 @@ test('a jump of the wall clock is not used before a check, and time continues wi
   assert.equal(now(), 40_000)
   assert.equal(guard.isJumped, true)
   assert.deepEqual(said, [{ type: 'jumped', byMs: 3_600_000 }])
-  // Back where it should be: it was nothing.
+  // The clock jumps back to the right time, so the first jump had no effect.
   jump(-3_600_000)
   pass(1)
   assert.equal(now(), 41_000)
   assert.deepEqual(said.slice(1), [{ type: 'back' }])
 })
 
-test('a jump that persists is accepted after a while, as after a laptop was suspended', () => {
+test('a jump of the wall clock that persists is accepted after a while, as after a laptop was suspended', () => {
   const { pass, jump, now, said } = guarded()
   jump(8 * 3_600_000)
   pass(300)
@@ -83,7 +83,7 @@ test('a jump that persists is accepted after a while, as after a laptop was susp
   assert.deepEqual(said.at(-1), { type: 'confirmed', byMs: 8 * 3_600_000, by: 'time' })
 })
 
-test('a clock that keeps jumping is not accepted until it advances evenly', () => {
+test('a wall clock that keeps jumping is not used until it advances evenly', () => {
   const { pass, jump, now, said } = guarded()
   for (let at = 0; at < 10; at++) {
     jump(at % 2 === 0 ? 7_200_000 : 600_000)
@@ -94,26 +94,26 @@ test('a clock that keeps jumping is not accepted until it advances evenly', () =
   assert.ok(!said.some(({ type }) => type === 'confirmed'))
 })
 
-test('a new block with the new time confirms a jump, and one with the old time contradicts it', () => {
+test('a jump is confirmed by a new block with the new time, and contradicted by one with the old time', () => {
   const { pass, jump, now, said, guard, wall } = guarded()
   jump(3_600_000)
   pass(5)
   // The newest block is from before the jump, so it proves nothing.
-  guard.heard(START_MS)
-  guard.heard(START_MS)
+  guard.received(START_MS)
+  guard.received(START_MS)
   assert.equal(now(), 5_000)
   pass(200)
-  guard.heard(START_MS + 200_000)
+  guard.received(START_MS + 200_000)
   pass(200)
-  guard.heard(START_MS + 400_000)
+  guard.received(START_MS + 400_000)
   pass(200)
   assert.equal(now(), 605_000, 'while the chain contradicts, no time is long enough')
-  guard.heard(wall() - 10_000)
+  guard.received(wall() - 10_000)
   assert.equal(now(), 3_600_000 + 605_000)
   assert.deepEqual(said.at(-1), { type: 'confirmed', byMs: 3_600_000, by: 'chain' })
 })
 
-test('a jump back is held too, and the offset of a local chain is still added', () => {
+test('a jump backwards is checked too, and the offset of a local chain is still added', () => {
   const { pass, jump, now, memory } = guarded()
   pass(10)
   jump(-600_000)
@@ -124,7 +124,7 @@ test('a jump back is held too, and the offset of a local chain is still added', 
   assert.equal(now(), 7_200_000 - 600_000 + 311_000)
 })
 
-test('no second is skipped without confirmation, for any behaviour of the wall clock', () => {
+test('time never skips a second without confirmation, whatever the wall clock does', () => {
   const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
   const random = randomFrom(seed)
   const { pass, jump, now, said } = guarded()
@@ -135,7 +135,7 @@ test('no second is skipped without confirmation, for any behaviour of the wall c
     pass(1)
     const isConfirmed = said.slice(known).some(({ type }) => type === 'confirmed')
     const moved = now() - before
-    // Within the bound it may be corrected at once; beyond it, only after a confirmation.
+    // Within the bound the wall clock may be followed at once; beyond it, only after a confirmation.
     assert.ok(isConfirmed || Math.abs(moved) <= 2 * BOUND_MS + 2_000, `TEST_SEED=${seed}: ${moved}`)
     assert.ok(Number.isInteger(now()), `TEST_SEED=${seed}`)
     before = now()

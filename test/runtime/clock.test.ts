@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { followClock, makeClockMemory, moveClock, systemClock } from '#runtime/clock.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
 
-test('the simulated clock runs due timers by time, then by creation', () => {
+test('the simulated clock runs timers in the order of their times, and at equal times in the order of creation', () => {
   const clock = simulatedClock(1_000)
   const ran: string[] = []
   clock.after(20, () => ran.push(`b at ${clock.nowMs()}`))
@@ -38,7 +38,7 @@ test('the system clock returns Unix milliseconds and runs timers', async () => {
   clearTimeout(hold)
 })
 
-test('the system clock is ahead of the machine by the offset in its shared memory', (t) => {
+test('the system clock adds the offset in its shared memory to the machine’s time', (t) => {
   const memory = makeClockMemory()
   followClock(memory)
   t.after(() => followClock(makeClockMemory()))

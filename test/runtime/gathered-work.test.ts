@@ -9,7 +9,7 @@ type Sent = {
   readonly fail: (error: Error) => void
 }
 
-/** Tasks that were sent together, finished when the test decides: each number returns its square. */
+/** Collects the batches that are sent, and finishes them when the test decides: each number returns its square. */
 function gathering(
   bounds: { underWayMax?: number; togetherMax?: number; waitingMax?: number } = {},
 ) {
@@ -26,7 +26,7 @@ function gathering(
   return { sent, ask, tasks: () => sent.map(({ tasks }) => tasks) }
 }
 
-test('a single task is sent at once; later ones are sent together, in order', async () => {
+test('a single task is sent immediately; tasks that arrive meanwhile are sent together, in order', async () => {
   const { sent, ask, tasks } = gathering()
   const results = [1, 2, 3, 4, 5].map(ask)
   assert.deepEqual(tasks(), [[1]])
@@ -40,7 +40,7 @@ test('a single task is sent at once; later ones are sent together, in order', as
   assert.deepEqual(await Promise.all(results), [1, 4, 9, 16, 25])
 })
 
-test('work that was not done in time waits again, before later work', async () => {
+test('tasks that were not done in time wait again, before later tasks', async () => {
   const { sent, ask, tasks } = gathering()
   const results = [1, 2, 3, 4, 5].map(ask)
   sent[0]?.done()
@@ -52,7 +52,7 @@ test('work that was not done in time waits again, before later work', async () =
   assert.deepEqual(await Promise.all(results), [1, 4, 9, 16, 25])
 })
 
-test('tasks in flight and waiting tasks stay within their limits', async () => {
+test('the tasks in flight and the waiting tasks stay within their limits', async () => {
   const { sent, ask, tasks } = gathering({ underWayMax: 2, waitingMax: 2 })
   const results = [1, 2, 3, 4].map(ask)
   assert.deepEqual(tasks(), [[1], [2]])
@@ -68,7 +68,7 @@ test('tasks in flight and waiting tasks stay within their limits', async () => {
   assert.deepEqual(await Promise.all([...results, last]), [1, 4, 9, 16, 36])
 })
 
-test('without room to wait, a task that can start at once is accepted', async () => {
+test('even if no task may wait, a task that can start immediately is accepted', async () => {
   const { sent, ask } = gathering({ waitingMax: 0 })
   const first = ask(3)
   await assert.rejects(ask(4), PoolFull)
@@ -76,7 +76,7 @@ test('without room to wait, a task that can start at once is accepted', async ()
   assert.equal(await first, 9)
 })
 
-test('a failed batch rejects its own tasks, and the others continue', async () => {
+test('if a batch of tasks fails, its own tasks are rejected, and other tasks continue', async () => {
   const { sent, ask, tasks } = gathering()
   const results = [1, 2, 3, 4, 5].map(ask)
   sent[0]?.done()
@@ -85,7 +85,7 @@ test('a failed batch rejects its own tasks, and the others continue', async () =
   for (const at of [1, 2, 3]) await assert.rejects(results[at]!, /the thread died/)
   assert.deepEqual(tasks().at(-1), [5])
   sent[2]?.done(0)
-  await assert.rejects(results[4]!, /no result for its batch/)
+  await assert.rejects(results[4]!, /batch of tasks returned no result/)
   const next = ask(7)
   sent[3]?.done()
   assert.equal(await next, 49)

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { makePool } from '#runtime/pool.ts'
+import { makePool, PoolFull } from '#runtime/pool.ts'
 
 const ENTRY = new URL('./threads/gated.ts', import.meta.url)
 
-test('tasks of a pool start in the order of arrival', async (t) => {
+test('tasks of a thread pool start in the order of arrival', async (t) => {
   const pool = makePool({ entry: ENTRY, threads: 1, data: {}, queueMax: 100 })
   t.after(() => pool.close())
   const gate = new SharedArrayBuffer(4)
@@ -15,7 +15,7 @@ test('tasks of a pool start in the order of arrival', async (t) => {
   const ask = async (): Promise<void> => {
     const number = asked++
     ended.push((await pool.run({ number, gate }, 'pass')) as number)
-    // For each that ends a new one comes, as from clients that never stop asking.
+    // Each task that ends is followed by a new one, as with clients that keep sending.
     if (asked < COUNT) works.push(ask())
     Atomics.store(open, 0, asked)
     Atomics.notify(open, 0)
@@ -31,7 +31,7 @@ test('tasks of a pool start in the order of arrival', async (t) => {
   )
 })
 
-test('a pool with a full queue refuses work', async (t) => {
+test('a thread pool with a full queue refuses tasks', async (t) => {
   const pool = makePool({ entry: ENTRY, threads: 1, data: {}, queueMax: 2 })
   t.after(() => pool.close())
   const gate = new SharedArrayBuffer(4)
@@ -52,7 +52,21 @@ test('a pool with a full queue refuses work', async (t) => {
   assert(ends.slice(0, 3).every(({ status }) => status === 'fulfilled'))
 })
 
-test('a pool reports the CPU time of its threads, also during long work', async (t) => {
+test('a thread pool that closes refuses waiting tasks, in the same way as a full one', async () => {
+  const pool = makePool({ entry: ENTRY, threads: 1, data: {}, queueMax: 9 })
+  const gate = new SharedArrayBuffer(4)
+  const works = [0, 1, 2].map((number) => pool.run({ number, gate }, 'pass'))
+  const refused = assert.rejects(works[2]!, PoolFull)
+  const closed = pool.close()
+  await refused
+  const open = new Int32Array(gate)
+  Atomics.store(open, 0, 10)
+  Atomics.notify(open, 0)
+  await Promise.allSettled(works)
+  await closed
+})
+
+test('a thread pool reports the CPU time of its threads, also during a long task', async (t) => {
   const pool = makePool({ entry: ENTRY, threads: 1, data: {}, queueMax: 2 })
   t.after(() => pool.close())
   const gate = new SharedArrayBuffer(4)
@@ -61,7 +75,7 @@ test('a pool reports the CPU time of its threads, also during long work', async 
   await pool.run({ number: 0, gate }, 'pass')
   const before = await pool.cpuSeconds()
   assert(before > 0)
-  // It is blocked there and receives nothing meanwhile.
+  // The thread is blocked in its task and receives no messages.
   const work = pool.run({ number: 1, gate }, 'pass')
   assert((await pool.cpuSeconds()) >= before)
   Atomics.store(open, 0, 2)

@@ -81,7 +81,7 @@ function served(options: Partial<ServeOptions<Counter, CounterProtocol, Added>> 
   return { actor, state, story, clock, ask, timesOf }
 }
 
-test('a batch is committed, then published, then answered, in the order of arrival', async () => {
+test('an actor commits a batch, then publishes its events, then answers, in the order of arrival', async () => {
   const { ask, story } = served()
   await Promise.all([1, 2, 3].map((amount) => ask('Add', { amount })))
   assert.deepEqual(story, [
@@ -93,7 +93,7 @@ test('a batch is committed, then published, then answered, in the order of arriv
   ])
 })
 
-test('a batch ends when it has enough events, and the rest of it follows in order', async () => {
+test('an actor ends a batch when it has enough events, and the remaining commands follow in order', async () => {
   const observed: number[] = []
   const { ask, story } = served({
     eventsMax: 2,
@@ -110,7 +110,7 @@ test('a batch ends when it has enough events, and the rest of it follows in orde
   assert.deepEqual(observed, [2, 2, 1])
 })
 
-test('commands that arrive during a commit share the next commit', async () => {
+test('commands that arrive during a commit of an actor share the next commit', async () => {
   let release: () => void = () => {}
   const commits: number[] = []
   const { ask, actor } = served({
@@ -133,14 +133,14 @@ test('commands that arrive during a commit share the next commit', async () => {
   assert.deepEqual(commits, [1, 3])
 })
 
-test('a full mailbox refuses at once and keeps its messages', async () => {
+test('a full mailbox refuses new messages immediately and keeps those it has', async () => {
   const { ask, state } = served()
   const answers = await Promise.all(Array.from({ length: 12 }, () => ask('Add', { amount: 1 })))
   assert.equal(answers.filter((answer) => JSON.stringify(answer) === '{"full":true}').length, 2)
   assert.equal(state.total, 10)
 })
 
-test('after a failed commit the batch is answered as recover decides', async () => {
+test('after a failed commit, recover decides the answers to the commands of the batch', async () => {
   const { ask, story } = served({
     commit: () => {
       throw new Error('the disk is full')
@@ -152,7 +152,7 @@ test('after a failed commit the batch is answered as recover decides', async () 
   assert(!story.some((entry) => 'said' in (entry as object)))
 })
 
-test('success and failure of outside work come back as messages and answer the deferred request', async () => {
+test('success and failure of outside work return to the actor as messages, and can answer a deferred request', async () => {
   const { ask, actor, state } = served()
   assert.deepEqual(await ask('AddLater', { amount: Promise.resolve(5) }), { total: 5 })
   const away = Promise.reject(new Error('away'))
@@ -193,7 +193,7 @@ test('a timer sends the actor its message', async () => {
   assert.equal(state.total, 3)
 })
 
-test('the time of an actor never goes back', async () => {
+test('the time that an actor sees never goes back', async () => {
   let nowMs = 1_000
   const clock = { nowMs: () => nowMs, after: () => () => {} }
   const { ask } = served({ clock })
@@ -204,7 +204,7 @@ test('the time of an actor never goes back', async () => {
   assert.deepEqual(await ask('WhatTime', {}), { nowMs: 1_001 })
 })
 
-test('a command for an unknown actor is answered in its place', async () => {
+test('a command for an actor that does not exist is answered', async () => {
   const { ask } = served({ select: () => ({ answer: { nobody: true } }) })
   assert.deepEqual(await ask('Add', { amount: 1 }), { nobody: true })
 })
@@ -216,7 +216,7 @@ test('a batch is handled in the order that `arrange` returns, and each caller st
   assert.deepEqual(story.slice(0, 2), [{ committed: 3 }, { said: 3 }])
 })
 
-test('every answer goes out with the times of its batch, which are observed', async () => {
+test('every answer is sent with the processing times of its batch, which the metrics record', async () => {
   const observed: [number, BatchTimes][] = []
   const { ask, timesOf } = served({
     observe: (batch, times) => {
@@ -236,7 +236,7 @@ test('every answer goes out with the times of its batch, which are observed', as
   assert.deepEqual([...unobserved.timesOf], [[answer, undefined]])
 })
 
-test('an answer without events waits until the actor is confirmed; one with events needs only its commit', async () => {
+test('an answer without events waits until ownership is confirmed; an answer with events waits only for its commit', async () => {
   const confirming: ((isConfirmed: boolean) => void)[] = []
   const { ask, story } = served({
     confirm: () => new Promise((resolve) => confirming.push(resolve)),

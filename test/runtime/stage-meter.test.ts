@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { Registry } from 'prom-client'
 import { makeStageMeter } from '#runtime/stage-meter.ts'
 
-test('a stage that several writes share counts for each of them', async () => {
+test('a stage of processing that several writes share counts for each of them', async () => {
   const registry = new Registry()
   const meter = makeStageMeter(registry)
   meter.record('commit', 2, 5)
@@ -16,7 +16,7 @@ test('a stage that several writes share counts for each of them', async () => {
   assert(lines.has('sibyl_write_stage_seconds_bucket{le="+Inf",stage="commit"} 6'))
   assert(lines.has('sibyl_write_stage_seconds_count{stage="commit"} 6'))
   assert(lines.has('sibyl_write_stage_seconds_sum{stage="commit"} 30.01'))
-  // Two threads may read their clocks in the wrong order by a hair.
+  // The clocks of two threads may differ slightly, so a negative time counts as zero.
   assert(lines.has('sibyl_write_stage_seconds_sum{stage="queue"} 0'))
   assert(!text.includes('stage="parse"'))
 })

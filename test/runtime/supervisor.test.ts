@@ -28,7 +28,7 @@ const asker: ThreadSpec = {
   terminable: true,
 }
 
-/** Also those of a test that failed, whose threads would keep this process. */
+/** All supervisors are stopped after each test, because threads of a failed test would keep this process alive. */
 const supervisors: Supervisor[] = []
 afterEach(async () => {
   for (const supervisor of supervisors.splice(0)) await supervisor.stop()
@@ -43,7 +43,7 @@ function supervisorOf(threads: ThreadSpec[], options: Partial<SupervisorOptions>
     log: { info: log, warn: log, error: log },
     startTimeoutMs: 120_000,
     stopTimeoutMs: 120_000,
-    // A thread that had no core for a while must not be taken for one that hangs.
+    // A thread that briefly gets no CPU time must not count as hanging.
     healthIntervalMs: 60_000,
     restartPauseMs: (restarts) => backoff(1, 10, restarts),
     restartsMax: 5,
@@ -68,7 +68,7 @@ async function countsOf(supervisor: Supervisor): Promise<Counts> {
   return all.find((metric) => metric.asked !== undefined) as Counts
 }
 
-test('a thread that is killed under requests is restarted, and every request is answered', async () => {
+test('when a thread is killed while it has requests it is restarted, and every request is answered', async () => {
   const { supervisor, start } = supervisorOf([echo, asker])
   await start()
   for (let kill = 1; kill <= 3; kill++) {
@@ -86,13 +86,13 @@ test('a thread that is killed under requests is restarted, and every request is 
   await eventually(async () => {
     assert((await countsOf(supervisor)).answered > before.answered + 100)
   })
-  // The asker's drain ends only when all of its requests have an answer.
+  // The asker's drain ends when all of its requests have an answer.
   assert.equal(await supervisor.stop(), true)
   assert(before.unanswered > 0)
   assert.equal(before.wrong, 0)
 })
 
-test('a thread has its configured memory for new objects, and the others have the default', async () => {
+test('a thread with a setting for the memory of new objects gets it, and the others get the default', async () => {
   const roomy = { ...echo, name: 'roomy', links: [], youngMb: 120 }
   const { supervisor, start } = supervisorOf([{ ...echo, links: [] }, roomy])
   await start()
@@ -102,7 +102,7 @@ test('a thread has its configured memory for new objects, and the others have th
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread that dies repeatedly is given up', async () => {
+test('a thread that dies again and again is given up', async () => {
   const { supervisor, start, gaveUp } = supervisorOf([echo], { restartsMax: 2 })
   await start()
   for (let kill = 0; kill < 3; kill++) {
@@ -114,7 +114,7 @@ test('a thread that dies repeatedly is given up', async () => {
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread with a failed restart is restarted again', async () => {
+test('if the restart of a thread fails it is restarted again', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4))
   const { supervisor, start } = supervisorOf([{ ...echo, data: { failStarts } }])
   await start()
@@ -126,7 +126,7 @@ test('a thread with a failed restart is restarted again', async () => {
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a failed start names the thread and the reason, and leaves nothing running', async () => {
+test('if a thread does not start, the error names it and the reason, and no other thread is left running', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4))
   Atomics.store(failStarts, 0, 1)
   const { supervisor, start } = supervisorOf([asker, { ...echo, data: { failStarts } }])
@@ -134,7 +134,7 @@ test('a failed start names the thread and the reason, and leaves nothing running
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread that does not end on its own is logged and terminated', async () => {
+test('a thread that does not end on its own in time is logged and terminated', async () => {
   const { supervisor, start, lines } = supervisorOf([{ ...echo, data: { keepAlive: true } }], {
     stopTimeoutMs: 300,
   })
@@ -143,7 +143,7 @@ test('a thread that does not end on its own is logged and terminated', async () 
   assert(lines.includes('echo did not stop in time'))
 })
 
-test('a port that a thread receives while it stops does not keep it from ending', async () => {
+test('a message port that a thread receives while it stops does not prevent its end', async () => {
   const data = { stopsAfter: new Int32Array(new SharedArrayBuffer(4)) }
   const linker: ThreadSpec = {
     ...{ name: 'linker', kind: 'linker', data, links: [], terminable: true },
@@ -170,7 +170,8 @@ test('a thread that is busy for long continues, however many health checks it mi
   const busy = new Int32Array(new SharedArrayBuffer(8))
   let steps = 0
   let isOver = false
-  // On a busy machine it may get no core between two checks: the next comes when it has done something.
+  // The next check comes only when the thread has done something, because on a busy machine it may get no CPU time
+  // between two checks.
   const clock: Clock = {
     ...systemClock,
     after(_delayMs, check) {
@@ -207,7 +208,7 @@ test('a thread that is busy for long continues, however many health checks it mi
   assert.equal(await supervisor.stop(), true)
 })
 
-/** A thread with sockets: it cannot be terminated, only broken off. */
+/** A thread with sockets cannot be terminated, only interrupted. */
 const bound: ThreadSpec = { ...echo, name: 'bound', links: [], terminable: false }
 
 async function threadIdOf(supervisor: Supervisor): Promise<number> {
@@ -216,7 +217,7 @@ async function threadIdOf(supervisor: Supervisor): Promise<number> {
   return metric.threadId
 }
 
-test('a thread with sockets that spins is interrupted and restarted, and nothing else ends', async () => {
+test('a thread with sockets that loops endlessly is interrupted and restarted, and no other thread ends', async () => {
   const hangs = new Int32Array(new SharedArrayBuffer(4))
   const threads = [
     { ...bound, data: { hangs } },
@@ -234,7 +235,7 @@ test('a thread with sockets that spins is interrupted and restarted, and nothing
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread that gets no CPU time is not ended, unlike one that spins', async () => {
+test('a thread that gets no CPU time is not ended, unlike one that loops endlessly', async () => {
   const waits = new Int32Array(new SharedArrayBuffer(4))
   const { supervisor, start, lines } = supervisorOf([{ ...bound, data: { waits } }], {
     healthIntervalMs: 100,
@@ -251,7 +252,7 @@ test('a thread that gets no CPU time is not ended, unlike one that spins', async
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread that cannot be ended is reported and retried, while the others continue', async (t) => {
+test('a thread that cannot be ended is reported and ended later, while the others continue', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-gate-'))
   t.after(() => rm(folder, { recursive: true }))
   const gate = join(folder, 'gate')
@@ -270,7 +271,7 @@ test('a thread that cannot be ended is reported and retried, while the others co
   assert.deepEqual(gaveUp, [])
   assert.equal(supervisor.health().bound?.ready, false)
   await eventually(() => assert(supervisor.health().echo?.ready))
-  // It is no longer blocked: it receives the stop, ends, and is restarted.
+  // The thread is no longer blocked: it receives the stop, ends, and is restarted.
   Atomics.store(waits, 0, 0)
   await rm(gate)
   await eventually(() => assert(lines.includes('bound is back')))
@@ -278,7 +279,7 @@ test('a thread that cannot be ended is reported and retried, while the others co
   await supervisor.stop()
 })
 
-test('a stop during the start ends the started threads and starts no more', async () => {
+test('a stop during the start ends the threads that were started and starts no others', async () => {
   const { supervisor, start } = supervisorOf([echo, asker])
   const started = start()
   assert.equal(await supervisor.stop(), true)
@@ -286,7 +287,7 @@ test('a stop during the start ends the started threads and starts no more', asyn
   assert(!Object.values(supervisor.health()).some(({ ready }) => ready))
 })
 
-test('threads of one host share a worker, each with its own links, health and metrics', async () => {
+test('threads of one group share a worker, and each has its own links, health and metrics', async () => {
   const shared = { host: 'pair', links: ['asker'] }
   const left = { ...echo, ...shared, name: 'left' }
   const right = { ...echo, ...shared, name: 'echo' }
@@ -299,7 +300,7 @@ test('threads of one host share a worker, each with its own links, health and me
   assert.equal(threadIds.length, 2)
   assert.equal(new Set(threadIds).size, 1)
   await eventually(async () => assert((await countsOf(supervisor)).answered > 100))
-  // One of them dies, and so both do; both are linked again.
+  // If one of the threads dies, both are restarted and linked again.
   await supervisor.kill('left')
   await eventually(() => assert(lines.includes('pair is back')))
   const before = await countsOf(supervisor)
@@ -321,7 +322,7 @@ test('if a thread that shares a worker does not start, the error names it', asyn
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a preloaded worker is used for the start, and one that is not needed ends', async () => {
+test('a worker loaded in advance is used for the start, and one that is not needed ends', async () => {
   const { supervisor, start } = supervisorOf([{ ...echo, links: [] }])
   supervisor.preload([echo, { ...echo, name: 'nobody' }])
   await start()
@@ -329,26 +330,26 @@ test('a preloaded worker is used for the start, and one that is not needed ends'
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a stop while workers load waits for them as long as a start may take, and ends them', async () => {
+test('a stop lets workers that are loading finish within the time limit of a start, and then ends them', async () => {
   const { supervisor } = supervisorOf([], { stopTimeoutMs: 1 })
   supervisor.preload([echo, asker])
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a stop during the restart of a thread waits for it and ends it', async () => {
+test('a stop during the restart of a thread waits for the restart and then ends the thread', async () => {
   const startsUnderWay = new Int32Array(new SharedArrayBuffer(4))
   const { supervisor, start, lines } = supervisorOf([
     { ...echo, links: [], data: { startsUnderWay } },
   ])
   await start()
   await supervisor.kill('echo')
-  // It is in the middle of its second start.
+  // The thread is in the middle of its second start.
   await eventually(() => assert.equal(Atomics.load(startsUnderWay, 0), 2))
   assert.equal(await supervisor.stop(), true)
   assert(!lines.includes('echo did not stop in time'))
 })
 
-test('a stop before a thread is restarted starts nothing', async () => {
+test('a stop before the restart of a thread prevents the restart', async () => {
   const { supervisor, start, lines } = supervisorOf([{ ...echo, links: [] }], {
     restartPauseMs: () => 600_000,
   })
@@ -380,7 +381,7 @@ test('an optional thread is restarted however often it dies, with growing pauses
   assert.equal(await supervisor.stop(), true)
 })
 
-test('the pauses of an optional thread that was healthy for a while start over', async () => {
+test('the restart pauses of an optional thread begin small again after it was healthy for a while', async () => {
   const pauses: number[] = []
   let now = 0
   const { supervisor, start } = supervisorOf([{ ...echo, links: [], optional: true }], {
@@ -414,7 +415,7 @@ test('an optional thread that does not start prevents no other from starting', a
   assert.equal(await supervisor.stop(), true)
 })
 
-test('metrics do not wait for a thread that died while it was queried', async () => {
+test('a request for metrics does not wait for a thread that died meanwhile', async () => {
   const { supervisor, start } = supervisorOf([echo, asker], { healthIntervalMs: 600_000 })
   await start()
   const asked = supervisor.metrics()
@@ -424,14 +425,14 @@ test('metrics do not wait for a thread that died while it was queried', async ()
   assert.equal(await supervisor.stop(), true)
 })
 
-test('an optional thread that does not fit its settings stops the start', async () => {
+test('an optional thread whose settings are wrong stops the start', async () => {
   const optional = { ...echo, data: { unfit: true }, links: [], optional: true }
   const { supervisor, start } = supervisorOf([optional])
   await assert.rejects(start(), /echo did not start: the roof leaks/)
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a necessary thread that no longer fits its settings is given up at once', async () => {
+test('a necessary thread whose settings have become wrong is given up without a retry', async () => {
   const data = { unfit: false }
   const { supervisor, start, gaveUp, lines } = supervisorOf([{ ...echo, data, links: [] }])
   await start()
@@ -442,7 +443,7 @@ test('a necessary thread that no longer fits its settings is given up at once', 
   assert.equal(await supervisor.stop(), true)
 })
 
-test('optional threads get a worker each when their shared worker dies repeatedly', async () => {
+test('if a worker of several optional threads dies repeatedly, each of them gets a worker of its own', async () => {
   const diesInRow = new Int32Array(new SharedArrayBuffer(4))
   Atomics.store(diesInRow, 0, 1_000)
   const shared = { host: 'pair', optional: true }
@@ -460,7 +461,7 @@ test('optional threads get a worker each when their shared worker dies repeatedl
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a stop while optional threads wait for their restart starts nothing and is clean', async () => {
+test('a stop while optional threads wait for their restart starts none of them and is clean', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4))
   Atomics.store(failStarts, 0, 1_000)
   const shared = { host: 'pair', optional: true, links: [] }
@@ -475,7 +476,7 @@ test('a stop while optional threads wait for their restart starts nothing and is
   assert.equal(Atomics.load(failStarts, 0), 999)
 })
 
-test('a thread on call is started by another and linked to it, and is not restarted when it ends', async () => {
+test('a thread that another thread starts is linked to it, and is not restarted when it ends', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4)).fill(1)
   const caller: ThreadSpec = {
     ...{ name: 'caller', kind: 'caller', data: {}, links: [], terminable: true },

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
+import { createPrivateKey, createPublicKey, randomBytes } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
+import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { privateKeyToAccount } from 'viem/accounts'
 import {
@@ -46,7 +48,7 @@ type Answer = {
   readonly front: string
 }
 
-/** One request on a connection of the agent; the prefix of its id shows which thread answered. */
+/** Sends one request on the agent's connection; the prefix of the answer's request id shows which thread answered. */
 function send(
   agent: Agent,
   method: string,
@@ -73,7 +75,10 @@ function send(
   })
 }
 
-/** A connection to each front thread; the kernel chooses, so as many are opened as it takes. */
+/**
+ * Returns one connection to each front thread. The kernel chooses the thread, so connections are opened until all
+ * threads have one.
+ */
 async function agentsOfAllFronts(t: TestContext, url: string): Promise<Agent[]> {
   const byFront = new Map<string, Agent>()
   await eventually(async () => {
@@ -114,7 +119,7 @@ test('API keys work on an exchange with two front threads', async (t) => {
     ...fields,
   })
 
-  await t.test('a wallet registers a key by its signature', async () => {
+  await t.test('a trader registers an API key by a signature of the wallet', async () => {
     const { status, body } = await post(
       keys,
       await register(ann.address, annWallet, { name: 'bot' }),
@@ -127,7 +132,7 @@ test('API keys work on an exchange with two front threads', async (t) => {
     assert.match(String(message), /private key/)
   })
 
-  await t.test('the address is signed exactly as it is written', async () => {
+  await t.test('a wallet address is signed exactly as it is written in the request', async () => {
     const lower = ann.address.toLowerCase()
     assert.equal((await post(keys, await register(lower))).status, 200)
     const crossed = { ...(await register(ann.address)), address: lower }
@@ -194,13 +199,13 @@ test('API keys work on an exchange with two front threads', async (t) => {
     ['no JSON', '{', 400, 'INVALID_JSON'],
   ]
   for (const [what, body, status, code, field] of wrong) {
-    await t.test(`${what} registers nothing`, async () => {
+    await t.test(`a registration with ${what} registers no API key`, async () => {
       const answer = await post(keys, body)
       assert.deepEqual([answer.status, answer.body.code, answer.body.field], [status, code, field])
     })
   }
 
-  await t.test('reads and checks need no token, and writes do', async () => {
+  await t.test('reads and validations need no token, and writes do', async () => {
     const order = await signedOrder(MARKET)
     assert.equal((await fetch(`${url}/api/v1/markets`)).status, 200)
     assert.equal((await post(`${url}/api/v1/orders/validate`, order)).status, 200)
@@ -212,7 +217,7 @@ test('API keys work on an exchange with two front threads', async (t) => {
     }
   })
 
-  await t.test('a token is accepted once, on whichever thread it arrives', async () => {
+  await t.test('a request token is accepted once, whichever thread gets it', async () => {
     const agents = await agentsOfAllFronts(t, url)
     const key = await registerApiKey({ url }, annWallet)
     for (const first of agents) {
@@ -253,7 +258,7 @@ test('API keys work on an exchange with two front threads', async (t) => {
   })
 
   await t.test(
-    'a wallet revokes its keys without their private half, and no other wallet’s keys',
+    'a wallet revokes its own API keys without their private keys, and no keys of another wallet',
     async () => {
       const key = await registerApiKey({ url }, annWallet)
       const path = `${keys}/${key.id}`
@@ -293,7 +298,7 @@ test('API keys work on an exchange with two front threads', async (t) => {
     },
   )
 
-  await t.test('a key stops working when it expires', async () => {
+  await t.test('an API key is refused once it has expired', async () => {
     const keyFor = async (seconds: number) => {
       const expiresAt = Math.floor(Date.now() / 1_000) + seconds
       const key = await registerApiKey({ url }, bobWallet, { expiresAt })
@@ -301,7 +306,7 @@ test('API keys work on an exchange with two front threads', async (t) => {
       await made.orders.cancelAll()
       return made
     }
-    // On a busy machine two seconds may be over before the key has been used.
+    // On a busy machine a key of 2 s may expire before its first use; then the test takes one of 30 s.
     const client = await keyFor(2).catch(() => keyFor(30))
     await eventually(() =>
       assert.rejects(client.orders.cancelAll(), {
@@ -312,7 +317,7 @@ test('API keys work on an exchange with two front threads', async (t) => {
     )
   })
 
-  await t.test('the twenty-first key of a wallet revokes the oldest', async () => {
+  await t.test('the twenty-first API key of a wallet revokes the oldest one', async () => {
     const wallet = privateKeyToAccount(traderNumbered(13).key)
     const made: ApiKeyPair[] = []
     for (let at = 0; at < 21; at++) made.push(await registerApiKey({ url }, wallet))
@@ -329,123 +334,140 @@ test('API keys work on an exchange with two front threads', async (t) => {
     assert.deepEqual(outcomes, ['UNAUTHORIZED_KEY_INACTIVE', ...Array<string>(20).fill('active')])
   })
 
-  await t.test('any key may submit any trader’s order, but cancel only its own', async () => {
-    const annClient = createClient(withApiKey({ url }, await registerApiKey({ url }, annWallet)))
-    const bobClient = createClient(withApiKey({ url }, await registerApiKey({ url }, bobWallet)))
-    const byAnn = await signedOrder(MARKET, { price: 100_000 }, { trader: ann })
-    const byAnnToo = await signedOrder(MARKET_TOO, { price: 100_001 }, { trader: ann })
-    const byBob = await signedOrder(MARKET, { price: 100_002 }, { trader: bob })
-    const { orderHash } = await bobClient.orders.submit(byAnn)
-    const [too, bobs] = await annClient.orders.submitBatch([byAnnToo, byBob])
-    assert.ok(too?.ok && bobs?.ok)
-    const refused = {
-      status: 403,
-      code: 'NOT_ORDER_OWNER',
-      message: 'the order belongs to another address',
-    }
-    await assert.rejects(bobClient.orders.cancel({ orderHash, marketId: MARKET }), refused)
-    await assert.rejects(
-      annClient.orders.cancel({ orderHash: bobs.placed.orderHash, marketId: MARKET }),
-      refused,
-    )
-    const agent = new Agent()
-    t.after(() => agent.destroy())
-    const key = await registerApiKey({ url }, bobWallet)
-    const foreign = `${url}/api/v1/orders?trader=${ann.address}`
-    const answer = await send(agent, 'DELETE', foreign, await authorized(key))
-    assert.deepEqual([answer.status, answer.body.code], [403, 'NOT_ORDER_OWNER'])
-
-    assert.deepEqual((await bobClient.orders.cancelAll()).orderHashes, [bobs.placed.orderHash])
-    assert.equal((await annClient.orders.list({ trader: ann.address })).length, 2)
-    const one = await annClient.orders.cancelAll({ market: MARKET_TOO })
-    assert.deepEqual(one.orderHashes, [too.placed.orderHash])
-    assert.equal(
-      (await annClient.orders.cancel({ orderHash, marketId: MARKET })).status,
-      'cancelled',
-    )
-    assert.equal((await annClient.orders.cancelAll()).count, 0)
-  })
-
-  await t.test('the SDK stores a key, and follows the clock of the exchange', async () => {
-    const kept = new Map<string, string>()
-    const storage = {
-      getItem: (name: string) => kept.get(name) ?? null,
-      setItem: (name: string, value: string) => kept.set(name, value),
-      removeItem: (name: string) => kept.delete(name),
-    }
-    const key = await openApiKey({ url }, annWallet, storage, { name: 'kept' })
-    assert.deepEqual(await openApiKey({ url: `${url}/` }, ann.key, storage), key)
-    await forgetApiKey({ url }, ann.address, storage)
-    assert.equal(kept.size, 0)
-
-    const trueNow = Date.now
-    for (const offMs of [-3_600_000, 3_600_000]) {
-      let sent = 0
-      const client = createClient(
-        withApiKey(
-          {
-            url,
-            fetch: (input, init) => {
-              sent++
-              return fetch(input, init)
-            },
-          },
-          key,
-        ),
-      )
-      t.mock.method(Date, 'now', () => trueNow() + offMs)
-      try {
-        await client.orders.cancelAll()
-        assert.equal(sent, 2, 'one attempt to learn the time')
-        await client.orders.cancelAll()
-        assert.equal(sent, 3)
-      } finally {
-        t.mock.restoreAll()
+  await t.test(
+    'with any API key an order of any trader can be submitted, but only the owner’s orders can be cancelled',
+    async () => {
+      const annClient = createClient(withApiKey({ url }, await registerApiKey({ url }, annWallet)))
+      const bobClient = createClient(withApiKey({ url }, await registerApiKey({ url }, bobWallet)))
+      const byAnn = await signedOrder(MARKET, { price: 100_000 }, { trader: ann })
+      const byAnnToo = await signedOrder(MARKET_TOO, { price: 100_001 }, { trader: ann })
+      const byBob = await signedOrder(MARKET, { price: 100_002 }, { trader: bob })
+      const { orderHash } = await bobClient.orders.submit(byAnn)
+      const [too, bobs] = await annClient.orders.submitBatch([byAnnToo, byBob])
+      assert.ok(too?.ok && bobs?.ok)
+      const refused = {
+        status: 403,
+        code: 'NOT_ORDER_OWNER',
+        message: 'the order belongs to another wallet address',
       }
-    }
-  })
+      await assert.rejects(bobClient.orders.cancel({ orderHash, marketId: MARKET }), refused)
+      await assert.rejects(
+        annClient.orders.cancel({ orderHash: bobs.placed.orderHash, marketId: MARKET }),
+        refused,
+      )
+      const agent = new Agent()
+      t.after(() => agent.destroy())
+      const key = await registerApiKey({ url }, bobWallet)
+      const foreign = `${url}/api/v1/orders?trader=${ann.address}`
+      const answer = await send(agent, 'DELETE', foreign, await authorized(key))
+      assert.deepEqual([answer.status, answer.body.code], [403, 'NOT_ORDER_OWNER'])
 
-  await t.test('a write returns its stages on request, and the metrics have all of them', () =>
-    reportStages(exchange),
+      assert.deepEqual((await bobClient.orders.cancelAll()).orderHashes, [bobs.placed.orderHash])
+      assert.equal((await annClient.orders.list({ trader: ann.address })).length, 2)
+      const one = await annClient.orders.cancelAll({ market: MARKET_TOO })
+      assert.deepEqual(one.orderHashes, [too.placed.orderHash])
+      assert.equal(
+        (await annClient.orders.cancel({ orderHash, marketId: MARKET })).status,
+        'cancelled',
+      )
+      assert.equal((await annClient.orders.cancelAll()).count, 0)
+    },
   )
 
-  await t.test('orders placed with cancel on disconnect end with the session', (nested) =>
-    endSession(nested, exchange),
+  await t.test(
+    'the SDK stores an API key, and corrects the local clock by the time of the exchange',
+    async () => {
+      const kept = new Map<string, string>()
+      const storage = {
+        getItem: (name: string) => kept.get(name) ?? null,
+        setItem: (name: string, value: string) => kept.set(name, value),
+        removeItem: (name: string) => kept.delete(name),
+      }
+      const key = await openApiKey({ url }, annWallet, storage, { name: 'kept' })
+      assert.deepEqual(await openApiKey({ url: `${url}/` }, ann.key, storage), key)
+      await forgetApiKey({ url }, ann.address, storage)
+      assert.equal(kept.size, 0)
+
+      const trueNow = Date.now
+      for (const offMs of [-3_600_000, 3_600_000]) {
+        let sent = 0
+        const client = createClient(
+          withApiKey(
+            {
+              url,
+              fetch: (input, init) => {
+                sent++
+                return fetch(input, init)
+              },
+            },
+            key,
+          ),
+        )
+        t.mock.method(Date, 'now', () => trueNow() + offMs)
+        try {
+          await client.orders.cancelAll()
+          assert.equal(sent, 2, 'one attempt to learn the time')
+          await client.orders.cancelAll()
+          assert.equal(sent, 3)
+        } finally {
+          t.mock.restoreAll()
+        }
+      }
+    },
   )
 
-  await t.test("a session cannot cancel another trader's order when it ends", (nested) =>
+  await t.test(
+    'a write returns its processing times on request, and the metrics have all of them',
+    () => reportStages(exchange),
+  )
+
+  await t.test(
+    'orders placed in a session with cancel on disconnect are cancelled when the session ends',
+    (nested) => endSession(nested, exchange),
+  )
+
+  await t.test('the end of a session does not cancel orders of another trader', (nested) =>
     holdAnothersOrder(nested, exchange),
   )
 
+  const stored = await registerApiKey({ url }, annWallet)
   const session = await openSession(t, exchange)
   await exchange.kill()
+  await t.test(
+    'the files of an exchange contain the public key of an API key, never the private key',
+    () => findPublicHalfOnly(exchange.dataDir, stored),
+  )
   await exchange.start()
-  await t.test('orders of a session end when the exchange is killed, and others stay', () =>
-    session.afterKill(),
+  await t.test(
+    'when the exchange is killed orders of a session with cancel on disconnect end, and other orders stay',
+    () => session.afterKill(),
   )
 
-  await t.test('after a restart old tokens are expired, and keys are unchanged', async () => {
-    const { url } = exchange
-    const key = await registerApiKey({ url }, annWallet)
-    const revoked = await registerApiKey({ url }, annWallet)
-    await revokeApiKey({ url }, revoked)
-    const before = await authorized(key)
-    await exchange.kill()
-    await exchange.start({ ...BEARER, ...LIMITS })
-    const agent = new Agent()
-    t.after(() => agent.destroy())
-    const target = `${exchange.url}/api/v1/orders`
-    const late = await send(agent, 'DELETE', target, before)
-    assert.deepEqual(late.body, { error: 'token expired', code: 'UNAUTHORIZED_TOKEN_EXPIRED' })
-    assert.equal((await send(agent, 'DELETE', target, await authorized(key))).status, 200)
-    const dead = await send(agent, 'DELETE', target, await authorized(revoked))
-    assert.equal(dead.body.code, 'UNAUTHORIZED_KEY_INACTIVE')
-  })
+  await t.test(
+    'after a restart tokens from before are expired, and API keys still work',
+    async () => {
+      const { url } = exchange
+      const key = await registerApiKey({ url }, annWallet)
+      const revoked = await registerApiKey({ url }, annWallet)
+      await revokeApiKey({ url }, revoked)
+      const before = await authorized(key)
+      await exchange.kill()
+      await exchange.start({ ...BEARER, ...LIMITS })
+      const agent = new Agent()
+      t.after(() => agent.destroy())
+      const target = `${exchange.url}/api/v1/orders`
+      const late = await send(agent, 'DELETE', target, before)
+      assert.deepEqual(late.body, { error: 'token expired', code: 'UNAUTHORIZED_TOKEN_EXPIRED' })
+      assert.equal((await send(agent, 'DELETE', target, await authorized(key))).status, 200)
+      const dead = await send(agent, 'DELETE', target, await authorized(revoked))
+      assert.equal(dead.body.code, 'UNAUTHORIZED_KEY_INACTIVE')
+    },
+  )
 
-  await t.test('a second kill ends no more orders', () => session.afterSecondKill())
+  await t.test('a second kill of the exchange ends no more orders', () => session.afterSecondKill())
 
-  // Those that it was started with after the kill.
-  await t.test('the limits in force are the published ones', async () => {
+  // The exchange now has the limits with which it was restarted.
+  await t.test('the rate limits in force are those that the API publishes', async () => {
     const { url } = exchange
     const config = (await (await fetch(`${url}/api/v1/config`)).json()) as {
       limits: Record<string, number>
@@ -473,7 +495,7 @@ test('API keys work on an exchange with two front threads', async (t) => {
       const { status } = await send(agent, 'POST', path, JSON_BODY, order)
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
     }
-    // 1,000 units pay for 200 checks on both threads together, and a few more as time goes by.
+    // 1,000 units pay for 200 checks on both threads together; a few more units are refilled meanwhile.
     assert.ok(
       (statuses.get(200) ?? 0) >= 190 && (statuses.get(200) ?? 0) < 235,
       [...statuses].join(),
@@ -482,6 +504,31 @@ test('API keys work on an exchange with two front threads', async (t) => {
     assert.equal((await fetch(`${url}/healthz`)).status, 200)
   })
 })
+
+/** First bytes of the DER encoding of an Ed25519 private key. */
+const PKCS8 = '302e020100300506032b657004220420'
+
+/** Asserts that the data folder has the public half of a key pair in its files, but not the private half. */
+function findPublicHalfOnly(dataDir: string, { privateKey }: ApiKeyPair): void {
+  const key = Buffer.from(PKCS8 + privateKey, 'hex')
+  const pair = createPrivateKey({ key, format: 'der', type: 'pkcs8' })
+  const publicKey = Buffer.from(
+    createPublicKey(pair).export({ format: 'jwk' }).x ?? '',
+    'base64url',
+  )
+  const files = readdirSync(dataDir, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name)))
+  const has = (half: Buffer): boolean => {
+    const forms = [
+      half,
+      ...(['hex', 'base64', 'base64url'] as const).map((as) => half.toString(as)),
+    ]
+    return files.some((bytes) => forms.some((form) => bytes.includes(form)))
+  }
+  assert.ok(has(publicKey), 'the public half is found')
+  assert.ok(!has(Buffer.from(privateKey, 'hex')), 'the private half is in a file')
+}
 
 async function tradeAndMisbehave(url: string): Promise<string[]> {
   const secrets: string[] = []
@@ -553,7 +600,7 @@ test('the logs of a full run contain no secret, even at the lowest level', async
   const exchange: Exchange = await startExchange(t, { environment, outputCharsMax: 50_000_000 })
   const secrets = await tradeAndMisbehave(exchange.url)
   if (served) {
-    // The database turns its user away while the exchange runs, so that faults are logged, too.
+    // The database rejects its user while the exchange runs, so that errors are logged, too.
     await onServer(`alter user '${database}'@'%' identified by 'another'`)
     const connections = await onServer<{ id: number }>(
       `select id from information_schema.processlist where user = '${database}'`,

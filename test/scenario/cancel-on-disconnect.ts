@@ -1,4 +1,7 @@
-/** Orders that go with their session. The exchange asks for tokens, and makes a snapshot every 100 events. */
+/**
+ * Orders that are cancelled when their session ends. The exchange requires tokens, and makes a snapshot every 100
+ * events.
+ */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -16,7 +19,7 @@ const [ann, bob] = [traderNumbered(61), traderNumbered(62)]
 type Trader = typeof ann
 const [MARKET = ''] = demoMarketIds()
 
-/** A trader on an exchange: a client, a stream of hers, and orders that meet nothing. */
+/** Makes a trader with a client, a stream, and orders that match nothing. */
 async function traderOn(t: TestContext, exchange: Exchange, trader: Trader) {
   const signature = await privateKeyToAccount(trader.key).signMessage({
     message: registerMessage('Sibyl', trader.address),
@@ -73,7 +76,7 @@ export async function holdAnothersOrder(t: TestContext, exchange: Exchange): Pro
   await owner.client().orders.cancel({ orderHash, marketId: MARKET, side: 'buy' })
 }
 
-/** Orders of a session and others, at an exchange that is killed next. */
+/** Places orders of a session and other orders; the caller then kills the exchange. */
 export async function openSession(t: TestContext, exchange: Exchange) {
   const { client, sign, openStream, open } = await traderOn(t, exchange, ann)
   const stream = openStream()
@@ -81,7 +84,7 @@ export async function openSession(t: TestContext, exchange: Exchange) {
   await stream.cancelOnDisconnect(true)
   const early = await sign('0.11')
   await stream.place(early)
-  // So many events that the first orders are in a snapshot, and so many of them gone from the log.
+  // Makes so many events that a snapshot contains the first orders and the log no longer has their events.
   const prices = Array.from({ length: 120 }, (_, step) => `0.${200 + step}`)
   const signed = await Promise.all(prices.map(sign))
   for (const order of signed) await stream.place(order)
@@ -92,7 +95,8 @@ export async function openSession(t: TestContext, exchange: Exchange) {
   const { orderHash: plain } = await client().orders.submit(await sign('0.13'))
   const stays = [before.orderHash, freed.orderHash, plain].toSorted()
   assert.equal((await open()).length, stays.length + signed.length + 1)
-  // The release is sent after its answer; it is in the log before the next answer of the market.
+  // The market logs the release of an order from its session after that answer, but before its next one. So the test
+  // places one more order.
   await client()
     .orders.submit(await sign('0.14'))
     .then(({ orderHash }) => stays.push(orderHash))
@@ -102,7 +106,7 @@ export async function openSession(t: TestContext, exchange: Exchange) {
       await eventually(async () => assert.deepEqual((await open()).toSorted(), stays.toSorted()))
       await assert.rejects(client().orders.submit(early), { code: 'ORDER_CLOSED' })
     },
-    /** Killed again, the exchange has nothing left to cancel. */
+    /** Checks after a second kill that the exchange has no more orders to cancel. */
     async afterSecondKill(): Promise<void> {
       assert.deepEqual((await open()).toSorted(), stays.toSorted())
     },

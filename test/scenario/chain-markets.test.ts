@@ -1,6 +1,6 @@
 /**
- * A whole exchange on a real chain behind a provider with bad days: its markets are the chain's,
- * before and after a kill, while the provider is away and after a reorg, and so are its positions.
+ * An exchange on a real chain behind an unreliable provider. Its markets and positions equal the chain's: before and
+ * after a kill, while the provider is unreachable, and after a reorg.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -56,7 +56,7 @@ test('an exchange lists the markets of its chain', async (t) => {
     )
   })
 
-  // One that cannot be reached is waited for.
+  // An unreachable chain does not stop the start: the exchange retries.
   proxy.faults = { down: true }
   const exchange = await startExchange(t, { environment })
   assert.equal((await fetch(`${exchange.url}/healthz`)).status, 200)
@@ -66,7 +66,7 @@ test('an exchange lists the markets of its chain', async (t) => {
   const page = async (query = ''): Promise<Page> =>
     (await get(`/api/v1/markets${query}`)).json() as Promise<Page>
   const ids = async (query = '') => (await page(query)).markets.map(({ id }) => id)
-  /** Lists these, the oldest first; those that were created within one second by their ids. */
+  /** Waits until exactly these markets are listed, oldest first; markets of the same second are ordered by id. */
   const lists = (expected: readonly string[]) =>
     eventually(async () => {
       const { markets } = await page()
@@ -75,24 +75,25 @@ test('an exchange lists the markets of its chain', async (t) => {
       assert.deepEqual(markets.map(({ id }) => id).sort(), expected.toSorted())
     })
 
-  await t.test('existing markets are listed, and new ones are opened', async () => {
+  await t.test('markets that exist on the chain are listed, and new ones are opened', async () => {
     await eventually(async () => assert.deepEqual(await ids(), [first.id]))
     const second = await chain.createMarket()
     await lists([first.id, second.id])
     const market = (await page()).markets.find(({ id }) => id === second.id)
     assert.equal(market?.chainId, chain.settings.chainId)
     await eventually(async () => {
-      // The market's own thread has it: its book has been changed once, by its opening.
+      // The market thread serves the market: opening it made the book's first change.
       const book = (await (await get(`/api/v1/orderbook/${second.id}`)).json()) as { seq: number }
       assert.equal(book.seq, 1)
     })
   })
 
-  await t.test('a sync on an exchange without confirmations shows the newest block', (nested) =>
-    syncWithoutConfirmations(nested, place),
+  await t.test(
+    'if no confirmations are required, a sync of positions includes the newest block',
+    (nested) => syncWithoutConfirmations(nested, place),
   )
 
-  await t.test('the list of markets is filtered and read page by page', async () => {
+  await t.test('the list of markets can be filtered and read page by page', async () => {
     const all = await ids()
     const one = await page('?limit=1')
     assert.deepEqual([one.markets[0]?.id, one.count], [all[0], 1])
@@ -113,12 +114,12 @@ test('an exchange lists the markets of its chain', async (t) => {
   })
 
   await t.test(
-    'an unreachable chain is reported, and the exchange catches up afterwards',
+    'an unreachable chain is reported, and the exchange catches up when the chain is back',
     async () => {
       proxy.faults = { down: true }
       await eventually(async () => {
         const ready = await get('/readyz')
-        // Trading needs no chain: the exchange is ready without one, and reports what is unavailable.
+        // Trading needs no chain: the exchange is ready without one, and reports the unreachable chain.
         assert.equal(ready.status, 200)
         const { checks } = (await ready.json()) as {
           checks: Record<string, { ok: boolean; why: string; optional?: boolean }>
@@ -137,7 +138,7 @@ test('an exchange lists the markets of its chain', async (t) => {
         }
         assert.equal(checks.indexer?.ok, true)
       })
-      // A thread that is busy when it is asked is left out of an answer.
+      // The metrics omit a thread that is too busy to answer in time, so the test reads them repeatedly.
       await eventually(async () => {
         const metrics = await (await get('/metrics')).text()
         for (const name of ['head_block', 'indexed_block', 'lag_blocks', 'reorgs']) {
@@ -149,7 +150,7 @@ test('an exchange lists the markets of its chain', async (t) => {
   )
 
   await t.test(
-    'after a kill the exchange has the same markets, and those created meanwhile',
+    'after a kill the exchange has the same markets as before, and those created meanwhile',
     async () => {
       const before = await page()
       await exchange.kill()
@@ -167,7 +168,7 @@ test('an exchange lists the markets of its chain', async (t) => {
     await lists([...before, gone.id])
     await replace(3)
     await eventually(async () => assert.deepEqual(await ids(), before))
-    // Its book is closed, by the event after its opening.
+    // The market's second event closes its book.
     await eventually(async () => {
       const book = (await (await get(`/api/v1/orderbook/${gone.id}`)).json()) as { seq: number }
       assert.equal(book.seq, 2)
@@ -205,17 +206,17 @@ test('an exchange lists the markets of its chain', async (t) => {
     return (book as { bids: { size: number }[] }).bids.reduce((sum, { size }) => sum + size, 0)
   }
 
-  await t.test('an order that its trader withdraws on chain leaves the book', async () => {
+  await t.test('an order that its trader cancels on chain leaves the book', async () => {
     const order = await placeBuy()
     assert.equal(await bidSize(), 5)
     await chain.chain.send(chain.ann, chain.settlement, 'cancelOrders', [[order]])
     await eventually(async () => assert.equal(await bidSize(), 0))
   })
 
-  await t.test('an order that was withdrawn on chain before it was placed is refused', async () => {
+  await t.test('an order that was cancelled on chain before it was placed is refused', async () => {
     const signed = await chain.buy(chain.ann, first.id, { price: 400_000n, size: 6n })
     await chain.chain.send(chain.ann, chain.settlement, 'cancelOrders', [[signed.order]])
-    // The front gets it with the block; an order that arrives earlier leaves the book with it.
+    // The front learns of the cancellation with the block. An order placed before that is accepted, and then cancelled.
     await eventually(async () => {
       const { code } = (await (await send(signed)).json()) as { code?: string }
       assert.equal(code, 'ORDER_CLOSED')
@@ -223,22 +224,25 @@ test('an exchange lists the markets of its chain', async (t) => {
     await eventually(async () => assert.equal(await bidSize(), 0))
   })
 
-  await t.test('all orders below a nonce that their trader withdraws leave the book', async () => {
-    for (const nonce of [7n, 900n, 1_000n, 2_000n]) await placeBuy(nonce)
-    assert.equal(await bidSize(), 20)
-    await chain.chain.send(chain.ann, chain.settlement, 'cancelAllBefore', [1_000n])
-    await eventually(async () => assert.equal(await bidSize(), 10))
-    const { placed } = await sendBuy(999n)
-    assert.equal(placed.status, 409)
-    const { error: _, ...refused } = (await placed.json()) as Record<string, string>
-    assert.deepEqual(refused, { code: 'ORDER_NONCE_TOO_LOW', field: 'order.nonce' })
-    assert.equal(await bidSize(), 10, 'it took nothing and rests nowhere')
-    await chain.warp(7_201)
-    await chain.chain.send(chain.ann, chain.settlement, 'cancelAllBefore', [10_000n])
-    await eventually(async () => assert.equal(await bidSize(), 0))
-  })
+  await t.test(
+    'all orders below a nonce leave the book when their trader cancels them on chain',
+    async () => {
+      for (const nonce of [7n, 900n, 1_000n, 2_000n]) await placeBuy(nonce)
+      assert.equal(await bidSize(), 20)
+      await chain.chain.send(chain.ann, chain.settlement, 'cancelAllBefore', [1_000n])
+      await eventually(async () => assert.equal(await bidSize(), 10))
+      const { placed } = await sendBuy(999n)
+      assert.equal(placed.status, 409)
+      const { error: _, ...refused } = (await placed.json()) as Record<string, string>
+      assert.deepEqual(refused, { code: 'ORDER_NONCE_TOO_LOW', field: 'order.nonce' })
+      assert.equal(await bidSize(), 10, 'it took nothing and rests nowhere')
+      await chain.warp(7_201)
+      await chain.chain.send(chain.ann, chain.settlement, 'cancelAllBefore', [10_000n])
+      await eventually(async () => assert.equal(await bidSize(), 0))
+    },
+  )
 
-  await t.test('a resolved market stays listed, after a restart too', async () => {
+  await t.test('a resolved market stays listed, also after a restart', async () => {
     await chain.warp(90_000)
     await chain.chain.send(chain.owner, chain.collateral, 'mint', [chain.bob.address, 10n ** 12n])
     await chain.chain.send(chain.bob, chain.collateral, 'approve', [first.address, 10n ** 12n])
@@ -252,7 +256,7 @@ test('an exchange lists the markets of its chain', async (t) => {
     await eventually(async () => assert.deepEqual(await ids('?resolved=true'), [first.id]))
   })
 
-  await t.test('a sync shows shares before they are confirmed', () =>
+  await t.test('a sync of positions shows shares before their block is confirmed', () =>
     syncBeforeConfirmations(place),
   )
 })

@@ -15,7 +15,7 @@ import { traderNumbered } from '../support/signed-orders.ts'
 const DAY_MS = 86_400_000
 const PRELOAD = new URL('../support/jumping-clock.ts', import.meta.url)
 
-test('a clock that jumps by years closes no market and no order until it is accepted', async (t) => {
+test('if the clock jumps by years, no market and no order expires until the new time is accepted', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-clock-'))
   t.after(() => rm(folder, { recursive: true, force: true }))
   const file = join(folder, 'ahead')
@@ -42,7 +42,7 @@ test('a clock that jumps by years closes no market and no order until it is acce
   assert.equal(await gauge(), '0')
   const before = await open()
 
-  // For a moment: it comes back, and nothing has happened.
+  // The clock jumps and soon returns: nothing has changed.
   writeFileSync(file, String(1_000 * DAY_MS))
   await eventually(async () => assert.equal((await ready()).checks.clock.ok, false))
   assert.equal((await ready()).status, 'ready')
@@ -55,7 +55,7 @@ test('a clock that jumps by years closes no market and no order until it is acce
   assert.equal(await open(), before)
   assert.match(output(), /the clock has jumped/)
 
-  // The clock stays: after a while it is accepted, and orders that expired meanwhile end.
+  // The clock jumps and stays: after a while the new time is accepted, and orders that have expired by it end.
   writeFileSync(file, String(1_000 * DAY_MS))
   await eventually(async () => assert.match(output(), /the new time of the clock is accepted/))
   await eventually(async () =>

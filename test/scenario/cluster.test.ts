@@ -1,4 +1,7 @@
-/** Several nodes as one exchange that reserves funds: a trade over three of them, deaths, a planned end. */
+/**
+ * Several nodes form one exchange that reserves funds: a trade that involves three nodes, lost nodes, and a planned
+ * stop.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -18,15 +21,17 @@ import { randomFrom } from '../support/random.ts'
 import { WHOLE } from '../support/sample.ts'
 import { dozeAndWake } from './dozing-fronts.ts'
 
-/** How the machine with the books goes; one is drawn each time, `npm run test:whole` has all of them. */
-const WAYS = ['killed', 'stopped', 'paused'] as const
+/**
+ * Ways in which the node with the books is lost after the planned stop. One is drawn; `npm run test:whole` uses both.
+ */
+const WAYS = ['killed', 'paused'] as const
 const TERMS = { outcome: 'YES', size: '1', ttlSeconds: 3_600 } as const
 
 type Levels = readonly { readonly price: number; readonly size: unknown }[]
 const prices = (levels: Levels): number[] => levels.map(({ price }) => price)
 
-await onServerDatabase('a cluster', ({ fresh }) => {
-  test('a cluster trades on, when the node with the books is killed, stopped or paused', {
+await onServerDatabase('a cluster has several nodes', ({ fresh }) => {
+  test('a cluster continues to trade when the node with the markets is stopped, killed or paused', {
     skip: natsMissing,
   }, async (t) => {
     const chain = await startTestChain(t, { seed: true })
@@ -39,9 +44,9 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       SIBYL_RISK_FUNDS: 'reserve',
       SIBYL_TRACES_URL: collector.url,
       SIBYL_TRACES_EVERY: '1',
-      // A partition that is unused for this long is loaded again when a client needs it.
+      // An idle partition is unloaded after this time, and loaded again when a client needs it.
       SIBYL_CLUSTER_DOZE_MS: '1000',
-      // Hardly any refill, so that spent units can be counted.
+      // The rate limits have almost no refill, so that the test can count spent units.
       SIBYL_LIMITS: 'true',
       SIBYL_LIMIT_IP_BURST: '10000000',
       SIBYL_LIMIT_IP_PER_SECOND: '1',
@@ -55,7 +60,7 @@ await onServerDatabase('a cluster', ({ fresh }) => {
     ])
     const ann = createClient({ url: front.url, signer: devnetKey(10), retries: 0 })
     const bob = createClient({ url: other.url, signer: devnetKey(11), retries: 0 })
-    // The indexer finds them on the chain, and has them opened at the other node.
+    // The indexer finds the markets on the chain, and the other node opens them.
     const [marketId, another] = await eventually(async () => {
       const listed = (await ann.markets()).map(({ id }) => id)
       assert.equal(listed.length, chain.demoMarkets.length)
@@ -63,7 +68,7 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       return [listed[0]!, listed[1]!]
     })
     await t.test(
-      'a front receives no events of an unneeded market, and all of them once a client needs it',
+      'a front receives no events of a market until a client needs it, and then all of them',
       (nested) =>
         dozeAndWake(nested, {
           ...{ nats: cluster.nats, names: ['front-a', 'front-b'], marketId: another },
@@ -81,7 +86,7 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       /^Error: the exchange ended with code 1[\s\S]*SIBYL_NODE: another node of the cluster is called books-a/,
     )
 
-    // A node without sockets for users is watched like any other.
+    // A node without public sockets has the same health checks.
     const health = `http://127.0.0.1:${adminPort}`
     assert.equal((await fetch(`${health}/healthz`)).status, 200)
     const ready = await fetch(`${health}/readyz`)
@@ -99,19 +104,19 @@ await onServerDatabase('a cluster', ({ fresh }) => {
     }
     assert.equal((await fetch(`${health}/api/v1/markets`)).status, 404)
 
-    // Two orders through two fronts meet in a book on a third machine.
+    // Two orders, each through another front, match in a book on a third machine.
     const sold = await ann.orders.place({ ...TERMS, marketId, side: 'sell', price: '0.4' })
     const rested = await stream.next('book.delta')
     assert.equal(rested.prevSeq, snapshot.seq)
     assert.equal(rested.seq, sold.seq)
-    // The answer arrives after its events: the book at this front has the order.
+    // The answer arrives after the events of the order, so the book at this front already has it.
     assert.deepEqual(prices((await ann.orderbook(marketId, 'YES')).asks), [400_000])
     const bought = await bob.orders.place({ ...TERMS, marketId, side: 'buy', price: '0.5' })
     assert.equal(bought.matches, 1)
     assert.deepEqual(prices((await bob.orderbook(marketId, 'YES')).asks), [])
     const matched = await stream.next('book.delta')
     assert.equal(matched.prevSeq, rested.seq)
-    // A third machine writes the trade and settles it on chain; the market and both fronts are notified.
+    // A third machine stores the trade and settles it on the chain; the market and both fronts are notified.
     const settled = await eventually(async () => {
       const [trade] = await ann.trades(marketId)
       assert.equal(trade?.status, 'confirmed')
@@ -130,7 +135,7 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       )
     })
 
-    // Units spent by an address at one front are also spent at the other.
+    // Units that an IP address has spent at one front are spent at the other front, too.
     const spare = await leftAt(other.url)
     for (let times = 0; times < 5; times++) await leftAt(front.url, 'POST', '/api/v1/api-keys')
     let looks = 0
@@ -139,14 +144,14 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       assert((await leftAt(other.url)) <= spare - 250 - looks)
     })
 
-    // A machine that stands by takes the books when theirs goes under load, in one way or another.
+    // Under load, the node with the books is lost in several ways, and each time a standby node takes over.
     const seed = Number(process.env.TEST_SEED ?? Date.now() % 1_000_000)
     t.diagnostic(`TEST_SEED=${seed}`)
     let serving = books
     let standing = await cluster.node('books-b', 'market')
     const accepted: number[] = []
     const silent = await silentTrader(front.url, another)
-    for (const way of WHOLE ? WAYS : [randomFrom(seed).pick(WAYS)]) {
+    for (const way of ['stopped', ...(WHOLE ? WAYS : [randomFrom(seed).pick(WAYS)])]) {
       t.diagnostic(`the machine with the books is ${way}`)
       if (standing.pid === 0) await standing.start()
       await eventually(() => assert.match(standing.output(), /the node is in the cluster/))
@@ -157,6 +162,10 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       })
       await eventually(() => assert(flow.accepted.length >= 20))
       await silent.falls()
+      // In a planned stop both fronts stay ready for a load balancer. A node that dies hands nothing over, so this is
+      // not checked.
+      const watch = way === 'stopped' ? watchReadiness([front.url, other.url]) : undefined
+      if (watch !== undefined) await eventually(() => assert(watch.answers() >= 10))
       if (way === 'killed') await serving.kill()
       else if (way === 'stopped') await serving.stop()
       else serving.signal('SIGSTOP')
@@ -164,8 +173,19 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       const before = flow.accepted.length
       await eventually(() => assert(flow.accepted.length > before + 20))
       t.diagnostic(`served again after ${Math.round(performance.now() - goneAtMs)} ms`)
+      if (watch !== undefined) {
+        // The market's node has taken over and confirmed it owns the log, so reads are no longer marked as stale.
+        for (const { url } of [front, other]) {
+          await eventually(async () =>
+            assert.equal((await fetch(`${url}/api/v1/markets`)).headers.get('sibyl-stale'), null),
+          )
+        }
+        const after = watch.answers()
+        await eventually(() => assert(watch.answers() >= after + 10))
+        assert.deepEqual(await watch.end(), [])
+      }
       if (way === 'paused') {
-        // It was taken for dead. When it goes on, it can write nothing, and lets go.
+        // The paused node counted as dead. When it resumes, it can write nothing and releases the slot.
         serving.signal('SIGCONT')
         const paused = serving
         await eventually(() =>
@@ -182,24 +202,25 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       await silent.isCancelled(other.url)
       ;[serving, standing] = [standing, serving]
     }
-    // The stream starts over if it cannot know the missed messages; it is never wrong.
+    // If the stream cannot know the missed messages, the subscription starts over with a snapshot.
     const anew = await stream.ask({ op: 'unsubscribe', sub: snapshot.sub }, 'unsubscribed')
     assert.equal(anew.sub, snapshot.sub)
     const { seq } = await stream.ask(BOOK, 'book.snapshot')
     assert.equal(seq, (await ann.orderbook(marketId, 'YES')).seq)
 
-    // The accounts node is killed. Another reads the reservations from the log, and orders are accepted again.
+    // The accounts node is killed. Another one restores the reservations from the log, and orders are accepted again.
     const reserved = await reservedOf(ann)
     assert(reserved.length > 0)
     const successor = await cluster.node('rest-b', 'store,chain,prices', {
-      // For twice this long an order that was promised before may still come.
+      // Before it grants reservations, the new accounts node waits for twice this time: orders with earlier ones may be
+      // on their way.
       SIBYL_REQUEST_DEADLINE_MS: '1000',
     })
     await rest.kill()
     await eventually(() => assert.match(successor.output(), /this node serves accounts-0/))
     await eventually(async () => assert.deepEqual(await reservedOf(ann), reserved))
 
-    // A trade of the very end still comes on chain: the other threads have found the books again.
+    // The last trade still settles, so the other threads have found the market's new node.
     const empty = createClient({ url: other.url, signer: devnetKey(40), retries: 0 })
     const sale = { ...TERMS, marketId, side: 'sell', price: 990_000 } as const
     await eventually(() => assert.rejects(empty.orders.place(sale), { code: 'INSUFFICIENT_FUNDS' }))
@@ -209,14 +230,18 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       assert.deepEqual([trade?.price, trade?.status], [500_000, 'confirmed'])
     })
 
-    // One that was set at a front which dies fires at the other.
+    // A dead-man switch that was set through a front that is killed fires at the other front.
     await silent.falls()
     await front.kill()
     await silent.isCancelled(other.url)
+
+    // Without a node for the books, a front is not ready.
+    await Promise.all([serving.kill(), standing.kill()])
+    await eventually(async () => assert.equal((await fetch(`${other.url}/readyz`)).status, 503))
   })
 })
 
-/** A trader whose orders are to be cancelled one second after the last sign of life. */
+/** Sets up a trader with a dead-man switch of one second. */
 async function silentTrader(url: string, marketId: string) {
   const signer = devnetKey(12)
   const key = await registerApiKey({ url }, signer)
@@ -235,8 +260,8 @@ async function silentTrader(url: string, marketId: string) {
 }
 
 /**
- * Traders that place resting orders, each at its own price, one after the other, until it ends. Failed orders are sent
- * again; refusals are recorded if requested.
+ * Places resting orders one after the other, each at its own price, until stopped. Retries failed orders, and records
+ * rejections if requested.
  */
 function startFlow(
   clients: readonly Client[],
@@ -262,7 +287,7 @@ function startFlow(
       })
       longestMs = Math.max(longestMs, performance.now() - begunMs)
       accepted.push(price)
-      // It runs all the time, and leaves the CPU to the moving nodes.
+      // The pause leaves CPU time to the nodes that are taking over.
       await new Promise((resolve) => setTimeout(resolve, 25))
     }
   }
@@ -279,7 +304,9 @@ function startFlow(
   }
 }
 
-/** Units that this address may still spend at a front; reading costs 1, requesting a key 100. */
+/**
+ * Returns the units that this machine's IP address may still spend at a front; reading costs 1, requesting a key 100.
+ */
 async function leftAt(url: string, method = 'GET', path = '/api/v1/markets'): Promise<number> {
   const response = await fetch(`${url}${path}`, { method })
   await response.body?.cancel()
@@ -288,7 +315,7 @@ async function leftAt(url: string, method = 'GET', path = '/api/v1/markets'): Pr
   return Number(left)
 }
 
-/** Reserved funds for the open orders of a trader, by token. */
+/** Returns the funds that are reserved for a trader's open orders, by token. */
 async function reservedOf(client: Client): Promise<string[]> {
   const { tokens } = await client.funds()
   return tokens
@@ -311,5 +338,30 @@ async function sameAt(
       const { asks } = await client.orderbook(marketId, 'YES')
       assert.deepEqual(prices(asks), wanted)
     })
+  }
+}
+
+/** Requests readiness from every front repeatedly, like a load balancer, and records the answers other than 200. */
+function watchReadiness(urls: readonly string[]) {
+  const unready: string[] = []
+  let answers = 0
+  let ended = false
+  const watch = async (url: string): Promise<void> => {
+    while (!ended) {
+      const response = await fetch(`${url}/readyz`)
+      const body = await response.text()
+      if (response.status !== 200) unready.push(body)
+      answers++
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+  }
+  const done = Promise.all(urls.map(watch))
+  return {
+    answers: () => answers,
+    async end(): Promise<readonly string[]> {
+      ended = true
+      await done
+      return unready
+    },
   }
 }

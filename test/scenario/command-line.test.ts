@@ -1,4 +1,4 @@
-/** The command `sibyl` and the examples on a devnet. One exchange serves all, because its start takes longest. */
+/** Tests the command `sibyl` and the examples on one devnet, because starting it takes longest. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -13,18 +13,20 @@ import { startExchange } from '../support/exchange.ts'
 
 test('the command line and the examples work with an exchange', async (t) => {
   const exchange = await startExchange(t, { devnet: true })
-  await t.test('the example of an order in the document is accepted as it stands', () =>
+  await t.test('the example of an order in the API document is accepted unchanged', () =>
     tryOpenapiExample(exchange),
   )
-  await t.test('the exchange passes the contract checks', (subtest) =>
+  await t.test('the exchange passes the conformance check', (subtest) =>
     tryConformance(subtest, exchange),
   )
   await t.test('the tools of sibyl mcp work', (subtest) => tryMcp(subtest, exchange))
   await t.test('the ccxt exchange class works', (subtest) => tryCcxt(subtest, exchange))
-  // They move time, by some hours and then by days.
-  await t.test('the examples run', (subtest) => tryExamples(subtest, exchange))
-  await t.test('the commands run', (subtest) => tryCommands(subtest, exchange))
-  await t.test('the contract checks still pass after time was moved', async () => {
+  // These examples move the chain's time by hours, then by days.
+  await t.test('the programs in the folder examples run', (subtest) =>
+    tryExamples(subtest, exchange),
+  )
+  await t.test('the commands of sibyl run', (subtest) => tryCommands(subtest, exchange))
+  await t.test('the conformance check still passes after the time was moved', async () => {
     const line = ['conformance', '--url', exchange.url, '--account', '13']
     const { code, out } = await callSibyl(line)
     assert.equal(code, 0, out)

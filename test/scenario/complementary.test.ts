@@ -39,7 +39,7 @@ test('wallets with dollars only trade by mints and merges, settle and redeem', a
       const shown = Object.fromEntries(Object.keys(expected).map((name) => [name, body[name]]))
       assert.deepEqual(shown, expected, path)
     })
-  /** A new wallet with 100 dollars that the settlement contract may take; it never has ether. */
+  /** Makes a wallet that never has ether, with 100 dollars that the settlement contract may spend. */
   const wallet = async () => {
     const signer = privateKeyToAccount(generatePrivateKey())
     await chain.chain.send(chain.owner, chain.collateral, 'mint', [signer.address, 100_000_000n])
@@ -74,42 +74,51 @@ test('wallets with dollars only trade by mints and merges, settle and redeem', a
   await says(`/markets/${id}`, { id, status: 'open' })
   const [ann, carol] = [await wallet(), await wallet()]
 
-  await t.test('in a mint both traders pay, and each gets the outcome they bought', async () => {
-    await order(ann, 'buy', 'YES', '0.6', '10')
-    const { matches } = await order(carol, 'buy', 'NO', '0.45', '10')
-    assert.equal(matches, 1)
-    await confirmed(1)
-    await has(ann, 10, 6, 0, 0)
-    await has(carol, 0, 0, 10, 4)
-    assert.deepEqual([await dollars(ann), await dollars(carol)], [94, 96])
-    await says(`/stats/${id}`, { openInterest: 10 * USDC, totalTrades: 1 })
-    await says(`/holders/${id}`, { totalHolders: 2 })
-  })
+  await t.test(
+    'in a mint both traders pay, and each gets the outcome that they bought',
+    async () => {
+      await order(ann, 'buy', 'YES', '0.6', '10')
+      const { matches } = await order(carol, 'buy', 'NO', '0.45', '10')
+      assert.equal(matches, 1)
+      await confirmed(1)
+      await has(ann, 10, 6, 0, 0)
+      await has(carol, 0, 0, 10, 4)
+      assert.deepEqual([await dollars(ann), await dollars(carol)], [94, 96])
+      await says(`/stats/${id}`, { openInterest: 10 * USDC, totalTrades: 1 })
+      await says(`/holders/${id}`, { totalHolders: 2 })
+    },
+  )
 
-  await t.test('in a merge both traders give shares, and share the dollar', async () => {
-    for (const { client } of [ann, carol]) await client.relayer.ctfApproval()
-    // The exchange sees the approval once its block is read.
-    await eventually(() => order(carol, 'sell', 'NO', '0.5', '4'))
-    await eventually(() => order(ann, 'sell', 'YES', '0.3', '4'))
-    await confirmed(2)
-    await has(ann, 6, 3.6, 0, 0)
-    await has(carol, 0, 0, 6, 2.4)
-    assert.deepEqual([await dollars(ann), await dollars(carol)], [96, 98])
-    await says(`/stats/${id}`, { openInterest: 6 * USDC })
-  })
+  await t.test(
+    'in a merge both traders deliver shares, and divide the dollar between them',
+    async () => {
+      for (const { client } of [ann, carol]) await client.relayer.ctfApproval()
+      // The exchange learns of the approval when it reads its block.
+      await eventually(() => order(carol, 'sell', 'NO', '0.5', '4'))
+      await eventually(() => order(ann, 'sell', 'YES', '0.3', '4'))
+      await confirmed(2)
+      await has(ann, 6, 3.6, 0, 0)
+      await has(carol, 0, 0, 6, 2.4)
+      assert.deepEqual([await dollars(ann), await dollars(carol)], [96, 98])
+      await says(`/stats/${id}`, { openInterest: 6 * USDC })
+    },
+  )
 
-  await t.test('at the same price an ordinary trade comes before a mint', async () => {
-    const dan = await wallet()
-    await order(carol, 'sell', 'NO', '0.4', '1')
-    await order(ann, 'buy', 'YES', '0.6', '1')
-    const { matches } = await order(dan, 'buy', 'NO', '0.4', '2')
-    assert.equal(matches, 2)
-    await confirmed(4)
-    await has(dan, 0, 0, 2, 0.8)
-    assert.equal(await dollars(dan), 99.2)
-  })
+  await t.test(
+    'at the same price an order of the same book is matched before an order of the other book',
+    async () => {
+      const dan = await wallet()
+      await order(carol, 'sell', 'NO', '0.4', '1')
+      await order(ann, 'buy', 'YES', '0.6', '1')
+      const { matches } = await order(dan, 'buy', 'NO', '0.4', '2')
+      assert.equal(matches, 2)
+      await confirmed(4)
+      await has(dan, 0, 0, 2, 0.8)
+      assert.equal(await dollars(dan), 99.2)
+    },
+  )
 
-  await t.test('the winner redeems without ether', async () => {
+  await t.test('the winner of a complementary market redeems without ether', async () => {
     await chain.warp(86_500n)
     await says(`/markets/${id}`, { status: 'expired' })
     const { send } = chain.chain
@@ -126,7 +135,7 @@ test('wallets with dollars only trade by mints and merges, settle and redeem', a
     assert.equal(await chain.balance(chain.conditionalTokens.address), 0n)
   })
 
-  await t.test('the audit finds no difference', async () => {
+  await t.test('the audit of an exchange with mints and merges finds no difference', async () => {
     const { code, said } = await runAudit({
       ...chain.environment,
       SIBYL_DATA_DIR: exchange.dataDir,

@@ -12,6 +12,7 @@ import { httpBatch } from '#devnet/batch-sender.ts'
 import { probeChain } from '#devnet/chain-process.ts'
 import { readChainRecord } from '#devnet/chain-record.ts'
 import { DEMO_EVENT, DEMO_WORDS } from '#devnet/demo-words.ts'
+import { callSibyl, type Said } from '../cli/call-sibyl.ts'
 import { assertMetricsExported } from '../support/alarms.ts'
 import { chainRefusal } from '../support/chain-refusal.ts'
 import { eventually } from '../support/eventually.ts'
@@ -23,23 +24,25 @@ const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   scripts: Record<string, string>
 }
 
-/** Runs one of the npm scripts as npm does, but quickly. */
-function command(name: string, ...args: string[]): Promise<{ stdout: string; stderr: string }> {
+/** Runs a command in this process; `commands.test.ts` starts each of the npm scripts. */
+function command(name: string, ...args: string[]): Promise<Said> {
   const [, words = ''] = scripts[name]?.split('src/cli/main.ts') ?? []
-  const line = ['src/cli/main.ts', ...words.trim().split(' '), ...args]
-  return execute(process.execPath, [...process.execArgv, ...line], { cwd: ROOT })
+  return callSibyl([...words.trim().split(' '), ...args])
+}
+
+async function succeed(name: string, ...args: string[]): Promise<string> {
+  const { code, out, err } = await command(name, ...args)
+  assert.equal(code, 0, err)
+  return out
 }
 
 /** Output of a failing command. */
 async function refusal(name: string, ...args: string[]): Promise<string> {
-  const failed = await command(name, ...args).then(
-    () => assert.fail('it went well'),
-    (error: { code: number; stderr: string }) => error,
-  )
-  // Wrong usage also has its own exit code.
-  assert.equal(failed.code, failed.stderr.includes('is missing') ? 2 : 1)
-  assert.match(failed.stderr, /^sibyl: [^\n]+\n$/)
-  return failed.stderr
+  const { code, err } = await command(name, ...args)
+  // A missing option has the exit code 2, and any other error 1.
+  assert.equal(code, err.includes('is missing') ? 2 : 1)
+  assert.match(err, /^sibyl: [^\n]+\n$/)
+  return err
 }
 
 test('a devnet works from its start to its end', async (t) => {
@@ -64,7 +67,7 @@ test('a devnet works from its start to its end', async (t) => {
     return listed
   })
 
-  await t.test('the devnet lists the markets on its chain', () => {
+  await t.test('the exchange of a devnet lists the markets on its chain', () => {
     const questions = [...DEMO_WORDS.map(({ question }) => question), ...DEMO_EVENT.questions]
     assert.deepEqual(demo.map(({ question }) => question).sort(), questions.sort())
     assert.deepEqual(new Set(demo.map(({ chainId }) => chainId)), new Set([31_337]))
@@ -86,7 +89,7 @@ test('a devnet works from its start to its end', async (t) => {
     assert.equal(named.length, DEMO_EVENT.questions.length)
   })
 
-  await t.test('the printed trade command works when copied', async () => {
+  await t.test('the trade command that the start prints works when it is copied', async () => {
     const [, code] = /^npx node --input-type=module -e "\n(.*?)^"$/ms.exec(exchange.output()) ?? []
     assert.ok(code !== undefined, 'the banner has a trade to copy')
     assert.ok(code.includes(devnetKey(10)), 'and the key of a demo trader')
@@ -100,37 +103,43 @@ test('a devnet works from its start to its end', async (t) => {
     assert.match(stdout, /price: 420000,\s+size: 4000000/)
   })
 
-  await t.test('moving time moves the chain and the exchange together', async () => {
-    const order = { marketId: demo[0]!.id, side: 'buy', outcome: 'NO', price: '0.01' } as const
-    const { orderHash } = await ann.orders.place({ ...order, size: '1', ttlSeconds: 1_800 })
-    const beforeMs = Date.now()
-    const before = await clockOf()
-    const { stdout } = await command('devnet:warp', '--seconds', '3600', '--url', exchange.url)
-    assert.match(stdout, /^it is 20\d\d-.*Z now\n$/)
-    const after = await clockOf()
-    const passedSec = Math.ceil((Date.now() - beforeMs) / 1_000)
-    for (const clock of ['serverTime', 'chainTime'] as const) {
-      const movedSec = after[clock] - before[clock]
-      assert.ok(movedSec >= 3_600 && movedSec <= 3_601 + passedSec, `${clock} moved by ${movedSec}`)
-    }
-    await eventually(async () => {
-      const open = await ann.orders.list()
-      assert.ok(!open.some((each) => each.orderHash === orderHash), 'it has expired')
-    })
-    // A client that asks the exchange for the time goes on as before.
-    const here = createClient({ url: exchange.url, signer: devnetKey(10) })
-    await here.orders.place({ ...order, size: '1', ttlSeconds: 1_800 })
-    assert.match(await refusal('devnet:warp', '--url', exchange.url), /--seconds is missing/)
-    assert.match(
-      await refusal('devnet:warp', '--seconds', '1', '--url', 'http://127.0.0.1:1'),
-      /--url/,
-    )
-  })
+  await t.test(
+    'the command that moves time moves the chain and the exchange together',
+    async () => {
+      const order = { marketId: demo[0]!.id, side: 'buy', outcome: 'NO', price: '0.01' } as const
+      const { orderHash } = await ann.orders.place({ ...order, size: '1', ttlSeconds: 1_800 })
+      const beforeMs = Date.now()
+      const before = await clockOf()
+      const said = await succeed('devnet:warp', '--seconds', '3600', '--url', exchange.url)
+      assert.match(said, /^it is 20\d\d-.*Z now\n$/)
+      const after = await clockOf()
+      const passedSec = Math.ceil((Date.now() - beforeMs) / 1_000)
+      for (const clock of ['serverTime', 'chainTime'] as const) {
+        const movedSec = after[clock] - before[clock]
+        assert.ok(
+          movedSec >= 3_600 && movedSec <= 3_601 + passedSec,
+          `${clock} moved by ${movedSec}`,
+        )
+      }
+      await eventually(async () => {
+        const open = await ann.orders.list()
+        assert.ok(!open.some((each) => each.orderHash === orderHash), 'it has expired')
+      })
+      // A new client reads the exchange's time, which is ahead now, so its order is accepted.
+      const here = createClient({ url: exchange.url, signer: devnetKey(10) })
+      await here.orders.place({ ...order, size: '1', ttlSeconds: 1_800 })
+      assert.match(await refusal('devnet:warp', '--url', exchange.url), /--seconds is missing/)
+      assert.match(
+        await refusal('devnet:warp', '--seconds', '1', '--url', 'http://127.0.0.1:1'),
+        /--url/,
+      )
+    },
+  )
 
-  await t.test('a command creates a market', async () => {
+  await t.test('a command of the devnet creates a market', async () => {
     const words = ['--question', 'Will this work?', '--category', 'protocol', '--seconds', '3600']
-    const { stdout } = await command('market:create', ...words, '--url', exchange.url)
-    const [, id] = /^market +(0x[0-9a-f]{64})$/m.exec(stdout) ?? []
+    const said = await succeed('market:create', ...words, '--url', exchange.url)
+    const [, id] = /^market +(0x[0-9a-f]{64})$/m.exec(said) ?? []
     const market = (await ann.markets()).find((each) => each.id === id)
     assert.deepEqual([market?.question, market?.category], ['Will this work?', 'protocol'])
     const empty = ['--question', '', '--url', exchange.url]
@@ -138,9 +147,9 @@ test('a devnet works from its start to its end', async (t) => {
   })
 
   await t.test('the demo maker quotes both outcomes of every market', async () => {
-    const { stdout } = await command('demo:maker', '--rounds', '1', '--url', exchange.url)
-    // Those of the demo, the one that was made, and the quick markets that are open at this moment.
-    assert.match(stdout, /^\d+ orders in \d+ markets$/m)
+    const said = await succeed('demo:maker', '--rounds', '1', '--url', exchange.url)
+    // The markets are the demo markets, the market that this test created, and the open quick markets.
+    assert.match(said, /^\d+ orders in \d+ markets$/m)
     for (const { id } of await ann.markets()) {
       for (const outcome of ['YES', 'NO'] as const) {
         const { bids, asks } = await ann.orderbook(id, outcome)
@@ -148,7 +157,7 @@ test('a devnet works from its start to its end', async (t) => {
         assert.ok(bids[0]!.price < asks[0]!.price)
       }
     }
-    assert.match((await command('demo:maker', '--help')).stdout, /--url <url>/)
+    assert.match(await succeed('demo:maker', '--help'), /--url <url>/)
   })
 
   await t.test('the demo maker never empties a book, and trades in every round', async () => {
@@ -162,7 +171,7 @@ test('a devnet works from its start to its end', async (t) => {
     })
     await ready
     const before = (await Promise.all((await ann.markets()).map(({ id }) => ann.trades(id)))).flat()
-    await command('demo:maker', '--rounds', '2', '--seconds', '1', '--url', exchange.url)
+    await succeed('demo:maker', '--rounds', '2', '--seconds', '1', '--url', exchange.url)
     const after = (await Promise.all((await ann.markets()).map(({ id }) => ann.trades(id)))).flat()
     assert.ok(after.length >= before.length + 2, 'one trade in each round')
     await eventually(() => assert.ok(changes > 4))
@@ -170,42 +179,50 @@ test('a devnet works from its start to its end', async (t) => {
     stream.close()
   })
 
-  await t.test('a kill under load loses nothing: same chain, markets and books', async () => {
-    const accepted = new Set<string>()
-    const bob = createClient({ url: exchange.url, signer: devnetKey(11), retries: 0 })
-    const order = { marketId: demo[1]!.id, side: 'sell', outcome: 'YES' } as const
-    let killed = false
-    const load = Array.from({ length: 4 }, async () => {
-      for (let size = 1; !killed; size++) {
-        const intent = { ...order, price: '0.97', size: String(size), ttlSeconds: 3_600 }
-        await bob.orders.place(intent).then(
-          ({ orderHash }) => accepted.add(orderHash),
-          (error: unknown) => assert.ok(error instanceof SibylError),
-        )
+  await t.test(
+    'a devnet that is killed under load has the same chain, markets and books afterwards',
+    async () => {
+      const accepted = new Set<string>()
+      const bob = createClient({ url: exchange.url, signer: devnetKey(11), retries: 0 })
+      const order = { marketId: demo[1]!.id, side: 'sell', outcome: 'YES' } as const
+      let killed = false
+      const load = Array.from({ length: 4 }, async () => {
+        for (let size = 1; !killed; size++) {
+          const intent = { ...order, price: '0.97', size: String(size), ttlSeconds: 3_600 }
+          await bob.orders.place(intent).then(
+            ({ orderHash }) => accepted.add(orderHash),
+            (error: unknown) => assert.ok(error instanceof SibylError),
+          )
+        }
+      })
+      let marketsBefore: string[]
+      try {
+        await eventually(() => assert.ok(accepted.size >= 20))
+        marketsBefore = (await ann.markets()).map(({ id }) => id).sort()
+        await exchange.kill()
+      } finally {
+        // Ends the load after a failure, too; otherwise it would keep the process alive.
+        killed = true
       }
-    })
-    await eventually(() => assert.ok(accepted.size >= 20))
-    const marketsBefore = (await ann.markets()).map(({ id }) => id).sort()
-    await exchange.kill()
-    killed = true
-    await Promise.all(load)
-    const timeBefore = Date.now()
-    await exchange.start()
+      await Promise.all(load)
+      const timeBefore = Date.now()
+      await exchange.start()
 
-    assert.deepEqual(chainNow(), chain, 'the chain of before')
-    const found = await probeChain(chain.url)
-    assert.equal(found.found === 'chain' && found.identity.genesis, chain.genesis)
-    const again = createClient({ url: exchange.url, signer: devnetKey(11) })
-    assert.deepEqual((await again.markets()).map(({ id }) => id).sort(), marketsBefore)
-    const open = new Set((await again.orders.list()).map(({ orderHash }) => orderHash))
-    for (const hash of accepted) assert.ok(open.has(hash), `${hash} was accepted`)
-    const { bids, asks } = await again.orderbook(demo[2]!.id, 'NO')
-    assert.ok(bids.length > 0 && asks.length > 0, 'what the maker quoted is still there')
-    const { serverTime } = await again.config()
-    assert.ok(serverTime >= timeBefore / 1_000 + 3_599, 'its time is still ahead')
-  })
+      assert.deepEqual(chainNow(), chain, 'the chain of before')
+      const found = await probeChain(chain.url)
+      assert.equal(found.found === 'chain' && found.identity.genesis, chain.genesis)
+      const again = createClient({ url: exchange.url, signer: devnetKey(11) })
+      assert.deepEqual((await again.markets()).map(({ id }) => id).sort(), marketsBefore)
+      const open = new Set((await again.orders.list()).map(({ orderHash }) => orderHash))
+      for (const hash of accepted) assert.ok(open.has(hash), `${hash} was accepted`)
+      const { bids, asks } = await again.orderbook(demo[2]!.id, 'NO')
+      assert.ok(bids.length > 0 && asks.length > 0, 'what the maker quoted is still there')
+      const { serverTime } = await again.config()
+      assert.ok(serverTime >= timeBefore / 1_000 + 3_599, 'its time is still ahead')
+    },
+  )
 
-  await t.test('a second devnet cannot use the same port or data', async () => {
+  await t.test('a second devnet cannot use the same port or the same data', async () => {
     const { port } = new URL(chain.url)
     const taken = await chainRefusal({ SIBYL_DEVNET_PORT: port })
     assert.match(taken, new RegExp(`^port ${port} is the local chain of .*SIBYL_DEVNET_PORT`))
@@ -217,21 +234,27 @@ test('a devnet works from its start to its end', async (t) => {
     assert.equal((await fetch(`${exchange.url}/readyz`)).status, 200)
   })
 
-  await t.test('a stop ends the chain, and the next start has a fresh one', async () => {
-    await exchange.stop()
-    assert.equal((await probeChain(chain.url)).found, 'nothing')
-    await exchange.start({ SIBYL_RISK_FUNDS: 'reserve', SIBYL_AUTO_SETTLE: 'true' })
-    assert.notEqual(chainNow().genesis, chain.genesis)
-    const [aside] = readdirSync(exchange.dataDir).filter((name) => name.startsWith('aside-'))
-    assert.ok(aside !== undefined)
-    assert.ok(existsSync(join(exchange.dataDir, aside, 'log', 'log.json')))
-    assert.match(exchange.output(), /the data of another chain was moved to/)
-    const fresh = createClient({ url: exchange.url, signer: devnetKey(11) })
-    assert.deepEqual(await fresh.orders.list(), [])
-  })
+  await t.test(
+    'a stop of the devnet ends its chain, and the next start creates a new chain',
+    async () => {
+      await exchange.stop()
+      assert.equal((await probeChain(chain.url)).found, 'nothing')
+      await exchange.start({ SIBYL_RISK_FUNDS: 'reserve', SIBYL_AUTO_SETTLE: 'true' })
+      assert.notEqual(chainNow().genesis, chain.genesis)
+      const [aside] = readdirSync(exchange.dataDir).filter((name) => name.startsWith('aside-'))
+      assert.ok(aside !== undefined)
+      assert.ok(existsSync(join(exchange.dataDir, aside, 'log', 'log.json')))
+      assert.match(exchange.output(), /the data of another chain was moved to/)
+      const fresh = createClient({ url: exchange.url, signer: devnetKey(11) })
+      assert.deepEqual(await fresh.orders.list(), [])
+    },
+  )
 
-  await t.test('alarms and dashboard use only metrics that the exchange exports', async () => {
-    await assertMetricsExported(exchange.url)
-    await exchange.stop()
-  })
+  await t.test(
+    'the alarms and the dashboard use only metrics that the exchange exports',
+    async () => {
+      await assertMetricsExported(exchange.url)
+      await exchange.stop()
+    },
+  )
 })

@@ -1,4 +1,6 @@
-/** Two fronts on separate nodes: each receives the events of markets that its clients need, and misses none of them. */
+/**
+ * Two fronts on separate nodes: each receives the events of the markets that its clients need, and misses none of them.
+ */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -16,14 +18,14 @@ const BURST = 40
 
 export type Fronts = {
   readonly nats: NatsServer
-  /** By the names of their nodes. No client of the second has requested a book yet. */
+  /** Names of the nodes. No client of the idle front has requested a book yet. */
   readonly names: readonly [busy: string, idle: string]
   readonly urls: readonly [busy: string, idle: string]
   /** A market that no other test trades in. */
   readonly marketId: string
 }
 
-/** A front receives no events of a market that no client needs, and all of them when one does. */
+/** Checks that a front receives no events of a market that its clients do not need, and all of them once one does. */
 export async function dozeAndWake(t: TestContext, fronts: Fronts): Promise<void> {
   const { nats, names, urls, marketId } = fronts
   const [busy, idle] = urls
@@ -45,16 +47,16 @@ export async function dozeAndWake(t: TestContext, fronts: Fronts): Promise<void>
   await eventually(() => assert(toldTo.busy() > before.busy + BURST))
   assert.equal(toldTo.idle(), before.idle)
 
-  // Data read there is not older than earlier answers.
+  // A read at the idle front has all orders that were accepted before it through the busy front.
   const book = await bob.orderbook(marketId, 'YES')
   assert.equal(book.seq, first.seq! + BURST)
   assert.equal(book.asks.length, BURST + 1)
-  // On a busy machine it may doze again before it is asked.
+  // On a busy machine the partition may become idle again before the test reads its state, so the test repeats both.
   await eventually(async () => {
     await bob.orderbook(marketId, 'YES')
     assert.equal(await followedAt(idle), 1)
   })
-  // Writes of a trader there can soon be read at the other front.
+  // A trade through the idle front soon shows at the other front.
   const bought = await bob.orders.place({ ...TERMS, side: 'buy', marketId, price: 500_000 })
   assert.equal(bought.matches, 1)
   assert(bought.seq! > book.seq)
@@ -64,7 +66,7 @@ export async function dozeAndWake(t: TestContext, fronts: Fronts): Promise<void>
   await settled(ann, marketId)
   await eventually(async () => assert.equal(await followedAt(idle), 0))
 
-  // A stream that comes under load begins with the book as it is, and has no gap.
+  // A subscription during load begins with the current book, and has no gap.
   const flowing = burst()
   const stream = await StreamClient.open(`${idle.replace('http', 'ws')}/api/v1/stream`)
   t.after(() => stream.close())
@@ -83,7 +85,7 @@ export async function dozeAndWake(t: TestContext, fronts: Fronts): Promise<void>
   assert(toldTo.idle() > before.idle)
 }
 
-/** A book changes no more by a trade that is on chain. */
+/** Waits until the newest trade is confirmed, after which it no longer changes the book. */
 async function settled(client: Client, marketId: string): Promise<void> {
   await eventually(async () => {
     const [trade] = await client.trades(marketId)
@@ -91,7 +93,7 @@ async function settled(client: Client, marketId: string): Promise<void> {
   })
 }
 
-/** How many messages with events of markets the nodes of these names were sent so far. */
+/** Counts the messages with market events that were sent to each of these nodes. */
 async function countEvents(
   t: TestContext,
   url: string,

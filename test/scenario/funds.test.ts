@@ -12,16 +12,16 @@ import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 import { runAudit } from '../support/run-audit.ts'
 import { openSettled, type SettledExchange, type Way } from '../support/settled.ts'
 
-/** Two of the demo traders, and an account that has never had anything. */
+/** Two of the demo traders, and an account that never had funds. */
 const ANN = 10
 const BOB = 11
 const EMPTY = 40
-/** Has dollars, has allowed nothing, and has no ether. */
+/** An account with dollars, without allowances and without ether. */
 const PERMITTER = 41
-/** More than all tests but one send of such orders. */
+/** Number of unfunded orders that a client may send; only one test here sends more. */
 const UNFUNDED_BURST = 25
 
-describe('an exchange that reserves funds', () => {
+describe('an exchange reserves the funds of orders', () => {
   let s: SettledExchange
   let node: RpcProxy
   before(async () => {
@@ -32,6 +32,7 @@ describe('an exchange that reserves funds', () => {
         SIBYL_INDEXER_POLL_MS: '100',
         SIBYL_LIMITS: 'true',
         SIBYL_TRUSTED_PROXIES: '127.0.0.1',
+        SIBYL_ALLOW_OPEN_WRITES: 'true',
         SIBYL_LIMIT_UNFUNDED_BURST: String(UNFUNDED_BURST),
         SIBYL_LIMIT_UNFUNDED_PER_SECOND: '1',
       },
@@ -50,7 +51,7 @@ describe('an exchange that reserves funds', () => {
     ...{ marketId: s.marketId, outcome: 'YES' as const, ttlSeconds: 3_600 },
     ...{ side, size, price },
   })
-  /** On the test chain the SDK cannot know the node, so it is given. */
+  /** On the test chain the SDK has no default node, so its URL is passed. */
   const onChain = (account: number) =>
     createClient({ url: s.exchange.url, signer: devnetKey(account), rpcUrl: s.chain.url }).chain
   const cashOf = (funds: Funds) => {
@@ -73,12 +74,12 @@ describe('an exchange that reserves funds', () => {
     return bids.length + asks.length
   }
 
-  it('an exchange that reserves funds says so in its configuration', async () => {
+  it('an exchange that reserves funds reports this in its configuration', async () => {
     const { risk } = await s.clientOf(ANN).config()
     assert.equal(risk.funds, 'reserve')
   })
 
-  it('orders of an empty wallet are refused with the missing amount, and validation reports it before', async () => {
+  it('an order of an empty wallet is refused with the missing amount, and validation reports it before', async () => {
     const client = s.clientOf(EMPTY)
     const buy = await codeOf(client.orders.place(terms('buy', '10')))
     assert.equal(buy.code, 'INSUFFICIENT_FUNDS')
@@ -94,7 +95,7 @@ describe('an exchange that reserves funds', () => {
     assert.equal(await bookSize(), 0)
   })
 
-  it('a client that sends too many unfunded orders can only cancel for a while', async () => {
+  it('a client that sends too many orders without funds can only cancel for a while', async () => {
     const from = (account: number, ip: string) =>
       createClient({
         ...{ url: s.exchange.url, signer: devnetKey(account), retries: 0 },
@@ -105,7 +106,7 @@ describe('an exchange that reserves funds', () => {
     const sender = from(EMPTY, crowded)
     const codes = new Map<string, number>()
     let last: SibylError
-    // One flows back each second while they are sent.
+    // Meanwhile the limit allows one more unfunded order per second.
     do {
       last = await codeOf(sender.orders.place(terms('buy', '10')))
       codes.set(last.code, (codes.get(last.code) ?? 0) + 1)
@@ -114,7 +115,7 @@ describe('an exchange that reserves funds', () => {
     assert.equal(last.status, 429)
     assert.match(last.message, /without enough funds: wait \d+ s/)
     assert(codes.get('INSUFFICIENT_FUNDS')! >= UNFUNDED_BURST)
-    // All clients of the address are counted; orders that were in flight together go into debt.
+    // The limit counts all clients of the address. Concurrent orders can bring it below zero.
     const bob = from(BOB, crowded)
     await eventually(async () => {
       const many = Array.from({ length: 5 }, () => codeOf(sender.orders.place(terms('buy', '10'))))
@@ -131,14 +132,14 @@ describe('an exchange that reserves funds', () => {
     assert.equal(await bookSize(), 0)
   })
 
-  it('funds are reserved for open orders, and for the rest after a settled trade', async () => {
+  it('funds are reserved for open orders, and after a settled trade for what is left of them', async () => {
     const ann = s.clientOf(ANN)
     const bob = s.clientOf(BOB)
-    const heard: FundsMessage[] = []
+    const received: FundsMessage[] = []
     const stream = bob.stream()
     const { chainId } = await bob.funds()
     const trader = devnetAccount(BOB).address
-    await stream.funds({ trader, chainId }, (message) => void heard.push(message)).ready
+    await stream.funds({ trader, chainId }, (message) => void received.push(message)).ready
     const first = cashOf(await bob.funds())
     assert.equal(first.reservedForOrders, '0')
 
@@ -162,15 +163,15 @@ describe('an exchange that reserves funds', () => {
       assert.equal(BigInt(cash.held), BigInt(first.held) - 2_000_000n)
     })
     await eventually(() => {
-      const last = heard.at(-1)
+      const last = received.at(-1)
       assert(last !== undefined)
       assert.equal(cashOf(last).reservedForOrders, '3010000')
-      assert.equal(heard[0]?.type, 'funds.snapshot')
+      assert.equal(received[0]?.type, 'funds.snapshot')
     })
     stream.close()
   })
 
-  it('a replacement reserves its funds and frees those of the replaced order', async () => {
+  it('a replacement reserves funds for the new order and frees those of the replaced order', async () => {
     const bob = s.clientOf(BOB)
     const reserves = (amount: string) =>
       eventually(async () => assert.equal(cashOf(await bob.funds()).reservedForOrders, amount))
@@ -179,7 +180,7 @@ describe('an exchange that reserves funds', () => {
     const replaces = first.orderHash
     const second = await bob.orders.place({ ...terms('buy', '8', '0.25'), replaces })
     await reserves('5020000')
-    // One that is refused for want of funds leaves the order that it was to replace, and its funds.
+    // A replacement that is refused for lack of funds keeps the replaced order and its reservation.
     const large = { ...terms('buy', '9000000', '0.25'), replaces: second.orderHash }
     assert.equal((await codeOf(bob.orders.place(large))).code, 'INSUFFICIENT_FUNDS')
     assert((await bob.orders.list()).some(({ orderHash }) => orderHash === second.orderHash))
@@ -195,12 +196,12 @@ describe('an exchange that reserves funds', () => {
     await reserves('3010000')
   })
 
-  it('orders that are no longer covered are withdrawn, newest first', async () => {
+  it('when a trader’s funds no longer cover all open orders, the newest orders are cancelled first', async () => {
     const bob = s.clientOf(BOB)
     const kept = await bob.orders.place(terms('buy', '2', '0.25'))
     const lost = await bob.orders.place(terms('buy', '4', '0.25'))
     const { held } = cashOf(await bob.funds())
-    // The rest covers the older two orders, but not the newest.
+    // The remaining funds cover the two older orders, but not the newest.
     const keep = 3_010_000n + 510_000n + 400_000n
     await onChain(BOB).transfer(devnetAccount(ANN).address, BigInt(held) - keep)
     await eventually(async () => {
@@ -211,20 +212,20 @@ describe('an exchange that reserves funds', () => {
     })
     const again = await codeOf(bob.orders.place(terms('buy', '4', '0.25')))
     assert.equal(again.code, 'INSUFFICIENT_FUNDS')
-    // An order that was accepted before is answered as it was then.
+    // The withdrawn order was accepted once, so it is reported as closed.
     assert.match(
       (await codeOf(bob.orders.cancel({ ...lost, marketId: s.marketId }))).code,
       /CLOSED/,
     )
   })
 
-  it('an order is dropped when its permit is used up on chain, unless the allowance covers it', async () => {
+  it('an open order is cancelled when its permit is used up on chain, unless the allowance covers the order', async () => {
     const { chain, collateral, owner, settlement, usdcPermit } = s.chain
     const trader = devnetAccount(PERMITTER)
     const client = s.clientOf(PERMITTER)
     await chain.send(owner, collateral, 'mint', [trader.address, 10_000_000n])
     const deadline = BigInt(Math.floor(Date.now() / 1_000) + 7_200)
-    // The permit of the second order covers the first as well.
+    // The permit of the second order also covers the first order.
     const worthOf = (nonce: bigint) => 110_000n * (nonce + 1n)
     const permit = (nonce: bigint, spender: `0x${string}`, value: bigint) =>
       usdcPermit(trader, spender, value, { nonce, deadline })
@@ -264,7 +265,7 @@ describe('an exchange that reserves funds', () => {
       return status
     })
     assert.equal(reason, 'unfunded')
-    // A stranger sends the permit of the second: the allowance that it brings covers the order.
+    // A stranger submits the permit of the second order. The allowance that it brings covers that order.
     await use(1n)
     await eventually(async () =>
       assert.equal(cashOf(await client.funds()).allowed, String(worthOf(1n))),
@@ -275,7 +276,7 @@ describe('an exchange that reserves funds', () => {
     await client.orders.cancel({ ...second, marketId: s.marketId, side: 'buy' })
   })
 
-  it('after a kill the reservations are the same', async () => {
+  it('after a kill the reservations of funds are the same as before', async () => {
     const before = cashOf(await s.clientOf(BOB).funds())
     await s.exchange.kill()
     await s.exchange.start()
@@ -287,7 +288,7 @@ describe('an exchange that reserves funds', () => {
     await bob.orders.place(terms('buy', '1', '0.25'))
   })
 
-  it('the audit confirms the reservations from database and logs, and finds a difference', async () => {
+  it('the audit confirms the reservations of funds from the database and the logs, and finds a wrong one', async () => {
     const environment = {
       SIBYL_CHAINS: JSON.stringify([{ ...s.chain.settings, rpcUrls: [node.url] }]),
       SIBYL_DATA_DIR: s.exchange.dataDir,
@@ -295,8 +296,8 @@ describe('an exchange that reserves funds', () => {
     }
     const good = await runAudit(environment, ['--url', s.exchange.url])
     assert.equal(good.code, 0, good.said)
-    assert.match(good.said, /reservations of [1-9]\d* traders asked of/)
-    // As if the exchange had kept the reservation of an order that is no longer open.
+    assert.match(good.said, /reservations of [1-9]\d* traders compared with/)
+    // Simulates a reservation that was kept for an order that is no longer open.
     const database = new Database(join(s.exchange.dataDir, 'sibyl.db'))
     const forget = database.prepare(
       `update orders set status = 'cancelled' where rowid =
@@ -316,7 +317,7 @@ describe('an exchange that reserves funds', () => {
     }
   })
 
-  it('reservations follow the logs while the database cannot be written', async () => {
+  it('reservations of funds follow the logs while the database cannot be written', async () => {
     const bob = s.clientOf(BOB)
     const before = cashOf(await bob.funds())
     const database = new Database(join(s.exchange.dataDir, 'sibyl.db'))
@@ -329,7 +330,7 @@ describe('an exchange that reserves funds', () => {
         assert.equal(BigInt(cash.reservedForOrders), BigInt(before.reservedForOrders) + 60_000n)
         assert.equal(BigInt(cash.free), free)
       })
-      // One order for all of Bob's remaining funds is too much, because of the units for fills.
+      // An order for all of Bob's remaining funds is refused, because fills may cost some units more by rounding.
       const rest = terms('buy', String(Number(free) / 250_000), '0.25')
       assert.equal((await codeOf(bob.orders.place(rest))).code, 'INSUFFICIENT_FUNDS')
       await bob.orders.cancel({ ...placed, marketId: s.marketId })
@@ -339,7 +340,7 @@ describe('an exchange that reserves funds', () => {
     }
   })
 
-  it('without its chain the exchange is ready: cancels and reads work, new orders are refused with the reason', async () => {
+  it('while its chain is unreachable the exchange accepts cancels and reads, and refuses new orders with the reason', async () => {
     const bob = s.clientOf(BOB)
     node.faults = { down: true }
     try {

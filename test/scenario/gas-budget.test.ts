@@ -1,4 +1,4 @@
-/** A trader who has used up the exchange's budget for settling their trades, over HTTP and across a kill. */
+/** A trader who uses up the exchange's gas budget for their trades, over HTTP and across a kill. */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
@@ -11,7 +11,7 @@ type Refusal = { code: string; message: string }
 
 const FILLS = 6
 
-describe('an exchange that settles six fills of a trader in a day', () => {
+describe('an exchange settles at most six fills of a trader per day', () => {
   let s: SettledExchange
   before(async () => {
     s = await openSettled({
@@ -33,7 +33,7 @@ describe('an exchange that settles six fills of a trader in a day', () => {
   /** Buys until an order is refused for the rest of the day. */
   async function buyUntilRefused(account: number): Promise<Refusal> {
     for (let orders = 0; orders <= FILLS; orders++) {
-      // Refused while unsettled fills could use the rest of the budget, an order is placed again.
+      // An order may be refused only because unsettled fills could use the rest of the budget; then it is retried.
       const refused = await eventually(async () => {
         try {
           await place(account, 'buy')
@@ -55,7 +55,7 @@ describe('an exchange that settles six fills of a trader in a day', () => {
     return trades.filter(({ status }) => status === 'confirmed').length
   }
 
-  it('the gas budget refuses the taker of many small fills, but not their maker, also after a kill', async () => {
+  it('the gas budget refuses a taker of many small fills but not their maker, also after a kill', async () => {
     await place(11, 'sell', { size: '20' })
     const refusal = await buyUntilRefused(10)
     assert.match(refusal.message, /^this trader has used 6 of 6 settled fills today/)
@@ -71,13 +71,13 @@ describe('an exchange that settles six fills of a trader in a day', () => {
     assert.match(metrics, /sibyl_settlement_budgets_spent\{[^}]*budget="fills"[^}]*\} 1/)
   })
 
-  it('a trader whose failed fills exceed the gas budget loses the orders in every market', async () => {
+  it('a trader whose failed fills exceed the gas budget loses their open orders in every market', async () => {
     const other = s.chain.demoMarkets[1]?.id as string
     const client = s.clientOf(13)
     const bid = { outcome: 'YES', price: '0.1', size: '1', ttlSeconds: 3_600, side: 'buy' }
     await client.orders.place({ ...bid, marketId: other } as never)
     await place(12, 'sell', { price: '0.3' })
-    // The allowance goes in the block of the settlement, before it: no simulation can see that.
+    // The allowance is revoked in the block of the settlement, just before it, so that no simulation detects it.
     await s.chain.automine(false)
     const { collateral, contracts } = s.chain
     await s.chain.chain.wallet(devnetAccount(13)).writeContract({

@@ -1,8 +1,8 @@
 /**
- * The relayer never pays for a last look, against the real chain: funds and approvals that a matched trade or an open
- * order needs stay, however soon after the match the request to revoke them arrives. The settlement contract is paused,
- * so that a matched trade stays unsettled. It does not pay for orders that never existed either, nor for redemptions
- * that are not worth their gas.
+ * The relayer never pays for a last look, in which a trader prevents a matched trade from settling. Tested on the real
+ * chain: funds and approvals that a matched trade or an open order needs cannot be revoked, however soon after the
+ * match the request arrives. The settlement contract is paused, so that matched trades stay unsettled. The relayer pays
+ * neither for cancellations of unknown orders, nor for redemptions worth less than their gas.
  */
 
 import assert from 'node:assert/strict'
@@ -18,7 +18,7 @@ type Answer = { readonly status: number; readonly body: Record<string, unknown> 
 
 const MIN_REDEMPTION = 10_000n
 
-test('the relayer does not help a trader to escape a match', async (t) => {
+test('the relayer does not help a trader to escape a trade after its match', async (t) => {
   const relayed = await startRelayed(t, {
     environment: { ...SETTLING, SIBYL_RELAYER_MIN_REDEMPTION: String(MIN_REDEMPTION) },
   })
@@ -69,7 +69,7 @@ test('the relayer does not help a trader to escape a match', async (t) => {
     return one
   }
 
-  await t.test('a revocation right after a match is refused, four times out of four', async () => {
+  await t.test('the relayer refuses a revocation sent right after a match', async () => {
     for (let time = 0; time < 4; time++) {
       const [ann, bob] = [await seller(), await buyer()]
       await eventually(() => ann.client.orders.place(terms('sell')))
@@ -86,102 +86,114 @@ test('the relayer does not help a trader to escape a match', async (t) => {
     }
   })
 
-  await t.test('if an order and a revocation are sent together, one succeeds', async () => {
-    for (let time = 0; time < 4; time++) {
-      const ann = await seller()
-      const bob = await buyer()
-      const bid = await bob.client.orders.place(terms('buy', '2', '0.6'))
-      const selling = await ann.client.orders.sign(terms('sell', '2', '0.6'))
-      const revocation = await ann.client.relayer.sign.ctfApproval({ approved: false })
-      const [sold, revoked] = await Promise.all([
-        post('/api/v1/orders', selling),
-        relay(revocation),
-      ])
-      const seen = JSON.stringify([sold, revoked])
-      if (revoked.status === 200) {
-        assert.equal(sold.body.code, 'ALLOWANCE_CHANGING', seen)
-        await eventually(async () => assert.equal(await isApproved(ann), false))
-        const { orderHash } = bid
-        await bob.client.orders.cancel({ marketId: market.id, orderHash, side: 'buy' })
-      } else {
-        assert.deepEqual([sold.body.matches, revoked.body.code], [1, 'TRADES_PENDING'], seen)
-        assert.equal(await isApproved(ann), true)
+  await t.test(
+    'if an order and a revocation of its funds are sent at the same time, only one of them succeeds',
+    async () => {
+      for (let time = 0; time < 4; time++) {
+        const ann = await seller()
+        const bob = await buyer()
+        const bid = await bob.client.orders.place(terms('buy', '2', '0.6'))
+        const selling = await ann.client.orders.sign(terms('sell', '2', '0.6'))
+        const revocation = await ann.client.relayer.sign.ctfApproval({ approved: false })
+        const [sold, revoked] = await Promise.all([
+          post('/api/v1/orders', selling),
+          relay(revocation),
+        ])
+        const seen = JSON.stringify([sold, revoked])
+        if (revoked.status === 200) {
+          assert.equal(sold.body.code, 'ALLOWANCE_CHANGING', seen)
+          await eventually(async () => assert.equal(await isApproved(ann), false))
+          const { orderHash } = bid
+          await bob.client.orders.cancel({ marketId: market.id, orderHash, side: 'buy' })
+        } else {
+          assert.deepEqual([sold.body.matches, revoked.body.code], [1, 'TRADES_PENDING'], seen)
+          assert.equal(await isApproved(ann), true)
+        }
       }
-    }
-  })
+    },
+  )
 
-  await t.test('a permit that uses up the nonce of an open order’s permit is refused', async () => {
-    const cem = await person(10n * UNIT)
-    const value = Number(2n * UNIT)
-    const own = await cem.client.relayer.sign.stablecoinPermit({ value, ...TTL })
-    const buying = await cem.client.orders.sign(terms('buy', '2', '0.1'))
-    const { deadline, v, r, s } = own.body as unknown as PermitInput
-    const permitSignature = { nonce: '0', value: String(value), deadline, v, r, s }
-    const { orderHash } = await cem.client.orders.submit({ ...buying, permitSignature })
-    const { sign } = cem.client.relayer
-    // The same nonce each time: for another spender, for less than the order needs, for nothing.
-    const spender = conditionalTokens.address
-    const elsewhere = await sign.stablecoinPermit({ spender, value: Number(5n * UNIT) })
-    assert.deepEqual(await refused(elsewhere), ['ORDERS_OPEN', 'spender'])
-    for (const less of [1, 199_999]) {
-      const request = await sign.stablecoinPermit({ value: less })
-      assert.deepEqual(await refused(request), ['ORDERS_OPEN', 'value'])
-    }
-    assert.equal(await chain.read(collateral, 'nonces', [cem.address]), 0n)
-    // A permit that covers the order may replace its permit.
-    assert.equal((await relay(own)).status, 200)
-    await eventually(async () =>
-      assert.equal(await chain.read(collateral, 'nonces', [cem.address]), 1n),
-    )
-    await cem.client.orders.cancel({ marketId: market.id, orderHash, side: 'buy' })
-    assert.equal((await relay(await sign.stablecoinPermit({ value: 0 }))).status, 200)
-  })
+  await t.test(
+    'the relayer refuses a permit that would use up the nonce of the permit of an open order',
+    async () => {
+      const cem = await person(10n * UNIT)
+      const value = Number(2n * UNIT)
+      const own = await cem.client.relayer.sign.stablecoinPermit({ value, ...TTL })
+      const buying = await cem.client.orders.sign(terms('buy', '2', '0.1'))
+      const { deadline, v, r, s } = own.body as unknown as PermitInput
+      const permitSignature = { nonce: '0', value: String(value), deadline, v, r, s }
+      const { orderHash } = await cem.client.orders.submit({ ...buying, permitSignature })
+      const { sign } = cem.client.relayer
+      // Permits with the nonce that the open order's permit uses: for another spender, for too little, and for nothing.
+      const spender = conditionalTokens.address
+      const elsewhere = await sign.stablecoinPermit({ spender, value: Number(5n * UNIT) })
+      assert.deepEqual(await refused(elsewhere), ['ORDERS_OPEN', 'spender'])
+      for (const less of [1, 199_999]) {
+        const request = await sign.stablecoinPermit({ value: less })
+        assert.deepEqual(await refused(request), ['ORDERS_OPEN', 'value'])
+      }
+      assert.equal(await chain.read(collateral, 'nonces', [cem.address]), 0n)
+      // A permit that covers the order may replace its permit.
+      assert.equal((await relay(own)).status, 200)
+      await eventually(async () =>
+        assert.equal(await chain.read(collateral, 'nonces', [cem.address]), 1n),
+      )
+      await cem.client.orders.cancel({ marketId: market.id, orderHash, side: 'buy' })
+      assert.equal((await relay(await sign.stablecoinPermit({ value: 0 }))).status, 200)
+    },
+  )
 
-  await t.test('only orders that the exchange has accepted are cancelled on chain', async () => {
-    const dan = await person(10n * UNIT)
-    const invented = await Promise.all(
-      Array.from({ length: 20 }, () => dan.client.orders.sign(terms('buy', '2', '0.1'))),
-    )
-    const before = await relayed.sent()
-    const orders = invented.map(({ order }) => order)
-    const all = await dan.client.relayer.sign.cancelOrders({ orders })
-    assert.deepEqual(await refused(all), ['ORDER_NOT_FOUND', 'orders[0]'])
-    await dan.client.orders.submit(invented[0]!)
-    const some = await dan.client.relayer.sign.cancelOrders({ orders: orders.slice(0, 2) })
-    assert.deepEqual(await refused(some), ['ORDER_NOT_FOUND', 'orders[1]'])
-    assert.equal(await relayed.sent(), before)
-    // Right after it was accepted, when the database may not have it yet.
-    const real = await dan.client.relayer.sign.cancelOrders({ orders: orders.slice(0, 1) })
-    assert.equal((await relay(real)).status, 200)
-  })
+  await t.test(
+    'the relayer cancels only orders on chain that the exchange has accepted',
+    async () => {
+      const dan = await person(10n * UNIT)
+      const invented = await Promise.all(
+        Array.from({ length: 20 }, () => dan.client.orders.sign(terms('buy', '2', '0.1'))),
+      )
+      const before = await relayed.sent()
+      const orders = invented.map(({ order }) => order)
+      const all = await dan.client.relayer.sign.cancelOrders({ orders })
+      assert.deepEqual(await refused(all), ['ORDER_NOT_FOUND', 'orders[0]'])
+      await dan.client.orders.submit(invented[0]!)
+      const some = await dan.client.relayer.sign.cancelOrders({ orders: orders.slice(0, 2) })
+      assert.deepEqual(await refused(some), ['ORDER_NOT_FOUND', 'orders[1]'])
+      assert.equal(await relayed.sent(), before)
+      // The cancellation comes right after the order was accepted, when the database may not have the order yet.
+      const real = await dan.client.relayer.sign.cancelOrders({ orders: orders.slice(0, 1) })
+      assert.equal((await relay(real)).status, 200)
+    },
+  )
 
-  await t.test('a redemption below the minimum is refused, alone and in a batch', async () => {
-    const [first, second] = [await resolvedMarket('YES'), await resolvedMarket('YES')]
-    const eve = await person()
-    await give(eve, first, { yes: MIN_REDEMPTION })
-    await give(eve, second, { yes: MIN_REDEMPTION - 1n })
-    const placeOf = ({ id, address }: typeof first) => ({ id, contractAddress: address })
-    const { sign } = eve.client.relayer
-    const before = await relayed.sent()
-    const small = await relay(await sign.ctfRedemption({ market: placeOf(second) }))
-    assert.deepEqual(small, {
-      status: 422,
-      body: {
-        success: false,
-        error: 'conditionId would pay 9999 units of stablecoin: the minimum is 10000',
-        code: 'NOTIONAL_TOO_SMALL',
-        field: 'conditionId',
-      },
-    })
-    const both = [placeOf(first), placeOf(second)]
-    const batch = await refused(await sign.batchCtfRedemption({ markets: both }))
-    assert.deepEqual(batch, ['NOTIONAL_TOO_SMALL', 'redemptions[1].conditionId'])
-    assert.equal(await relayed.sent(), before)
-    assert.equal((await relay(await sign.ctfRedemption({ market: placeOf(first) }))).status, 200)
-  })
+  await t.test(
+    'the relayer refuses a redemption below the minimum, alone and in a batch',
+    async () => {
+      const [first, second] = [await resolvedMarket('YES'), await resolvedMarket('YES')]
+      const eve = await person()
+      await give(eve, first, { yes: MIN_REDEMPTION })
+      await give(eve, second, { yes: MIN_REDEMPTION - 1n })
+      const placeOf = ({ id, address }: typeof first) => ({ id, contractAddress: address })
+      const { sign } = eve.client.relayer
+      const before = await relayed.sent()
+      const small = await relay(await sign.ctfRedemption({ market: placeOf(second) }))
+      assert.deepEqual(small, {
+        status: 422,
+        body: {
+          success: false,
+          error: 'conditionId would pay 9999 units of stablecoin: the minimum is 10000',
+          code: 'NOTIONAL_TOO_SMALL',
+          field: 'conditionId',
+        },
+      })
+      const both = [placeOf(first), placeOf(second)]
+      const batch = await refused(await sign.batchCtfRedemption({ markets: both }))
+      assert.deepEqual(batch, ['NOTIONAL_TOO_SMALL', 'redemptions[1].conditionId'])
+      assert.equal(await relayed.sent(), before)
+      assert.equal((await relay(await sign.ctfRedemption({ market: placeOf(first) }))).status, 200)
+    },
+  )
 
-  // The last one: it moves the chain's clock.
-  await t.test('tokens that an unsettled sale needs are not redeemed', async () => {
+  // This test is the last one, because it moves the chain's clock.
+  await t.test('the relayer does not redeem tokens that an unsettled sale needs', async () => {
     const { factory, quickOperator } = chain
     const start = await chain.chain.now()
     const terms = ['LATE', start, 3_600, 100n, 'pyth'] as const

@@ -1,4 +1,7 @@
-/** An exchange whose settlement another node plays: it stands by, takes over, loses it, and takes over again. */
+/**
+ * Settlement moves between an exchange and another node, which the test plays: the exchange stands by, takes over,
+ * loses the lease, and takes over again.
+ */
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
@@ -16,8 +19,8 @@ const ROLE = 'settlement/31338'
 /** Longer than any test takes. */
 const LONG_MS = 600_000
 
-await onServerDatabase('a role that another node has', ({ fresh }) => {
-  it('a standby node takes over a lease and returns it, and every trade settles once', async (t) => {
+await onServerDatabase('two nodes share the roles of an exchange', ({ fresh }) => {
+  it('a standby node takes over a lease and returns it, and meanwhile every trade settles once', async (t) => {
     const url = await fresh()
     const database = await openDatabase(url)
     t.after(() => closeDatabase(database))
@@ -72,7 +75,7 @@ await onServerDatabase('a role that another node has', ({ fresh }) => {
     assert.equal(await held(), '1')
     assert(Number(await leaseMetric('age_seconds')) < 6)
 
-    // As when it was paused for longer than its lease.
+    // Takes the lease away, as if the exchange had been paused for longer than the lease.
     await sqlConnection(database).execute(
       `update leases set holder = 'elsewhere', epoch = epoch + 1,
         expires_at = utc_timestamp(3) + interval 1 hour where role = ?`,

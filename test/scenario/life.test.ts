@@ -1,6 +1,6 @@
 /**
- * The whole life of a market, and every read after each step: created, traded, a trade that the chain refuses, expired,
- * settled, redeemed. The numbers are computed by hand. In the end the audit, which also reads the chain, finds no
+ * The whole life of a market, with every read after each step: created, traded, a failed trade, expired, settled,
+ * redeemed. The expected numbers were computed by hand. At the end the audit, which also reads the chain, finds no
  * difference.
  */
 
@@ -15,7 +15,7 @@ import { runAudit } from '../support/run-audit.ts'
 const USDC = 1_000_000
 const NONE = `0x${'0'.repeat(64)}` as const
 
-test('every read is correct through the life of a market', async (t) => {
+test('every read is correct in each stage of a market', async (t) => {
   const chain = await startTestChain(t)
   const market = await chain.createMarket()
   const { ann, bob, carol } = chain
@@ -34,7 +34,7 @@ test('every read is correct through the life of a market', async (t) => {
     assert.equal(response.status, 200, `${path}: ${JSON.stringify(body)}`)
     return body
   }
-  /** The answer has these fields with these values, sooner or later. */
+  /** Waits until the answer has these values in these fields. */
   const says = (path: string, expected: Record<string, unknown>): Promise<void> =>
     eventually(async () => {
       const body = await get(path)
@@ -71,7 +71,7 @@ test('every read is correct through the life of a market', async (t) => {
     await client(seller).orders.place({ ...terms, side: 'sell' } as never)
     await client(buyer).orders.place({ ...terms, side: 'buy' } as never)
   }
-  /** Profit of a user, in total, and in the market while they have a position in it. */
+  /** Waits until the user has this profit: in total, and in this market while they have a position in it. */
   const realised = (of: { address: string }, profit: number, here: number[]) =>
     eventually(async () => {
       const body = await get(`/users/${of.address}/positions?chain_id=31337`)
@@ -84,8 +84,8 @@ test('every read is correct through the life of a market', async (t) => {
   const statuses = async (list: string): Promise<unknown[]> =>
     ((await get(list)).activity as { status: string }[]).map(({ status }) => status)
 
-  await t.test('a created market is listed with zeros', async () => {
-    // It is opened once the indexer has seen it.
+  await t.test('a market that was just created is listed with zero volume', async () => {
+    // The market is opened once the indexer has read it from the chain.
     await says(`/markets/${id}`, { id, status: 'open', resolved: false, chainId: 31_337 })
     await says(`/stats/${id}`, {
       marketId: id,
@@ -107,7 +107,7 @@ test('every read is correct through the life of a market', async (t) => {
     })
   })
 
-  await t.test('a split shows as shares of both outcomes', async () => {
+  await t.test('after a split the trader has shares of both outcomes', async () => {
     await chain.fund(ann, { collateral: 1_000_000_000n })
     await chain.fund(bob, { shares: 100_000_000n, market: id })
     await position(bob, [100, 50, 100, 50])
@@ -119,7 +119,7 @@ test('every read is correct through the life of a market', async (t) => {
     })
   })
 
-  await t.test('a trade shows in every read', async () => {
+  await t.test('a trade appears in every read', async () => {
     await trade(bob, ann, 'YES', '0.4', '10')
     await trade(bob, ann, 'NO', '0.7', '5')
     await eventually(async () =>
@@ -214,22 +214,22 @@ test('every read is correct through the life of a market', async (t) => {
       ]),
       [[400_000, 4 * USDC, 1]],
     )
-    // Bob's quantity is back in the book, and Carol has traded, if in vain.
+    // Bob's quantity is back in the book. Carol counts as a trader, although her trade failed.
     await says('/platform/stats', { totalTrades: 2, totalTraders: 3, openOrders: 1 })
     await says(`/holders/${id}`, { totalHolders: 2 })
   })
 
-  await t.test('an expired market is closed, and its orders end', async () => {
+  await t.test('a market that expires is closed, and its open orders end', async () => {
     await chain.warp(86_500n)
     await says(`/markets/${id}`, { status: 'expired', resolved: false, bestAskPrice: 0 })
     await says('/platform/stats', { activeMarkets: 0, resolvedMarkets: 0, openOrders: 0 })
     await says(`/resolution/${id}`, { expired: true, resolved: false })
-    // Trades of yesterday are no longer in the last 24 hours.
+    // The trades are older than 24 hours now.
     await says(`/stats/${id}`, { totalVolume: 7.5 * USDC, volume24h: 0, lastPrice: 700_000 })
     await position(ann, [10, 4, 5, 3.5])
   })
 
-  await t.test('a settled market shows its outcome', async () => {
+  await t.test('a resolved market shows its outcome', async () => {
     const { send } = chain.chain
     await send(chain.owner, chain.collateral, 'mint', [bob.address, 10n ** 12n])
     await send(bob, chain.collateral, 'approve', [market.address, 10n ** 12n])
@@ -246,7 +246,7 @@ test('every read is correct through the life of a market', async (t) => {
     )
   })
 
-  await t.test('a redemption shows in every read', async () => {
+  await t.test('a redemption appears in every read', async () => {
     const { send } = chain.chain
     const what = [chain.collateral.address, NONE, id, [1n, 2n]] as const
     await send(ann, chain.conditionalTokens, 'redeemPositions', what)
@@ -257,7 +257,8 @@ test('every read is correct through the life of a market', async (t) => {
       }),
     )
     await says(`/users/${ann.address}/positions?chain_id=31337`, { positions: [], count: 0 })
-    // 10 for YES that had cost 4, nothing for NO that had cost 3.5; she has no position any more.
+    // Ann redeemed 10 YES, which had cost 4, for 10, and NO, which had cost 3.5, for nothing. She has no position any
+    // more.
     await realised(ann, 2.5, [])
     await realised(bob, 0, [0])
     await says(`/holders/${id}`, { topHolders: [holder(bob, 90, 95, 92.5)], totalHolders: 1 })
@@ -275,7 +276,7 @@ test('every read is correct through the life of a market', async (t) => {
     )
   })
 
-  await t.test('a sync confirms the known balances', async () => {
+  await t.test('a sync of positions confirms the known balances', async () => {
     const response = await fetch(`${exchange.url}/api/v1/positions/${id}/sync`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -301,20 +302,20 @@ test('every read is correct through the life of a market', async (t) => {
     )
   })
 
-  await t.test('one trader’s gain is the other’s loss', async () => {
+  await t.test('after the resolution one trader’s gain equals the other’s loss', async () => {
     const { send } = chain.chain
     const what = (sets: bigint[]) => [chain.collateral.address, NONE, id, sets] as const
     await send(bob, chain.conditionalTokens, 'redeemPositions', what([2n]))
-    // Nothing for 95 NO that had cost 47.5.
+    // Redeeming 95 NO that had cost 47.5 paid nothing.
     await realised(bob, -47.5, [-47.5])
     await send(bob, chain.conditionalTokens, 'redeemPositions', what([1n]))
-    // 90 for as many YES that had cost 45: 100 went in, 4 + 3.5 + 90 came out.
+    // Redeeming 90 YES that had cost 45 paid 90: 100 went in, 4 + 3.5 + 90 came out.
     await realised(bob, -2.5, [])
     const bobs = { address: bob.address, chainId: 31_337 }
     assert.equal(await createClient({ url: exchange.url }).realisedProfit(bobs), -2.5 * USDC)
   })
 
-  await t.test('the audit finds no difference', async () => {
+  await t.test('the audit of the whole exchange finds no difference', async () => {
     const { code, said } = await runAudit({
       ...chain.environment,
       SIBYL_DATA_DIR: exchange.dataDir,
@@ -322,7 +323,7 @@ test('every read is correct through the life of a market', async (t) => {
     })
     assert.equal(code, 0, said)
     assert.match(said, /2 trades of 1 markets/)
-    assert.match(said, /[1-9][0-9]* holders asked of chain 31337 at block/)
+    assert.match(said, /[1-9][0-9]* holders compared with chain 31337 at block/)
     assert.match(said, /no difference/)
   })
 })

@@ -1,4 +1,4 @@
-/** Two traders follow the same book live, through a kill and a restart. */
+/** Two traders follow the same book over the stream, through a kill and a restart. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -15,9 +15,9 @@ const bob = traderNumbered(52)
 const carol = traderNumbered(53)
 
 export type Following = {
-  /** To be called while the exchange is gone by a kill. */
+  /** Called after a kill, before the exchange is restarted. */
   readonly whileGone: () => Promise<void>
-  /** When it is there again, at the same port: that is where the stream looks for it. */
+  /** Called when the exchange runs again on the same port, to which the stream reconnects. */
   readonly whenBack: () => Promise<void>
   /** When it was stopped in good order. */
   readonly whenStopped: () => Promise<void>
@@ -61,7 +61,7 @@ export async function followBook(
     })
   }
 
-  // Ann's order goes in over the stream itself, Bob's over HTTP.
+  // Ann places her order over the stream, Bob over HTTP.
   const signedByAnn = await client(ann.key).orders.sign({
     ...intent,
     side: 'buy',
@@ -92,7 +92,7 @@ export async function followBook(
     ]),
   )
 
-  // How an order is to be placed goes over the stream as it goes over HTTP.
+  // The options of an order work over the stream as they do over HTTP.
   const other = { ...intent, outcome: 'NO' as const, price: '0.3' }
   const offer = await client(bob.key).orders.sign({ ...other, side: 'sell', size: '2' })
   const bid = (size: string) => client(carol.key).orders.sign({ ...other, side: 'buy', size })
@@ -130,7 +130,7 @@ export async function followBook(
     await assert.rejects(stream.cancel({ orderHash: placed.orderHash, marketId, side: 'buy' }), {
       code: 'ORDER_CLOSED',
     })
-    // The new process does not know a cursor of the old one, and reports that; books are unchanged.
+    // The new process does not know a cursor of the old one: it sends a reset, and the books are unchanged.
     const resets = events.flatMap(([name, news]) =>
       name === 'reset' ? [(news as StreamEvents['reset']).sub.split(':')[0]] : [],
     )

@@ -1,4 +1,7 @@
-/** An exchange whose log lies in a database server: killed, without its folder, and beside a second one. */
+/**
+ * An exchange with its log in a database server: it is killed, loses its data folder, and is replaced by a second
+ * exchange.
+ */
 
 import assert from 'node:assert/strict'
 import { rm } from 'node:fs/promises'
@@ -12,8 +15,8 @@ import { runAudit, runRebuild } from '../support/run-audit.ts'
 
 const KEYS = [1, 2].map((number) => `0x${number.toString(16).padStart(64, '0')}` as const)
 
-await onServerDatabase('the log of an exchange', ({ fresh }) => {
-  test('an exchange that has lost its folder has the same books and answers', async (t) => {
+await onServerDatabase('the log of an exchange can be on a database server', ({ fresh }) => {
+  test('an exchange that lost its data folder has the same books and answers from the log on a server', async (t) => {
     const environment = {
       SIBYL_LOG_URL: await fresh(),
       SIBYL_DATABASE_URL: await fresh(),
@@ -48,12 +51,12 @@ await onServerDatabase('the log of an exchange', ({ fresh }) => {
     assert.deepEqual({ ...again, seq: 0 }, { ...first, seq: 0, duplicate: true })
     await ann!.orders.place({ ...sell, marketId: markets[1]!, price: '0.9' })
 
-    // A second exchange with the same log takes it: of two, only the last may write.
+    // A second exchange takes over the log; from now on only the second may write.
     const second = await startExchange(t, { environment })
     const terms = { ...sell, marketId: markets[0]!, price: '0.8' } as const
     const rival = createClient({ url: second.url, signer: KEYS[0]! })
     const { orderHash } = await rival.orders.place({ ...terms, price: '0.81' })
-    // The first has appended nothing since, so no append has shown it that it was taken over.
+    // The first exchange has appended nothing since, so it does not know yet that it was replaced.
     const replaced = createClient({ url: exchange.url, signer: KEYS[0]!, retries: 0 })
     const isUnsure = (error: unknown) =>
       error instanceof SibylError && ['OUTCOME_UNKNOWN', 'OVERLOADED'].includes(error.code)
@@ -80,7 +83,7 @@ await onServerDatabase('the log of an exchange', ({ fresh }) => {
     await eventually(async () => assert((await trades(rival)).every(({ length }) => length === 1)))
     const known = await trades(rival)
 
-    // The database is lost as well: it follows from the log, of which the folder has a copy.
+    // The database is lost, too: it is rebuilt from the copy of the log in the folder.
     await second.stop()
     const lost = { ...environment, SIBYL_DATABASE_URL: await fresh() }
     const here = { ...lost, SIBYL_DATA_DIR: second.dataDir }

@@ -1,4 +1,4 @@
-/** Labels, groups, replacements and book-by over REST, the stream and the SDK. */
+/** Labels, groups, replacements and `bookByMs`, over REST, the stream and the SDK. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -14,7 +14,7 @@ import { traderNumbered } from '../support/signed-orders.ts'
 
 const maker = traderNumbered(41)
 const taker = traderNumbered(42)
-/** Traders with a dead-man switch that is not due, and one that is due soon. */
+/** Traders with dead-man switches: one that is not due, and one that is due soon. */
 const quiet = traderNumbered(43)
 const silent = traderNumbered(44)
 const DUE_MS = 3_000
@@ -29,7 +29,7 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
   }
 }
 
-/** Returns a check for after a restart: the group is still protected. */
+/** Runs the tests; returns a check for after a restart that the group is still protected. */
 export async function tryOrderLife(
   t: TestContext,
   exchange: Exchange,
@@ -42,13 +42,13 @@ export async function tryOrderLife(
     (await ann.orders.list({ market: marketId })).map(({ label, group }) => [label, group])
 
   await t.test(
-    'a label and a group are in the answer, the list and the stream',
+    'the label and the group of an order are in the answer, the list of orders and the stream',
     async (subtest) => {
       const stream = createStream({ url: exchange.url })
       subtest.after(() => stream.close())
-      const heard: { label?: string; group?: string; status?: string; reason?: string }[] = []
+      const received: { label?: string; group?: string; status?: string; reason?: string }[] = []
       const sub = stream.orders(maker.address, (message) => {
-        if (message.type === 'order') heard.push(message)
+        if (message.type === 'order') received.push(message)
       })
       await sub.ready
       const tags = { label: 'quote "1"', group: 'g1' }
@@ -67,7 +67,7 @@ export async function tryOrderLife(
       await ann.orders.place(next)
       assert.deepEqual(await openLabels(), [['quote 2', undefined]])
       await eventually(() => {
-        const [first, ended, second] = heard
+        const [first, ended, second] = received
         assert.deepEqual([first?.label, first?.group], [tags.label, tags.group])
         assert.deepEqual([ended?.status, ended?.reason], ['cancelled', 'replaced'])
         assert.equal(ended?.label, tags.label)
@@ -82,7 +82,7 @@ export async function tryOrderLife(
   )
 
   await t.test(
-    'an order after its bookByMs is refused, over REST and the stream',
+    'an order that arrives after its bookByMs is refused, over REST and over the stream',
     async (subtest) => {
       const late = { ...terms, side: 'buy', price: '0.30', bookByMs: Date.now() - 1_000 } as const
       assert.equal(await codeOf(ann.orders.place(late)), 'TOO_LATE')
@@ -100,22 +100,25 @@ export async function tryOrderLife(
     },
   )
 
-  await t.test('a batch of replacements moves both quotes at once', async () => {
-    const quote = { ...terms, postOnly: true } as const
-    const bid = await ann.orders.place({ ...quote, side: 'buy', price: '0.48' })
-    const ask = await ann.orders.place({ ...quote, side: 'sell', price: '0.50' })
-    const results = await ann.orders.placeBatch([
-      { ...quote, side: 'buy', price: '0.50', replaces: bid.orderHash, label: 'bid' },
-      { ...quote, side: 'sell', price: '0.52', replaces: ask.orderHash, label: 'ask' },
-      { ...quote, side: 'sell', price: '0.53', replaces: ask.orderHash, label: 'never' },
-    ])
-    assert.deepEqual(
-      results.map((result) => (result.ok ? result.placed.label : result.error.code)),
-      ['bid', 'ask', 'ORDER_CLOSED'],
-    )
-    assert.deepEqual((await openLabels()).map(([label]) => label).sort(), ['ask', 'bid'])
-    await cancelBoth()
-  })
+  await t.test(
+    'one batch of replacements moves the bid and the ask of a maker together',
+    async () => {
+      const quote = { ...terms, postOnly: true } as const
+      const bid = await ann.orders.place({ ...quote, side: 'buy', price: '0.48' })
+      const ask = await ann.orders.place({ ...quote, side: 'sell', price: '0.50' })
+      const results = await ann.orders.placeBatch([
+        { ...quote, side: 'buy', price: '0.50', replaces: bid.orderHash, label: 'bid' },
+        { ...quote, side: 'sell', price: '0.52', replaces: ask.orderHash, label: 'ask' },
+        { ...quote, side: 'sell', price: '0.53', replaces: ask.orderHash, label: 'never' },
+      ])
+      assert.deepEqual(
+        results.map((result) => (result.ok ? result.placed.label : result.error.code)),
+        ['bid', 'ask', 'ORDER_CLOSED'],
+      )
+      assert.deepEqual((await openLabels()).map(([label]) => label).sort(), ['ask', 'bid'])
+      await cancelBoth()
+    },
+  )
 
   async function cancelBoth(): Promise<void> {
     for (const { orderHash, side } of await ann.orders.list({ market: marketId })) {
@@ -123,40 +126,46 @@ export async function tryOrderLife(
     }
   }
 
-  await t.test('options that contradict each other are refused by name', async () => {
-    const order = { ...terms, side: 'buy', price: '0.30' } as const
-    const fieldOf = async (more: object) => {
-      const error = await ann.orders.place({ ...order, ...more }).then(
-        () => undefined,
-        (failed: unknown) => failed,
-      )
-      assert.ok(error instanceof SibylError, JSON.stringify(more))
-      return [error.code, error.field]
-    }
-    const protection = { windowMs: 1_000, fillsMax: 1 }
-    assert.deepEqual(await fieldOf({ protection }), ['INVALID_FIELD', 'protection'])
-    assert.deepEqual(await fieldOf({ group: 'g', protection: { windowMs: 1_000 } }), [
-      'INVALID_FIELD',
-      'protection',
-    ])
-    assert.deepEqual(await fieldOf({ replaceMode: 'always' }), ['INVALID_FIELD', 'replaceMode'])
-    assert.deepEqual(await fieldOf({ label: 'x'.repeat(33) }), ['INVALID_FIELD', 'label'])
-    assert.deepEqual(await fieldOf({ label: 'tab\t' }), ['INVALID_FIELD', 'label'])
-    assert.deepEqual(await fieldOf({ group: 'a b' }), ['INVALID_FIELD', 'group'])
-    assert.deepEqual(await openLabels(), [])
-  })
+  await t.test(
+    'order options that contradict each other are refused, and the error names the field',
+    async () => {
+      const order = { ...terms, side: 'buy', price: '0.30' } as const
+      const fieldOf = async (more: object) => {
+        const error = await ann.orders.place({ ...order, ...more }).then(
+          () => undefined,
+          (failed: unknown) => failed,
+        )
+        assert.ok(error instanceof SibylError, JSON.stringify(more))
+        return [error.code, error.field]
+      }
+      const protection = { windowMs: 1_000, fillsMax: 1 }
+      assert.deepEqual(await fieldOf({ protection }), ['INVALID_FIELD', 'protection'])
+      assert.deepEqual(await fieldOf({ group: 'g', protection: { windowMs: 1_000 } }), [
+        'INVALID_FIELD',
+        'protection',
+      ])
+      assert.deepEqual(await fieldOf({ replaceMode: 'always' }), ['INVALID_FIELD', 'replaceMode'])
+      assert.deepEqual(await fieldOf({ label: 'x'.repeat(33) }), ['INVALID_FIELD', 'label'])
+      assert.deepEqual(await fieldOf({ label: 'tab\t' }), ['INVALID_FIELD', 'label'])
+      assert.deepEqual(await fieldOf({ group: 'a b' }), ['INVALID_FIELD', 'group'])
+      assert.deepEqual(await openLabels(), [])
+    },
+  )
 
-  await t.test('a group is cancelled by its name, with a token', async () => {
-    const key = await registerApiKey({ url: exchange.url }, privateKeyToAccount(maker.key))
-    const owner = createClient(withApiKey({ url: exchange.url }, key))
-    const order = { ...terms, side: 'buy', price: '0.20' } as const
-    await ann.orders.place({ ...order, group: 'g1' })
-    await ann.orders.place({ ...order, group: 'g1', price: '0.21' })
-    await ann.orders.place({ ...order, group: 'g2' })
-    assert.equal((await owner.orders.cancelAll({ group: 'g1' })).count, 2)
-    assert.deepEqual(await openLabels(), [[undefined, 'g2']])
-    assert.equal((await owner.orders.cancelAll({ group: 'g2', market: marketId })).count, 1)
-  })
+  await t.test(
+    'an owner with an API key cancels all orders of a group by the name of the group',
+    async () => {
+      const key = await registerApiKey({ url: exchange.url }, privateKeyToAccount(maker.key))
+      const owner = createClient(withApiKey({ url: exchange.url }, key))
+      const order = { ...terms, side: 'buy', price: '0.20' } as const
+      await ann.orders.place({ ...order, group: 'g1' })
+      await ann.orders.place({ ...order, group: 'g1', price: '0.21' })
+      await ann.orders.place({ ...order, group: 'g2' })
+      assert.equal((await owner.orders.cancelAll({ group: 'g1' })).count, 2)
+      assert.deepEqual(await openLabels(), [[undefined, 'g2']])
+      assert.equal((await owner.orders.cancelAll({ group: 'g2', market: marketId })).count, 1)
+    },
+  )
 
   await t.test('the stream cancels a group and sets a dead-man switch', async (subtest) => {
     const key = await registerApiKey({ url: exchange.url }, privateKeyToAccount(maker.key))
@@ -192,17 +201,20 @@ export async function tryOrderLife(
     renewed: await registerApiKey({ url: exchange.url }, privateKeyToAccount(quiet.key)),
     due: await registerApiKey({ url: exchange.url }, privateKeyToAccount(silent.key)),
   }
-  await t.test('a dead-man switch is set, renewed and turned off by its key', async () => {
-    const owner = createClient(withApiKey({ url: exchange.url }, keys.renewed))
-    const before = Date.now()
-    const { status, cancelsAtMs = 0 } = await owner.orders.deadman(60_000)
-    assert.equal(status, 'on')
-    assert.ok(cancelsAtMs >= before + 60_000 && cancelsAtMs <= Date.now() + 60_000)
-    assert.deepEqual(await owner.orders.deadman(0), { status: 'off' })
-    assert.deepEqual(await owner.orders.deadman(0), { status: 'off' })
-    assert.equal(await codeOf(owner.orders.deadman(999)), 'INVALID_FIELD')
-    assert.equal(await codeOf(ann.orders.deadman(1_000)), 'UNAUTHORIZED_MISSING_HEADER')
-  })
+  await t.test(
+    'a dead-man switch is set, renewed and turned off with the API key of its owner',
+    async () => {
+      const owner = createClient(withApiKey({ url: exchange.url }, keys.renewed))
+      const before = Date.now()
+      const { status, cancelsAtMs = 0 } = await owner.orders.deadman(60_000)
+      assert.equal(status, 'on')
+      assert.ok(cancelsAtMs >= before + 60_000 && cancelsAtMs <= Date.now() + 60_000)
+      assert.deepEqual(await owner.orders.deadman(0), { status: 'off' })
+      assert.deepEqual(await owner.orders.deadman(0), { status: 'off' })
+      assert.equal(await codeOf(owner.orders.deadman(999)), 'INVALID_FIELD')
+      assert.equal(await codeOf(ann.orders.deadman(1_000)), 'UNAUTHORIZED_MISSING_HEADER')
+    },
+  )
   for (const [trader, key, afterMs] of [
     [quiet, keys.renewed, 3_600_000],
     [silent, keys.due, DUE_MS],
@@ -221,7 +233,7 @@ export async function tryOrderLife(
   assert.equal((await openLabels()).length, 3)
 
   return async (after) => {
-    await after.test('a group limit still applies after a restart', async () => {
+    await after.test('the fill limit of an order group still applies after a restart', async () => {
       const reader = createClient({ url: exchange.url, chainId: 31_337, signer: maker.key })
       const other = createClient({ url: exchange.url, chainId: 31_337, signer: taker.key })
       await other.orders.place({ ...terms, side: 'buy', price: '0.70', size: '1' })
@@ -231,11 +243,14 @@ export async function tryOrderLife(
         ['else'],
       )
     })
-    await after.test('after a restart a due dead-man switch fires, and others do not', async () => {
-      const open = async ({ address }: { address: string }) =>
-        (await createClient({ url: exchange.url }).orders.list({ trader: address })).length
-      await eventually(async () => assert.equal(await open(silent), 0))
-      assert.equal(await open(quiet), 1)
-    })
+    await after.test(
+      'after a restart a dead-man switch that is due fires, and a switch that is not due does not',
+      async () => {
+        const open = async ({ address }: { address: string }) =>
+          (await createClient({ url: exchange.url }).orders.list({ trader: address })).length
+        await eventually(async () => assert.equal(await open(silent), 0))
+        assert.equal(await open(quiet), 1)
+      },
+    )
   }
 }

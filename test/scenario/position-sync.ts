@@ -15,14 +15,14 @@ const UNIT = 1_000_000
 
 export type SyncPlace = {
   readonly chain: TestChain
-  /** The way of the exchange to the chain. */
+  /** The proxy between the exchange and the chain. */
   readonly proxy: RpcProxy
   readonly exchange: Exchange
-  /** A market without other holders than Ann and Bob. */
+  /** A market in which only Ann and Bob hold shares. */
   readonly marketId: `0x${string}`
 }
 
-/** The words of a place where Ann has no YES shares and Bob has 100 to begin with. */
+/** Helpers for a market in which Ann has no YES shares at first and Bob has 100. */
 function syncWords({ chain, proxy, exchange, marketId: id }: SyncPlace) {
   const { ann, bob, conditionalTokens } = chain
   const get = async (path: string): Promise<Record<string, unknown>> => {
@@ -36,7 +36,7 @@ function syncWords({ chain, proxy, exchange, marketId: id }: SyncPlace) {
     const response = await fetch(`${exchange.url}${path}`, { method: 'POST' })
     return { status: response.status, body: (await response.json()) as Record<string, unknown> }
   }
-  /** The YES shares that the reads of one user show. */
+  /** Returns the user's YES shares, as all reads show them. */
   const shown = async (who: { address: string }): Promise<number> => {
     const { yesShares } = await get(`/positions/${id}?user=${who.address}`)
     const { positions } = await get(`/users/${who.address}/positions?chain_id=31337`)
@@ -54,7 +54,7 @@ function syncWords({ chain, proxy, exchange, marketId: id }: SyncPlace) {
         BigInt(shares * UNIT),
         '0x',
       ]),
-    /** Syncs, and asserts that it is of the newest block. */
+    /** Syncs, and asserts that the answer is for the newest block. */
     async sync(who: { address: string }): Promise<number> {
       const { status, body } = await ask(who)
       assert.equal(status, 200, JSON.stringify(body))
@@ -65,12 +65,12 @@ function syncWords({ chain, proxy, exchange, marketId: id }: SyncPlace) {
       )
       return Number(body.yesShares) / UNIT
     },
-    /** The indexer gets no further, or goes on. It still sees that blocks are gone. */
+    /** Stops the indexer, or lets it continue. While stopped, it still notices removed blocks. */
     hold: (isHeld: boolean) => {
       proxy.refuse = (method) =>
         isHeld && method === 'eth_getLogs' ? { code: -32_005, message: 'busy' } : undefined
     },
-    /** The indexer has come so far that these are the YES shares of Ann and Bob. */
+    /** Waits until the indexed YES shares of Ann and Bob are these. */
     indexed: (...expected: [ann: number, bob: number]) =>
       eventually(async () => {
         const { topHolders } = await get(`/holders/${id}`)
@@ -87,36 +87,46 @@ export async function fundForSync({ chain, marketId }: Omit<SyncPlace, 'exchange
   await chain.fund(chain.bob, { shares: BigInt(100 * UNIT), market: marketId })
 }
 
-/** On an exchange without confirmations; leaves Ann with 25 YES shares and Bob with 75. */
+/** Runs on an exchange without confirmations; leaves Ann with 25 YES shares and Bob with 75. */
 export async function syncWithoutConfirmations(t: TestContext, place: SyncPlace): Promise<void> {
   const { chain, proxy } = place
   const { ask, sync, shown, give, hold, indexed } = syncWords(place)
   const { ann, bob } = chain
   await indexed(0, 100)
 
-  await t.test('a sync shows mined shares at once, and counts none twice', async () => {
-    await give(10)
-    assert.deepEqual([await sync(ann), await sync(bob)], [10, 90])
-    assert.deepEqual([await shown(ann), await shown(bob)], [10, 90])
-    await indexed(10, 90)
-    assert.deepEqual([await shown(ann), await shown(bob)], [10, 90])
-  })
+  await t.test(
+    'a sync shows shares from a new block immediately, and the indexer does not count them again',
+    async () => {
+      await give(10)
+      assert.deepEqual([await sync(ann), await sync(bob)], [10, 90])
+      assert.deepEqual([await shown(ann), await shown(bob)], [10, 90])
+      await indexed(10, 90)
+      assert.deepEqual([await shown(ann), await shown(bob)], [10, 90])
+    },
+  )
 
-  await t.test('a sync works while the indexer is stopped, also repeatedly', async () => {
-    hold(true)
-    await give(5)
-    assert.equal(await sync(ann), 15)
-    assert.deepEqual([await shown(ann), await shown(bob)], [15, 90], 'Bob has not been asked about')
-    await give(1)
-    await chain.mine(20)
-    assert.deepEqual([await sync(ann), await sync(bob)], [16, 84])
-    assert.deepEqual([await shown(ann), await shown(bob)], [16, 84])
-    hold(false)
-    await indexed(16, 84)
-    assert.deepEqual([await shown(ann), await shown(bob)], [16, 84])
-  })
+  await t.test(
+    'a sync of positions works while the indexer is stopped, also repeatedly',
+    async () => {
+      hold(true)
+      await give(5)
+      assert.equal(await sync(ann), 15)
+      assert.deepEqual(
+        [await shown(ann), await shown(bob)],
+        [15, 90],
+        'Bob has not been asked about',
+      )
+      await give(1)
+      await chain.mine(20)
+      assert.deepEqual([await sync(ann), await sync(bob)], [16, 84])
+      assert.deepEqual([await shown(ann), await shown(bob)], [16, 84])
+      hold(false)
+      await indexed(16, 84)
+      assert.deepEqual([await shown(ann), await shown(bob)], [16, 84])
+    },
+  )
 
-  await t.test('a sync is right after a reorg', async () => {
+  await t.test('a sync of positions is correct after a reorg', async () => {
     const reorganise = await chain.fork()
     await give(4)
     await indexed(20, 80)
@@ -131,35 +141,41 @@ export async function syncWithoutConfirmations(t: TestContext, place: SyncPlace)
     assert.deepEqual([await shown(ann), await shown(bob)], [23, 77])
   })
 
-  await t.test('a sync of a block that a reorg removes is dropped', async () => {
-    const reorganise = await chain.fork()
-    await give(50)
-    assert.equal(await sync(ann), 73)
-    await indexed(73, 27)
-    hold(true)
-    await give(1)
-    assert.equal(await sync(ann), 74)
-    assert.equal(await shown(ann), 74)
-    await reorganise(1)
-    await eventually(async () => assert.equal(await shown(ann), 23))
-    hold(false)
-    await indexed(23, 77)
-    assert.deepEqual([await sync(ann), await sync(bob)], [23, 77])
-  })
+  await t.test(
+    'if a reorg removes the block of a sync, the positions no longer include the sync',
+    async () => {
+      const reorganise = await chain.fork()
+      await give(50)
+      assert.equal(await sync(ann), 73)
+      await indexed(73, 27)
+      hold(true)
+      await give(1)
+      assert.equal(await sync(ann), 74)
+      assert.equal(await shown(ann), 74)
+      await reorganise(1)
+      await eventually(async () => assert.equal(await shown(ann), 23))
+      hold(false)
+      await indexed(23, 77)
+      assert.deepEqual([await sync(ann), await sync(bob)], [23, 77])
+    },
+  )
 
-  await t.test('a sync is unavailable while the chain is unreachable', async () => {
-    await give(2)
-    await indexed(25, 75)
-    proxy.faults = { down: true }
-    const { status, body } = await ask(ann)
-    assert.deepEqual([status, body.code], [503, 'CHAIN_UNAVAILABLE'], JSON.stringify(body))
-    proxy.faults = {}
-    assert.equal(await shown(ann), 25)
-    assert.equal(await sync(ann), 25)
-  })
+  await t.test(
+    'a sync of positions is refused as unavailable while the chain cannot be reached',
+    async () => {
+      await give(2)
+      await indexed(25, 75)
+      proxy.faults = { down: true }
+      const { status, body } = await ask(ann)
+      assert.deepEqual([status, body.code], [503, 'CHAIN_UNAVAILABLE'], JSON.stringify(body))
+      proxy.faults = {}
+      assert.equal(await shown(ann), 25)
+      assert.equal(await sync(ann), 25)
+    },
+  )
 }
 
-/** On the same exchange with two confirmations, after the one above. */
+/** Runs on the same exchange with two confirmations, after the test above. */
 export async function syncBeforeConfirmations(place: SyncPlace): Promise<void> {
   const { chain } = place
   const { sync, shown, give, indexed } = syncWords(place)

@@ -1,6 +1,6 @@
 /**
- * An exchange in a folder like that of `npm ci --omit=dev`: it starts without the packages of the local chain, and if
- * it should start one, reports in one sentence that they are missing.
+ * An exchange in a folder like that of `npm ci --omit=dev`. It starts without the packages of the local chain; if a
+ * local chain is configured, one sentence reports that they are missing.
  */
 
 import assert from 'node:assert/strict'
@@ -15,7 +15,7 @@ import { TEST_PARTITIONS } from '../support/partitions.ts'
 
 type Lock = { readonly packages: Record<string, { readonly dev?: boolean }> }
 
-/** Sources are copied, since Node resolves packages from where a file really is; packages are links. */
+/** Copies the sources, because Node resolves packages from a file's real location, and links the packages. */
 function installForProduction(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-production-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
@@ -28,7 +28,7 @@ function installForProduction(t: TestContext): string {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
     symlinkSync(join(ROOT, path), join(folder, path))
   }
-  // An installation prepares its modules; without them each start would load its libraries file by file.
+  // An installation includes the prepared modules; without them each start would be slow.
   for (const name of ['.package-lock.json', '.cache']) {
     symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name))
   }
@@ -38,11 +38,11 @@ function installForProduction(t: TestContext): string {
 type Run = { readonly child: ChildProcess; readonly said: () => string; ended: Promise<number> }
 
 function start(t: TestContext, cwd: string, environment: Record<string, string>): Run {
-  // The scripts take Node from the PATH, as they do where it is not a package.
+  // The npm script takes Node from the PATH.
   const path = [dirname(process.execPath), process.env.PATH].join(delimiter)
   const child = spawn('npm', ['--silent', 'start'], {
     cwd,
-    // Its group is killed in the end, if npm has left a process behind.
+    // The process gets its own group, so that the test can also kill a process that npm left behind.
     detached: true,
     env: {
       ...{ HOME: process.env.HOME ?? '', PATH: path },
@@ -81,7 +81,7 @@ const SENTENCE =
   'sibyl: the local chain (SIBYL_DEVNET) needs hardhat and @uma/contracts-node, which npm ci --omit=dev leaves ' +
   'out; run npm ci, or name a chain in SIBYL_CHAINS and set SIBYL_DEVNET=false\n'
 
-test('a production install starts, and refuses a local chain in one sentence', async (t) => {
+test('a production install starts, and the refusal to start a local chain is one sentence', async (t) => {
   const folder = installForProduction(t)
   for (const environment of [{}, { ...WITHOUT_CHAIN, SIBYL_DEVNET: 'true' }]) {
     const { said, ended } = start(t, folder, environment)
@@ -92,7 +92,7 @@ test('a production install starts, and refuses a local chain in one sentence', a
   const isOpen = (): boolean => /is open \(production\)/.test(said())
   await eventually(() => assert(isOpen() || child.exitCode !== null, said()))
   assert(isOpen(), said())
-  // Only npm receives the signal, as from a script that knows no other process.
+  // Only npm receives the signal, as from a script that knows only that process.
   child.kill('SIGTERM')
   assert.equal(await ended, 0, said())
   await eventually(() => assert.match(said(), /"failed":false,"msg":"stopped"/))

@@ -1,7 +1,6 @@
 /**
- * One quick market in real time on the local chain: it opens at a boundary of the clock, is traded
- * before and after it is mined, lives through a kill of the exchange, ends, is decided by the two
- * prices, and its winners are paid.
+ * One quick market in real time on the local chain: it opens at its start time, trades before and after it is mined,
+ * survives a kill of the exchange, ends, is resolved by its two prices, and pays its winners.
  */
 
 import assert from 'node:assert/strict'
@@ -44,7 +43,7 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
 
   const before = await balancesOf()
   const quick = await tradedMarket()
-  // In the middle of it the exchange is killed. The next one finds the chain and goes on.
+  // The exchange is killed while the market runs. The restarted one continues.
   stream.close()
   await exchange.kill()
   await exchange.start()
@@ -56,68 +55,74 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
   }, PATIENCE_MS)
   const { marketId } = quick
 
-  await t.test('one price source decides a quick market, and clients can see how', async () => {
-    assert.equal(resolved.startPrice, quick.startPrice)
-    assert.equal(resolved.outcome, resolved.endPrice! >= resolved.startPrice ? 0 : 1)
-    const evidence = await ann.quickMarkets.evidence('BTC', quick.id)
-    assert.equal(evidence.decidedBy, quick.priceSource)
-    assert.equal(evidence.start?.price, quick.startPrice)
-    // Where the sources did not agree about the side, their average decides and not the print.
-    assert.equal(evidence.average?.price ?? evidence.end?.price, resolved.endPrice)
-    assert.equal(evidence.start?.boundary, quick.startTime)
-    assert.equal(evidence.end?.boundary, quick.endTime)
-    assert.ok(evidence.start.timestamp >= quick.startTime * 1_000)
-    assert.ok(evidence.end !== null && evidence.end.timestamp >= quick.endTime * 1_000)
-    for (const { report, price } of [evidence.start, evidence.end]) {
-      // As a whole number of eight decimals, or in dollars where another than the first provider was asked.
-      const dollars = `"${(price / 1e8).toFixed(2)}`
-      const isTold = report.includes(`"${price}"`) || report.includes(dollars)
-      assert.ok(isTold, `${price} is in the report of its provider: ${report}`)
-    }
-    const listed = await ann.quickMarkets.history('btc')
-    assert.deepEqual(
-      listed.find(({ id }) => id === quick.id),
-      resolved,
-    )
-    const starts = listed.map(({ startTime }) => startTime)
-    assert.equal(new Set(starts).size, starts.length, 'one market for each interval')
-  })
-
-  await t.test('the trade settles, the outcome is on chain, and the winners are paid', async () => {
-    await eventually(async () => {
-      const [trade] = await ann.trades(marketId)
-      assert.equal(trade?.status, 'confirmed')
-    }, PATIENCE_MS)
-    const { contractAddress, reportTxHash } = await eventually(async () => {
+  await t.test(
+    'one price source decides a quick market, and clients can see the evidence',
+    async () => {
+      assert.equal(resolved.startPrice, quick.startPrice)
+      assert.equal(resolved.outcome, resolved.endPrice! >= resolved.startPrice ? 0 : 1)
       const evidence = await ann.quickMarkets.evidence('BTC', quick.id)
-      assert.equal(evidence.onChain, 'reported')
-      return evidence
-    }, PATIENCE_MS)
-    assert.match(reportTxHash, /^0x[0-9a-f]{64}$/)
-    const market = { id: marketId, contractAddress }
-    await eventually(async () =>
-      assert.deepEqual(await ann.resolution.status(quick.marketId), {
-        marketId: quick.marketId,
-        expired: true,
-        resolved: true,
-        winningOutcome: resolved.outcome,
-      }),
-    )
-    // Bob has only YES; if it lost, there is nothing to redeem.
-    for (const client of resolved.outcome === 0 ? [ann, bob] : [ann]) {
-      assert.equal((await client.relayer.ctfRedemption({ market })).success, true)
-    }
-    const wins = (yes: bigint, no: bigint) => (resolved.outcome === 0 ? yes : no)
-    await eventually(async () => {
-      const [annAfter, bobAfter] = await balancesOf()
-      const price = SHARES / 2n
-      // Ann made two full sets of shares and sold one YES of each two.
-      assert.equal(annAfter - before[0], wins(SHARES, 2n * SHARES) - 2n * SHARES + price)
-      assert.equal(bobAfter - before[1], wins(SHARES, 0n) - price)
-    }, PATIENCE_MS)
-  })
+      assert.equal(evidence.decidedBy, quick.priceSource)
+      assert.equal(evidence.start?.price, quick.startPrice)
+      // If the sources disagree about the outcome, their average decides, not a single price.
+      assert.equal(evidence.average?.price ?? evidence.end?.price, resolved.endPrice)
+      assert.equal(evidence.start?.boundary, quick.startTime)
+      assert.equal(evidence.end?.boundary, quick.endTime)
+      assert.ok(evidence.start.timestamp >= quick.startTime * 1_000)
+      assert.ok(evidence.end !== null && evidence.end.timestamp >= quick.endTime * 1_000)
+      for (const { report, price } of [evidence.start, evidence.end]) {
+        // The report has the price with eight decimals as an integer; reports of fallback providers have dollars.
+        const dollars = `"${(price / 1e8).toFixed(2)}`
+        const isTold = report.includes(`"${price}"`) || report.includes(dollars)
+        assert.ok(isTold, `${price} is in the report of its provider: ${report}`)
+      }
+      const listed = await ann.quickMarkets.history('btc')
+      assert.deepEqual(
+        listed.find(({ id }) => id === quick.id),
+        resolved,
+      )
+      const starts = listed.map(({ startTime }) => startTime)
+      assert.equal(new Set(starts).size, starts.length, 'one market for each interval')
+    },
+  )
 
-  await t.test('prices are sent over both streams', async () => {
+  await t.test(
+    'the trade of a quick market settles, the outcome is on chain, and the winners are paid',
+    async () => {
+      await eventually(async () => {
+        const [trade] = await ann.trades(marketId)
+        assert.equal(trade?.status, 'confirmed')
+      }, PATIENCE_MS)
+      const { contractAddress, reportTxHash } = await eventually(async () => {
+        const evidence = await ann.quickMarkets.evidence('BTC', quick.id)
+        assert.equal(evidence.onChain, 'reported')
+        return evidence
+      }, PATIENCE_MS)
+      assert.match(reportTxHash, /^0x[0-9a-f]{64}$/)
+      const market = { id: marketId, contractAddress }
+      await eventually(async () =>
+        assert.deepEqual(await ann.resolution.status(quick.marketId), {
+          marketId: quick.marketId,
+          expired: true,
+          resolved: true,
+          winningOutcome: resolved.outcome,
+        }),
+      )
+      // Bob has only YES; if it lost, there is nothing to redeem.
+      for (const client of resolved.outcome === 0 ? [ann, bob] : [ann]) {
+        assert.equal((await client.relayer.ctfRedemption({ market })).success, true)
+      }
+      const wins = (yes: bigint, no: bigint) => (resolved.outcome === 0 ? yes : no)
+      await eventually(async () => {
+        const [annAfter, bobAfter] = await balancesOf()
+        const price = SHARES / 2n
+        // Ann split 2 × SHARES into both outcomes, and sold SHARES of YES to Bob.
+        assert.equal(annAfter - before[0], wins(SHARES, 2n * SHARES) - 2n * SHARES + price)
+        assert.equal(bobAfter - before[1], wins(SHARES, 0n) - price)
+      }, PATIENCE_MS)
+    },
+  )
+
+  await t.test('prices are sent over the WebSocket and the event stream', async () => {
     const prices = ann.prices.stream('btc')
     const { value } = await prices.next()
     await prices.return(undefined)
@@ -138,9 +143,9 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
   }
 
   /**
-   * Trades in the next market that opens; in a later one if the machine was too slow for it. Not in one
-   * whose strike is of coinbase, which speaks while the machine is too busy for the others: its history has
-   * only whole minutes, and of an end between them it knows nothing after the kill.
+   * Trades in the next market that opens, or in a later one if the machine was too slow. It skips markets whose strike
+   * is from coinbase, which is used while the machine is too busy for the other sources: its history has only whole
+   * minutes, so after the kill it could not give the price at the market's end.
    */
   async function tradedMarket(): Promise<StreamQuickMarket> {
     for (;;) {
@@ -149,7 +154,7 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
       try {
         const { marketId } = opened
         const terms = { marketId, outcome: 'YES', ttlSeconds: 600 } as const
-        // At once, whether or not it is mined by now.
+        // The order is placed at once, whether or not the market is mined yet.
         await ann.orders.place({ ...terms, side: 'buy', price: '0.01', size: '1' })
         await eventually(() => ann.chain.split(marketId, 2n * SHARES), PATIENCE_MS)
         const size = SHARES

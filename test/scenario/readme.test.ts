@@ -1,6 +1,6 @@
 /**
- * Runs every block of code and of commands of the README and of docs/ on a devnet, and again beside the demo maker
- * if its result depends on the orders of others.
+ * Runs every block of code and of commands in the README and docs/ on a devnet. Blocks whose result depends on other
+ * orders also run beside the demo maker.
  */
 
 import assert from 'node:assert/strict'
@@ -52,12 +52,14 @@ const PRINTED: Readonly<Record<string, RegExp>> = {
   'docs/settlement.md: Without ether': /ether: 0n, stablecoin: 1\d{8}n/,
 }
 const MOVES_TIME = /devnet:warp/
-/** Places an order, or reads a book or trades: the maker's orders are part of the result. */
+/**
+ * Matches code that places an order, or reads a book or trades, so that the orders of the maker are part of its result.
+ */
 const DEALS = /orders\.(place|submit)|orderbook|\.book\(|\.trades\(/
-/** Rounds of the maker: it quotes at once, and often enough that each block runs beside changing quotes. */
+/** Interval between quotes of the maker: short enough that its quotes change while a block runs. */
 const MAKER_SECONDS = 3
 
-/** Blocks of commands that need more than a devnet: another machine, a key, or a chain of others. */
+/** Blocks of commands that need more than a devnet, such as another machine, a key, or a public chain. */
 const NOT_RUN: Readonly<Record<string, string>> = {
   'README.md: Two commands': 'it starts an exchange, or runs this test',
   'docs/devnet.md: The local chain':
@@ -79,14 +81,14 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   'docs/operating.md: Rebuild': 'needs an installed exchange',
 }
 
-test('the examples of the README and of the guides run as they are written', async (t) => {
+test('the examples of the README and of the guides run unchanged', async (t) => {
   const exchange = await startExchange(t, { devnet: true })
-  // It needs the initial funds of the demo traders.
-  await t.test('the examples find the configuration and the chain', (subtest) =>
+  // This test is the first, because it needs the initial funds of the demo traders.
+  await t.test('the examples in the documents find the configuration and the chain', (subtest) =>
     tryChain(subtest, exchange),
   )
   const reader = createClient({ url: exchange.url })
-  // It is open before it has read its markets from the chain; a reader is slower than that.
+  // The exchange opens before it has read its markets from the chain, so the test waits for them.
   await eventually(async () => assert((await reader.markets()).length > 0))
   const runners = makeRunners(exchange)
 
@@ -95,7 +97,7 @@ test('the examples of the README and of the guides run as they are written', asy
   const moving = scripts.filter(({ code }) => MOVES_TIME.test(code))
   const all = async (blocks: readonly Block[], how: string) => {
     for (const { name, code } of blocks) {
-      await t.test(`${name} runs, ${how}`, async () => {
+      await t.test(`the example ${name} runs, ${how}`, async () => {
         const expected = PRINTED[name]
         assert.ok(expected !== undefined, 'say above what it prints')
         assert.match(await runners.script(code), expected)
@@ -103,33 +105,32 @@ test('the examples of the README and of the guides run as they are written', asy
     }
   }
   await all(still, 'alone')
-  await t.test('the curl example runs, alone', (subtest) => runners.curl(subtest))
-  await t.test('the command line example runs, alone', () => runners.commands())
+  await t.test('the README’s example for curl runs without the demo maker', (subtest) =>
+    runners.curl(subtest),
+  )
+  await t.test('the README’s example for the command line runs without the demo maker', () =>
+    runners.commands(),
+  )
 
   const stopMaker = await startMaker(t, exchange)
   const deals = still.filter(({ code }) => DEALS.test(code))
   assert.ok(deals.some(({ name }) => name === 'README.md: By the SDK'))
   await all(deals, 'beside the maker')
-  await t.test('the curl example runs, beside the maker', (subtest) => runners.curl(subtest))
-  await t.test('the command line example runs, beside the maker', () => runners.commandsInProcess())
-  await t.test('the examples run beside the maker', async () => {
-    assert.match(await runners.example('first-trade.js'), /bob met 1 order\n4 shares at/)
-    assert.match(await runners.example('market-maker.js'), /round 1: [12] quotes/)
-    assert.match(await runners.example('stream-checksums.js'), /book\.delta \d+: the checksum fits/)
-    assert.match(
-      await runners.example('gasless-life.js'),
-      /fay has 1\d\d(\.\d+)? dollars and 0 ether/,
-    )
-  })
+  await t.test('the README’s example for curl runs while the demo maker trades', (subtest) =>
+    runners.curl(subtest),
+  )
+  await t.test('the README’s example for the command line runs while the demo maker trades', () =>
+    runners.commands(),
+  )
   await all(moving, 'beside the maker')
   await stopMaker()
-  await t.test('the README’s trade still finds an open market', async () => {
+  await t.test('the README’s first trade still finds an open market', async () => {
     const trade = scripts.find(({ name }) => name === 'README.md: By the SDK')
     assert.match(await runners.script(trade?.code ?? ''), /bob met 1 order/)
   })
 })
 
-test('every block of commands in the documents is run, or its reason not to be is given', () => {
+test('every block of commands in the documents is run, or a reason why not is listed', () => {
   const names = new Set(blocksOf('sh').map(({ name }) => name))
   assert.deepEqual([...names].sort(), [CURL, COMMANDS, ...Object.keys(NOT_RUN)].sort())
 })
@@ -139,7 +140,8 @@ const COMMANDS = 'docs/command-line.md: The command line'
 
 function makeRunners({ url }: Exchange) {
   const here = (code: string): string => code.replaceAll('http://127.0.0.1:8080', url)
-  // Like `npx node`: the runtime of the project, whichever node runs npm. It loads quickly, like npm's scripts.
+  // Runs a command with the project's Node, like `npx node`, whichever node runs npm. It uses the loader, like npm's
+  // scripts.
   const env = {
     ...process.env,
     SIBYL_URL: url,
@@ -152,7 +154,7 @@ function makeRunners({ url }: Exchange) {
     assert.ok(found !== undefined, wanted)
     return found.code
   }
-  // What runs until it is stopped is tried in the tests of the command line.
+  // Leaves out commands that run until they are stopped: the tests of the command line run them.
   const commandLines = (): string[] => {
     const lines = block(COMMANDS).trim().split('\n')
     return lines.filter((each) => !each.includes('until Ctrl-C'))
@@ -161,10 +163,6 @@ function makeRunners({ url }: Exchange) {
     async script(code: string): Promise<string> {
       const line = ['--input-type=module-typescript', '-e', here(code)]
       return (await run('node', line, options)).stdout
-    },
-    async example(file: string): Promise<string> {
-      const bounded = { ...env, ROUNDS: '1', CHANGES: '2' }
-      return (await run('node', [`examples/${file}`], { ...options, env: bounded })).stdout
     },
     async curl(subtest: TestContext): Promise<void> {
       const hasCurl = await run('curl', ['--version']).catch(() => undefined)
@@ -178,13 +176,8 @@ function makeRunners({ url }: Exchange) {
       assert.equal((JSON.parse(checked ?? '') as { valid: boolean }).valid, true)
       assert.equal((JSON.parse(placed ?? '') as { status: string }).status, 'accepted')
     },
+    /** Runs the commands in this process; the tests of the command line start processes. */
     async commands(): Promise<void> {
-      for (const line of commandLines()) {
-        await run('sh', ['-e', '-c', line.replace('npx sibyl', 'node src/cli/sibyl.js')], options)
-      }
-    },
-    /** The same commands without a process for each: that they can be started was seen before. */
-    async commandsInProcess(): Promise<void> {
       for (const line of commandLines()) {
         const words = line.replace(/#.*/, '').trim().split(/ +/).slice(2)
         const { code, out, err } = await callSibyl(words, { SIBYL_URL: url })

@@ -12,8 +12,8 @@ import { marketNumbered, seedMarkets } from '../support/seeded-markets.ts'
 
 type Checks = { checks: Record<string, { ok: boolean; why?: string }> }
 
-await onServerDatabase('a login that is refused while the exchange runs', ({ fresh }) => {
-  it('a refused database login stops only the projection, which resumes when it is accepted again', async (t) => {
+await onServerDatabase('an exchange survives a refused database login', ({ fresh }) => {
+  it('a refused database login stops only the projection, which continues when the login is accepted again', async (t) => {
     const url = new URL(await fresh())
     const name = url.pathname.slice(1)
     const user = `sibyl_${randomBytes(4).toString('hex')}`
@@ -47,7 +47,7 @@ await onServerDatabase('a login that is refused while the exchange runs', ({ fre
       assert.equal(checks.store?.ok, false)
       assert.match(checks.store?.why ?? '', /the database refused the login/)
     })
-    // By then every thread with a lease was refused several times.
+    // When no lease is valid any more, every thread with a lease has been refused several times.
     await eventually(async () => {
       const held = `select 1 from ${name}.leases where expires_at > utc_timestamp(3)`
       assert.equal((await onServer(held)).length, 0)

@@ -1,6 +1,6 @@
 /**
- * Everything that can be wrong with a request to the relayer: each gets its status and a sentence
- * that names the cause, in the relayer's own shape, and no gas is spent on any.
+ * Every mistake in a request to the relayer: each gets its status and a sentence that names the cause, in the relayer's
+ * own format, and costs no gas.
  */
 
 import assert from 'node:assert/strict'
@@ -94,7 +94,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
   const requests = Object.entries(signed)
   const redemptions = ((signed.batch as RelayRequest).body as { redemptions: Body[] }).redemptions
 
-  await t.test('a body that is not a JSON object is refused', async () => {
+  await t.test('a relayer request with a body that is not a JSON object is refused', async () => {
     for (const path of PATHS) {
       for (const raw of ['{', 'owner=1', '', '[]', '"text"', '7', 'null', '{"a":1}}']) {
         await refused(`${path} ${raw}`, { path, body: {}, raw }, 400, 'Invalid request body')
@@ -102,7 +102,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
     }
   })
 
-  await t.test('fields that are missing, wrong or unknown are refused', async () => {
+  await t.test('a relayer request with missing, wrong or unknown fields is refused', async () => {
     for (const [name, request] of requests) {
       const body = request.body as Body
       for (const field of Object.keys(body)) {
@@ -203,196 +203,208 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
     }
   })
 
-  await t.test('foreign chains and contracts and wrong deadlines are refused', async () => {
-    for (const [name, request] of requests) {
-      for (const chainId of [1, 0, -5, 999_999]) {
+  await t.test(
+    'a relayer request for a foreign chain or contract, or with a wrong deadline, is refused',
+    async () => {
+      for (const [name, request] of requests) {
+        for (const chainId of [1, 0, -5, 999_999]) {
+          await refused(
+            `${name} on ${chainId}`,
+            changed(request, { chainId }),
+            400,
+            'No relayer configured for chain',
+            'chainId',
+          )
+        }
+        if (name === 'batch') continue
+        for (const [deadline, why] of [
+          ['1', /^deadline has passed/],
+          [String(nowSec - 1), /^deadline has passed/],
+          [String(nowSec + 100 * 86_400), /^deadline must be at most 2592000 seconds ahead/],
+          [String(2n ** 256n - 1n), /^deadline must be at most/],
+          [String(2n ** 256n), /^deadline must be an integer from 0 to 2\^256/],
+          ['-1', /^deadline must be an integer/],
+          ['0x10', /^deadline must be an integer/],
+        ] as const) {
+          await refused(name, changed(request, { deadline }), 400, why, 'deadline')
+        }
+      }
+      await refused(
+        'an operator',
+        changed(signed.approval!, { operator: STRANGER }),
+        400,
+        'operator must be the settlement contract',
+      )
+      await refused(
+        'a spender',
+        changed(signed.permit!, { spender: STRANGER }),
+        400,
+        'spender must be the settlement or the conditional tokens contract',
+      )
+      await refused(
+        'a collateral',
+        changed(signed.redemption!, { collateralToken: STRANGER }),
+        400,
+        "collateralToken must be the exchange's stablecoin",
+      )
+      await refused(
+        'a collection',
+        changed(signed.redemption!, { parentCollectionId: `0x${'1'.repeat(64)}` }),
+        400,
+        'parentCollectionId must be zero: nested positions are not supported',
+      )
+      for (const [indexSets, why, field] of [
+        [[], /indexSets/, 'indexSets'],
+        [['1', '2', '1'], /indexSets/, 'indexSets'],
+        [['3'], 'indexSets[0] must be 1 (YES) or 2 (NO)', 'indexSets[0]'],
+        [['1', '1'], 'indexSets[1] is given more than once', 'indexSets[1]'],
+        [['x'], /^indexSets\[0\] must be an integer/, 'indexSets[0]'],
+      ] as const) {
+        const request = changed(signed.redemption!, { indexSets })
+        await refused(`sets ${indexSets}`, request, 400, why, field)
+      }
+      await refused(
+        'the zero address',
+        changed(signed.approval!, { owner: ZERO }),
+        400,
+        'owner must not be the zero address',
+        'owner',
+      )
+    },
+  )
+
+  await t.test(
+    'a redemption of no markets, too many markets or one market twice is refused',
+    async () => {
+      const [first, second] = redemptions
+      const batch = (items: unknown[]) => changed(signed.batch!, { redemptions: items })
+      await refused('none', batch([]), 400, 'redemptions must have at least one element')
+      const many = Array.from({ length: 21 }, () => first)
+      await refused('many', batch(many), 400, 'redemptions must have at most 20 elements')
+      await refused(
+        'twice',
+        batch([first, second, first]),
+        400,
+        'redemptions[2].conditionId repeats that of redemptions[0]',
+      )
+      await refused(
+        'a late one',
+        batch([first, { ...second, deadline: '5' }]),
+        400,
+        /^redemptions\[1\]\.deadline has passed/,
+      )
+      // Each redemption must have the nonce of its place in the list.
+      await refused(
+        'turned round',
+        batch([second, first]),
+        400,
+        /^invalid signature: recovered 0x[0-9a-fA-F]{40}, expected .*with nonce 0$/,
+        'redemptions[0].r',
+      )
+    },
+  )
+
+  await t.test(
+    'a relayer request with the signature of another account or another message is refused',
+    async () => {
+      const lea = await person(UNIT)
+      for (const [name, request] of requests) {
+        const who = { proposal: 'proposer', settlement: 'settler' }[name] ?? 'owner'
         await refused(
-          `${name} on ${chainId}`,
-          changed(request, { chainId }),
+          `${name} for another`,
+          changed(request, { [who]: lea.address }),
           400,
-          'No relayer configured for chain',
-          'chainId',
+          new RegExp(
+            `^invalid signature: recovered 0x[0-9a-fA-F]{40}, expected ${lea.address}; the digest hashed is 0x[0-9a-f]{64}, with nonce 0$`,
+          ),
+          name === 'batch' ? 'redemptions[0].r' : 'r',
         )
       }
-      if (name === 'batch') continue
-      for (const [deadline, why] of [
-        ['1', /^deadline has passed/],
-        [String(nowSec - 1), /^deadline has passed/],
-        [String(nowSec + 100 * 86_400), /^deadline must be at most 2592000 seconds ahead/],
-        [String(2n ** 256n - 1n), /^deadline must be at most/],
-        [String(2n ** 256n), /^deadline must be an integer from 0 to 2\^256/],
-        ['-1', /^deadline must be an integer/],
-        ['0x10', /^deadline must be an integer/],
-      ] as const) {
-        await refused(name, changed(request, { deadline }), 400, why, 'deadline')
+      const tampered: [keyof typeof signed, Body][] = [
+        ['approval', { approved: false }],
+        ['permit', { value: '5' }],
+        ['permit', { spender: chain.conditionalTokens.address }],
+        ['redemption', { indexSets: ['1'] }],
+        ['redemption', { deadline: String(nowSec + 999) }],
+        ['proposal', { outcome: false }],
+        ['settlement', { winningOutcome: 1 }],
+      ]
+      for (const [name, change] of tampered) {
+        await refused(
+          `${name} with ${JSON.stringify(change)}`,
+          changed(signed[name]!, change),
+          400,
+          new RegExp(`^invalid signature: recovered 0x[0-9a-fA-F]{40}, expected ${kim.address};`),
+        )
       }
-    }
-    await refused(
-      'an operator',
-      changed(signed.approval!, { operator: STRANGER }),
-      400,
-      'operator must be the settlement contract',
-    )
-    await refused(
-      'a spender',
-      changed(signed.permit!, { spender: STRANGER }),
-      400,
-      'spender must be the settlement or the conditional tokens contract',
-    )
-    await refused(
-      'a collateral',
-      changed(signed.redemption!, { collateralToken: STRANGER }),
-      400,
-      "collateralToken must be the exchange's stablecoin",
-    )
-    await refused(
-      'a collection',
-      changed(signed.redemption!, { parentCollectionId: `0x${'1'.repeat(64)}` }),
-      400,
-      'parentCollectionId must be zero: nested positions are not supported',
-    )
-    for (const [indexSets, why, field] of [
-      [[], /indexSets/, 'indexSets'],
-      [['1', '2', '1'], /indexSets/, 'indexSets'],
-      [['3'], 'indexSets[0] must be 1 (YES) or 2 (NO)', 'indexSets[0]'],
-      [['1', '1'], 'indexSets[1] is given more than once', 'indexSets[1]'],
-      [['x'], /^indexSets\[0\] must be an integer/, 'indexSets[0]'],
-    ] as const) {
-      const request = changed(signed.redemption!, { indexSets })
-      await refused(`sets ${indexSets}`, request, 400, why, field)
-    }
-    await refused(
-      'the zero address',
-      changed(signed.approval!, { owner: ZERO }),
-      400,
-      'owner must not be the zero address',
-      'owner',
-    )
-  })
-
-  await t.test('batches that are empty, too large or repeat a market are refused', async () => {
-    const [first, second] = redemptions
-    const batch = (items: unknown[]) => changed(signed.batch!, { redemptions: items })
-    await refused('none', batch([]), 400, 'redemptions must have at least one element')
-    const many = Array.from({ length: 21 }, () => first)
-    await refused('many', batch(many), 400, 'redemptions must have at most 20 elements')
-    await refused(
-      'twice',
-      batch([first, second, first]),
-      400,
-      'redemptions[2].conditionId repeats that of redemptions[0]',
-    )
-    await refused(
-      'a late one',
-      batch([first, { ...second, deadline: '5' }]),
-      400,
-      /^redemptions\[1\]\.deadline has passed/,
-    )
-    // The nonces follow the order of the list.
-    await refused(
-      'turned round',
-      batch([second, first]),
-      400,
-      /^invalid signature: recovered 0x[0-9a-fA-F]{40}, expected .*with nonce 0$/,
-      'redemptions[0].r',
-    )
-  })
-
-  await t.test('signatures of another account or another message are refused', async () => {
-    const lea = await person(UNIT)
-    for (const [name, request] of requests) {
-      const who = { proposal: 'proposer', settlement: 'settler' }[name] ?? 'owner'
+      const { s } = (signed.approval as RelayRequest).body as { s: string }
       await refused(
-        `${name} for another`,
-        changed(request, { [who]: lea.address }),
+        'a mirrored one',
+        changed(signed.approval!, { s: `0x${'f'.repeat(64)}`, r: s }),
         400,
-        new RegExp(
-          `^invalid signature: recovered 0x[0-9a-fA-F]{40}, expected ${lea.address}; the digest hashed is 0x[0-9a-f]{64}, with nonce 0$`,
-        ),
-        name === 'batch' ? 'redemptions[0].r' : 'r',
+        /^invalid signature: s must be above zero and below the order of the curve/,
       )
-    }
-    const tampered: [keyof typeof signed, Body][] = [
-      ['approval', { approved: false }],
-      ['permit', { value: '5' }],
-      ['permit', { spender: chain.conditionalTokens.address }],
-      ['redemption', { indexSets: ['1'] }],
-      ['redemption', { deadline: String(nowSec + 999) }],
-      ['proposal', { outcome: false }],
-      ['settlement', { winningOutcome: 1 }],
-    ]
-    for (const [name, change] of tampered) {
+      // A redemption that was sent alone cannot be sent again in a batch.
+      const mia = await person()
+      await give(mia, won, { yes: UNIT })
+      const used = await mia.client.relayer.sign.ctfRedemption({ market: listed(won), ...TTL })
+      const { tx_hash } = await mia.client.relayer.submit(used)
+      await chain.publicClient.waitForTransactionReceipt({ hash: tx_hash as Hex })
+      const { chainId, owner, ...item } = used.body as Body
       await refused(
-        `${name} with ${JSON.stringify(change)}`,
-        changed(signed[name]!, change),
+        'a used one',
+        { path: 'batch-ctf-redemption', body: { chainId, owner, redemptions: [item] } },
         400,
-        new RegExp(`^invalid signature: recovered 0x[0-9a-fA-F]{40}, expected ${kim.address};`),
+        'the signature is for nonce 0, which has been used: the next is 1',
+        'redemptions[0].r',
       )
-    }
-    const { s } = (signed.approval as RelayRequest).body as { s: string }
-    await refused(
-      'a mirrored one',
-      changed(signed.approval!, { s: `0x${'f'.repeat(64)}`, r: s }),
-      400,
-      /^invalid signature: s must be above zero and below the order of the curve/,
-    )
-    // A redemption that was sent alone cannot be sent once more as a batch.
-    const mia = await person()
-    await give(mia, won, { yes: UNIT })
-    const used = await mia.client.relayer.sign.ctfRedemption({ market: listed(won), ...TTL })
-    const { tx_hash } = await mia.client.relayer.submit(used)
-    await chain.publicClient.waitForTransactionReceipt({ hash: tx_hash as Hex })
-    const { chainId, owner, ...item } = used.body as Body
-    await refused(
-      'a used one',
-      { path: 'batch-ctf-redemption', body: { chainId, owner, redemptions: [item] } },
-      400,
-      'the signature is for nonce 0, which has been used: the next is 1',
-      'redemptions[0].r',
-    )
-  })
+    },
+  )
 
-  await t.test('markets that are unknown, unresolved or not expired are refused', async () => {
-    const { redemption, proposal, settlement } = signed
-    await refused(
-      'an unknown condition',
-      changed(without(redemption!, 'marketAddress') as RelayRequest, {
-        conditionId: `0x${'1'.repeat(64)}`,
-      }),
-      400,
-      'conditionId is not a market of this exchange',
-    )
-    await refused(
-      'an unknown market',
-      changed(redemption!, { marketAddress: STRANGER }),
-      400,
-      'marketAddress is not a market of this exchange',
-    )
-    await refused(
-      'another market',
-      changed(redemption!, { marketAddress: alsoWon.address }),
-      400,
-      "marketAddress is not the condition's market",
-    )
-    for (const request of [proposal!, settlement!]) {
+  await t.test(
+    'a relayer request for a market that is unknown, or not in the required state, is refused',
+    async () => {
+      const { redemption, proposal, settlement } = signed
+      await refused(
+        'an unknown condition',
+        changed(without(redemption!, 'marketAddress') as RelayRequest, {
+          conditionId: `0x${'1'.repeat(64)}`,
+        }),
+        400,
+        'conditionId is not a market of this exchange',
+      )
       await refused(
         'an unknown market',
-        changed(request, { marketAddress: chain.settlement.address }),
+        changed(redemption!, { marketAddress: STRANGER }),
         400,
         'marketAddress is not a market of this exchange',
       )
-    }
-    await refused(
-      'an open market',
-      await sign.ctfRedemption({ market: listed(open), ...TTL }),
-      422,
-      'the market is not resolved',
-    )
-    await refused('an open market', proposal!, 422, /^the market has not expired/)
-    await refused('an open market', settlement!, 422, /^there is no proposal/)
-  })
+      await refused(
+        'another market',
+        changed(redemption!, { marketAddress: alsoWon.address }),
+        400,
+        "marketAddress is not the condition's market",
+      )
+      for (const request of [proposal!, settlement!]) {
+        await refused(
+          'an unknown market',
+          changed(request, { marketAddress: chain.settlement.address }),
+          400,
+          'marketAddress is not a market of this exchange',
+        )
+      }
+      await refused(
+        'an open market',
+        await sign.ctfRedemption({ market: listed(open), ...TTL }),
+        422,
+        'the market is not resolved',
+      )
+      await refused('an open market', proposal!, 422, /^the market has not expired/)
+      await refused('an open market', settlement!, 422, /^there is no proposal/)
+    },
+  )
 
-  await t.test('owners without tokens are refused', async () => {
+  await t.test('a relayer request of an owner without the required tokens is refused', async () => {
     const ned = await person()
     for (const request of [
       await ned.client.relayer.sign.ctfApproval(TTL),
@@ -403,27 +415,30 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
     }
   })
 
-  await t.test('other methods, paths and content types are refused', async () => {
-    const get = await fetch(`${exchange.url}/api/v1/relayer/ctf-approval`)
-    assert.equal(get.status, 405)
-    assert.equal(((await get.json()) as Refusal).success, false)
-    const text = await fetch(`${exchange.url}/api/v1/relayer/ctf-approval`, {
-      method: 'POST',
-      body: 'x=1',
-    })
-    assert.equal(text.status, 415)
-    assert.equal(((await text.json()) as Refusal).success, false)
-    await refused('a path', { path: 'mint', body: {} }, 404, /./)
-    const nonces = await fetch(
-      `${exchange.url}/api/v1/relayer/nonces?chain_id=31337&owner=${kim.address}&market=${STRANGER}`,
-    )
-    assert.equal(nonces.status, 400)
-    assert.match(
-      ((await nonces.json()) as Refusal).error,
-      /market is not a market of this exchange/,
-    )
-  })
+  await t.test(
+    'other methods, paths and content types on the relayer’s routes are refused',
+    async () => {
+      const get = await fetch(`${exchange.url}/api/v1/relayer/ctf-approval`)
+      assert.equal(get.status, 405)
+      assert.equal(((await get.json()) as Refusal).success, false)
+      const text = await fetch(`${exchange.url}/api/v1/relayer/ctf-approval`, {
+        method: 'POST',
+        body: 'x=1',
+      })
+      assert.equal(text.status, 415)
+      assert.equal(((await text.json()) as Refusal).success, false)
+      await refused('a path', { path: 'mint', body: {} }, 404, /./)
+      const nonces = await fetch(
+        `${exchange.url}/api/v1/relayer/nonces?chain_id=31337&owner=${kim.address}&market=${STRANGER}`,
+      )
+      assert.equal(nonces.status, 400)
+      assert.match(
+        ((await nonces.json()) as Refusal).error,
+        /market is not a market of this exchange/,
+      )
+    },
+  )
 
-  // One redemption was sent, whose signature was then used again.
+  // Only the one valid redemption was sent.
   assert.equal(await relayed.sent(), before + 1)
 }

@@ -1,7 +1,7 @@
 /**
- * Operations that the relayer does not pay for, against the real chain: those without effect, approvals of wallets that
- * hold too little, and revocations that a trade still needs. For `relayer.test.ts`, whose exchange is restarted at the
- * end.
+ * Operations that the relayer does not pay for, on the real chain: those without effect, approvals of wallets that hold
+ * too little, and revocations that a trade still needs. For `relayer.test.ts`, whose exchange is restarted for these
+ * tests.
  */
 
 import assert from 'node:assert/strict'
@@ -33,7 +33,7 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
     chain.read(conditionalTokens, 'isApprovedForAll', [address, settlement.address])
 
   await t.test(
-    'eight equal approvals and eight equal permits are one transaction each',
+    'eight equal approvals are one transaction, and eight equal permits another',
     async () => {
       const ann = await person(UNIT)
       const before = await relayed.sent()
@@ -49,7 +49,7 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
         assert.match(first!, /^0x[0-9a-f]{64}$/)
         for (const hash of others) assert.ok(hash === first || hash === '', hash)
       }
-      // Once the first is confirmed, it is known which transaction did it.
+      // Once the first transaction is confirmed, the answer names it.
       await eventually(async () => {
         assert.equal((await approve(ann, true, 100)).tx_hash, approvals[0])
         assert.equal((await permit(ann, 5n * UNIT, 100)).tx_hash, permits[0])
@@ -61,23 +61,27 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
     },
   )
 
-  await t.test('a wallet with a millionth of a dollar is refused', async () => {
-    const cem = await person(1n)
-    const before = await relayed.sent()
-    // Started one after the other: a promise that fails before it is awaited would be an unhandled error.
-    for (const work of [() => approve(cem, true, 0), () => permit(cem, 5n, 0)]) {
-      await assert.rejects(work(), (error) => {
-        assert.ok(error instanceof SibylError)
-        assert.deepEqual([error.status, error.code], [422, 'INSUFFICIENT_FUNDS'])
-        assert.match(error.message, /^the owner holds 1 of the 1000000 units/)
-        return true
-      })
-    }
-    assert.equal(await relayed.sent(), before)
-  })
+  await t.test(
+    'the relayer refuses operations of a wallet that holds only a millionth of a dollar',
+    async () => {
+      const cem = await person(1n)
+      const before = await relayed.sent()
+      // The requests are sent one after the other: a promise that rejects before it is awaited would be an unhandled
+      // error.
+      for (const work of [() => approve(cem, true, 0), () => permit(cem, 5n, 0)]) {
+        await assert.rejects(work(), (error) => {
+          assert.ok(error instanceof SibylError)
+          assert.deepEqual([error.status, error.code], [422, 'INSUFFICIENT_FUNDS'])
+          assert.match(error.message, /^the owner holds 1 of the 1000000 units/)
+          return true
+        })
+      }
+      assert.equal(await relayed.sent(), before)
+    },
+  )
 
-  await t.test('an allowance that a pending trade needs cannot be revoked', async () => {
-    // A trade that is to stay unsettled must not settle.
+  await t.test('the relayer does not revoke an allowance that a pending trade needs', async () => {
+    // The contract is paused, so that the trade stays unsettled.
     await chain.chain.send(chain.owner, settlement, 'pause', [])
     const market = await chain.createMarket()
     const [buyer, seller] = [await person(100n * UNIT), await person(UNIT)]
@@ -133,7 +137,7 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
     assert.equal(await isApproved(seller), true)
     assert.equal(await allowance(buyer), 50n * UNIT)
 
-    // The cost of the trade is enough, and everything beyond it may be withdrawn.
+    // The allowance may be reduced to the cost of the pending trade.
     await permit(buyer, 5n * UNIT, 1)
     await eventually(async () => assert.equal(await allowance(buyer), 5n * UNIT))
     await approve(buyer, true, 0)
@@ -144,17 +148,20 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
     assert.equal(await isApproved(buyer), false)
   })
 
-  await t.test('on the devnet an empty wallet may approve and permit once', async () => {
-    await exchange.stop()
-    await exchange.start({ ...relayed.environment, SIBYL_RELAYER_MIN_HOLDING: '0' })
-    const dan = await person()
-    const before = await relayed.sent()
-    for (let at = 0; at < 3; at++) {
-      await approve(dan, true, at)
-      await permit(dan, 5n, at)
-    }
-    await eventually(async () => assert.equal(await isApproved(dan), true))
-    await eventually(async () => assert.equal(await allowance(dan), 5n))
-    assert.equal(await relayed.sent(), before + 2)
-  })
+  await t.test(
+    'on the devnet an empty wallet may have one approval and one permit relayed',
+    async () => {
+      await exchange.stop()
+      await exchange.start({ ...relayed.environment, SIBYL_RELAYER_MIN_HOLDING: '0' })
+      const dan = await person()
+      const before = await relayed.sent()
+      for (let at = 0; at < 3; at++) {
+        await approve(dan, true, at)
+        await permit(dan, 5n, at)
+      }
+      await eventually(async () => assert.equal(await isApproved(dan), true))
+      await eventually(async () => assert.equal(await allowance(dan), 5n))
+      assert.equal(await relayed.sent(), before + 2)
+    },
+  )
 }

@@ -1,6 +1,6 @@
 /**
- * Eight operations of people without ether, against the real chain: each signed operation is done once, and balances
- * and approvals match the chain.
+ * Eight operations of people without ether, on the real chain: each signed operation is executed once, and balances and
+ * approvals match the chain.
  */
 
 import assert from 'node:assert/strict'
@@ -38,36 +38,42 @@ test('traders without ether use the relayer', async (t) => {
     return error
   }
 
-  await t.test('a trader without ether approves and revokes the exchange', async () => {
-    const ann = await person(UNIT)
-    const { success, tx_hash } = await ann.client.relayer.ctfApproval()
-    assert.equal(success, true)
-    await mined(tx_hash)
-    assert.equal(await isApproved(ann), true)
-    await mined((await ann.client.relayer.ctfApproval({ approved: false })).tx_hash)
-    assert.equal(await isApproved(ann), false)
-    await assertPenniless(ann)
-  })
+  await t.test(
+    'a trader without ether approves the exchange and revokes the approval',
+    async () => {
+      const ann = await person(UNIT)
+      const { success, tx_hash } = await ann.client.relayer.ctfApproval()
+      assert.equal(success, true)
+      await mined(tx_hash)
+      assert.equal(await isApproved(ann), true)
+      await mined((await ann.client.relayer.ctfApproval({ approved: false })).tx_hash)
+      assert.equal(await isApproved(ann), false)
+      await assertPenniless(ann)
+    },
+  )
 
-  await t.test('a trader without ether permits stablecoin, also for a split', async () => {
-    const bob = await person(UNIT)
-    const unlimited = await bob.client.relayer.sign.stablecoinPermit({ value: 'unlimited' })
-    await mined((await bob.client.relayer.submit(unlimited)).tx_hash)
-    assert.equal(await allowance(bob, settlement.address), MAX_UINT256)
-    const some = await bob.client.relayer.sign.stablecoinPermit({ value: '12.5' })
-    const usdc = { ...some, path: '/api/v1/relayer/usdc-permit' }
-    const first = await bob.client.relayer.submit(usdc)
-    await mined(first.tx_hash)
-    assert.equal(await allowance(bob, settlement.address), 12_500_000n)
-    // Under its other name it is the same request.
-    assert.deepEqual(await bob.client.relayer.submit(some), first)
-    const spender = conditionalTokens.address
-    await mined((await bob.client.relayer.stablecoinPermit({ spender, value: 7 })).tx_hash)
-    assert.equal(await allowance(bob, spender), 7n)
-    await assertPenniless(bob)
-  })
+  await t.test(
+    'a trader without ether permits the exchange to take stablecoin, also for a split',
+    async () => {
+      const bob = await person(UNIT)
+      const unlimited = await bob.client.relayer.sign.stablecoinPermit({ value: 'unlimited' })
+      await mined((await bob.client.relayer.submit(unlimited)).tx_hash)
+      assert.equal(await allowance(bob, settlement.address), MAX_UINT256)
+      const some = await bob.client.relayer.sign.stablecoinPermit({ value: '12.5' })
+      const usdc = { ...some, path: '/api/v1/relayer/usdc-permit' }
+      const first = await bob.client.relayer.submit(usdc)
+      await mined(first.tx_hash)
+      assert.equal(await allowance(bob, settlement.address), 12_500_000n)
+      // The same request under its other name.
+      assert.deepEqual(await bob.client.relayer.submit(some), first)
+      const spender = conditionalTokens.address
+      await mined((await bob.client.relayer.stablecoinPermit({ spender, value: 7 })).tx_hash)
+      assert.equal(await allowance(bob, spender), 7n)
+      await assertPenniless(bob)
+    },
+  )
 
-  await t.test('a trader without ether redeems, and sees a claim meanwhile', async () => {
+  await t.test('a trader without ether redeems, and sees the pending claim meanwhile', async () => {
     const market = await resolvedMarket('NO')
     const cem = await person()
     await give(cem, market, { yes: 3n * UNIT, no: 10n * UNIT })
@@ -164,7 +170,7 @@ test('traders without ether use the relayer', async (t) => {
       assert.equal(await chain.shares(eve.address, id as Hex, 1), 0n)
     }
     await assertPenniless(eve)
-    // The same again is the same transaction, confirmed by now.
+    // The same request again returns the same transaction, which is confirmed by now.
     await eventually(async () =>
       assert.deepEqual(await eve.client.relayer.submit(request), {
         success: true,
@@ -175,101 +181,104 @@ test('traders without ether use the relayer', async (t) => {
     assert.equal(await relayed.sent(), before + 1)
   })
 
-  await t.test('a trader proposes with their own bond or the relayer’s, and settles', async () => {
-    const soon = (await chain.chain.now()) + 100n
-    const own = await chain.createMarket({ expiration: soon })
-    const lent = await chain.createMarket({ expiration: soon })
-    const fay = await person(600n * UNIT)
-    const gus = await person()
-    const at = (market: typeof own) => ({ market: { contractAddress: market.address } })
-    const early = await refusal(
-      fay.client.relayer.proposeResolution({ ...at(own), outcome: 'YES', ...TTL }),
-    )
-    assert.equal(early.status, 422)
-    assert.match(early.message, /^the market has not expired/)
-    const nothing = await refusal(
-      fay.client.relayer.settleMarket({ ...at(own), winningOutcome: 'YES', ...TTL }),
-    )
-    assert.equal(nothing.status, 422)
-    assert.match(nothing.message, /there is no proposal/)
+  await t.test(
+    'a trader without ether proposes an outcome with their own bond or the relayer’s, and settles the market',
+    async () => {
+      const soon = (await chain.chain.now()) + 100n
+      const own = await chain.createMarket({ expiration: soon })
+      const lent = await chain.createMarket({ expiration: soon })
+      const fay = await person(600n * UNIT)
+      const gus = await person()
+      const at = (market: typeof own) => ({ market: { contractAddress: market.address } })
+      const early = await refusal(
+        fay.client.relayer.proposeResolution({ ...at(own), outcome: 'YES', ...TTL }),
+      )
+      assert.equal(early.status, 422)
+      assert.match(early.message, /^the market has not expired/)
+      const nothing = await refusal(
+        fay.client.relayer.settleMarket({ ...at(own), winningOutcome: 'YES', ...TTL }),
+      )
+      assert.equal(nothing.status, 422)
+      assert.match(nothing.message, /there is no proposal/)
 
-    await chain.warp(101n)
-    const mine = await fay.client.relayer.proposeResolution({
-      ...at(own),
-      outcome: 'YES',
-      ownBond: true,
-      ...TTL,
-    })
-    await mined(mine.tx_hash)
-    const asserted = await chain.read(own, 'assertion', [])
-    assert.equal(asserted.proposer, fay.address)
-    assert.equal(asserted.asserter, fay.address)
-    assert.equal(asserted.outcome, true)
-    assert.equal(await chain.balance(fay.address), 100n * UNIT)
+      await chain.warp(101n)
+      const mine = await fay.client.relayer.proposeResolution({
+        ...at(own),
+        outcome: 'YES',
+        ownBond: true,
+        ...TTL,
+      })
+      await mined(mine.tx_hash)
+      const asserted = await chain.read(own, 'assertion', [])
+      assert.equal(asserted.proposer, fay.address)
+      assert.equal(asserted.asserter, fay.address)
+      assert.equal(asserted.outcome, true)
+      assert.equal(await chain.balance(fay.address), 100n * UNIT)
 
-    const bank = await chain.balance(chain.relayer.address)
-    const theirs = await gus.client.relayer.proposeResolution({
-      ...at(lent),
-      outcome: 'NO',
-      ...TTL,
-    })
-    await mined(theirs.tx_hash)
-    const borrowed = await chain.read(lent, 'assertion', [])
-    assert.equal(borrowed.proposer, gus.address)
-    assert.equal(borrowed.asserter, chain.relayer.address)
-    assert.equal(borrowed.outcome, false)
-    assert.equal(await chain.balance(chain.relayer.address), bank - 500n * UNIT)
+      const bank = await chain.balance(chain.relayer.address)
+      const theirs = await gus.client.relayer.proposeResolution({
+        ...at(lent),
+        outcome: 'NO',
+        ...TTL,
+      })
+      await mined(theirs.tx_hash)
+      const borrowed = await chain.read(lent, 'assertion', [])
+      assert.equal(borrowed.proposer, gus.address)
+      assert.equal(borrowed.asserter, chain.relayer.address)
+      assert.equal(borrowed.outcome, false)
+      assert.equal(await chain.balance(chain.relayer.address), bank - 500n * UNIT)
 
-    const second = await refusal(
-      gus.client.relayer.proposeResolution({ ...at(own), outcome: 'NO', ...TTL }),
-    )
-    assert.equal(second.status, 422)
-    assert.match(second.message, /another proposal is open/)
+      const second = await refusal(
+        gus.client.relayer.proposeResolution({ ...at(own), outcome: 'NO', ...TTL }),
+      )
+      assert.equal(second.status, 422)
+      assert.match(second.message, /another proposal is open/)
 
-    const hasty = await refusal(
-      gus.client.relayer.settleMarket({ ...at(own), winningOutcome: 'YES', ...TTL }),
-    )
-    assert.equal(hasty.status, 422)
-    assert.match(hasty.message, /^the dispute window has not passed: it ends at \d+/)
-    assert.equal(await chain.read(own, 'resolved', []), false)
-    await chain.warp(7_200n)
-    const wrong = await refusal(
-      gus.client.relayer.settleMarket({ ...at(own), winningOutcome: 'NO', ...TTL }),
-    )
-    assert.equal(wrong.status, 422)
-    assert.match(wrong.message, /must be the proposed outcome, YES/)
-    const settled = await gus.client.relayer.settleMarket({
-      ...at(own),
-      winningOutcome: 'YES',
-      ...TTL,
-    })
-    await mined(settled.tx_hash)
-    assert.equal(await chain.read(own, 'resolved', []), true)
-    assert.equal(await chain.balance(fay.address), 600n * UNIT)
-    assert.equal(await chain.read(conditionalTokens, 'payoutDenominator', [own.id]), 1n)
+      const hasty = await refusal(
+        gus.client.relayer.settleMarket({ ...at(own), winningOutcome: 'YES', ...TTL }),
+      )
+      assert.equal(hasty.status, 422)
+      assert.match(hasty.message, /^the dispute window has not passed: it ends at \d+/)
+      assert.equal(await chain.read(own, 'resolved', []), false)
+      await chain.warp(7_200n)
+      const wrong = await refusal(
+        gus.client.relayer.settleMarket({ ...at(own), winningOutcome: 'NO', ...TTL }),
+      )
+      assert.equal(wrong.status, 422)
+      assert.match(wrong.message, /must be the proposed outcome, YES/)
+      const settled = await gus.client.relayer.settleMarket({
+        ...at(own),
+        winningOutcome: 'YES',
+        ...TTL,
+      })
+      await mined(settled.tx_hash)
+      assert.equal(await chain.read(own, 'resolved', []), true)
+      assert.equal(await chain.balance(fay.address), 600n * UNIT)
+      assert.equal(await chain.read(conditionalTokens, 'payoutDenominator', [own.id]), 1n)
 
-    // Settled is settled: with that outcome it is the same transaction, with the other an error.
-    const sent = await relayed.sent()
-    const again = await fay.client.relayer.settleMarket({
-      ...at(own),
-      winningOutcome: 'YES',
-      ...TTL,
-    })
-    assert.deepEqual(again, settled)
-    const late = await refusal(
-      fay.client.relayer.settleMarket({ ...at(own), winningOutcome: 'NO', ...TTL }),
-    )
-    assert.equal(late.status, 422)
-    assert.match(late.message, /the market is settled: YES won/)
-    const over = await refusal(
-      fay.client.relayer.proposeResolution({ ...at(own), outcome: 'NO', ...TTL }),
-    )
-    assert.match(over.message, /the market is resolved: YES won/)
-    assert.equal(await relayed.sent(), sent)
-    for (const one of [fay, gus]) await assertPenniless(one)
-  })
+      // Settling again returns the same transaction; settling with the other outcome is an error.
+      const sent = await relayed.sent()
+      const again = await fay.client.relayer.settleMarket({
+        ...at(own),
+        winningOutcome: 'YES',
+        ...TTL,
+      })
+      assert.deepEqual(again, settled)
+      const late = await refusal(
+        fay.client.relayer.settleMarket({ ...at(own), winningOutcome: 'NO', ...TTL }),
+      )
+      assert.equal(late.status, 422)
+      assert.match(late.message, /the market is settled: YES won/)
+      const over = await refusal(
+        fay.client.relayer.proposeResolution({ ...at(own), outcome: 'NO', ...TTL }),
+      )
+      assert.match(over.message, /the market is resolved: YES won/)
+      assert.equal(await relayed.sent(), sent)
+      for (const one of [fay, gus]) await assertPenniless(one)
+    },
+  )
 
-  await t.test('a trader without ether withdraws some and all orders on chain', async () => {
+  await t.test('a trader without ether cancels single orders and all orders on chain', async () => {
     const ida = await person(10n * UNIT)
     const market = await chain.createMarket()
     await eventually(async () => {
@@ -300,49 +309,61 @@ test('traders without ether use the relayer', async (t) => {
     assert.match(soon.message, /takes effect at [0-9]+: retry after that/)
     const less = await refusal(ida.client.relayer.cancelAllBefore({ nonce: 1n }))
     assert.deepEqual([less.code, less.field], ['WOULD_REVERT', 'nonce'])
-    // Orders signed from now on have a higher nonce.
+    // Orders signed after the withdrawal have a higher nonce, so they are accepted.
     await ida.client.orders.place({ ...terms, side: 'buy', size: '5' })
     assert.deepEqual(await bids(), [5])
     await assertPenniless(ida)
   })
 
-  await t.test('a cancellation with another’s signature or other orders is refused', async () => {
-    const [jan, kay] = [await person(UNIT), await person(UNIT)]
-    const { order } = await jan.client.orders.sign({
-      ...{ marketId: `0x${'5'.repeat(64)}`, outcome: 'NO', side: 'sell', price: '0.5', size: '1' },
-      ttlSeconds: 3_600,
-    } as const)
-    const { path, body } = await jan.client.relayer.sign.cancelOrders({ orders: [order] })
-    const epoch = await jan.client.relayer.sign.cancelAllBefore({ nonce: 5n })
-    const wrong = [
-      [{ path, body: { ...body, orders: [{ ...order, nonce: '1' }] } }, 'INVALID_SIGNATURE', 'r'],
-      [{ path, body: { ...body, owner: kay.address } }, 'INVALID_FIELD', 'orders[0].trader'],
-      [{ path, body: { ...body, orders: [] } }, 'INVALID_FIELD', 'orders'],
-      [{ ...epoch, body: { ...epoch.body, nonce: '6' } }, 'INVALID_SIGNATURE', 'r'],
-      [{ ...epoch, body: { ...epoch.body, owner: kay.address } }, 'INVALID_SIGNATURE', 'r'],
-      [{ ...epoch, body: { ...epoch.body, deadline: '5' } }, 'INVALID_FIELD', 'deadline'],
-    ] as const
-    for (const [request, code, field] of wrong) {
-      const error = await refusal(jan.client.relayer.submit(request))
-      assert.deepEqual([error.code, error.field], [code, field])
-      assert.doesNotMatch(error.message, /undefined/)
-    }
-  })
+  await t.test(
+    'a cancellation with another trader’s signature, or for other orders than were signed, is refused',
+    async () => {
+      const [jan, kay] = [await person(UNIT), await person(UNIT)]
+      const { order } = await jan.client.orders.sign({
+        ...{
+          marketId: `0x${'5'.repeat(64)}`,
+          outcome: 'NO',
+          side: 'sell',
+          price: '0.5',
+          size: '1',
+        },
+        ttlSeconds: 3_600,
+      } as const)
+      const { path, body } = await jan.client.relayer.sign.cancelOrders({ orders: [order] })
+      const epoch = await jan.client.relayer.sign.cancelAllBefore({ nonce: 5n })
+      const wrong = [
+        [{ path, body: { ...body, orders: [{ ...order, nonce: '1' }] } }, 'INVALID_SIGNATURE', 'r'],
+        [{ path, body: { ...body, owner: kay.address } }, 'INVALID_FIELD', 'orders[0].trader'],
+        [{ path, body: { ...body, orders: [] } }, 'INVALID_FIELD', 'orders'],
+        [{ ...epoch, body: { ...epoch.body, nonce: '6' } }, 'INVALID_SIGNATURE', 'r'],
+        [{ ...epoch, body: { ...epoch.body, owner: kay.address } }, 'INVALID_SIGNATURE', 'r'],
+        [{ ...epoch, body: { ...epoch.body, deadline: '5' } }, 'INVALID_FIELD', 'deadline'],
+      ] as const
+      for (const [request, code, field] of wrong) {
+        const error = await refusal(jan.client.relayer.submit(request))
+        assert.deepEqual([error.code, error.field], [code, field])
+        assert.doesNotMatch(error.message, /undefined/)
+      }
+    },
+  )
 
-  await t.test('the same request sent many times at once is one transaction', async () => {
-    const hal = await person(UNIT)
-    const before = await relayed.sent()
-    const request = await hal.client.relayer.sign.ctfApproval(TTL)
-    const answers = await Promise.all(
-      Array.from({ length: 10 }, () => hal.client.relayer.submit(request)),
-    )
-    for (const answer of answers) assert.deepEqual(answer, answers[0])
-    await mined(answers[0]!.tx_hash)
-    assert.deepEqual(await hal.client.relayer.submit(request), answers[0])
-    assert.equal(await relayed.sent(), before + 1)
-  })
+  await t.test(
+    'the same relayer request sent many times simultaneously is one transaction',
+    async () => {
+      const hal = await person(UNIT)
+      const before = await relayed.sent()
+      const request = await hal.client.relayer.sign.ctfApproval(TTL)
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, () => hal.client.relayer.submit(request)),
+      )
+      for (const answer of answers) assert.deepEqual(answer, answers[0])
+      await mined(answers[0]!.tx_hash)
+      assert.deepEqual(await hal.client.relayer.submit(request), answers[0])
+      assert.equal(await relayed.sent(), before + 1)
+    },
+  )
 
-  await t.test('consecutive operations of one owner all succeed', async () => {
+  await t.test('several operations of one owner, one after the other, all succeed', async () => {
     const ida = await person(UNIT)
     const { conditionalTokens: nonce } = await ida.client.relayer.nonces()
     assert.equal(nonce, '0')
@@ -355,12 +376,12 @@ test('traders without ether use the relayer', async (t) => {
     assert.equal(await isApproved(ida), true)
   })
 
-  await t.test('bad input is refused with the reason, and costs no gas', (nested) =>
+  await t.test('wrong relayer requests are refused with the reason, and cost no gas', (nested) =>
     refuseBadInput(nested, relayed),
   )
 
-  // The last one: it starts the exchange with other settings.
-  await t.test('the relayer does not pay for operations that would have no effect', (nested) =>
+  // This test is the last one, because it restarts the exchange with other settings.
+  await t.test('the relayer does not pay for an operation that would change nothing', (nested) =>
     payForNothing(nested, relayed),
   )
 })

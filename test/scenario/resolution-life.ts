@@ -1,9 +1,8 @@
 /**
- * A market's whole life as the API tells it: created, traded, expired, proposed, disputed, found
- * false, proposed again, disputed again, found true, settled, redeemed. After each step every field
- * of the resolution endpoint and every event of the `market` channel; in a life of kills the process
- * is killed after the steps that were chosen, and events are not held to. The chain and UMA's oracle
- * are real, and a second life goes on where the first has left them.
+ * The whole life of a market as the API shows it: created, traded, expired, proposed, disputed, found false, proposed
+ * again, disputed again, found true, settled, redeemed. After each step the test compares every field of the resolution
+ * endpoint and every event of the `market` channel. If the process is killed after the chosen steps, events are not
+ * compared. Chain and UMA oracle are real, and several lives can use the same ones in turn.
  */
 
 import assert from 'node:assert/strict'
@@ -20,7 +19,7 @@ import type { Environment, Exchange } from '../support/exchange.ts'
 const TRUE = 10n ** 18n
 export const WINDOW = Number(SETTINGS.disputeSeconds)
 const BOND = String(SETTINGS.bond)
-/** The exchange may learn late that the chain's clock was moved; two days cover it. */
+/** Requests are valid for two days, because the test moves the chain's clock and the exchange may learn of it late. */
 export const TTL = { ttlSeconds: 172_800 }
 export const ANN = devnetKey(10)
 const BOB = devnetKey(11)
@@ -43,13 +42,13 @@ export type Step = (typeof STEPS)[number]
 export type Place = {
   readonly chain: TestChain
   readonly exchange: Exchange
-  /** Settings after a kill; until the first kill others may be in force. */
+  /** Settings for a restart after a kill. */
   readonly environment: Environment
 }
 
 /**
- * The bonds of every life, once and before any exchange runs: what is sent with a key of the exchange
- * behind its back takes the nonce of its next transaction.
+ * Funds the bonds of all lives before an exchange runs. Later transactions with an exchange's key would take the nonce
+ * that the exchange uses next.
  */
 export async function fundBonds(chain: TestChain): Promise<void> {
   const { carol, relayer, collateral, oracle } = chain
@@ -67,25 +66,25 @@ type Life = {
   readonly chain: TestChain
   readonly exchange: Exchange
   readonly market: Market
-  /** Clients of the exchange as it runs now. */
+  /** Clients of the exchange in its current process. */
   ann(): Client
   bob(): Client
   /** Waits until the endpoint returns exactly this. */
   stands(expected: Omit<ResolutionStatus, 'marketId'>): Promise<void>
-  /** The assertion at the oracle, in the endpoint's words. */
+  /** Returns the assertion at the oracle in the format of the endpoint. */
   assertion(
     proposer: string,
     yes: boolean,
     state?: { disputed?: boolean; settled?: boolean },
   ): Promise<NonNullable<ResolutionStatus['assertion']>>
-  /** The outcome of the market is proposed by Ann. */
+  /** Ann proposes this outcome of the market. */
   propose(outcome: 'YES' | 'NO'): Promise<void>
   dispute(): Promise<void>
   /** UMA's voters decide, by its mock. */
   arbitrate(truth: boolean): Promise<void>
-  /** The stream has named the winner, unless this life has kills. */
+  /** Waits until the stream has named the winner; does nothing in a life with kills. */
   winnerTold(): Promise<void>
-  /** After the step: the events that it brought, or the kill that may follow it. */
+  /** Ends a step: waits for its events, or kills the process if the step is one of `killedAfter`. */
   after(step: Step, ...events: string[]): Promise<void>
   close(): void
 }
@@ -98,7 +97,7 @@ async function begin(place: Place, killedAfter: readonly Step[]): Promise<Life> 
   await chain.fund(ann, { collateral: 1_000n * UNIT })
   await chain.fund(bob, { collateral: 1_000n * UNIT, shares: 1_000n * UNIT, market: market.id })
   const clientOf = (signer: typeof ANN) => createClient({ url: exchange.url, signer })
-  const heard: MarketMessage[] = []
+  const received: MarketMessage[] = []
   let told = 0
   // Before the indexer has opened the market, a request gets 404.
   await eventually(async () => {
@@ -106,8 +105,8 @@ async function begin(place: Place, killedAfter: readonly Step[]): Promise<Life> 
     assert.equal(status, 200)
   })
   let stream = clientOf(ANN).stream()
-  stream.market(market.id, (message) => heard.push(message))
-  await eventually(() => assert.ok(heard.some(({ type }) => type === 'market.snapshot')))
+  stream.market(market.id, (message) => received.push(message))
+  await eventually(() => assert.ok(received.some(({ type }) => type === 'market.snapshot')))
 
   const life: Life = {
     chain,
@@ -168,7 +167,7 @@ async function begin(place: Place, killedAfter: readonly Step[]): Promise<Life> 
       if (kills) return
       await eventually(() =>
         assert.ok(
-          heard.some(
+          received.some(
             (message) => message.type === 'market' && message.resolution?.winningOutcome === 0,
           ),
         ),
@@ -176,14 +175,14 @@ async function begin(place: Place, killedAfter: readonly Step[]): Promise<Life> 
     },
     async after(step, ...events) {
       if (!kills) {
-        // `resolved` is sent by the market's log, which ends with it, and by the chain, with the winner; in either
-        // order.
+        // The message `resolved` arrives twice, in either order: when the market's log ends, and when the chain names
+        // the winner.
         const names = () => {
-          const all = heard.slice(told).filter((message) => message.type === 'market')
+          const all = received.slice(told).filter((message) => message.type === 'market')
           return [...new Set(all.map(({ event }) => event))]
         }
         await eventually(() => assert.deepEqual(names(), events))
-        told = heard.length
+        told = received.length
         return
       }
       if (!killedAfter.includes(step)) return
@@ -191,14 +190,14 @@ async function begin(place: Place, killedAfter: readonly Step[]): Promise<Life> 
       await exchange.kill()
       await exchange.start(place.environment)
       stream = clientOf(ANN).stream()
-      stream.market(market.id, (message) => heard.push(message))
+      stream.market(market.id, (message) => received.push(message))
     },
     close: () => stream.close(),
   }
   return life
 }
 
-/** One life, in which the process is killed after these steps. */
+/** Runs one life of a market; the process is killed after these steps. */
 export async function liveAndEnd(place: Place, killedAfter: readonly Step[] = []): Promise<void> {
   const life = await begin(place, killedAfter)
   await live(life).finally(() => life.close())
@@ -209,7 +208,7 @@ async function live(life: Life): Promise<void> {
   const { oracle } = chain
   const proposer = chain.ann.address
 
-  // Created: it trades, and nothing is known of its end.
+  // After its creation the market trades, and has no outcome.
   await life.stands({ expired: false, resolved: false })
   await life.after('created')
 
@@ -228,7 +227,7 @@ async function live(life: Life): Promise<void> {
   await life.stands({ expired: false, resolved: false })
   await life.after('traded')
 
-  // Expired: the books are closed, and there is no assertion.
+  // Expired: the market takes no orders, and no outcome is proposed yet.
   await chain.warp(3_700n)
   await life.stands({ expired: true, resolved: false })
   await eventually(() =>

@@ -1,7 +1,6 @@
 /**
- * How markets end: lives as `resolution-life.ts` has them, one after the other on one chain and in one
- * data folder. Of nine kills one is drawn from a seed; `npm run test:whole` and `npm run crash -- resolution`
- * have them all.
+ * Runs the lives of `resolution-life.ts` one after the other on one chain and in one data folder. The process is killed
+ * after one random step; with `npm run test:whole` or `npm run crash -- resolution` after every step.
  */
 
 import assert from 'node:assert/strict'
@@ -22,38 +21,49 @@ test('markets are resolved through the oracle', async (t) => {
     environment: { ...environment, SIBYL_AUTO_SETTLE: 'true', SIBYL_RESOLUTION_POLL_MS: '100' },
   })
 
-  await t.test('the exchange settles a market after its window, across a kill', async () => {
-    const market = await chain.createMarket({ expiration: (await chain.chain.now()) + 60n })
-    const client = () => createClient({ url: exchange.url, signer: ANN })
-    await chain.warp(100n)
-    const proposal = {
-      market: { contractAddress: market.address },
-      outcome: 'NO',
-      ...TTL,
-    } as const
-    await eventually(() => client().resolution.propose(proposal))
-    await client().resolution.waitFor(market.id, 'proposed', { everyMs: 20, waitMs: 120_000 })
-    await exchange.kill()
-    await chain.warp(BigInt(WINDOW) + 1n)
-    await exchange.start()
-    const status = await client().resolution.waitFor(market.id, 'resolved', {
-      everyMs: 20,
-      waitMs: 120_000,
-    })
-    assert.equal(status.winningOutcome, 1)
-    assert.equal(status.assertion?.settled, true)
-    assert.equal(await chain.read(market, 'winningOutcome', []), 1)
-  })
+  await t.test(
+    'the exchange settles the assertion of a market after its dispute window, also if it is killed before',
+    async () => {
+      const market = await chain.createMarket({ expiration: (await chain.chain.now()) + 60n })
+      const client = () => createClient({ url: exchange.url, signer: ANN })
+      await chain.warp(100n)
+      const proposal = {
+        market: { contractAddress: market.address },
+        outcome: 'NO',
+        ...TTL,
+      } as const
+      await eventually(() => client().resolution.propose(proposal))
+      await client().resolution.waitFor(market.id, 'proposed', { everyMs: 20, waitMs: 120_000 })
+      await exchange.kill()
+      await chain.warp(BigInt(WINDOW) + 1n)
+      await exchange.start()
+      const status = await client().resolution.waitFor(market.id, 'resolved', {
+        everyMs: 20,
+        waitMs: 120_000,
+      })
+      assert.equal(status.winningOutcome, 1)
+      assert.equal(status.assertion?.settled, true)
+      assert.equal(await chain.read(market, 'winningOutcome', []), 1)
+    },
+  )
 
-  // It still settles by itself when this life begins; from the first kill on, only when it is asked.
-  await t.test('a market is resolved although the process is killed between steps', async (t2) => {
-    const random = randomFrom(Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31)))
-    const killedAfter = WHOLE ? STEPS : [random.pick(STEPS)]
-    t2.diagnostic(`TEST_SEED=${random.seed}: killed after ${killedAfter.join(', ')}`)
-    await liveAndEnd({ chain, exchange, environment }, killedAfter)
-  })
+  // The exchange still settles the market by itself until the first kill; from then on only on request.
+  await t.test(
+    'a market is resolved although the process is killed after each step',
+    async (t2) => {
+      const random = randomFrom(
+        Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31)),
+      )
+      const killedAfter = WHOLE ? STEPS : [random.pick(STEPS)]
+      t2.diagnostic(`TEST_SEED=${random.seed}: killed after ${killedAfter.join(', ')}`)
+      await liveAndEnd({ chain, exchange, environment }, killedAfter)
+    },
+  )
 
-  await t.test('a market is resolved without kills, with each state and event', async () => {
-    await liveAndEnd({ chain, exchange, environment })
-  })
+  await t.test(
+    'a market is resolved without kills, with each state and event as expected',
+    async () => {
+      await liveAndEnd({ chain, exchange, environment })
+    },
+  )
 })

@@ -1,4 +1,4 @@
-/** Where the time of a write goes, asked of a real exchange. */
+/** Tests the report of a write's stages (`Server-Timing`) at a real exchange. */
 
 import assert from 'node:assert/strict'
 import { registerApiKey } from '#client/api-keys.ts'
@@ -78,7 +78,7 @@ export async function reportStages({ url }: Exchange): Promise<void> {
   assert.equal(refused.status, 400)
   assert.deepEqual([...stagesOf(refused).keys()], ['parse', 'authenticate', 'verify', 'total'])
 
-  // A thread that is busy when it is asked is left out of an answer.
+  // The metrics omit a thread that is too busy to answer in time, so the test reads them repeatedly.
   await eventually(async () => {
     const metrics = await (await fetch(`${url}/metrics`)).text()
     for (const stage of STAGES.slice(0, -1)) {

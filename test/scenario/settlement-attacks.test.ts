@@ -1,5 +1,6 @@
 /**
- * Attacks on settlement through the database of a killed exchange, as a version without permit checks may have left it.
+ * Attacks on settlement by permits in the database of a killed exchange. A version without permit checks could have
+ * stored them.
  */
 
 import assert from 'node:assert/strict'
@@ -17,7 +18,7 @@ const [MAKER, HONEST_MAKER, HONEST] = [10, 12, 13]
 const ATTACKER = 5
 const FORGED = { deadline: '9999999999', v: 27, r: `0x${'1'.repeat(64)}`, s: `0x${'2'.repeat(64)}` }
 
-describe('an exchange that is killed with trades of an attacker in its database', () => {
+describe('an exchange is killed while its database has trades of an attacker', () => {
   let s: SettledExchange
   let node: RpcProxy
   before(async () => {
@@ -64,7 +65,7 @@ describe('an exchange that is killed with trades of an attacker in its database'
   }
   const bytesOf = (hash: string) => Buffer.from(hash.slice(2), 'hex')
 
-  /** How the trades of these buys stand in the database. */
+  /** Waits until the trades of these buys have these statuses and reasons in the database. */
   const ends = (orderHashes: readonly string[], expected: readonly string[]) =>
     eventually(() => {
       const found = inDatabase((database) => {
@@ -77,7 +78,10 @@ describe('an exchange that is killed with trades of an attacker in its database'
       assert.deepEqual(found, expected)
     })
 
-  /** The trades wait for the chain; then the exchange is killed, and these permits are in its database. */
+  /**
+   * Makes trades that wait for the chain, kills the exchange, writes these permits into its database, and restarts it.
+   * Returns the hashes of the orders.
+   */
   async function plant(
     make: () => Promise<string[]>,
     permitOf: (at: number) => object,
@@ -98,7 +102,7 @@ describe('an exchange that is killed with trades of an attacker in its database'
     return orderHashes
   }
 
-  it('after one kill and after two, trades settle although another trade has a permit that cannot be encoded', async () => {
+  it('after a kill trades settle although another trade has a permit that cannot be encoded', async () => {
     const poisoned = await plant(
       async () => [await trade(MAKER, ATTACKER, '0.5')],
       () => ({ ...FORGED, nonce: '0', value: String(2n ** 256n) }),
@@ -111,7 +115,7 @@ describe('an exchange that is killed with trades of an attacker in its database'
     await ends([later, ...poisoned], ['confirmed', 'failed InsufficientAllowance'])
   })
 
-  it('after a kill, trades with forged permits fail at once, and none settles by a later allowance', async () => {
+  it('after a kill trades with forged permits fail without a retry, and none settles by a later allowance', async () => {
     const forged = await plant(
       async () => {
         const made: string[] = []

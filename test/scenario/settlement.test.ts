@@ -17,7 +17,7 @@ function answered<T>(ask: () => Promise<T | undefined>): Promise<T> {
   })
 }
 
-describe('an exchange that looks for trades once a minute', () => {
+describe('the database announces new trades to settlement', () => {
   let s: SettledExchange
   before(async () => {
     s = await openSettled({
@@ -26,7 +26,7 @@ describe('an exchange that looks for trades once a minute', () => {
   })
   after(() => s.dispose())
 
-  it('a single trade is submitted at once, because the store announces it', async () => {
+  it('a single trade is submitted at once, although settlement otherwise looks for trades once a minute', async () => {
     const terms = { marketId: s.marketId, outcome: 'YES', price: '0.5', ttlSeconds: 3_600 }
     await s.clientOf(10).orders.place({ ...terms, side: 'sell', size: '1' } as never)
     await s.clientOf(11).orders.place({ ...terms, side: 'buy', size: '1' } as never)
@@ -39,7 +39,7 @@ describe('an exchange that looks for trades once a minute', () => {
   })
 })
 
-describe('settlement: two demo traders over HTTP', () => {
+describe('trades of two demo traders settle', () => {
   let s: SettledExchange
   before(async () => {
     s = await openSettled({
@@ -66,7 +66,7 @@ describe('settlement: two demo traders over HTTP', () => {
     return first
   }
 
-  /** The exchange's book of a trader's shares is the chain's. */
+  /** Waits until the trader's shares at the exchange equal those on the chain. */
   const assertPosition = (account: number): Promise<void> =>
     eventually(async () => {
       const { address } = devnetAccount(account)
@@ -76,7 +76,7 @@ describe('settlement: two demo traders over HTTP', () => {
       assert.deepEqual([BigInt(yesShares), BigInt(noShares)], [yes, no])
     })
 
-  it('a trade is pending, then confirmed with a hash that the chain knows', async () => {
+  it('a trade is pending, and then confirmed with the hash of a transaction on the chain', async () => {
     const before = [await s.holdings(10), await s.holdings(11)] as const
     await s.chain.automine(false)
     const orderHash = await trade(10, 11, '2')
@@ -122,7 +122,7 @@ describe('settlement: two demo traders over HTTP', () => {
     for (const account of [10, 11]) await assertPosition(account)
   })
 
-  it('an unfunded trade is listed with its reason, and the seller has the shares back', async () => {
+  it('an unfunded trade is listed with its reason, and the seller has their shares back', async () => {
     // Account 6 has no stablecoin.
     await trade(12, 6, '3')
     const failed = await answered(async () => {
@@ -141,7 +141,7 @@ describe('settlement: two demo traders over HTTP', () => {
     )
   })
 
-  it('a trader at fault pauses: orders are refused with the remaining time, and validation reports it', async () => {
+  it('orders of a trader at fault are refused with the time left, and validation reports the time too', async () => {
     const { orders } = s.clientOf(6)
     const signed = await orders.sign({ ...terms('1'), side: 'buy' })
     const refused = await fetch(`${s.exchange.url}/api/v1/orders`, {
@@ -168,7 +168,7 @@ describe('settlement: two demo traders over HTTP', () => {
     })
   })
 
-  it('an unknown transaction hash is not found, and a malformed one is refused', async () => {
+  it('a settlement read with an unknown transaction hash is answered with 404, and with a malformed hash is refused', async () => {
     assert.deepEqual(await s.get(`/api/v1/settlements/0x${'1'.repeat(64)}`), { found: false })
     const bad = await fetch(`${s.exchange.url}/api/v1/settlements/0x12`)
     assert.equal(bad.status, 400)
@@ -176,7 +176,7 @@ describe('settlement: two demo traders over HTTP', () => {
   })
 
   it('the settlement metrics count batches, gas, outcomes and reasons', async () => {
-    // A thread that is busy when it is asked is left out of an answer.
+    // The metrics omit a thread that is too busy to answer in time, so the test reads them repeatedly.
     await eventually(async () => {
       const metrics = await (await fetch(`${s.exchange.url}/metrics`)).text()
       for (const line of [

@@ -1,6 +1,7 @@
 /**
- * A bot with a delegated key, a Safe and a key with code (EIP-7702) trade on an exchange with a real chain, settle and
- * redeem. The limits of the delegation hold, also over a restart, and a revocation takes the bot's orders away.
+ * A bot with a delegated key, a Safe, and an account with code (EIP-7702) trade on an exchange with a real chain,
+ * settle and redeem. The limits of the delegation hold, also after a restart, and a revocation cancels the bot's
+ * orders.
  */
 
 import assert from 'node:assert/strict'
@@ -42,7 +43,7 @@ let coded: PrivateKeyAccount
 let ann: PrivateKeyAccount
 let bob: PrivateKeyAccount
 
-/** A signer that names another account as the trader. */
+/** Returns a signer for an account whose key it does not have. */
 const signerFor = (address: string, signDigest: (digest: Hex) => Promise<Hex>): AccountSigner => ({
   address,
   signTypedData: (typed) => signDigest(hashTypedData(typed as unknown as TypedDataDefinition)),
@@ -59,7 +60,7 @@ async function appoint(until: bigint, limits = UNLIMITED): Promise<void> {
   await chain.chain.send(ann, chain.delegates, 'setDelegate', [bot.address, until, limits])
 }
 
-/** Bob sells a share to this client, whose account is `buyer`; waits until the chain has it. */
+/** Bob sells a share to this client; waits until it is in the account `buyer` on the chain. */
 async function buyFromBob(client: Client, buyer: Hex): Promise<void> {
   const before = await s.chain.shares(buyer, market.id, 0)
   await s.clientOf(11).orders.place({ ...terms(), side: 'sell' })
@@ -111,8 +112,8 @@ before(async () => {
 })
 after(() => s.dispose())
 
-describe('a delegated bot', () => {
-  it('a bot is refused before the account appoints it, and trades for it afterwards', async () => {
+describe('a bot with a delegated key trades for the account that appointed it', () => {
+  it('orders of a bot are refused until an account appoints its key, and then trade for that account', async () => {
     const unknown = await validated(botClient())
     assert.equal(unknown.signer, null)
     assert.deepEqual(
@@ -128,7 +129,7 @@ describe('a delegated bot', () => {
     assert.equal((await validated(s.clientOf(10))).signer, 'owner')
   })
 
-  it('a delegated bot cannot exceed the limits that the account signed', async () => {
+  it('a bot with a delegated key cannot exceed the limits that the account signed', async () => {
     const limits = { maxOrderSize: 5n * UNIT, maxOpenNotional: 3n * UNIT, markets: [market.id] }
     await appoint((await s.chain.chain.now()) + DAY, limits)
     await eventually(async () => {
@@ -145,7 +146,7 @@ describe('a delegated bot', () => {
     })
   })
 
-  it('a delegated bot cannot exceed its open notional by many orders at once, nor after a restart', async () => {
+  it('a bot cannot exceed the limit of its open orders by many simultaneous orders, nor after a restart', async () => {
     // Each order is worth 1 dollar, and the limit is 3.
     const place = () => botClient().orders.place({ ...terms('5', '0.2'), side: 'buy' })
     const placed = await Promise.allSettled(Array.from({ length: 8 }, place))
@@ -165,7 +166,7 @@ describe('a delegated bot', () => {
     assert.notEqual(again, orderHash)
   })
 
-  it('a revoked bot loses its open orders and places no more', async () => {
+  it('a bot whose delegation is revoked loses its open orders and can place no more', async () => {
     const open = () => s.clientOf(10).orders.list({ market: market.id })
     assert.equal((await open()).length, 3)
     const own = await s.clientOf(10).orders.place({ ...terms('5', '0.1'), side: 'buy' })
@@ -182,7 +183,7 @@ describe('a delegated bot', () => {
     await s.clientOf(10).orders.cancel({ ...own, marketId: market.id, side: 'buy' })
   })
 
-  it('a bot whose appointment a reorg removes is no longer a delegate, and its orders end', async () => {
+  it('if a reorg removes the delegation of a bot, its key is no longer a delegate and its orders end', async () => {
     const undo = await s.chain.fork()
     await appoint((await s.chain.chain.now()) + DAY)
     await eventually(async () => assert.equal((await validated(botClient())).valid, true))
@@ -196,12 +197,12 @@ describe('a delegated bot', () => {
   })
 })
 
-describe('the relayer', () => {
+describe('the relayer sends delegations and cancellations of delegates', () => {
   const secondKey = generatePrivateKey()
   const second = privateKeyToAccount(secondKey)
   const until = async () => Number(await s.chain.chain.now()) + 86_400
 
-  it('the relayer appoints a delegate by one signature of the account, which trades and is revoked the same way', async () => {
+  it('the relayer appoints and revokes a delegate, each by one signature of the account', async () => {
     const client = s.clientOf(10)
     const limits = { maxOrderSize: '2', maxOpenNotional: '5', markets: [market.id] }
     await client.delegates.create({ delegate: second.address, until: await until(), ...limits })
@@ -237,7 +238,7 @@ describe('the relayer', () => {
     await assert.rejects(client.delegates.create(soon), { code: 'INVALID_FIELD' })
   })
 
-  it('the relayer withdraws an order on chain by the signature of a delegate', async () => {
+  it('the relayer cancels an order on chain with the signature of a delegate', async () => {
     const client = clientWith(delegateSigner(safe.address, secondKey))
     const submission = await client.orders.sign({ ...terms('5', '0.1'), side: 'buy' })
     await client.orders.submit(submission)
@@ -250,7 +251,7 @@ describe('the relayer', () => {
   })
 })
 
-describe('a contract account', () => {
+describe('accounts with code can trade', () => {
   it('a Safe with one owner trades by signatures that its code accepts', async () => {
     const client = clientWith(signerFor(safe.address, safe.sign))
     assert.equal((await validated(client)).signer, 'contract')
@@ -276,7 +277,7 @@ describe('a contract account', () => {
     assert.equal((await send(`/${id}`, 'DELETE', { address, signature: revoking })).status, 200)
   })
 
-  it('an account with code whose key signs (EIP-7702) is an ordinary signer', async () => {
+  it('an account with code whose own key signs (EIP-7702) trades like an account without code', async () => {
     const { chain } = s
     const code = await chain.chain.deploy(chain.chain.account(0), ours('test/HostileReceiver'), [])
     const authorization = await chain.chain
@@ -301,7 +302,7 @@ describe('a contract account', () => {
     assert.match(((await response.json()) as { error: string }).error, /not deployed \(ERC-6492\)/)
   })
 
-  it('a contract account that rejects its signature after the match fails the trade by its own fault', async () => {
+  it('if a contract account rejects its signature after the match, the trade fails by the fault of that account', async () => {
     const { chain } = s
     const address = await chain.chain.deploy(chain.chain.account(0), ours('test/HostileSigner'), [
       bot.address,
@@ -327,8 +328,8 @@ describe('a contract account', () => {
   })
 })
 
-describe('after the resolution', () => {
-  it('after the resolution the delegating account, the Safe and the account with code redeem', async () => {
+describe('accounts with delegates or code can redeem after the resolution', () => {
+  it('after the resolution the account with a delegate, the Safe and the account with code redeem', async () => {
     const { chain } = s
     await chain.chain.warpTo(market.expiration)
     const proposal = await chain.signProposal(ann, market, true)
@@ -359,7 +360,7 @@ describe('after the resolution', () => {
   })
 })
 
-/** Places once the exchange has its markets again. */
+/** Retries until the exchange has loaded its markets again. */
 async function eventuallyPlaced<T>(place: () => Promise<T>): Promise<T> {
   return eventually(async () => {
     try {

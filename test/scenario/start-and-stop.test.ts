@@ -25,7 +25,7 @@ import { TEST_FLAGS } from '../support/test-flags.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Runs the exchange until it ends, and returns its output. */
+/** Runs the exchange until it exits, and returns its output. */
 function runToEnd(
   environment: Record<string, string>,
   args: readonly string[] = [],
@@ -55,10 +55,7 @@ function runToEnd(
   })
 }
 
-/**
- * Returns why an exchange does not start with its database, from the step that prepares it. A whole start that fails
- * there ends with these words on one line.
- */
+/** Returns the error of the start's database step. A start that fails there prints this text on one line. */
 function databaseRefusal(environment: Record<string, string>): Promise<string> {
   const settings = loadSettings({ SIBYL_DEVNET: 'false', ...environment })
   const run = { signal: new AbortController().signal, log: { warn: () => {} } }
@@ -68,12 +65,14 @@ function databaseRefusal(environment: Record<string, string>): Promise<string> {
   )
 }
 
-/** The steps of a start that are printed for a person. */
+type Ready = { readonly status: string; readonly checks: object }
+
+/** Returns the steps of a start, as printed for people. */
 function stepsIn(output: string): readonly string[] {
   return output.match(/(?<=^ +[0-9.]+ s {2}).*(?= …$)/gm) ?? []
 }
 
-test('an exchange starts, stops, and starts again', async (t) => {
+test('an exchange starts and stops, again and again', async (t) => {
   const exchange = await startExchange(t, {
     environment: {
       SIBYL_FRONT_THREADS: '2',
@@ -93,21 +92,25 @@ test('an exchange starts, stops, and starts again', async (t) => {
         assert(exchange.output().includes(words), `the banner says ${words}`)
       }
     })
-    const ready = (await (await fetch(`${url}/readyz`)).json()) as { status: string }
-    assert.equal(ready.status, 'ready')
+    const { status, checks } = (await (await fetch(`${url}/readyz`)).json()) as Ready
+    assert.equal(status, 'ready')
+    assert.ok(Object.keys(checks).length > 0, 'only this machine can reach it, so it gives details')
   })
 
-  await t.test('a request id is in the logs of every thread that handles the request', async () => {
-    const path = `/api/v1/orders/0x${'1'.repeat(64)}?marketId=${before.markets[0]?.id}`
-    const headers = { 'x-request-id': 'follow-me-through' }
-    const answer = await fetch(exchange.url + path, { method: 'DELETE', headers })
-    assert.equal(answer.status, 404)
-    await eventually(() => {
-      const lines = exchange.output().split('\n')
-      const found = lines.find((line) => line.includes('"requestId":"follow-me-through"'))
-      assert.match(found ?? '', /"thread":"market-[012]"/)
-    })
-  })
+  await t.test(
+    'a request id appears in the logs of every thread that handles the request',
+    async () => {
+      const path = `/api/v1/orders/0x${'1'.repeat(64)}?marketId=${before.markets[0]?.id}`
+      const headers = { 'x-request-id': 'follow-me-through' }
+      const answer = await fetch(exchange.url + path, { method: 'DELETE', headers })
+      assert.equal(answer.status, 404)
+      await eventually(() => {
+        const lines = exchange.output().split('\n')
+        const found = lines.find((line) => line.includes('"requestId":"follow-me-through"'))
+        assert.match(found ?? '', /"thread":"market-[012]"/)
+      })
+    },
+  )
 
   let sameTrading = async (): Promise<void> => assert.fail('nothing was traded')
   await t.test('several fronts and market threads act as one exchange', async () => {
@@ -115,7 +118,7 @@ test('an exchange starts, stops, and starts again', async (t) => {
     before = await markets()
   })
 
-  await t.test('every file and folder of an exchange is for its own user only', () => {
+  await t.test('only the user of an exchange can read its files and folders', () => {
     const others: string[] = []
     let files = 0
     for (const name of readdirSync(exchange.dataDir, { recursive: true, encoding: 'utf8' })) {
@@ -129,7 +132,7 @@ test('an exchange starts, stops, and starts again', async (t) => {
     assert.deepEqual(others, [])
   })
 
-  await t.test('a second exchange on the same data is refused', async () => {
+  await t.test('a second exchange on the same data folder is refused', async () => {
     const { code, said } = await runToEnd({
       SIBYL_PORT: '0',
       SIBYL_DATA_DIR: exchange.dataDir,
@@ -140,11 +143,11 @@ test('an exchange starts, stops, and starts again', async (t) => {
     assert.equal((await fetch(`${exchange.url}/readyz`)).status, 200)
   })
 
-  await t.test('a stop finishes requests in flight and ends with exit code 0', async () => {
+  await t.test('a stop finishes the requests in flight and ends with exit code 0', async () => {
     const requests = Array.from({ length: 20 }, () => fetch(`${exchange.url}/api/v1/markets`))
     const answers = await Promise.all(requests)
     assert(answers.every(({ status }) => status === 200))
-    // The bodies are not read yet: the connections of the pool are open.
+    // The bodies were not read, so the client's connections are still open.
     await exchange.stop()
   })
 
@@ -152,70 +155,81 @@ test('an exchange starts, stops, and starts again', async (t) => {
     assert.deepEqual(stepsIn(exchange.output()), [])
   })
 
-  await t.test('a restart on the same data prints each step and finds the markets', async () => {
-    // The threads of this start are others; partitions keep their markets.
-    await exchange.start({
-      SIBYL_FRONT_THREADS: '1',
-      SIBYL_MARKET_THREADS: '2',
-      SIBYL_LOG_FORMAT: 'pretty',
-    })
-    await sameTrading()
-    assert.deepEqual(await markets(), before)
-    await exchange.stop()
-    const [first = '', ...rest] = stepsIn(exchange.output())
-    assert.match(first, /^starting Sibyl \d+\.\d+\.\d+ \(devnet\)$/)
-    assert.deepEqual(rest, [
-      'preparing the database',
-      'starting the threads',
-      'waiting until every part is ready',
-    ])
-  })
+  await t.test(
+    'a restart on the same data folder prints each step and finds the markets',
+    async () => {
+      // The restart has another number of threads; each market stays in its partition.
+      await exchange.start({
+        SIBYL_FRONT_THREADS: '1',
+        SIBYL_MARKET_THREADS: '2',
+        SIBYL_LOG_FORMAT: 'pretty',
+        // With a trusted proxy, public clients can reach `/readyz`, so it shows no details.
+        SIBYL_TRUSTED_PROXIES: '192.0.2.1',
+        SIBYL_ALLOW_OPEN_WRITES: 'true',
+      })
+      const ready = await (await fetch(`${exchange.url}/readyz`)).json()
+      assert.deepEqual(ready, { status: 'ready', checks: {} })
+      await sameTrading()
+      assert.deepEqual(await markets(), before)
+      await exchange.stop()
+      const [first = '', ...rest] = stepsIn(exchange.output())
+      assert.match(first, /^starting Sibyl \d+\.\d+\.\d+ \(devnet\)$/)
+      assert.deepEqual(rest, [
+        'preparing the database',
+        'starting the threads',
+        'waiting until every part is ready',
+      ])
+    },
+  )
 
-  await t.test('data of a newer version is refused with advice, and left unchanged', async () => {
-    const { dataDir } = exchange
-    const start = () =>
-      runToEnd({ SIBYL_PORT: '0', SIBYL_DATA_DIR: dataDir, SIBYL_LOG_LEVEL: 'silent' })
+  await t.test(
+    'a data folder of a newer version is refused with advice, and left unchanged',
+    async () => {
+      const { dataDir } = exchange
+      const start = () =>
+        runToEnd({ SIBYL_PORT: '0', SIBYL_DATA_DIR: dataDir, SIBYL_LOG_LEVEL: 'silent' })
 
-    const path = join(dataDir, 'log', 'log.json')
-    const before = readFileSync(path, 'utf8')
-    const newer = before.replace(
-      /"format":\s*(\d+)/,
-      (_, format: string) => `"format":${+format + 1}`,
-    )
-    writeFileSync(path, newer)
-    const refusedLog = await start()
-    assert.equal(refusedLog.code, 1)
-    assert.match(
-      refusedLog.said,
-      /^sibyl: [^\n]*log\.json has format \d+, and this version [^\n]*: start the newer version that wrote it, or restore a backup[^\n]*\n$/,
-    )
-    assert.equal(readFileSync(path, 'utf8'), newer)
-    writeFileSync(path, before)
+      const path = join(dataDir, 'log', 'log.json')
+      const before = readFileSync(path, 'utf8')
+      const newer = before.replace(
+        /"format":\s*(\d+)/,
+        (_, format: string) => `"format":${+format + 1}`,
+      )
+      writeFileSync(path, newer)
+      const refusedLog = await start()
+      assert.equal(refusedLog.code, 1)
+      assert.match(
+        refusedLog.said,
+        /^sibyl: [^\n]*log\.json has format \d+, and this version [^\n]*: start the newer version that wrote it, or restore a backup[^\n]*\n$/,
+      )
+      assert.equal(readFileSync(path, 'utf8'), newer)
+      writeFileSync(path, before)
 
-    const database = new BetterSqlite3(join(dataDir, 'sibyl.db'))
-    database.exec("insert into migrations (name) values ('999-later')")
-    database.close()
-    assert.equal(
-      await databaseRefusal({ SIBYL_DATA_DIR: dataDir }),
-      'the database was written by a newer version, it knows the migration 999-later: start that version, or restore a backup from before it',
-    )
-  })
+      const database = new BetterSqlite3(join(dataDir, 'sibyl.db'))
+      database.exec("insert into migrations (name) values ('999-later')")
+      database.close()
+      assert.equal(
+        await databaseRefusal({ SIBYL_DATA_DIR: dataDir }),
+        'the database was written by a newer version with the migration 999-later: start that version, or restore a backup from before it',
+      )
+    },
+  )
 })
 
-test('a wrong setting stops the start with one line', async () => {
+test('a start with a wrong setting ends with one line', async () => {
   const { code, said } = await runToEnd({ SIBYL_PORT: 'eighty' })
   assert.equal(code, 1)
   assert.equal(said, 'sibyl: SIBYL_PORT: must be an integer from 0 to 65535, but it is "eighty"\n')
 })
 
-test('a data folder that cannot be created stops the start with one line', async (t) => {
+test('if the data folder cannot be created, the start ends with one line', async (t) => {
   if (!existsSync('/proc/self')) return t.skip('there is no /proc here')
   const { code, said } = await runToEnd({ SIBYL_PORT: '0', SIBYL_DATA_DIR: '/proc/sibyl' })
   assert.equal(code, 1)
   assert.match(said, /^sibyl: SIBYL_DATA_DIR: \/proc\/sibyl cannot be used: [^\n]+\n$/)
 })
 
-test('a port in use stops the start with one line', async () => {
+test('if the port is in use, the start ends with one line', async () => {
   const server = createServer()
   const port = await new Promise<number>((resolve) => {
     server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port))
@@ -227,7 +241,7 @@ test('a port in use stops the start with one line', async () => {
   assert.equal(said, `sibyl: cannot listen on 127.0.0.1:${port}: ${hint}\n`)
 })
 
-test('an unreachable database stops the start with one line, without its password', async () => {
+test('if the database is unreachable, the start ends with one line without the password', async () => {
   const said = await databaseRefusal({
     SIBYL_DATABASE_URL: 'mysql://sibyl:hunter2@127.0.0.1:1/sibyl',
   })
@@ -235,7 +249,7 @@ test('an unreachable database stops the start with one line, without its passwor
   assert(!said.includes('hunter2'))
 })
 
-test('the settings can be printed, without secrets', async () => {
+test('the command that prints the settings prints no secrets', async () => {
   const environment = { SIBYL_DATABASE_URL: 'mysql://a:hunter2@b/c' }
   const { code, said } = await runToEnd(environment, ['--settings'])
   assert.equal(code, 0)

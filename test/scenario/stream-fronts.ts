@@ -17,7 +17,7 @@ export const STREAM_LIMITS = {
   SIBYL_LIMITS: 'true',
 }
 
-/** Connections of two different fronts; a cursor shows in which one it was made. */
+/** Returns one connection to each front; the cursor of a front differs from the other's. */
 async function oneAtEach(t: TestContext, url: string): Promise<[StreamClient, StreamClient]> {
   const byFront = new Map<string, StreamClient>()
   for (let attempt = 0; byFront.size < 2 && attempt < 50; attempt++) {
@@ -33,7 +33,7 @@ async function oneAtEach(t: TestContext, url: string): Promise<[StreamClient, St
   return [one, other]
 }
 
-/** A stream goes on at another front where it was. No other stream may be open. */
+/** Moves a stream to the other front, where it continues without a gap. No other stream may be open. */
 export async function changeFronts(
   t: TestContext,
   exchange: Exchange,
@@ -53,7 +53,7 @@ export async function changeFronts(
   const [one, other] = await oneAtEach(t, exchange.url)
   await one.ask(book, 'book.snapshot')
   const { cursor } = await one.ask(ORDERS, 'orders.snapshot')
-  // A client follows the book at the other front, so that it keeps the events there too.
+  // A client at the other front follows the book, so that the other front keeps the book's messages, too.
   const watch = await other.ask(book, 'book.snapshot')
   await rest('0.10')
   const first = await one.next('book.delta')
@@ -70,7 +70,8 @@ export async function changeFronts(
   assert.equal(resumed.seq, first.seq)
   const replayed = [await other.next(), await other.next()]
   assert.deepEqual(replayed, told.slice(1), 'what followed, to the last byte')
-  // The book of the other outcome had no subscriber here: a new start, which is marked.
+  // The book of the other outcome had no subscriber here, so its messages were not kept: the stream starts over with
+  // `reset`.
   await rest('0.13')
   await other.next('book.delta')
   const unknown = { ...book, outcome: 1, since: 0 }
@@ -99,7 +100,7 @@ export async function changeFronts(
       for (const each of clients) each.close()
     })
     while (clients.length < PER_IP - 1) clients.push(await StreamClient.open(stream))
-    // A thread that is busy when it is asked is left out of an answer.
+    // The metrics omit a thread that is too busy to answer in time, so the test reads them repeatedly.
     const perFront = await eventually(async () => {
       const found = await openStreams()
       assert.equal(found.length, 2)
@@ -122,7 +123,7 @@ export async function changeFronts(
   })
 }
 
-/** The status that an upgrade is answered with; 101 where it succeeds. */
+/** Returns the HTTP status of an upgrade request; 101 if it succeeds. */
 function statusOf(url: string, headers: Record<string, string>): Promise<number> {
   return new Promise((resolve, reject) => {
     const asked = request(`${url}/api/v1/stream`, { headers })

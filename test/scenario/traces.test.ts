@@ -11,13 +11,13 @@ const REPLACING_ID = '6c0f92f3577b34da6a3ce929d0e0e473'
 const STREAM_ID = '7c0f92f3577b34da6a3ce929d0e0e473'
 const CALLER = '00f067aa0ba902b7'
 
-test('one trace id leads from an HTTP request to the hash of the transaction that settles its trade', async (t) => {
+test('all spans from an HTTP request to the transaction that settles its trade have the same trace id', async (t) => {
   const collector = await openCollector()
   t.after(collector.close)
   const s = await openSettled({
     environment: {
       SIBYL_TRACES_URL: collector.url,
-      // Only the first order of each front, and those whose client asks.
+      // Traces only the first order of each front, and requests that carry a trace id.
       SIBYL_TRACES_EVERY: '1000000',
       SIBYL_FRONT_THREADS: '1',
       SIBYL_RISK_FUNDS: 'reserve',
@@ -27,7 +27,8 @@ test('one trace id leads from an HTTP request to the hash of the transaction tha
   t.after(() => s.dispose())
   const terms = { marketId: s.marketId, outcome: 'YES', price: '0.5', ttlSeconds: 3_600 } as const
   const sell = { ...terms, side: 'sell', size: '1' } as const
-  // A first order that is refused because the chain is not read yet would use up the sample. The SDK repeats this read.
+  // Only the first order is sampled, even if it is refused because the exchange has not read the chain yet. Reading
+  // funds first waits for the chain, because the SDK retries.
   await s.clientOf(10).funds()
   await s.clientOf(10).orders.place(sell)
   await s.clientOf(10).orders.place(sell)
@@ -54,7 +55,7 @@ test('one trace id leads from an HTTP request to the hash of the transaction tha
 
   const traced = () => collector.spans.filter(({ traceId }) => traceId === TRACE_ID)
   const named = (name: string) => traced().filter((span) => span.name === name)
-  // Each thread sends its spans by itself, about once a second.
+  // Each thread sends its own spans, about once a second.
   await eventually(() => {
     const threads = new Map(traced().map(({ name, thread }) => [name, thread]))
     assert.deepEqual(Object.fromEntries(threads), {
@@ -77,7 +78,7 @@ test('one trace id leads from an HTTP request to the hash of the transaction tha
     assert.equal(confirmed?.attributes['sibyl.transaction.hash'], txHash)
   }
 
-  // The first order was sampled by its turn and rested: its trace has the trade that it met later.
+  // The first order was sampled, and rested: its trace includes the later trade.
   await eventually(() => {
     const others = collector.spans.filter(({ traceId }) => traceId !== TRACE_ID)
     assert.equal(new Set(others.map(({ traceId }) => traceId)).size, 1, 'the second is not sampled')
@@ -93,7 +94,7 @@ test('one trace id leads from an HTTP request to the hash of the transaction tha
   const ENTERED = ['answer', 'commit', 'match', 'queue', 'reserve', 'verify']
   const SETTLED = ['confirm', 'project', 'settle']
 
-  await t.test('a traced batch has one span for each of its orders', async () => {
+  await t.test('a batch that is traced has one span for each of its orders', async () => {
     const { orders } = s.clientOf(11)
     await s.clientOf(10).orders.place(sell)
     const [meets, rests] = [

@@ -1,6 +1,6 @@
 /**
- * Trading on one exchange that is stopped, killed and restarted with other settings: the data of each story survives.
- * Each has its own markets and traders.
+ * Trading on one exchange that is stopped, killed and restarted with other settings: all data survives. Each test has
+ * its own markets and traders.
  */
 
 import { type TestContext, test } from 'node:test'
@@ -19,7 +19,7 @@ const [crossed, followed, streamed, grouped] = [1, 2, 3, 4].map((number) =>
 ) as [Market, Market, Market, Market]
 const ENVIRONMENT = { SIBYL_CHAINS: ORDER_CHAINS }
 
-test('trading works on an exchange with several fronts and markets', async (t) => {
+test('traders can trade on an exchange with several fronts and market threads', async (t) => {
   const exchange = await startExchange(t, {
     environment: ENVIRONMENT,
     prepare: (dataDir) =>
@@ -29,7 +29,7 @@ test('trading works on an exchange with several fronts and markets', async (t) =
         ...[crossed, followed, streamed, grouped].map((market) => ({ market })),
       ]),
   })
-  /** Runs a part of the test that has a result. */
+  /** Runs a subtest and returns its result. */
   async function part<T>(name: string, work: (nested: TestContext) => Promise<T>): Promise<T> {
     const results: T[] = []
     await t.test(name, async (nested) => void results.push(await work(nested)))
@@ -37,17 +37,20 @@ test('trading works on an exchange with several fronts and markets', async (t) =
     return results[0]
   }
 
-  const sameOrders = await part('orders over HTTP', (nested) => tryOrders(nested, exchange))
-  await t.test('bad orders are refused with their code, status and field', (nested) =>
+  const sameOrders = await part('orders are placed, listed and cancelled over HTTP', (nested) =>
+    tryOrders(nested, exchange),
+  )
+  await t.test('a wrong order is refused with its code, HTTP status and field', (nested) =>
     tryBadOrders(nested, exchange),
   )
   const sameBook = await part(
-    'two traders build a book, cross it, fill in part, cancel, and read it all back',
+    'two traders fill a book, match its orders in part, cancel the rest, and read all of it',
     () => twoTraders(exchange, crossed.id),
   )
 
-  const stillProtected = await part('labels, groups, replacements and book-by', (nested) =>
-    tryOrderLife(nested, exchange, grouped.id),
+  const stillProtected = await part(
+    'orders can have labels, groups and a latest arrival, and can be replaced',
+    (nested) => tryOrderLife(nested, exchange, grouped.id),
   )
 
   await exchange.stop()
@@ -55,8 +58,9 @@ test('trading works on an exchange with several fronts and markets', async (t) =
   await t.test('open orders survive a restart', sameOrders)
   await stillProtected(t)
   await t.test('orders and trades of two traders survive a restart', sameBook)
-  await t.test('a stream continues at another front where it left off', (nested) =>
-    changeFronts(nested, exchange, streamed.id),
+  await t.test(
+    'a stream that reconnects to another front continues at its last position',
+    (nested) => changeFronts(nested, exchange, streamed.id),
   )
   const following = await part('two traders follow the same book live', () =>
     followBook(t, exchange, followed.id),
@@ -66,8 +70,11 @@ test('trading works on an exchange with several fronts and markets', async (t) =
   await exchange.kill()
   await following.whileGone()
   await exchange.start({ ...ENVIRONMENT, SIBYL_PORT: port })
-  await t.test('two traders follow the same book through a kill', following.whenBack)
-  await t.test('open orders survive a kill', sameOrders)
+  await t.test('two traders follow the same book while the exchange is killed', following.whenBack)
+  await t.test('open orders survive a kill of the exchange', sameOrders)
   await exchange.stop()
-  await t.test('a stream receives the announcement of the stop', following.whenStopped)
+  await t.test(
+    'a stream receives the announcement that the exchange will stop',
+    following.whenStopped,
+  )
 })

@@ -1,4 +1,4 @@
-/** Two traders build a book, cross it, fill in part, cancel, and read it all back. */
+/** Two traders build a book, match, fill in part, cancel, and read everything back. */
 
 import assert from 'node:assert/strict'
 import { createClient } from '#client/client.ts'
@@ -9,10 +9,10 @@ import { traderNumbered } from '../support/signed-orders.ts'
 const ann = traderNumbered(41)
 const bob = traderNumbered(42)
 
-/** A level in whole units: [0.58, 5] is five shares at 58 cents. */
+/** A price level in dollars and shares: [0.58, 5] is five shares at 58 cents. */
 type Row = readonly [price: number, size: number]
 
-/** Resolves with a check that must also hold after a restart. */
+/** Runs the trades; returns a check that must also succeed after a restart. */
 export async function twoTraders(
   exchange: Exchange,
   marketId: string,
@@ -89,7 +89,7 @@ export async function twoTraders(
     [[0.6, 11]],
   )
 
-  // Ann hits Bob's bid with more than its size: 6 trade at 0.45, 1 rests there.
+  // Ann sells into Bob's bid with more than its size: 6 trade at 0.45, and 1 rests there.
   const ann45 = await place(ann, 'sell', 'YES', '0.45', '7', 1)
   await assertBook(
     'YES',
@@ -119,7 +119,7 @@ export async function twoTraders(
   )
   assert.equal(await bestAsk(), 450_000)
 
-  // Ann withdraws the rest of her partly filled order: 3 of 10. The filled ones are gone.
+  // Ann cancels the remaining 3 of her partly filled order of 10. Her filled orders cannot be cancelled.
   const annOrders = clientOf(ann.key).orders
   await annOrders.cancel({ orderHash: ann60a, marketId, side: 'sell' })
   for (const [orderHash, side] of [
@@ -133,7 +133,7 @@ export async function twoTraders(
     })
   }
 
-  // Bob sweeps: 1 at 0.45, 8 at 0.60, and 11 of the 20 stay as the best bid.
+  // Bob buys 20: 1 at 0.45 and 8 at 0.60 match, and 11 rest as the best bid.
   const bobSweeps = await place(bob, 'buy', 'YES', '0.60', '20', 2)
 
   const readBack = async () => {
@@ -183,7 +183,7 @@ export async function twoTraders(
     const paid = trades.reduce((sum, { price, size }) => sum + (price * size) / 1e6, 0)
     assert.deepEqual([shares, paid], [27_000_000, 15_050_000])
 
-    // The list has the same in a line, and so does the market itself.
+    // The list of markets has the same figures, and so does the market itself.
     const line = {
       ...{ status: 'open', quick: false, bestAskPrice: 0 },
       ...{ bestBidPrices: [600_000, 290_000], bestAskPrices: [0, 300_000] },
@@ -206,6 +206,6 @@ export async function twoTraders(
   await readBack()
   assert.equal(new Set([ann60b, ann45, bobTakes12]).size, 3)
 
-  // The list of trades comes from the database then, which may still be catching up.
+  // Trades are read from the database, which may be behind for a moment, so the check is repeated.
   return () => eventually(readBack)
 }

@@ -1,6 +1,6 @@
 /**
- * One simulation of the services that work for the chain rather than for trades: prices and quick markets, and
- * the indexer. It has the real store and market threads, and no traders.
+ * One simulation of the services that work for the chain rather than for trades: prices and quick markets,
+ * the indexer, resolutions and relayed operations. It has the real store and market threads, and no traders.
  */
 
 import assert from 'node:assert/strict'
@@ -12,7 +12,10 @@ import { SimulatedChain } from './chain/chain.ts'
 import { Contracts } from './chain/contracts.ts'
 import { Holders } from './chain/holders.ts'
 import { indexFlaw } from './chain/indexed.ts'
-import { emptyTables } from './database.ts'
+import { Proposers } from './chain/proposers.ts'
+import { OWNER_ADDRESSES, Relayed } from './chain/relayed.ts'
+import { Resolutions } from './chain/resolutions.ts'
+import { emptyTables, journalledSender } from './database.ts'
 import { Exchange, type SimulatedWorld } from './exchange.ts'
 import type { Oracle } from './oracle.ts'
 import { PriceReader } from './prices/price-reader.ts'
@@ -21,9 +24,11 @@ import { QuickAudit } from './prices/quick-audit.ts'
 import { type Scheduler, Violation } from './scheduler.ts'
 import { Services } from './services.ts'
 
-/** Virtual time after the last fault in which everything that was pending must end. */
+/** Maximum virtual time after the last fault until everything that was pending has ended. */
 const ENDING_US = 300_000_000
 const HEALING_US = 15_000_000
+/** Services that every machine starts. Of each service, only the machine with the lease acts. */
+const SERVICES = ['prices', 'indexer', 'resolution'] as const
 
 export async function runOnChain(
   base: SimulatedWorld,
@@ -46,25 +51,44 @@ export async function runOnChain(
     ...{ seed, scheduler, faults, contracts, blockUs, confirmations },
     hasFilters: true,
   })
-  const holders = new Holders(base, chain)
+  const holders = new Holders(base, chain, OWNER_ADDRESSES)
+  const proposers = new Proposers(base, chain)
+  const own = accountOf(settings.keys.resolution).address
+  const resolutions = new Resolutions(chain, { oracle, own })
   const tables = await emptyTables(() => scheduler.nowMs)
+  chain.onPooled = (hash) => {
+    if (journalledSender(tables, hash) === undefined) {
+      scheduler.fail(new Violation('journalled', `${hash} was sent before it was stored`))
+    }
+  }
   const providers = new Providers(base)
   const isBalanced = random.chance(0.5)
   const world = { ...base, settings, chain, tables, providers, isBalanced }
+  const relayed = new Relayed(world)
+  chain.onBlock = (block) => {
+    try {
+      resolutions.mined(block)
+      relayed.mined(block)
+    } catch (error) {
+      scheduler.fail(error)
+    }
+  }
   const services = new Services(world, [
-    ...(['store', 'prices', 'indexer'] as const),
-    ...(settings.cluster.roles.includes('all') ? [] : (['prices', 'indexer'] as const)),
+    ...(['store', 'relayer'] as const),
+    ...SERVICES,
+    ...(settings.cluster.roles.includes('all') ? [] : SERVICES),
   ])
   const reader = new PriceReader(world)
   const audit = new QuickAudit({
     ...{ scheduler, tables, providers, chain, oracle, reader },
     agreementBps: settings.quick.agreementBps,
+    withinMs: settings.quick.withinSeconds * 1_000,
     deviationMax: settings.feeds.deviationBps / 10_000,
     troubledAtMs: () => Math.max(providers.troubledAtMs, services.troubledAtMs),
   })
   const exchange = new Exchange(world, [reader, ...services.all])
   services.relink = (peer) => exchange.relink(peer)
-  services.setFronts([reader])
+  services.setFronts([reader, relayed])
   await scheduler.run(scheduler.nowUs + minutes * 60e6)
 
   scheduler.trace('the faults end')
@@ -74,9 +98,14 @@ export async function runOnChain(
   const untilSec = Math.floor(scheduler.nowMs / 1_000)
   await allEnded(scheduler, () => audit.unfinished(untilSec))
   holders.isMoving = false
+  proposers.isMoving = false
+  relayed.isMoving = false
+  await allEnded(scheduler, () => relayed.unfinished())
+  await allEnded(scheduler, () => resolutions.unfinished(Math.floor(scheduler.nowMs / 1_000)))
   await allEnded(scheduler, () => [indexFlaw(tables, chain)].filter((flaw) => flaw !== undefined))
   const { markets, calm } = audit
   scheduler.trace(`${markets.length} quick markets, ${calm} calm, ${reader.prices} prices`)
+  scheduler.trace(`the exchange settled ${resolutions.settled.size} resolutions; ${relayed.counts}`)
 }
 
 /** Waits until everything that was pending has ended. */
@@ -93,7 +122,21 @@ function chainSettings(base: Settings, random: Random): Settings {
   const intervalSeconds = random.pick([10, 20, 30])
   return {
     ...base,
-    keys: { ...base.keys, operator: `0x${'02'.repeat(32)}` },
+    keys: {
+      ...base.keys,
+      operator: `0x${'02'.repeat(32)}`,
+      resolution: `0x${'03'.repeat(32)}`,
+      relayer: [`0x${'04'.repeat(32)}`, `0x${'05'.repeat(32)}`],
+    },
+    relayer: {
+      ...{
+        ...base.relayer,
+        balanceEveryMs: 60_000,
+        newcomerGasPerDay: random.pick([700_000, 1_500_000, 20_000_000]),
+      },
+      ...{ gasPerDay: random.pick([3_000_000, 2_000_000_000]), ownerBurst: random.pick([3, 20]) },
+    },
+    resolution: { autoSettle: true, pollMs: random.pick([500, 2_000, 5_000]) },
     feeds: {
       ...{ ...base.feeds, ...providerSettings(), live: true, assets: [ASSET] },
       ...{ ageMsMax: random.pick([2_000, 5_000]), recoverMs: random.pick([0, 3_000]) },

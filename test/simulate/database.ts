@@ -10,6 +10,7 @@ import { MikroORM } from '@mikro-orm/core'
 import type { SqliteConnection } from '@mikro-orm/sqlite'
 import type { Database as DatabaseFile } from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
+import type { Address } from '#domain/ids.ts'
 import { closeDatabase, type Database, ormOptions, sqlConnection } from '#store/engine/database.ts'
 import { openDatabase } from '#store/open-database.ts'
 import { answerQuery, faultReply, type QueryTask } from '#store/reads/answer-query.ts'
@@ -24,7 +25,10 @@ import { type Life, type Scheduler, Violation } from './scheduler.ts'
 /** The tables, for one simulation of this process at a time. */
 export type Tables = { readonly database: Database; readonly file: DatabaseFile }
 
-/** A file belongs to one process, which needs no leases; here times are milliseconds of the server's clock. */
+/**
+ * A database in a file has no table of leases, because it belongs to one process. The simulation creates it, as in a
+ * database server; times are milliseconds of the server's clock.
+ */
 const LEASES =
   'drop table if exists leases; create table leases ' +
   '(role text primary key, holder text, epoch integer, expires_at real, writes integer)'
@@ -36,7 +40,7 @@ const PATH = ':memory:'
 
 let opening: Promise<Tables> | undefined
 
-/** Returns empty tables of a server with this clock; a simulation before must have ended. */
+/** Returns empty tables of a server with this clock. Earlier simulations of this process must have ended. */
 export async function emptyTables(nowMs: () => number): Promise<Tables> {
   serverMs = nowMs
   opening ??= openTables()
@@ -62,7 +66,7 @@ async function openTables(): Promise<Tables> {
     const orm = new MikroORM({
       ...options,
       entities: template.orm.config.get('entities'),
-      // A database may be opened from the bytes of another.
+      // MikroORM opens a database from the bytes of another.
       driverOptions: { dbName: from.serialize() },
     } as never) as Database['orm']
     await closeDatabase(template)
@@ -77,13 +81,16 @@ async function openTables(): Promise<Tables> {
   }
 }
 
-/** Returns whether the journal of transactions has this hash. */
-export function isJournalled({ file }: Tables, hash: string): boolean {
-  const found = file.prepare('select 1 from transaction_hashes where tx_hash = ?').get(hash)
-  return found !== undefined
+/** Returns the sender of a transaction in the journal. */
+export function journalledSender({ file }: Tables, hash: string): Address | undefined {
+  return file
+    .prepare<[string], { sender: Address }>(
+      'select sender from transaction_hashes where tx_hash = ?',
+    )
+    .get(hash)?.sender
 }
 
-/** SQLite compiles each statement once: the simulation repeats a few hundred of them. */
+/** Compiles each statement once, because the simulation repeats a few hundred of them. */
 function keepStatements(file: DatabaseFile): void {
   const prepare = file.prepare.bind(file)
   const kept = new Map<string, ReturnType<typeof prepare>>()
@@ -127,7 +134,7 @@ export function wayToDatabase(ports: WayPorts) {
     return new Promise((resolve) => void scheduler.after(us, resolve, life))
   }
 
-  /** Runs work at the server, which happens at one instant. */
+  /** Runs work at the server at one instant, between the request's way there and the answer's way back. */
   async function there<Result>(work: () => Promise<Result>): Promise<Result> {
     await wait()
     if (faults.strikes('sql-before')) throw away()

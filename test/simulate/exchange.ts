@@ -32,7 +32,7 @@ export type SimulatedWorld = {
   readonly people?: People
   /** True if orders need their funds reserved. */
   readonly hasFunds?: boolean
-  /** Puts something between a market thread and its log. */
+  /** Wraps a log, for example to add faults, before it is given to a market thread. */
   readonly between: (log: EventLog<MarketEvent>, scheduler: Scheduler) => EventLog<MarketEvent>
 }
 
@@ -40,7 +40,7 @@ export type SimulatedWorld = {
 export type Peer = {
   readonly name: string
   readonly life: Life
-  /** False while its process is not running; it is linked when it is. */
+  /** False while the peer's process is not running; the peer is linked when the process runs. */
   readonly isReady?: boolean
   connect(port: MessagePort): void
 }
@@ -59,7 +59,7 @@ type Running = {
   isStarted: boolean
 }
 
-/** Interval at which each fault of a process gets its chance. */
+/** Interval at which each kind of fault may hit a process. */
 const TROUBLE_EVERY_US = 1_000_000
 
 /** A node's clock goes back at most this far in total. */
@@ -199,7 +199,7 @@ export class Exchange {
     })
   }
 
-  /** Returns a node without a process; ends the process of a node that must be used again. */
+  /** Returns a node without a process. If there is none, it ends a process. */
   #freeNode(): Node {
     const node = this.#world.random.pick(this.#nodes)
     for (const each of this.#running) if (each.node === node) this.#end(each.life)
@@ -227,7 +227,10 @@ export class Exchange {
     this.#fillDisk()
   }
 
-  /** Starts another owner beside the current one, which may keep a single peer: the network is split. */
+  /**
+   * Starts another owner beside the current one. In some cases, as in a network split, the current one keeps one of its
+   * peers.
+   */
   #takeOver(owner: Running | undefined): void {
     const random = this.#world.faults.of('takeover')
     const used = new Set([...this.#running].map(({ node }) => node))

@@ -1,12 +1,12 @@
 /**
  * Faults of a simulation. Each kind has its own rate and its own random numbers, both drawn from the seed, so that
- * the removal of one fault does not move the others. A fault that strikes gets a name, such as `append-lost#3`.
+ * removing one fault does not change the others. A fault that happens gets a name, such as `append-lost#3`.
  */
 
 import { type Random, randomFrom } from '../support/random.ts'
 import type { Scheduler } from './scheduler.ts'
 
-/** Kinds of faults, with the highest rate that a seed may draw: faults per opportunity. */
+/** The kinds of faults, with the maximum rate that a seed may draw: faults per opportunity. */
 const RATE_MAX = {
   /** The row never reaches the disk, and the append fails. */
   'append-lost': 0.02,
@@ -39,7 +39,7 @@ const RATE_MAX = {
   'disk-full': 0.05,
   /** A wall clock that jumps back. */
   'clock-back': 0.05,
-  /** Blocks are replaced, at most as deep as settlement waits; or deeper. */
+  /** Blocks are replaced; the second kind reaches deeper than settlement waits. */
   reorg: 0.1,
   'reorg-deep': 0.01,
   /** A pooled transaction is forgotten. */
@@ -52,7 +52,7 @@ const RATE_MAX = {
   /** A node stays behind the chain. */
   'rpc-lag': 0.05,
   'receipt-missing': 0.05,
-  /** A node answers with only some logs. */
+  /** A node answers without some logs of its newest blocks. */
   'logs-partial': 0.05,
   /** A transaction or query of the database fails before or after its commit, or takes long. */
   'sql-before': 0.02,
@@ -80,7 +80,10 @@ const RATE_MAX = {
   'slot-fails': 0.3,
   /** A service's wall clock is wrong for some seconds. */
   'service-clock': 0.05,
-  /** A price provider has no prices, hangs up, says a price that is a little or far off, or sends what is no price. */
+  /**
+   * Faults of a price provider: it has no prices, hangs up, reports a price that is slightly or far off, or sends
+   * something that is no price.
+   */
   'price-stall': 0.03,
   'price-drop': 0.03,
   'price-lie': 0.05,
@@ -88,7 +91,7 @@ const RATE_MAX = {
   'price-garbage': 0.03,
   /** It sends old reports again. */
   'price-replay': 0.03,
-  /** Its history refuses requests, a request gets no answer, or a message is late. */
+  /** The provider's history refuses requests, a request gets no answer, or a message is late. */
   'price-history': 0.03,
   'price-away': 0.05,
   'price-slow': 0.005,
@@ -113,7 +116,7 @@ export class Faults {
     this.#suppressed = suppressed
     const rates = randomFrom(seed ^ 0x5eed)
     const entries = FAULT_KINDS.map((kind, at) => {
-      // A third of the kinds is absent from each run: a rare combination needs calm elsewhere.
+      // Each run leaves out about a third of the kinds, because rare combinations need few other faults.
       const rate = rates.chance(1 / 3) ? 0 : RATE_MAX[kind] * rates.next()
       return { kind, rate, random: randomFrom(Math.imul(seed + 1, 0x9e3779b1) ^ (at * 0x85ebca6b)) }
     })
@@ -121,7 +124,7 @@ export class Faults {
     this.#randoms = Object.fromEntries(entries.map(({ kind, random }) => [kind, random])) as never
   }
 
-  /** Returns whether the fault strikes at this opportunity. */
+  /** Returns whether the fault happens at this opportunity. */
   strikes(kind: FaultKind): boolean {
     const draws = this.#randoms[kind].chance(this.#rates[kind])
     if (!draws || this.healed) return false

@@ -9,7 +9,14 @@ import { partitionOf } from '#config/topology.ts'
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
 import { ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import { BUY, type Outcome, SELL, type Side, type VerifiedOrder } from '#domain/order.ts'
+import {
+  BUY,
+  type Order,
+  type Outcome,
+  SELL,
+  type Side,
+  type VerifiedOrder,
+} from '#domain/order.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
 import type { TimeInForce } from '#domain/time-in-force.ts'
 import { makeBoardLoad } from '#live/board-load.ts'
@@ -39,14 +46,16 @@ type MarketProtocols = MarketThreadProtocol & SessionsProtocol & DozeProtocol
 type Sent = {
   readonly order: VerifiedOrder
   readonly how: { readonly timeInForce?: TimeInForce; readonly session?: string }
-  /** True while its outcome is unknown to the client. */
+  /** True while the client does not know the outcome of the order. */
   isOpenQuestion: boolean
 }
 
 /** Orders that a client remembers. */
 const SENT_MAX = 60
-/** An end of a session that is not confirmed is sent again after this time. */
+/** If the end of a session is not confirmed after this time, it is sent again. */
 const END_AGAIN_US = 4_000_000
+/** Share of placements in which one trader places several orders concurrently; only if funds are reserved. */
+const RUSH_SHARE = 0.04
 const TIMES_IN_FORCE = ['IOC', 'FOK', 'POST_ONLY'] as const
 
 export class Front implements Peer {
@@ -65,9 +74,9 @@ export class Front implements Peer {
   /** Orders of sessions whose end is confirmed. */
   readonly #over: { readonly orders: VerifiedOrder[]; readonly pending: Pending }[] = []
   #sessionsMade = 0
-  /** Partitions that are not followed, or not again yet. */
+  /** Partitions that this front does not follow, or has not loaded again yet. */
   readonly #idlePartitions = new Set<number>()
-  /** Highest number of each market among the events that the current link has delivered. */
+  /** Highest `seq` of each market that the current link has delivered. */
   readonly #delivered = new Map<MarketId, number>()
   #isChecking = false
   readonly #board
@@ -106,7 +115,7 @@ export class Front implements Peer {
       forms: MARKET_FORMS,
       loop: this.#world.scheduler.loop(this.life),
     }
-    const hearers: {
+    const handlers: {
       [K in keyof MarketFollowerProtocol]: (message: MarketFollowerProtocol[K]['takes']) => void
     } = {
       MarketEvents: ({ rows }) => {
@@ -122,8 +131,8 @@ export class Front implements Peer {
     }
     this.#thread.replace(
       new Channel(port, options, {
-        heard: (type, message) => {
-          hearers[type as keyof MarketFollowerProtocol]?.(message as never)
+        received: (type, message) => {
+          handlers[type as keyof MarketFollowerProtocol]?.(message as never)
           this.#checkBoard()
           this.#checkDeliveredSoon()
         },
@@ -145,7 +154,7 @@ export class Front implements Peer {
       forms: ACCOUNTS_FORMS,
       loop: this.#world.scheduler.loop(this.life),
     }
-    this.#accounts.replace(new Channel(port, options, { heard() {} }))
+    this.#accounts.replace(new Channel(port, options, { received() {} }))
   }
 
   #deadline(): { readonly deadlineAtMs: number } {
@@ -160,11 +169,19 @@ export class Front implements Peer {
   }
 
   /** Reserves the funds of an order. Returns false if it must not be placed, undefined if that is not known. */
-  async #reserve(order: VerifiedOrder, pending: Pending): Promise<boolean | undefined> {
+  async #reserve(
+    order: VerifiedOrder,
+    pending: Pending,
+    deadline: { readonly deadlineAtMs: number },
+  ): Promise<boolean | undefined> {
     const [chain] = this.#world.settings.chains
-    const refused = await this.#funds.reserve(order, chain?.chainId ?? 0, this.#deadline())
+    const refused = await this.#funds.reserve(order, chain?.chainId ?? 0, deadline)
     if (refused === undefined) return true
     this.#trace('Reserve', order, refused)
+    // Reservations never fill the queue. So it is full of requests for funds, which must not delay reservations.
+    if (/^too many requests are waiting/.test(refused.detail ?? '')) {
+      throw new Violation('reserve-room', `${order.orderHash} waits behind requests for funds`)
+    }
     if (!isFinal(refused)) return undefined
     // An order that was accepted before gets the same answer again.
     const { marketId, orderHash, outcome } = order
@@ -183,7 +200,7 @@ export class Front implements Peer {
 
   #checkBoard(): void {
     for (const { market, seq, closed, books } of this.#changed) {
-      // The board closes markets by itself that their thread has unloaded.
+      // The board closes a market by itself when its thread has unloaded it.
       if (closed === 'resolved') continue
       const levels = books.map((book) => [book.levels(BUY), book.levels(SELL)])
       this.#oracle.checkBook(market.id, seq, digestOf(levels), this.name)
@@ -201,7 +218,7 @@ export class Front implements Peer {
     this.#world.scheduler.after(1, check, this.life)
   }
 
-  /** When the load has ended, the board has every event that its link has delivered. */
+  /** Checks that the loaded board has every event that its link has delivered. */
   #checkDelivered(): void {
     if (!this.#load.isLoaded()) return
     for (const [id, seq] of this.#delivered) {
@@ -247,7 +264,7 @@ export class Front implements Peer {
       this.#watch(this.#endSession(random.pick([...this.#sessions])))
   }
 
-  /** Requests for funds wait for the chain, and must not crowd out reservations. */
+  /** Sends many requests for funds at once: they wait for the chain, and must not delay reservations. */
   #flood(random: Random): void {
     const trader = random.pick(TRADERS)
     for (let count = random.int(50, 400); count > 0; count--) this.#watch(this.fundsOf(trader))
@@ -258,14 +275,43 @@ export class Front implements Peer {
   }
 
   #placeNew(): void {
+    const isRush = this.#world.hasFunds === true && this.#random.chance(RUSH_SHARE)
+    if (!isRush) this.#placeOne()
+    else this.#rush()
+  }
+
+  /** Places several orders of one trader at once, of which the trader's funds cover about one. */
+  #rush(): void {
     const random = this.#random
+    const marketId = this.#openMarket()
+    if (marketId === undefined) return
+    const side = random.int(0, 1) as Side
+    const rush = {
+      marketId,
+      ...{ trader: traderOf(random.int(0, 7)), outcome: random.int(0, 1) as Outcome, side },
+      price: (500_000 + (side === BUY ? 30_000 : -30_000)) as Price,
+    }
+    const [least, most] = side === BUY ? [700, 1_800] : [25, 60]
+    for (let count = random.int(2, 3); count > 0; count--) {
+      this.#placeOne({ ...rush, size: (random.int(least, most) * 1_000_000) as Shares })
+    }
+  }
+
+  #openMarket(): MarketId | undefined {
     const markets = [...this.#oracle.markets.values()].filter(({ closed }) => closed === undefined)
-    if (markets.length === 0) return
+    return markets.length === 0 ? undefined : this.#random.pick(markets).id
+  }
+
+  #placeOne(rush: Partial<Order> = {}): void {
+    const random = this.#random
+    const marketId = this.#openMarket()
+    if (marketId === undefined) return
     const nowSec = Math.floor(this.#world.scheduler.nowMs / 1_000)
-    const life = random.chance(0.3) ? random.int(20, 90) : 100_000
+    const isShort = rush.size !== undefined || random.chance(0.3)
+    const life = isShort ? random.int(20, 90) : 100_000
     const { people } = this.#world
     const order = {
-      marketId: random.pick(markets).id,
+      marketId,
       trader: traderOf(random.int(0, 7)),
       side: random.int(0, 1) as Side,
       outcome: random.int(0, 1) as Outcome,
@@ -274,6 +320,7 @@ export class Front implements Peer {
       nonce: String(random.int(1, 2 ** 40)) as Uint64,
       expiration: String(nowSec + life) as Uint64,
       makerFeeRecipient: ZERO_ADDRESS,
+      ...rush,
     }
     const signed = people?.sign(order) ?? {
       orderHash: random.hex(32) as OrderHash,
@@ -304,13 +351,18 @@ export class Front implements Peer {
     if (how.session !== undefined && !this.#sessions.has(how.session)) return true
     const pending = this.#oracle.asked()
     sent.isOpenQuestion = true
+    const deadline = this.#deadline()
     if (this.#world.hasFunds === true) {
-      const mayPlace = await this.#reserve(order, pending)
+      const mayPlace = await this.#reserve(order, pending, deadline)
       if (mayPlace === false) sent.isOpenQuestion = false
       if (mayPlace !== true) return mayPlace === false
     }
     this.#oracle.placing(order, how)
-    const answer = await this.#thread.ask('PlaceOrder', { order, ...how })
+    const reserved =
+      this.#world.hasFunds === true
+        ? { reservedMs: Math.max(1, deadline.deadlineAtMs - this.#world.scheduler.nowMs) }
+        : undefined
+    const answer = await this.#thread.ask('PlaceOrder', { order, ...how, ...reserved })
     this.#trace('PlaceOrder', order, answer)
     this.#oracle.placed(order, pending, answer)
     if (this.#world.hasFunds === true) this.#release(order, answer)
@@ -375,7 +427,7 @@ export class Front implements Peer {
     this.#over.push({ orders, pending })
   }
 
-  /** Stops to follow a partition for a while. */
+  /** Stops following a partition for a while. */
   #idle(): void {
     const { partitions } = this.#world.settings.markets
     const partition = this.#random.int(0, partitions - 1)
@@ -386,7 +438,7 @@ export class Front implements Peer {
     this.#world.scheduler.after(this.#random.int(10_000, 5_000_000), wake, this.life)
   }
 
-  /** A partition that is followed again is as new as the request for it. */
+  /** Follows a partition again, and checks that its data is at least as new as the request. */
   async #wake(partition: number): Promise<void> {
     const { seqs } = this.#oracle.asked()
     const { scheduler, settings } = this.#world
@@ -404,7 +456,7 @@ export class Front implements Peer {
     }
   }
 
-  /** After healing: asks again about every order whose outcome is unknown. */
+  /** After the faults: sends every order with an unknown outcome again. */
   async askAgain(): Promise<void> {
     const questions = this.#sent.filter(({ isOpenQuestion }) => isOpenQuestion)
     for (const sent of questions) {

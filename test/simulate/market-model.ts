@@ -1,6 +1,6 @@
 /**
  * One market as its log describes it, on naive books. Each event must be allowed by the events before it: gapless
- * numbers, price-time priority, no crossed book, no order twice, no quantity returned twice.
+ * numbers, price-time priority, no crossed book, no order placed twice, no quantity returned twice.
  */
 
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
@@ -31,7 +31,7 @@ export type KnownOrder = {
   /** Undefined while it rests; `arriving` until the events of its placement are complete. */
   ended: OrderClosed['reason'] | 'market-closed' | 'arriving' | undefined
   endedUs: number
-  /** Time at which it came to rest, or came back. */
+  /** Time at which it came to rest, or returned to the book. */
   openedUs: number
   /** Quantity that failed trades may return. */
   credit: number
@@ -47,7 +47,7 @@ export type KnownTrade = {
   txHash: string
 }
 
-/** Digests of the book that are kept per market. */
+/** Maximum number of kept digests of the books, per market. */
 const DIGESTS_MAX = 4_096
 
 export class MarketModel {
@@ -182,7 +182,7 @@ export class MarketModel {
     this.#check(!isCrossed, 'crossed', `bid ${bid?.price} meets ask ${ask?.price}`)
   }
 
-  /** A failed trade returns its quantity once to each side. */
+  /** Takes returned quantity from what the order’s failed trades may return; more than that is a violation. */
   #spend(known: KnownOrder, quantity: number): void {
     const isAlive = known.ended === undefined || known.ended === 'filled'
     this.#check(isAlive, 'returned-to-ended', `${short(known.order.orderHash)} is ${known.ended}`)
@@ -301,7 +301,8 @@ export class MarketModel {
     const { buy, sell, size } = trade
     if (event.type !== 'TradeFailed') return
     const { fault, excused } = event
-    // The quantity returns to a side without a fault. An excused seller keeps their orders, and gets nothing back.
+    // The quantity returns to each side without a fault. An excused seller keeps their other orders, but gets no
+    // quantity back.
     const atFault = new Set<Address>()
     if (fault === 'buyer' || fault === 'both') atFault.add(buy.trader)
     if ((fault === 'seller' || fault === 'both') && excused === undefined) atFault.add(sell.trader)

@@ -10,21 +10,24 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-type Mutant = {
+type Edit = { readonly file: string; readonly from: string; readonly to: string }
+
+type Mutant = Edit & {
   readonly name: string
-  readonly file: string
-  readonly from: string
-  readonly to: string
+  /** Another edit, if a second check would hide the mistake. */
+  readonly also?: Edit
   /** Options of the runs. */
   readonly with: readonly string[]
 }
 
 const MARKETS = ['--no-services']
+const FILES = ['--no-services', '--kind', 'files']
 const SERVICES = ['--services']
 const MACHINES = ['--services', '--kind', 'server']
 const SERVER = ['--no-services', '--kind', 'server']
 const FUNDS = ['--services', '--funds']
 const NODES = ['--cluster']
+const CHAIN = ['--chain']
 
 const MUTANTS: readonly Mutant[] = [
   {
@@ -121,7 +124,12 @@ const MUTANTS: readonly Mutant[] = [
     file: 'src/services/market/host/session-ends.ts',
     from: ' && !this.#isAway()',
     to: '',
-    with: MARKETS,
+    also: {
+      file: 'src/services/market/thread/serve-partitions.ts',
+      from: ", 'Confirm'],",
+      to: '],',
+    },
+    with: FILES,
   },
   {
     name: 'messages of the batch of a loaded part are lost',
@@ -219,6 +227,13 @@ const MUTANTS: readonly Mutant[] = [
     with: FUNDS,
   },
   {
+    name: 'requests for funds take the places of reservations',
+    file: 'src/services/accounts/asking.ts',
+    from: 'const share = asked.promises ? 1 : 0.5',
+    to: 'const share = asked.promises ? 1 : 1',
+    with: FUNDS,
+  },
+  {
     name: 'a node takes a slot without the next epoch',
     file: 'src/services/node/directory.ts',
     from: 'const epoch = (this.#epochs.get(slot) ?? 0) + 1',
@@ -238,6 +253,75 @@ const MUTANTS: readonly Mutant[] = [
     from: 'if (rival === undefined && !this.#leaving) continue',
     to: 'if (!this.#leaving) continue',
     with: NODES,
+  },
+  {
+    name: 'a node without a copy of the log takes the slot of a dead node',
+    file: 'src/services/node/directory.ts',
+    from: 'warm === true && offers.includes(slot)',
+    to: 'warm !== undefined && offers.includes(slot)',
+    with: NODES,
+  },
+  {
+    name: 'a forged heartbeat counts',
+    file: 'src/services/node/signed-line.ts',
+    from: 'if (timingSafeEqual(signed.subarray(end), signatureOf(context, bytes))) return bytes',
+    to: 'if (timingSafeEqual(signed.subarray(end), signed.subarray(end))) return bytes',
+    with: NODES,
+  },
+  {
+    name: 'a settlement of a market has too little gas for its payouts',
+    file: 'src/services/resolution/thread/resolution-ports.ts',
+    from: 'Math.max(GAS_MIN, Number(simulated.gas))',
+    to: 'Math.min(GAS_MIN, Number(simulated.gas))',
+    with: CHAIN,
+  },
+  {
+    name: 'a failed report of payouts is not repeated',
+    file: 'src/services/resolution/thread/resolution-ports.ts',
+    from: 'const found: ResolutionDue[] = unpaid.map(',
+    to: 'const found: ResolutionDue[] = unpaid.slice(unpaid.length).map(',
+    with: CHAIN,
+  },
+  {
+    name: 'a settlement of a market is sent again after a restart',
+    file: 'src/services/resolution/resolution.ts',
+    from: `    for (const reference of open) state.underway.set(reference, { stage: 'follow', nonce: 0 })\n`,
+    to: '    void open\n',
+    with: CHAIN,
+  },
+  {
+    name: 'a reorg gives back the unused gas of a relayed operation twice',
+    file: 'src/services/relayer/following.ts',
+    from: '      unmined(state, one, context)\n',
+    to: '      one.isMined = false\n',
+    with: CHAIN,
+  },
+  {
+    name: 'the relayer forgets what an owner has spent',
+    file: 'src/services/relayer/budgets.ts',
+    from: 'if (owner.gas[purpose] + gas > most) {',
+    to: 'if (gas > most) {',
+    with: CHAIN,
+  },
+  {
+    name: 'a refused operation blocks the next one of its owner',
+    file: 'src/services/relayer/turns.ts',
+    from: '  if (one.isHolding) state.ports.lift(one.key)\n  pass(state, one, context)\n',
+    to: '  if (one.isHolding) state.ports.lift(one.key)\n',
+    with: CHAIN,
+  },
+  {
+    name: 'a relayed operation that was not sent stays open after a restart',
+    file: 'src/services/relayer/relayer.ts',
+    from: `reason: NEVER_SENT }, context)
+      write(state, { change, turn: 0 }, context)
+    }
+    state.closedFor`,
+    to: `reason: NEVER_SENT }, context)
+      void change
+    }
+    state.closedFor`,
+    with: CHAIN,
   },
 ]
 
@@ -264,20 +348,24 @@ export async function runMutants(text: string, seconds: number): Promise<number>
 
 async function withMutant<Result>(
   folder: string,
-  { name, file, from, to }: Mutant,
+  { name, also, ...first }: Mutant,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const path = join(folder, file)
-  const before = readFileSync(path, 'utf8')
-  assert.equal(before.split(from).length, 2, `${name}: its text must be in ${file} once`)
-  writeFileSync(
-    path,
-    before.replace(from, () => to),
-  )
+  const edits = also === undefined ? [first] : [first, also]
+  const before = edits.map(({ file, from, to }) => {
+    const path = join(folder, file)
+    const text = readFileSync(path, 'utf8')
+    assert.equal(text.split(from).length, 2, `${name}: its text must be in ${file} once`)
+    writeFileSync(
+      path,
+      text.replace(from, () => to),
+    )
+    return { path, text }
+  })
   try {
     return await work()
   } finally {
-    writeFileSync(path, before)
+    for (const { path, text } of before) writeFileSync(path, text)
   }
 }
 

@@ -20,12 +20,12 @@ import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
 import { digestOf, type KnownOrder, type KnownTrade, MarketModel, short } from './market-model.ts'
 import { type Scheduler, Violation } from './scheduler.ts'
 
-/** Rejections that give no verdict about the order. */
+/** Rejections that do not decide about the order. */
 const TRANSIENT = new Set(['OVERLOADED', 'OUTCOME_UNKNOWN', 'RATE_LIMITED'])
 
 /** All requests for one order. */
 type Attempts = {
-  /** Requests without a final refusal: each may have placed the order. */
+  /** Number of requests that were not finally refused, and so may have placed the order. */
   possible: number
   /** Answers that it was accepted as new. */
   accepted: number
@@ -75,7 +75,7 @@ export class Oracle {
     }
   }
 
-  /** Orders enter the log, and are cancelled, only on request. */
+  /** Checks that an order enters the log, or is cancelled, only on request. */
   #checkCause(event: MarketEvent): void {
     const placed = placedBy(event)
     if (placed !== undefined && (this.#attempts.get(placed.orderHash)?.possible ?? 0) === 0) {
@@ -105,7 +105,7 @@ export class Oracle {
     return attempts
   }
 
-  /** A request to place the order leaves its client. */
+  /** Notes that a client sends a request to place the order. */
   placing(
     { orderHash }: VerifiedOrder,
     how: { timeInForce?: TimeInForce; session?: string },
@@ -253,7 +253,9 @@ export class Oracle {
     for (const orderHash of orderHashes) this.#checkEnded({ marketId, orderHash })
   }
 
-  /** After healing: of a session whose end was confirmed, no order from before that request is open. */
+  /**
+   * Checks, once the end of a session is confirmed, that no order placed in it before the request to end it is open.
+   */
   sessionEnded(orders: readonly VerifiedOrder[], pending: Pending): void {
     for (const order of orders) {
       const known = this.#known(order)

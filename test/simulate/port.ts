@@ -48,7 +48,7 @@ class Port {
     for (const listener of this.#listeners.message) listener(message)
   }
 
-  /** The other end is gone; this end is notified after the delay, and after the messages that were sent before. */
+  /** Notifies this end that the other one is gone, after the delay and after all messages that were sent before. */
   end(delayUs: number): void {
     const { scheduler } = this.#link
     this.#lastUs = Math.max(this.#lastUs, scheduler.nowUs + delayUs)

@@ -13,7 +13,7 @@ export type Life = {
   alive: boolean
   /** Acts wait until then. */
   pausedUntilUs: number
-  /** Acts that have become due in a pause, in their order. */
+  /** Acts that became due while the process was paused, in order. */
   readonly waiting: { readonly act: () => void }[]
 }
 
@@ -40,7 +40,7 @@ type Act = {
   act: () => void
 }
 
-/** Trace lines that a result has at most. */
+/** Maximum number of lines of the trace in a result. */
 const TRACE_MAX = 400
 
 export class Scheduler {
@@ -147,7 +147,9 @@ export class Scheduler {
     this.after(life.pausedUntilUs - this.nowUs, () => this.#resume(life))
   }
 
-  /** Runs the first act that waited, and the others after it. A later pause keeps their order. */
+  /**
+   * Runs the first act that waited during the pause, then the others. If another pause begins, they keep their order.
+   */
   #resume(life: Life): void {
     if (!life.alive) return
     const isPaused = life.pausedUntilUs > this.nowUs

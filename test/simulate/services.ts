@@ -5,27 +5,29 @@
 
 import { AssertionError } from 'node:assert/strict'
 import type { MessagePort } from 'node:worker_threads'
+import { accountOf } from '#chain/accounts.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import type { ThreadData } from '#config/thread-data.ts'
 import { makeAccountsBegun } from '#config/thread-data.ts'
-import type { MarketEvent } from '#domain/market-event.ts'
-import type { LogReader } from '#log/event-log.ts'
+import type { Address } from '#domain/ids.ts'
 import type { Thread } from '#runtime/thread.ts'
 import { accountsThread } from '#services/accounts/thread.ts'
 import { indexerThread } from '#services/indexer/thread.ts'
 import type { World } from '#services/kit/world.ts'
 import { pricesThread } from '#services/prices/thread.ts'
 import { storeThread } from '#services/projector/thread.ts'
+import { relayerThread } from '#services/relayer/thread.ts'
+import { resolutionThread } from '#services/resolution/thread.ts'
 import { settlementThread } from '#services/settlement/thread.ts'
 import { type Random, randomFrom } from '../support/random.ts'
 import type { SimulatedChain } from './chain/chain.ts'
 import { simulatedClient } from './chain/rpc.ts'
-import { type Tables, wayToDatabase } from './database.ts'
+import { journalledSender, type Tables, wayToDatabase } from './database.ts'
 import type { Peer, SimulatedWorld } from './exchange.ts'
 import { Link } from './port.ts'
 import type { Providers } from './prices/providers.ts'
 import { type Life, newLife, Violation } from './scheduler.ts'
-import { eventsOf, type StoredPartition } from './stored-log.ts'
+import { logReaderOf } from './stored-log.ts'
 
 export type ServiceWorld = SimulatedWorld & {
   readonly chain: SimulatedChain
@@ -41,6 +43,8 @@ const THREADS = {
   'accounts-0': accountsThread,
   prices: pricesThread,
   indexer: indexerThread,
+  resolution: resolutionThread,
+  relayer: relayerThread,
 } satisfies Record<string, (data: ThreadData, world: never) => Thread>
 
 export type ServiceName = keyof typeof THREADS
@@ -50,20 +54,32 @@ const LINKED: readonly (readonly [ServiceName, ServiceName])[] = [
   ['settlement', 'store'],
   ['prices', 'store'],
   ['indexer', 'store'],
+  ['resolution', 'store'],
+  ['relayer', 'store'],
 ]
 
-/** A service's clock is wrong by at most this. */
+/** Maximum error of a service's clock. */
 const CLOCK_MS_MAX = 20_000
 
 const TROUBLE_EVERY_US = 1_000_000
 
-/** A front, which is linked to the accounts or the prices. */
+/** A front as a peer: it is linked to the accounts or to the prices. */
 type FrontPeer = {
   readonly name: string
   readonly life: Life
   connectFunds?(port: MessagePort): void
   connectPrices?(port: MessagePort): void
+  connectRelayer?(port: MessagePort): void
 }
+
+/** Services that fronts are linked to. */
+const FRONT_LINKS = {
+  'accounts-0': 'connectFunds',
+  prices: 'connectPrices',
+  relayer: 'connectRelayer',
+} as const
+
+const hasFronts = (name: ServiceName): name is keyof typeof FRONT_LINKS => name in FRONT_LINKS
 
 /** A process with one real thread. */
 class Service implements Peer {
@@ -108,7 +124,7 @@ export class Services {
   /** Links a service to the owner of the markets again. */
   relink: (peer: Peer) => void = () => {}
 
-  /** A name that occurs twice has two machines; one of them at a time has the lease. */
+  /** A service that is named twice runs on two machines, and only one of them has the lease at a time. */
   constructor(world: ServiceWorld, names: readonly ServiceName[]) {
     this.#world = world
     this.#random = randomFrom(Math.imul(world.seed + 53, 0x1b873593))
@@ -128,9 +144,9 @@ export class Services {
   #linkFronts(): void {
     for (const service of this.all) {
       const { name, isReady } = service
-      if (!isReady || (name !== 'accounts-0' && name !== 'prices')) continue
+      if (!isReady || !hasFronts(name)) continue
       for (const front of this.#fronts) {
-        const connect = name === 'prices' ? front.connectPrices : front.connectFunds
+        const connect = front[FRONT_LINKS[name]]
         if (connect !== undefined) this.#linkFront(front, service, connect.bind(front))
       }
     }
@@ -173,7 +189,7 @@ export class Services {
     if (!life.alive || service.life !== life) return
     service.isReady = true
     this.relink(service)
-    if (service.name === 'accounts-0' || service.name === 'prices') this.#linkFronts()
+    if (hasFronts(service.name)) this.#linkFronts()
     for (const [nearName, farName] of LINKED) {
       if (service.name !== nearName && service.name !== farName) continue
       const near = this.all.filter(({ name, isReady }) => name === nearName && isReady)
@@ -199,7 +215,7 @@ export class Services {
     })
   }
 
-  /** A thread that ends by itself is restarted. A bug of it is a violation. */
+  /** A thread that ends by itself is restarted, but a bug in it is a violation. */
   #crashed(service: Service, life: Life, error: unknown): void {
     const { scheduler } = this.#world
     if (!life.alive) return
@@ -253,7 +269,10 @@ export class Services {
     }
   }
 
-  /** Only the clock of prices is wrong: the others share a machine with what they judge. */
+  /**
+   * Makes the clock of the prices service wrong for a while. Other services keep theirs, because they share a machine
+   * with the components that check them.
+   */
   #troubleClock(service: Service): void {
     const { faults, scheduler } = this.#world
     if (service.name !== 'prices' || !faults.strikes('service-clock')) return
@@ -298,9 +317,12 @@ export class Services {
     const seed = Math.imul(this.#world.seed, 31) + this.#starts
     const world = this.#worldOf(service, life)
     const isShared = this.all.some(({ node }) => node > 0)
+    const own = keyHolder(service.name, settings)
+    const senderOf = (hash: string) => journalledSender(tables, hash) ?? own
     const { database, reads } = wayToDatabase({ scheduler, faults, life, seed, tables, isShared })
     const adapters = {
-      makeChainClient: () => simulatedClient({ chain, scheduler, faults, life, seed, isBalanced }),
+      makeChainClient: () =>
+        simulatedClient({ chain, scheduler, faults, life, seed, isBalanced, senderOf }),
       makeReads: () => reads,
       openDatabase: async () => database,
       openLogReader: () => logReaderOf(truth),
@@ -315,7 +337,20 @@ export class Services {
   }
 }
 
-/** The services run beside the nodes of the markets. On several machines they share a database, and need leases. */
+/**
+ * Returns the account with which a service signs. The simulation falls back to it for a transaction that should be in
+ * the journal, but is not.
+ */
+function keyHolder(name: ServiceName, { keys }: Settings): Address {
+  const key =
+    name === 'resolution' ? keys.resolution : name === 'prices' ? keys.operator : keys.settlement
+  return accountOf(key).address
+}
+
+/**
+ * Settings of the services, which run beside the nodes of the markets. On several machines they share a database, and
+ * need leases.
+ */
 function servicesSettings(settings: Settings, node: number | undefined): Settings {
   const { cluster, eventLog, database } = settings
   return {
@@ -326,29 +361,4 @@ function servicesSettings(settings: Settings, node: number | undefined): Setting
       ? {}
       : { database: { ...database, url: 'mysql://simulated/simulated' } }),
   } as Settings
-}
-
-/** Reads the log beside its writer. A log in files has only rows that were not truncated. */
-function logReaderOf(truth: readonly StoredPartition[]): LogReader<MarketEvent> {
-  return {
-    id: 'simulated',
-    partitions: truth.length,
-    read(partition, fromOffset, limit) {
-      const stored = truth[partition]!
-      const { file } = stored
-      if (file !== undefined) return file.read(Math.max(fromOffset, file.state.firstOffset), limit)
-      const records: ReturnType<LogReader<MarketEvent>['read']>[number][] = []
-      for (const row of stored.rowsFrom(fromOffset)) {
-        for (const [index, event] of eventsOf(row).entries()) {
-          const offset = row.first + index
-          if (offset >= fromOffset && records.length < limit) records.push({ offset, event })
-        }
-        if (records.length >= limit) break
-      }
-      return records
-    },
-    firstOffset: (partition) => truth[partition]!.file?.state.firstOffset ?? 1,
-    lastOffset: (partition) => truth[partition]!.lastOffset,
-    close: async () => {},
-  }
 }

@@ -19,7 +19,7 @@ import { Contracts } from './chain/contracts.ts'
 import { People } from './chain/people.ts'
 import { runOnChain } from './chain-run.ts'
 import { runCluster } from './cluster/cluster.ts'
-import { emptyTables, isJournalled } from './database.ts'
+import { emptyTables, journalledSender } from './database.ts'
 import { Exchange, type Peer, type SimulatedWorld } from './exchange.ts'
 import { Faults } from './faults.ts'
 import { Front, TRADERS } from './front.ts'
@@ -33,7 +33,7 @@ import { StoredPartition } from './stored-log.ts'
 import { OperatorStub, ProjectorStub, SettlementStub } from './stubs.ts'
 
 export type SimulationOptions = {
-  /** True for the directory of nodes instead of an exchange. */
+  /** True to simulate only how nodes of a cluster share threads, without an exchange. */
   readonly cluster?: boolean
   /** True if the funds of orders are reserved, in a run with services; drawn from the seed if undefined. */
   readonly funds?: boolean
@@ -49,7 +49,7 @@ export type SimulationOptions = {
   readonly scenario?: 'trading' | 'chain'
   /** Faults, or kinds of faults, that do not strike. */
   readonly suppressed?: ReadonlySet<string>
-  /** Puts something between each market thread and its log. */
+  /** Wraps the log before each market thread gets it. */
   readonly between?: SimulatedWorld['between']
   /** Receives each line of the trace. */
   readonly print?: (line: string) => void
@@ -84,10 +84,11 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   const hasServices = options.services ?? random.chance(0.5)
   const settings = settingsOf(kind, random, hasServices, options.funds)
   const oracle = new Oracle(scheduler, settings.matching.selfTrade)
-  // A rejection without a handler would end a real thread.
+  // An unhandled rejection would end a real thread, so it fails the simulation.
   const fail = (error: unknown) => scheduler.fail(error)
   process.on('unhandledRejection', fail)
-  // The error must not reach the thread, which would treat it as a failed append.
+  // Gives durable events to the oracle. Its error must not reach the market thread, which would treat it as a failed
+  // append.
   function landed(partition: number, events: readonly MarketEvent[]): void {
     try {
       oracle.landed(partition, events)
@@ -158,7 +159,7 @@ async function runWithServices(
   oracle.onEvent = (event) => audit.logged(event)
   const tables = await emptyTables(() => scheduler.nowMs)
   chain.onPooled = (hash) => {
-    if (!isJournalled(tables, hash)) {
+    if (journalledSender(tables, hash) === undefined) {
       scheduler.fail(new Violation('journalled', `${hash} was sent before it was stored`))
     }
   }
@@ -302,7 +303,10 @@ function assertExpired(oracle: Oracle, { nowMs }: Scheduler): void {
   }
 }
 
-/** The clock of a node is at most a minute behind; checks take a few seconds. */
+/**
+ * Maximum time for which an expired order may stay open: a node's clock is at most a minute behind, and checks take a
+ * few seconds.
+ */
 const CLOCK_BEHIND_MS = 70_000
 
 let defaults: Settings | undefined

@@ -4,11 +4,13 @@
  */
 
 import assert from 'node:assert/strict'
+import { Fault } from '#domain/fault.ts'
 import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type {
   ClosedOrder,
   LogBatch,
+  LogReader,
   LogRecord,
   PartitionState,
   SnapshotMeta,
@@ -209,5 +211,37 @@ export class PartitionCopy {
     for (const tradeId of this.trades.keys()) {
       if (tradeId.startsWith(marketId)) this.trades.delete(tradeId)
     }
+  }
+}
+
+/** Reads the log beside its writer. Like the real reader, it refuses an offset that has left a log in files. */
+export function logReaderOf(truth: readonly StoredPartition[]): LogReader<MarketEvent> {
+  return {
+    id: 'simulated',
+    partitions: truth.length,
+    read(partition, fromOffset, limit) {
+      const stored = truth[partition]!
+      const { file } = stored
+      if (file !== undefined) {
+        const { firstOffset } = file.state
+        if (fromOffset < firstOffset) {
+          const why = `partition ${partition} begins at offset ${firstOffset}, not ${fromOffset}`
+          throw new Fault('LOG_TRUNCATED', why, { retryable: false })
+        }
+        return file.read(fromOffset, limit)
+      }
+      const records: ReturnType<LogReader<MarketEvent>['read']>[number][] = []
+      for (const row of stored.rowsFrom(fromOffset)) {
+        for (const [index, event] of eventsOf(row).entries()) {
+          const offset = row.first + index
+          if (offset >= fromOffset && records.length < limit) records.push({ offset, event })
+        }
+        if (records.length >= limit) break
+      }
+      return records
+    },
+    firstOffset: (partition) => truth[partition]!.file?.state.firstOffset ?? 1,
+    lastOffset: (partition) => truth[partition]!.lastOffset,
+    close: async () => {},
   }
 }

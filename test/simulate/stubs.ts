@@ -1,6 +1,6 @@
 /**
- * Simple peers of the market thread, in place of services that are not simulated: a settlement that reports results of
- * trades in any order and often twice, a projector that reports progress, and an operator of markets.
+ * Simple peers of the market thread, in place of services that are not simulated. A settlement reports results of
+ * trades in any order and often twice, a projector reports progress, and an operator opens and closes markets.
  */
 
 import type { MessagePort } from 'node:worker_threads'
@@ -39,7 +39,7 @@ class Stub implements Peer {
   connect(port: MessagePort): void {
     const loop = this.world.scheduler.loop(this.life)
     const options = { ...channelOptions(this.world.settings), loop }
-    this.thread.replace(new Channel(port, options, { heard() {} }))
+    this.thread.replace(new Channel(port, options, { received() {} }))
   }
 
   protected every(ms: number, act: () => Promise<unknown>): void {
@@ -48,7 +48,7 @@ class Stub implements Peer {
   }
 }
 
-/** Reports sent before that may be sent again. */
+/** Number of sent reports that may be sent a second time. */
 const REPORTS_KEPT = 30
 
 export class SettlementStub extends Stub {

@@ -26,7 +26,7 @@ export const LOG_ID = 'log-of-the-tests'
 export const CHAIN = 31337
 export const START_MS = 1_700_000_000_000
 
-/** The id of a name: 32 bytes that begin with it. */
+/** Returns the id of a name: 32 bytes that begin with it. */
 export function id<Id extends string>(name: string): Id {
   return `0x${Buffer.from(name, 'latin1').toString('hex').padEnd(64, '0')}` as Id
 }
@@ -121,12 +121,12 @@ export function batch(
   }
 }
 
-/** The first batch of most tests: the market `m` opens. */
+/** The first batch of most tests: it opens the market `m`. */
 export const opening = batch(0, 1, {
   markets: [{ market: market('m'), seq: 1, atMs: START_MS }],
 })
 
-/** Opens a migrated and claimed database with the market `m`, and closes it afterwards. */
+/** Runs `body` with a database that has its tables, is reserved for `LOG_ID` and has the market `m`; then closes it. */
 export async function withStore(
   databases: TestDatabases,
   body: (database: Database, url: string) => Promise<void>,

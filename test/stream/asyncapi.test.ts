@@ -30,7 +30,7 @@ function resolve(document: Json, pointer: string): unknown {
   return at
 }
 
-test('the document follows AsyncAPI 3', async (t) => {
+test('the document of the stream is valid AsyncAPI 3', async (t) => {
   const document = await documentOf(t)
   assert.equal(document.asyncapi, '3.0.0')
   const { title, version } = document.info as Json
@@ -80,14 +80,14 @@ test('the document follows AsyncAPI 3', async (t) => {
   }
 })
 
-test('client frames with unknown fields are refused', () => {
+test('frames of a client with unknown fields are refused', () => {
   for (const schema of [...Object.values(SUBSCRIBE_FRAMES), ...Object.values(OP_FRAMES)]) {
     assert.equal((schema as { additionalProperties?: unknown }).additionalProperties, false)
     compileValidator(schema)
   }
 })
 
-test('the messages of the server match the document', async (t) => {
+test('the messages of the stream fit its document', async (t) => {
   const amounts = { held: '5', allowed: '5', reservedOpen: '1', reservedPending: '1', free: '3' }
   const funds: FundsView = {
     ...{ chainId: 7, trader: traderNamed('ann'), blockNumber: 1 },

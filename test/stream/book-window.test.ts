@@ -6,7 +6,7 @@ import { LevelBook } from '#live/level-book.ts'
 import { type Edges, edgesOf, shownChanges } from '#stream/book-window.ts'
 import { randomFrom } from '../support/random.ts'
 
-test('a reader that applies the changes always has the best levels of a deep book', () => {
+test('a reader that applies the changes to a deep book always has its best levels', () => {
   const random = randomFrom(Number(process.env.TEST_SEED ?? 11))
   const book = new LevelBook()
   const reader: [Map<number, unknown>, Map<number, unknown>] = [new Map(), new Map()]
@@ -16,7 +16,7 @@ test('a reader that applies the changes always has the best levels of a deep boo
     [...reader[side]].sort(([a], [b]) => (side === BUY ? b - a : a - b))
   let crossings = 0
   for (let step = 0; step < 4_000; step++) {
-    // The book grows beyond the shown levels, then shrinks below them, and again.
+    // The book repeatedly grows beyond the shown levels and shrinks below them.
     const grows = step % 2_000 < 1_300
     const side: Side = random.chance(0.5) ? BUY : SELL
     const prices = new Set<number>()
@@ -28,7 +28,7 @@ test('a reader that applies the changes always has the best levels of a deep boo
       else if (book.total(side, at) > 0) book.take(side, at, Number(book.total(side, at)))
       prices.add(at)
     }
-    // A conflated reader receives several steps at once.
+    // A conflated reader receives several steps as one change.
     const now = edgesOf(book)
     for (const [price, total] of shownChanges(book, side, prices, [edges[side], now[side]])) {
       if (total === 0) reader[side].delete(price)

@@ -1,4 +1,4 @@
-/** Streams of a front that does not follow the market yet: it is loaded first, and nothing is missing after that. */
+/** Streams of a front that does not follow the market yet: the market is loaded first, and then nothing is missing. */
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
@@ -36,7 +36,7 @@ async function startDozing(t: TestContext) {
     doze() {
       dozes = true
     },
-    /** Like a front: loads the market, then serves waiting subscriptions. */
+    /** Loads the market as a front does, then answers waiting subscriptions. */
     wake() {
       stream.load(true)
       dozes = false
@@ -45,14 +45,14 @@ async function startDozing(t: TestContext) {
   }
 }
 
-test('the book of an idle market is sent once it is active, and continues without a gap', async (t) => {
+test('the book of a market that the front does not receive yet is sent once it does, and continues without a gap', async (t) => {
   const { stream, needed, place, doze, wake } = await startDozing(t)
   const client = await stream.connect()
   doze()
   place()
   client.say(BOOK)
   await eventually(() => assert.deepEqual(needed, [[M]]))
-  // No message that may be stale is sent, and the socket stays open.
+  // The book that the front has may be stale, so it is not sent, and the socket stays open.
   assert.equal((await client.ask({ op: 'ping' })).type, 'pong')
   assert.deepEqual([...stream.hub.watched()], [M])
   place()
@@ -75,7 +75,7 @@ for (const happens of [false, true]) {
   const becomes = happens
     ? 'starts over where something happened'
     : 'goes on where nothing happened'
-  test(`a client that returns to an idle market ${becomes}`, async (t) => {
+  test(`a client that returns to a market that the front no longer receives ${becomes}`, async (t) => {
     const { stream, place, doze, wake } = await startDozing(t)
     place()
     stream.flow()
@@ -96,7 +96,7 @@ for (const happens of [false, true]) {
   })
 }
 
-test('the orders of a trader wait for all markets, without a reset for a new client', async (t) => {
+test('a subscription to a trader’s orders waits until the front receives all markets', async (t) => {
   const { stream, needed, place, doze, wake } = await startDozing(t)
   const client = await stream.connect()
   doze()
@@ -115,7 +115,7 @@ test('the orders of a trader wait for all markets, without a reset for a new cli
   assert.equal(order.side, BUY)
 })
 
-test('openings and closings of markets are sent without following the markets', async (t) => {
+test('openings and closings of markets are sent without receiving the markets’ other events', async (t) => {
   const { stream, needed, place, doze, wake } = await startDozing(t)
   const [market] = stream.markets
   const client = await stream.connect()

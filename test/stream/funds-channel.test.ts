@@ -26,7 +26,7 @@ function viewOf(held: number): FundsView {
   }
 }
 
-test('a subscriber of funds gets all of them, then each change, however many happen at once', async () => {
+test('a subscriber to funds gets all balances, and then each change, however many happen together', async () => {
   const clock = simulatedClock(1_800_000_000_000)
   const published: string[] = []
   const flushed: Feed<object>[] = []
@@ -53,7 +53,7 @@ test('a subscriber of funds gets all of them, then each change, however many hap
   registry.join(feed, {})
   assert.equal(channel.snapshot(feed, false), undefined, 'nothing is known yet')
 
-  // An account that cannot answer is asked again.
+  // If the accounts thread cannot answer, the request is repeated.
   asked.shift()?.(reject('OVERLOADED'))
   await settled()
   clock.advance(1_000)
@@ -88,14 +88,14 @@ test('a subscriber of funds gets all of them, then each change, however many hap
   assert.equal(told[1].prevCursor, told[0].cursor)
   assert.equal(told[0].prevCursor, snapshot.cursor)
 
-  // Of a trader that has no follower nothing is asked.
+  // Funds of a trader without followers are not requested.
   channel.changed(`0x${'cd'.repeat(20)}` as Address, 7)
   channel.forget(feed)
   channel.changed(trader, 7)
   assert.equal(asked.length, 0)
 })
 
-test('funds of an unknown chain, or without reservations, cannot be subscribed to', () => {
+test('a subscription to funds is refused for an unknown chain, or if the exchange does not reserve funds', () => {
   const clock = simulatedClock(1_800_000_000_000)
   const registry = {} as never
   const none = { chainIds: new Set([7]), flushed() {} }

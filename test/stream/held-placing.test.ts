@@ -17,7 +17,7 @@ import { marketIdOf, startStream } from './stream-fixture.ts'
 
 type Given = ReturnType<typeof given>
 
-/** The sessions of a market thread that has one market, with a front linked. */
+/** Makes the sessions of a market thread with one market, and links a front. */
 function marketThread(market: () => Given) {
   const sessions = { index: new SessionIndex(), ordersMax: 10 }
   const { index } = sessions
@@ -38,7 +38,7 @@ function marketThread(market: () => Given) {
       new Promise((resolve) => void front.handlers[type](message as never, resolve as never)),
     tell: () => assert.fail('each message is answered'),
     isOpen: true,
-    heardSentAtMs: 0,
+    peerSentAtMs: 0,
   }
   const held = () => index.sessions().flatMap((each) => index.ordersOf(each).map(hashOf))
   return { sessions, front, ref, held }
@@ -46,7 +46,7 @@ function marketThread(market: () => Given) {
 
 const hashOf = ({ orderHash }: HeldOrder) => orderHash
 
-/** A client that cancels on disconnect, and has sent an order whose funds are being reserved. */
+/** Makes a client with cancel on disconnect, which has sent an order whose funds are being reserved. */
 async function givenReserving(t: TestContext) {
   const order = signed(buy('YES').by('ann').named('a'), marketIdOf(0))
   const reserving = Promise.withResolvers<undefined>()
@@ -151,7 +151,7 @@ test('an order whose session turned cancel on disconnect off and on again ends w
   assert.deepEqual(atThread(), [])
 })
 
-test('an order that its market refuses after its client has left is held nowhere', async (t) => {
+test('an order that its market refuses after its client has left does not belong to any session', async (t) => {
   const { held, close, reserving, gone, placed, atThread } = await givenReserving(t)
   await gone()
   await held.settled()
@@ -206,7 +206,7 @@ test('a session that cancels on disconnect cannot place the order of another tra
   assert.deepEqual(thread.held(), [])
   assert.equal(stream.markets[0]!.state.books[0].count, 1)
 
-  // Its own trader may hold it, also by submitting it again.
+  // The order's own trader may place it in a session, also by submitting it again.
   await owner.ask({ op: 'cancelOnDisconnect', enabled: true }, 'cancelOnDisconnect')
   await owner.ask({ op: 'place', order: terms, signature }, 'placed')
   owner.close()

@@ -4,7 +4,7 @@ import { makeFairTurns, SLICE_MS } from '#http/fair-turns.ts'
 import type { Connection } from '#stream/connection.ts'
 import { makeIntake } from '#stream/intake.ts'
 
-/** Each frame takes a quarter of a turn. */
+/** Makes an intake whose frames take a quarter of a turn's time each. */
 function fixture() {
   const handled: string[] = []
   const emptied: string[] = []
@@ -27,7 +27,7 @@ function fixture() {
   return { intake, handled, emptied, connection, take, turn: () => slices.shift()?.() }
 }
 
-test('frames beyond the work of a turn wait for the next ones, in the order of their connection', () => {
+test('frames beyond the work of one turn wait for the next, in the order of their connection', () => {
   const { handled, emptied, connection, take, turn } = fixture()
   const one = connection('one', 'a')
   const names = Array.from({ length: 14 }, (_, index) => `${index}`)
@@ -35,14 +35,14 @@ test('frames beyond the work of a turn wait for the next ones, in the order of t
   assert.equal(handled.length, 4)
   turn()
   assert.equal(handled.length, 8)
-  // A frame that comes now goes behind those that wait.
+  // A new frame waits behind the earlier ones.
   take(one, 'last')
   while (one.frames.length > 0) turn()
   assert.deepEqual(handled, [...names, 'last'])
   assert.deepEqual(emptied, ['one'])
 })
 
-test('an address with thousands of frames on many connections does not delay another one', () => {
+test('an IP address with thousands of frames on many connections does not delay another one', () => {
   const { handled, connection, take } = fixture()
   for (let count = 0; count < 900; count++) take(connection(`${count}`, 'greedy'), 'greedy')
   const before = handled.length
@@ -50,7 +50,7 @@ test('an address with thousands of frames on many connections does not delay ano
   assert.deepEqual(handled.slice(before), ['modest'])
 })
 
-test('waiting frames of a connection that has closed are dropped', () => {
+test('the waiting frames of a connection that has closed are dropped', () => {
   const { intake, handled, emptied, connection, take, turn } = fixture()
   const one = connection('one', 'a')
   for (let count = 0; count < 20; count++) take(one, 'frame')

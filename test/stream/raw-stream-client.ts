@@ -5,7 +5,7 @@ import type { Frame } from './stream-fixture.ts'
 
 export class RawStreamClient {
   readonly frames: Frame[] = []
-  /** The code it was closed with, once it is. */
+  /** Close code, once the connection is closed. */
   closeCode: number | undefined
   gone = false
   onFrame: ((frame: Frame) => void) | undefined

@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.ts'
 import { traderNamed } from '../support/orders.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
 
-/** Sessions of keys that tokens name; the test controls the results of lookups. */
+/** Makes sessions of the keys that tokens name. The test controls the results of key lookups. */
 function fixture() {
   const clock = simulatedClock(0)
   const ended: [keyId: string, code: string][] = []
@@ -44,56 +44,56 @@ function fixture() {
 
 const AWAY = new Fault('STORE_UNAVAILABLE', 'away', { retryable: true })
 
-test('after a lost connection each key is looked up once, and only sessions of revoked keys end', async () => {
+test('after a lost connection to the store each key is looked up once, and only sessions of revoked keys end', async () => {
   const { sessions, clock, ended, asked, parts, principalOf, open, goesOn } = fixture()
   const good = [await open('good'), await open('good')]
   const bad = await open('bad')
   parts.confirm = async (keyId) =>
     keyId === 'bad' ? reject('UNAUTHORIZED_KEY_INACTIVE') : principalOf(keyId)
-  sessions.unheard()
+  sessions.mayHaveMissed()
   await eventually(() => assert.deepEqual(ended, [['bad', 'UNAUTHORIZED_KEY_INACTIVE']]))
   assert.deepEqual(asked, ['good', 'bad'])
   clock.advance(CONFIRM_MS_MAX)
   assert.deepEqual([...good, bad].map(goesOn), [true, true, false])
 })
 
-test('a key that cannot be looked up is retried, and its sessions end when their time is over', async () => {
+test('the lookup of a key that fails is retried, and its sessions end when they expire', async () => {
   const { sessions, clock, ended, asked, parts, principalOf, open, goesOn } = fixture()
   const [slow, lost] = [await open('slow'), await open('lost')]
   parts.confirm = async () => Promise.reject(AWAY)
-  sessions.unheard()
+  sessions.mayHaveMissed()
   await eventually(() => assert.equal(clock.pending, 2))
   parts.confirm = async (keyId) => (keyId === 'slow' ? principalOf(keyId) : reject('OVERLOADED'))
   clock.advance(1_000)
   await eventually(() => assert.deepEqual(asked, ['slow', 'lost', 'slow', 'lost']))
   assert.deepEqual(ended, [])
-  // Another lost connection gives no more time to a key that was not confirmed since the first.
-  sessions.unheard()
+  // If the connection is lost again before a key was confirmed, the key gets no more time.
+  sessions.mayHaveMissed()
   parts.confirm = () => new Promise(() => {})
   clock.advance(CONFIRM_MS_MAX - 1_000)
   assert.deepEqual(ended, [['lost', 'UNAUTHORIZED_KEY_INACTIVE']])
   assert.deepEqual([goesOn(slow), goesOn(lost)], [true, false])
 })
 
-test('a lookup from before a lost connection confirms nothing after it', async () => {
+test('a lookup from before a lost connection to the store confirms nothing after it', async () => {
   const { sessions, ended, parts, principalOf, open, goesOn } = fixture()
   const session = await open('k')
   const early = Promise.withResolvers<Principal>()
   parts.confirm = () => early.promise
-  sessions.unheard()
+  sessions.mayHaveMissed()
   parts.confirm = async () => reject('UNAUTHORIZED_KEY_INACTIVE')
-  sessions.unheard()
+  sessions.mayHaveMissed()
   early.resolve(principalOf('k'))
   await eventually(() => assert.deepEqual(ended, [['k', 'UNAUTHORIZED_KEY_INACTIVE']]))
   assert.equal(goesOn(session), false)
 })
 
-test('if the connection is lost while a token is checked, its key is looked up again', async () => {
+test('if the connection to the store is lost while a token is checked, the key of the token is looked up again', async () => {
   const { sessions, parts, principalOf, open, goesOn } = fixture()
   parts.confirm = async (keyId) =>
     keyId === 'revoked' ? reject('UNAUTHORIZED_KEY_INACTIVE') : principalOf(keyId)
   const opening = [open('revoked'), open('good')]
-  sessions.unheard()
+  sessions.mayHaveMissed()
   const [revoked, good] = await Promise.all(opening)
   assert.deepEqual(revoked?.answer, reject('UNAUTHORIZED_KEY_INACTIVE'))
   assert.deepEqual(good?.answer, principalOf('good'))

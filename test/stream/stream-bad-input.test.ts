@@ -8,14 +8,14 @@ import { type Frame, marketIdOf, startStream, type TestStream } from './stream-f
 const M = marketIdOf(0)
 const BOOK = { op: 'subscribe', channel: 'book', marketId: M, outcome: 0 }
 
-/** A well-behaved client is served, whatever the others do. */
+/** Asserts that a well-behaved client is served. */
 async function othersAreServed(stream: TestStream): Promise<void> {
   const client = await stream.connect()
   assert.equal((await client.ask(BOOK)).type, 'subscribed')
   client.close()
 }
 
-test('every bad frame gets an error that names the fault', async (t) => {
+test('each wrong frame gets an error that names what is wrong', async (t) => {
   const stream = await startStream(t)
   const client = await stream.connect()
   const bad: [frame: unknown, code: string, field: string | undefined, id?: unknown][] = [
@@ -79,7 +79,7 @@ test('every bad frame gets an error that names the fault', async (t) => {
   await othersAreServed(stream)
 })
 
-test('more than a hundred malformed frames end the connection', async (t) => {
+test('a connection with more than a hundred malformed frames is closed', async (t) => {
   const stream = await startStream(t)
   const client = await stream.connect()
   for (let count = 0; count < 120; count++) client.say('{')
@@ -89,7 +89,7 @@ test('more than a hundred malformed frames end the connection', async (t) => {
   await othersAreServed(stream)
 })
 
-test('ten thousand subscriptions stop at the limit', async (t) => {
+test('ten thousand subscription requests on a connection stop at the limit', async (t) => {
   const stream = await startStream(t, { settings: { lingeringMax: 20 } })
   const client = await stream.connect()
   for (let count = 0; count < 5_000; count++) {
@@ -107,7 +107,7 @@ test('ten thousand subscriptions stop at the limit', async (t) => {
   assert.equal((await client.ask({ op: 'ping' }, 'pong')).type, 'pong')
 })
 
-test('frames that are too large end the connection', async (t) => {
+test('a connection with a frame that is too large is closed', async (t) => {
   const stream = await startStream(t)
   const client = await stream.connect()
   client.say({ op: 'ping', id: 'x'.repeat(20_000) })
@@ -120,7 +120,7 @@ test('frames that are too large end the connection', async (t) => {
   await othersAreServed(stream)
 })
 
-test('a flood of frames gets errors, and then its connection is closed', async (t) => {
+test('a connection that floods the stream gets errors, and then is closed', async (t) => {
   const stream = await startStream(t, { settings: { messagesPerSecond: 10, messagesBurst: 20 } })
   const client = await stream.connect()
   for (let count = 0; count < 25; count++) client.say({ op: 'ping', id: count })
@@ -133,7 +133,7 @@ test('a flood of frames gets errors, and then its connection is closed', async (
   await othersAreServed(stream)
 })
 
-test('connections per address and in total are limited', async (t) => {
+test('connections to the stream are limited per IP address and in total', async (t) => {
   const stream = await startStream(t, { settings: { connectionsPerIp: 2 } })
   const first = await stream.connect()
   await stream.connect()
@@ -145,13 +145,13 @@ test('connections per address and in total are limited', async (t) => {
   await stream.connect()
 })
 
-test('a GET without an upgrade gets an error that says so', async (t) => {
+test('a GET of the stream’s path without a WebSocket handshake gets an error that says so', async (t) => {
   const stream = await startStream(t)
   const response = await fetch(`${stream.url.replace('ws', 'http')}/api/v1/stream`)
   assert.equal(response.status, 400)
 })
 
-/** Changes the book so often that no socket buffer holds it all. */
+/** Changes the book so often that the messages exceed every socket buffer. */
 function pour(stream: TestStream, orders: number, from = 0): void {
   const [market] = stream.markets
   for (let count = 0; count < orders; count++) {
@@ -166,7 +166,7 @@ function pour(stream: TestStream, orders: number, from = 0): void {
   stream.flow()
 }
 
-/** Follows one book of a raw client, and reports messages that do not follow the previous one. */
+/** Returns the messages of one book that do not follow the previous one. */
 function gapsOf(frames: readonly Frame[]): string[] {
   const gaps: string[] = []
   let last: unknown
@@ -185,7 +185,7 @@ function gapsOf(frames: readonly Frame[]): string[] {
   return gaps
 }
 
-test('a slow reader gets a notice and new snapshots, and delays no other reader', async (t) => {
+test('a client that reads slowly gets a notice and new snapshots, and delays no other client', async (t) => {
   const stream = await startStream(t)
   const slow = new RawStreamClient(`${stream.url}/api/v1/stream`)
   t.after(() => slow.close())
@@ -255,17 +255,17 @@ test('a client that sends requests and does not read is closed with the reason',
     poured += 2_000
     assert.equal(stream.hub.figures().lagging, 1)
   })
-  // Requests whose answers find no room any more, however much the kernel still takes.
+  // So many requests that their answers exceed the buffers, however much the kernel takes.
   for (let count = 0; count < 9_000; count++) slow.say({ op: 'ping' })
   for (let count = 0; count < 3; count++) await othersAreServed(stream)
-  // Each turn of the event loop carries some of them out.
+  // Each turn of the event loop handles some of the requests.
   for (let turn = 0; turn < 5_000; turn++) await new Promise(setImmediate)
   slow.resume()
   await eventually(() => assert.equal(slow.closeCode, 4008))
   await eventually(() => assert.equal(stream.hub.figures().connections, 0))
 })
 
-test('clients that disconnect silently leave nothing behind', async (t) => {
+test('clients that disconnect silently leave no connection behind', async (t) => {
   const stream = await startStream(t, { settings: { heartbeatMs: 160, lingerMs: 1 } })
   for (let count = 0; count < 20; count++) {
     const client = new RawStreamClient(`${stream.url}/api/v1/stream`)
@@ -281,7 +281,7 @@ test('clients that disconnect silently leave nothing behind', async (t) => {
   })
 })
 
-test('every request draws from the limit of its address, and an authentication as much as a write', async (t) => {
+test('every request over the stream costs its IP address units, and an authentication as many as a write', async (t) => {
   const drawn: string[] = []
   let left = 7
   const draw = ({ cost }: { readonly cost: string }) => {

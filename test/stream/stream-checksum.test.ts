@@ -27,7 +27,7 @@ test('the checksums in the documentation equal those of the server and of the SD
       }
     }
     assert.equal(checksumOf(book), Number(checksum), text)
-    // Levels below the ten best do not count.
+    // Levels below the ten best do not change the checksum.
     if (bids.split(',').length < 10) continue
     book.load(BUY, [[1, 1]])
     book.load(SELL, [[30, 1]])

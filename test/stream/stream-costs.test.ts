@@ -1,4 +1,4 @@
-/** Requests of the stream are paid for before they are carried out, and the same work is done once. */
+/** Requests of the stream are charged before they are carried out, and equal work is done once. */
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -34,7 +34,7 @@ function counted(
   return calls
 }
 
-test('a deep conflated book is encoded once per change, and its snapshots cost by their levels', async (t) => {
+test('a deep book is encoded once per change for all readers, and its snapshots cost by their levels', async (t) => {
   const drawn: Draw[] = []
   const draw = (what: Draw) => {
     drawn.push(what)
@@ -62,7 +62,7 @@ test('a deep conflated book is encoded once per change, and its snapshots cost b
   await eventually(() => assert.equal(snapshots(client.frames).length, 21))
   assert.equal(written.count, 2, 'both sides, once')
   const weights = drawn.map(({ weight }) => weight)
-  // The frame, then the snapshot of 1,200 levels, of 250 for one unit.
+  // Each request costs 1 for its frame, and 5 for the snapshot of 1,200 levels, at 250 levels per unit.
   assert.deepEqual(weights.slice(0, 4), [1, 5, 1, 5])
   assert.equal(weights.length, 42)
   // A second reader of the same state, and a restart, use the cached snapshot.
@@ -81,7 +81,7 @@ test('a deep conflated book is encoded once per change, and its snapshots cost b
 const snapshots = (frames: readonly Frame[]) =>
   frames.filter(({ type }) => type === 'book.snapshot')
 
-test('a market is encoded once for all sets of markets that contain it', async (t) => {
+test('a market is encoded once for all lists of markets that contain it', async (t) => {
   const markets = 40
   const stream = await startStream(t, { markets, settings: { subscriptionsMax: 1_000 } })
   const ids = stream.markets.map((_, index) => marketIdOf(index))
@@ -100,14 +100,15 @@ test('a market is encoded once for all sets of markets that contain it', async (
   }
   stream.flow()
   await eventually(() => assert(told('ticker').length >= markets))
-  // Two calls write one line: the best bid and the best ask of YES. Each market had two states.
+  // A ticker line needs two calls, for the best bid and the best ask of YES. Each market had two states, so four
+  // suffice.
   for (const { count } of written) assert(count <= 4, `${count}`)
   assert.equal(stream.hub.figures().topics, markets)
   client.close()
   await eventually(() => assert.equal(stream.hub.figures().topics, 0, 'sets do not linger'))
 })
 
-test('the size of subscriptions is limited per connection and per address', async (t) => {
+test('the total size of subscriptions is limited per connection and per IP address', async (t) => {
   const stream = await startStream(t, {
     markets: 30,
     settings: { subscriptionsMax: 10, subscriptionsPerIp: 15 },
@@ -146,7 +147,7 @@ test('the subscriptions of all connections of a front are limited', async (t) =>
   assert.equal(refused.code, 'OVERLOADED')
 })
 
-test('a reader that lags pays for the snapshots that it receives again', async (t) => {
+test('a client that reads slowly pays for the snapshots that it receives again', async (t) => {
   let isEmpty = false
   const drawn: Draw[] = []
   let refused = 0
@@ -171,7 +172,7 @@ test('a reader that lags pays for the snapshots that it receives again', async (
   isEmpty = true
   const dropped = new TextEncoder().encode(`{"sub":"${sub}"}`)
   stream.hub.dropped(sockets[0]!, dropped.buffer as ArrayBuffer)
-  // It is tried again with each turn of the heartbeats.
+  // The snapshot is tried again at each heartbeat.
   await eventually(() => assert(refused >= 2))
   assert(!client.frames.some(({ type }) => type === 'lag'), 'there is nothing to pay with')
   isEmpty = false
@@ -179,7 +180,7 @@ test('a reader that lags pays for the snapshots that it receives again', async (
   assert.equal(drawn.length, before + 1)
 })
 
-test('the flaws of a frame are listed only if the address can pay for that', async (t) => {
+test('the faults of a frame are listed only if the IP address can pay for that', async (t) => {
   const drawn: number[] = []
   let left = 9
   const draw = ({ weight }: Draw) => {
@@ -196,7 +197,7 @@ test('the flaws of a frame are listed only if the address can pay for that', asy
   assert.deepEqual(drawn, [1, 5, 1, 5])
 })
 
-test('a refused frame is not parsed, and its answer repeats the id', () => {
+test('a frame that is refused unparsed gets an answer with its id', () => {
   const idIn = (text: string) => idOf(new TextEncoder().encode(text).buffer as ArrayBuffer)
   assert.equal(idIn('{"op":"ping","id":7}'), 7)
   assert.equal(idIn('{"op":"ping", "id": "seven é"}'), 'seven é')
@@ -212,7 +213,7 @@ test('a refused frame is not parsed, and its answer repeats the id', () => {
   }
 })
 
-test('a flood of pings ends the connection', async (t) => {
+test('a connection that sends a flood of pings is closed', async (t) => {
   const stream = await startStream(t, { settings: { messagesPerSecond: 5, messagesBurst: 5 } })
   const client = new Ws(`${stream.url}/api/v1/stream`)
   await once(client, 'open')
@@ -222,7 +223,7 @@ test('a flood of pings ends the connection', async (t) => {
   assert.equal(code, 4429)
 })
 
-test('a set of markets is paid for once, before its topic is created', async (t) => {
+test('a list of markets is paid for once, before its messages are prepared', async (t) => {
   const markets = 40
   const drawn: number[] = []
   let left = 1_000
@@ -238,7 +239,7 @@ test('a set of markets is paid for once, before its topic is created', async (t)
   const { sub } = await client.ask(subscribe, 'subscribed')
   assert.deepEqual(drawn.splice(0), [2, 2], 'the frame, and one unit for every 20 markets')
   await client.ask({ op: 'unsubscribe', sub }, 'unsubscribed')
-  // Enough for the frame alone: an unknown market is not even looked up.
+  // The address can pay for the frame only, so an unknown market is not even looked up.
   left = 2
   const unknown = { ...subscribe, marketIds: [...marketIds.slice(1), marketIdOf(markets)] }
   assert.equal((await client.ask(unknown, 'error')).code, 'RATE_LIMITED')
@@ -246,7 +247,7 @@ test('a set of markets is paid for once, before its topic is created', async (t)
   assert.equal((await client.ask(unknown, 'error')).code, 'MARKET_NOT_FOUND')
 })
 
-test('long frames that cannot be paid for end a connection sooner than short ones', async (t) => {
+test('a connection with long frames that cannot be paid for is closed sooner than one with short frames', async (t) => {
   const settings = { messagesPerSecond: 20, messagesBurst: 1_000, payloadBytesMax: 16_384 }
   const stream = await startStream(t, { settings, parts: { draw: () => ({ allowed: false }) } })
   const refusalsBefore = async (frame: string) => {
@@ -259,7 +260,7 @@ test('long frames that cannot be paid for end a connection sooner than short one
   assert.equal(await refusalsBefore(`{"op":"ping"}${' '.repeat(7 * 2_048)}`), 6)
 })
 
-test('a stream of an address that keeps sending beyond its limit is closed at the first refused frame', async (t) => {
+test('if an IP address keeps sending above its limit, its stream is closed at the first refused frame', async (t) => {
   const stream = await startStream(t, {
     parts: { draw: () => ({ allowed: false, insists: true }) },
   })

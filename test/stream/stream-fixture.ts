@@ -1,6 +1,6 @@
 /**
- * A real front with a stream, whose markets run in the test: the real market actor emits events, which the board and
- * the hub receive as from a market thread. Also a client that keeps every received frame.
+ * A real front with a stream whose markets run in the test: the real market actor emits events, which the board and the
+ * hub receive as if from a market thread. Also a client that keeps every received frame.
  */
 
 import assert from 'node:assert/strict'
@@ -60,7 +60,7 @@ export type TestStream = {
   flow(): void
   /** Drops the new events of the markets, and loads their current state. */
   lose(): void
-  /** The same; `dozed` if only openings and closings were sent. */
+  /** Loads the market again; `dozed` if only openings and closings were sent. */
   load(dozed: boolean): void
   connect(): Promise<StreamClient>
 }
@@ -75,7 +75,7 @@ export type StreamOptions = {
   readonly parts?: Partial<Omit<StreamPorts, 'authenticator'>> & {
     readonly authenticator?: Pick<Authenticator, 'identify'> & Partial<Authenticator>
   }
-  /** Whether the owner of a market, or of every market, is confirmed. */
+  /** Returns whether the owner of a market, or of every market, is confirmed. */
   readonly isCurrent?: MarketBoard['isCurrent']
   /** Figures of the markets in the database. */
   readonly stored?: Parameters<typeof makeFiguresBook>[0]['stored']
@@ -135,7 +135,7 @@ export async function startStream(
     publish: (topic, text) => void front?.publish(topic, text),
     settings,
     clock: systemClock,
-    // Time stands still for them, so that no frame waits on a busy machine.
+    // This clock stands still, so that no frame has to wait for its turn on a busy machine.
     turns: makeFairTurns({ nowMs: () => 0 }),
     log: { debug() {}, info() {}, warn() {}, error() {} },
     ...options.parts,
@@ -243,7 +243,7 @@ export class StreamClient {
     this.ws.send(typeof frame === 'string' ? frame : JSON.stringify(frame))
   }
 
-  /** The next frame that has not been read: of this type where one is named, else no heartbeat. */
+  /** Returns the next unread frame: of this type, or of any type except heartbeats. */
   async next(type?: string): Promise<Frame> {
     return eventually(() => {
       const found = this.frames.findIndex(

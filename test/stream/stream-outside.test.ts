@@ -1,4 +1,4 @@
-/** Stream messages from outside of the markets' logs: the chain, prices, quick markets. */
+/** Stream messages that do not come from a market's log: those of the chain, prices and quick markets. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -9,7 +9,7 @@ const MARKET = { op: 'subscribe', channel: 'market', marketId: M }
 const PRICE = { op: 'subscribe', channel: 'price', asset: 'BTC' }
 const QUICK = { op: 'subscribe', channel: 'quick-market', asset: 'BTC' }
 
-test('events of the chain and of the log of a market form one sequence', async (t) => {
+test('chain events and log events of a market form one sequence in the stream', async (t) => {
   const stream = await startStream(t, { markets: 2 })
   const [market] = stream.markets
   const client = await stream.connect()
@@ -24,7 +24,7 @@ test('events of the chain and of the log of a market form one sequence', async (
   stream.flow()
   const proposal = { assertionId: '0xa', proposer: '0xb', proposedOutcome: true, bondAmount: '5' }
   stream.hub.marketHappened(M, 'proposed', proposal, 10)
-  // A source that was away and repeats the current state of the market adds nothing.
+  // If a source returns and repeats the current state of the market, nothing is sent.
   stream.hub.marketHappened(M, 'proposed', { ...proposal }, 11)
   stream.hub.marketHappened(marketIdOf(1), 'proposed', {}, 11)
   stream.hub.marketHappened(M, 'disputed', { assertionId: '0xa' }, 12)
@@ -113,7 +113,7 @@ test('a subscriber of quick markets gets the open one at once, then each resolut
   await between.ask(QUICK)
   assert.equal((await between.next()).quickMarket, null)
   stream.hub.quickMarket('BTC', { event: 'opened', quickMarket: two, atMs: 3 })
-  // The result of the one before may come after the next has opened.
+  // A market's result may come after the next market has opened.
   stream.hub.quickMarket('BTC', { event: 'resolved', quickMarket: resolved, atMs: 4 })
   const told: unknown[] = []
   let { cursor } = snapshot

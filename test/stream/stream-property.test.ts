@@ -25,7 +25,7 @@ const MARKETS = 3
 const COMPLEMENTARY = MARKETS - 1
 const TRADERS = ['ann', 'bob', 'cat']
 
-/** The books after each event, kept by the rule that `market-event.ts` states and nothing else. */
+/** The books after each event, computed only by the rule in `market-event.ts`. */
 class History {
   readonly #levels = new Map<string, Map<number, number>>()
   readonly #texts = new Map<string, { seq: number; text: string }[]>()
@@ -72,10 +72,10 @@ class History {
     texts.push({ seq, text })
   }
 
-  /** The book at a `seq`, with the levels that the other outcome implies if `implied` is true. */
+  /** Returns the book at a `seq`, with the levels that the other outcome implies if `implied` is true. */
   at(marketId: string, outcome: number, implied: boolean, seq: number): string {
     const texts = this.#texts.get(`${marketId}:${outcome}${implied ? ':implied' : ''}`) ?? []
-    // One of thousands, and asked for with every frame: by halves.
+    // Finds the text by bisection, because there are thousands, and every received frame needs one.
     let low = 0
     let high = texts.length
     while (low < high) {
@@ -116,7 +116,7 @@ function checksumOf(text: string): number {
 type Topic = {
   readonly request: Record<string, unknown>
   last: number | string | undefined
-  /** Something is missing and a snapshot is on its way. */
+  /** True if messages are missing and a snapshot is on its way. */
   stale: boolean
   readonly sides: [Map<number, number>, Map<number, number>]
   readonly orders: Map<string, unknown>
@@ -267,7 +267,7 @@ class Client {
   }
 }
 
-/** The flows of two markets may give two orders the same hash. */
+/** Orders of two markets may have the same hash here, so the key contains the market. */
 function keyOf(order: object): string {
   const { marketId, orderHash } = order as Record<string, unknown>
   return `${String(marketId)} ${String(orderHash)}`
@@ -332,7 +332,7 @@ async function live(t: TestContext, random: Random): Promise<void> {
     if (random.chance(0.5)) await nextTurn()
   }
 
-  // Some stop reading for so long that their buffer overflows.
+  // Some readers stop for so long that their buffer overflows.
   const asleep = clients.slice(0, 3)
   for (const client of asleep) {
     if (client.isGone) await client.connect()
@@ -353,7 +353,7 @@ async function live(t: TestContext, random: Random): Promise<void> {
   }
   for (const client of clients) if (client.isGone) await client.connect()
 
-  // In the end every client is where the markets are.
+  // At the end every client has the markets' current state.
   act(50)
   stream.flow()
   await eventually(() => {
@@ -389,6 +389,6 @@ async function live(t: TestContext, random: Random): Promise<void> {
 }
 
 for (const seed of seedsOf(1, 2)) {
-  test(`every client's book equals the server's at every seq that it has reached, TEST_SEED=${seed}`, (t) =>
+  test(`each client’s book equals the server’s at every seq that the client has reached, TEST_SEED=${seed}`, (t) =>
     live(t, randomFrom(seed)))
 }

@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { tradeId } from '#domain/ids.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
-import { reject } from '#domain/rejection.ts'
+import { isRejection, reject } from '#domain/rejection.ts'
 import type { Principal } from '#http/route.ts'
 import type { OrderAccepted } from '#protocol/market.ts'
 import { START_SEC, signed } from '../services/market/market-fixture.ts'
@@ -56,7 +56,7 @@ test('a subscription starts with a snapshot and continues with each change', asy
   assert.equal(matched.checksum, crc32('|500000:3000000'))
 })
 
-test('sizes beyond 2^53 are exact', async (t) => {
+test('sizes beyond 2^53 are exact in the stream', async (t) => {
   const stream = await startStream(t)
   const [market] = stream.markets
   for (const name of ['a', 'b', 'c']) {
@@ -157,7 +157,7 @@ function hashOf(market: Given, name: string) {
   return { orderHash: order.orderHash, side: order.side }
 }
 
-test('missed messages are replayed from memory, else a snapshot marks a reset', async (t) => {
+test('missed messages are sent again from memory, or else a snapshot marks the reset', async (t) => {
   const stream = await startStream(t, { settings: { replayMessages: 3 } })
   const [market] = stream.markets
   const first = await stream.connect()
@@ -175,14 +175,14 @@ test('missed messages are replayed from memory, else a snapshot marks a reset', 
   const snapshot = await second.next()
   assert.deepEqual([snapshot.type, snapshot.reset, snapshot.seq], ['book.snapshot', true, 6])
   await second.ask({ op: 'unsubscribe', sub: `book:${M}:0` }, 'unsubscribed')
-  // A position ahead of all events: such a client knew another history.
+  // A position ahead of all events belongs to a log that no longer exists.
   await second.ask({ ...BOOK, since: 7 })
   assert.equal((await second.next()).reset, true)
   const again = await second.ask({ op: 'snapshot', sub: `book:${M}:0` })
   assert.deepEqual([again.type, again.reset, again.seq], ['book.snapshot', undefined, 6])
 })
 
-test('orders resume by their cursor', async (t) => {
+test('a subscription to orders resumes at its cursor', async (t) => {
   const stream = await startStream(t)
   const [market] = stream.markets
   const trader = checksumAddress(traderNamed('ann'))
@@ -207,7 +207,7 @@ test('orders resume by their cursor', async (t) => {
   )
 })
 
-test('a market that was loaded again is sent whole to each of its subscribers', async (t) => {
+test('after a front has loaded a market again, each subscriber gets the whole market', async (t) => {
   const stream = await startStream(t)
   const [market] = stream.markets
   const client = await stream.connect()
@@ -264,7 +264,7 @@ test('the opening and closing of markets are sent', async (t) => {
   assert.deepEqual([every.sub, every.prevCursor], ['market', all.cursor])
 })
 
-test('a conflated book sends the sum of its changes', async (t) => {
+test('a conflated book subscription sends the combined changes at intervals', async (t) => {
   const stream = await startStream(t)
   const [market] = stream.markets
   const client = await stream.connect()
@@ -277,7 +277,7 @@ test('a conflated book sends the sum of its changes', async (t) => {
   }
   place(market!, sell('YES').at(0.5).size(1).by('bob').named('d'))
   stream.flow()
-  // A client that comes in between gets its snapshot when the others get theirs.
+  // A client that subscribes in between gets its snapshot when the others get their message.
   const late = await stream.connect()
   await late.ask(subscribe)
   const delta = await client.next()
@@ -288,7 +288,7 @@ test('a conflated book sends the sum of its changes', async (t) => {
   assert.deepEqual([snapshot.seq, snapshot.checksum], [5, delta.checksum])
 })
 
-test('heartbeats have the last position of each subscription', async (t) => {
+test('a heartbeat has the last position of each subscription', async (t) => {
   const stream = await startStream(t, { settings: { heartbeatMs: 160 } })
   const client = await stream.connect()
   await client.ask(BOOK, 'book.snapshot')
@@ -373,7 +373,69 @@ test('orders are placed over the stream, with authentication if it is required',
   assert.equal((await client.ask(submit)).code, 'UNAUTHORIZED_MISSING_HEADER')
 })
 
-test('an order of a session that cancels on disconnect names the session, and none is placed without it', async (t) => {
+test('a delegate cancels over the stream for the account that it names, and a stranger does not', async (t) => {
+  const [ann, bot] = [traderNamed('ann'), traderNamed('bot')]
+  const { orderHash } = signed(buy('YES').by('ann').named('a'), M)
+  const asked: unknown[] = []
+  const actsFor = (named: string | undefined, by: Principal) =>
+    named === ann && by.address === bot ? ann : reject('NOT_ORDER_OWNER', 'trader')
+  const stream = await startStream(t, {
+    parts: {
+      bearer: true,
+      authenticator: {
+        identify: async (header) => ({
+          ...{ keyId: 'k', address: header === 'Bearer bot' ? bot : traderNamed('cat') },
+        }),
+      },
+      own: {
+        traderOf: async (by, named, marketId) => {
+          asked.push({ named, marketId })
+          return actsFor(named, by)
+        },
+        async cancelAll(by, { trader, ...where }) {
+          const acting = actsFor(trader, by)
+          if (isRejection(acting)) return acting
+          return { status: 'cancelled', count: 0, orderHashes: [], ...where }
+        },
+        async deadman(by, { trader, afterMs }) {
+          const acting = actsFor(trader, by)
+          return isRejection(acting) ? acting : { status: 'on', cancelsAtMs: afterMs }
+        },
+      },
+      gateway: {
+        openOrdersPage: async () => ({ orders: [], count: 0 }),
+        cancel: async (order) => {
+          asked.push(order)
+          return { status: 'cancelled', orderHash: order.orderHash }
+        },
+      },
+    },
+  })
+  const requests = [
+    { op: 'cancel', marketId: M, orderHash, side: 'sell', trader: ann },
+    { op: 'cancelAll', marketId: M, trader: ann },
+    { op: 'deadman', afterMs: 60_000, trader: ann },
+  ]
+  const answersOf = async (token: string) => {
+    const client = await stream.connect()
+    await client.ask({ op: 'auth', token }, 'authenticated')
+    const answers = []
+    for (const request of requests) {
+      const { type, code } = await client.ask(request)
+      answers.push(code ?? type)
+    }
+    return answers
+  }
+  assert.deepEqual(await answersOf('bot'), ['cancelled', 'cancelledAll', 'deadman'])
+  assert.deepEqual(asked.splice(0), [
+    { named: ann, marketId: M },
+    { marketId: M, orderHash, side: 1, trader: ann },
+  ])
+  assert.deepEqual(await answersOf('cat'), Array(3).fill('NOT_ORDER_OWNER'))
+  assert.deepEqual(asked, [{ named: ann, marketId: M }], 'no market is asked')
+})
+
+test('an order of a session with cancel on disconnect names the session, and is not placed without the session', async (t) => {
   const order = signed(buy('YES').by('ann').named('a'), M)
   const verifying = Promise.withResolvers<VerifiedOrder>()
   const story: unknown[] = []
@@ -412,7 +474,7 @@ test('an order of a session that cancels on disconnect names the session, and no
   assert.equal((await client.ask(submit)).code, 'MARKET_CLOSED')
   assert.deepEqual(story.splice(0), [{ entered: 'a', session }])
 
-  // A client that has gone places no order that was to end with its session.
+  // A client disconnects while its order is being verified. The order should end with its session, so it is not placed.
   isSlow = true
   client.say(submit)
   await client.ask({ op: 'ping' }, 'pong')
@@ -457,7 +519,7 @@ test('a session ends when its key expires, but its subscriptions continue', asyn
   await soon.ask(BOOK, 'book.snapshot')
   clock.advance(99_000)
   assert.equal((await soon.ask(cancel, 'cancelled')).orderHash, orderHash)
-  // By itself, within a turn of the wheel.
+  // The session ends by itself within two seconds of the key's expiration.
   clock.advance(2_000)
   const told = await soon.next('error')
   assert.deepEqual([told.id, told.code], [undefined, 'UNAUTHORIZED_KEY_EXPIRED'])
@@ -511,7 +573,7 @@ test('on shutdown every client receives its time to reconnect', async (t) => {
   assert.equal(figures().subscriptions, 0)
 })
 
-test('pings are answered', async (t) => {
+test('a ping over the stream is answered', async (t) => {
   const stream = await startStream(t)
   const client = await stream.connect()
   const pong = await client.ask({ op: 'ping', id: 3 })
@@ -540,7 +602,7 @@ test('on shutdown requests in flight are answered before their client is closed'
   await asked.promise
   const done = stream.hub.shutdown()
   await busy.next('shutdown')
-  // The exchange cannot know that it was sent after the notice, so it is answered too.
+  // The exchange cannot know whether the client had received the notice, so it answers this request, too.
   busy.say({ ...cancel, id: 2 })
   assert.equal((await quiet.ended()).code, 1012)
   assert.equal(busy.closed, undefined)
@@ -557,7 +619,7 @@ test('on shutdown requests in flight are answered before their client is closed'
   await done
 })
 
-test('an immediate shutdown waits for no answer', async (t) => {
+test('an immediate shutdown does not wait for answers', async (t) => {
   const asked = Promise.withResolvers<void>()
   const stream = await startStream(t, {
     parts: {
@@ -577,7 +639,7 @@ test('an immediate shutdown waits for no answer', async (t) => {
   assert.equal((await client.ended()).code, 1012)
 })
 
-test('snapshots of markets are marked as stale while their owner is not confirmed, and no others', async (t) => {
+test('snapshots of markets whose owner is not confirmed are marked as stale, and no others', async (t) => {
   let cut: readonly string[] = []
   const other = marketIdOf(1)
   const stream = await startStream(t, {

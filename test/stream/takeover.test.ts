@@ -7,7 +7,7 @@ import { sseRoute, type Takeover, upgradeRoute } from '#http/route.ts'
 import { oneOf, safeInteger } from '#http/schemas.ts'
 import { closed, openRaw, readResponses, startTestFront } from '../http/front-fixture.ts'
 
-test('a request for server-sent events is checked like any route and then written by the route', async (t) => {
+test('a request for an event stream passes the usual checks, and then its route writes the response', async (t) => {
   const opened: Takeover[] = []
   const gone = Promise.withResolvers<void>()
   const { url, front } = await startTestFront(
@@ -51,7 +51,7 @@ test('a request for server-sent events is checked like any route and then writte
   await gone.promise
 })
 
-test('a stream that fails to open is closed, and the others are not affected', async (t) => {
+test('a stream that fails to open is closed, and other streams are not affected', async (t) => {
   const { url, lines } = await startTestFront(
     t,
     {},
@@ -77,7 +77,7 @@ test('a stream that fails to open is closed, and the others are not affected', a
   assert.equal((await fetch(`${url}/healthz`)).status, 200)
 })
 
-test('a WebSocket upgrade is checked like any route', async (t) => {
+test('a WebSocket handshake is validated like a request to any other route', async (t) => {
   const { front, url } = await startTestFront(
     t,
     {},
@@ -138,7 +138,7 @@ test('a WebSocket upgrade is checked like any route', async (t) => {
   assert.equal((await fetch(`${url}/stream`, { method: 'POST' })).status, 405)
 })
 
-test('a client that disconnects during an upgrade causes no harm', async (t) => {
+test('a client that disconnects during its WebSocket handshake affects no other client', async (t) => {
   const decided = Promise.withResolvers<void>()
   const asked = Promise.withResolvers<void>()
   const { front, url } = await startTestFront(

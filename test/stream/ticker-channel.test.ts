@@ -1,4 +1,4 @@
-/** The ticker: several markets in one message, each as it is, no more often than twice a second. */
+/** The ticker channel: one message with the current state of several markets, at most twice a second. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -107,7 +107,7 @@ test('a subscriber of all tickers gets the newest open markets at once, then cha
   assert.equal(first.tickers.length, TICKERS_PER_MESSAGE_MAX)
   assert.deepEqual([first.tickers[0]?.marketId, first.tickers[1]?.marketId], [nth(519), nth(518)])
 
-  // Many changes of a few markets are one message with one line for each.
+  // Many changes of two markets give one message with a line for each market.
   for (let price = 1; price <= 50; price++) {
     rest(3, price)
     rest(7, price)
@@ -124,7 +124,7 @@ test('a subscriber of all tickers gets the newest open markets at once, then cha
   rest(7, 60)
   take(7, 60)
   assert.deepEqual(await turn(), [])
-  // More than a message holds waits for the next one.
+  // Changes that exceed the maximum of a message are sent with the next one.
   for (let n = 1; n < many; n++) rest(n, 900)
   const sizes = [(await turn())[0]?.tickers.length, (await turn())[0]?.tickers.length]
   assert.deepEqual(sizes, [TICKERS_PER_MESSAGE_MAX, 19])
@@ -168,21 +168,22 @@ test('a subscriber of some tickers gets only their changes, and other changes co
   assert.equal(clock.pending, 0)
 })
 
-test('a client that subscribes between a change and its message misses nothing', async () => {
+test('a client that subscribes to tickers between a change and its message misses no change', async () => {
   const { open, rest, take, turn, feed, snapshot } = fixture()
   open(1)
   const all = feed()
   rest(1, 10)
   await turn()
   rest(1, 20)
-  // This snapshot shows 20. Then the market returns to its last sent state, which must be sent again.
+  // The snapshot shows a best bid of 20. Then the market returns to the state in the last message, which must be sent
+  // again.
   assert.deepEqual(Reflect.get((await snapshot(all)).tickers[0] ?? {}, 'bestBidPrices'), [20, 0])
   take(1, 20)
   const [news] = await turn()
   assert.deepEqual(Reflect.get(news?.tickers[0] ?? {}, 'bestBidPrices'), [10, 0])
 })
 
-test('a database that does not answer delays no price', async () => {
+test('a database that does not answer does not delay prices in tickers', async () => {
   const { clock, board, nth, open, turn, feed } = fixture(() => new Promise(() => undefined))
   open(1)
   feed()
@@ -203,7 +204,7 @@ test('a database that does not answer delays no price', async () => {
   assert.equal(Reflect.get(line ?? {}, 'volume24h'), null)
 })
 
-test('one ticker subscription over a socket serves a list, even while the database is slow', async (t) => {
+test('one ticker subscription is enough for a list of markets, even while the database is slow', async (t) => {
   const asked: PromiseWithResolvers<StoredFigures[]>[] = []
   const stream = await startStream(t, {
     markets: 2,
@@ -250,7 +251,7 @@ test('one ticker subscription over a socket serves a list, even while the databa
   assert.deepEqual([none.code, none.field], ['INVALID_FIELD', 'marketIds'])
 })
 
-test('the tickers of an event start with its markets and continue with those that join it', async () => {
+test('the tickers of an event begin with its markets and include markets that join it later', async () => {
   const { channel, registry, nth, open, rest, turn, snapshot } = fixture()
   const event = { slug: 'games', chainId: 5 }
   for (const n of [1, 2, 3]) open(n)
@@ -278,14 +279,14 @@ test('the tickers of an event start with its markets and continue with those tha
   const [opened] = await turn()
   assert.deepEqual(opened?.tickers.map(({ marketId }) => marketId).sort(), [2, 4].map(nth))
   assert.equal((await snapshot(feed)).count, 4)
-  // A market whose message was lost comes with the next subscriber; beyond the limit of an event there is none.
+  // A market whose announcement was lost is added with the next subscriber, up to the limit of markets per event.
   assert.equal(channel.eventFeedOf({ ...event, marketIds: [nth(5)] }), feed)
   assert.deepEqual(channel.followedEvents(), [event])
   for (let n = 6; n <= EVENT_MARKETS_MAX + 20; n++) channel.joinedEvent(event, nth(n))
   assert.equal((await snapshot(feed)).count, EVENT_MARKETS_MAX)
 })
 
-test('markets that joined an event while messages were lost reach its followers', async (t) => {
+test('markets that joined an event while messages were lost reach the subscribers of the event', async (t) => {
   const members = [marketIdOf(0)]
   const stream = await startStream(t, {
     markets: 2,
@@ -303,7 +304,7 @@ test('markets that joined an event while messages were lost reach its followers'
   )
 })
 
-test('a subscription to the tickers of an event names it, and an unknown one is refused', async (t) => {
+test('a subscription to tickers can name an event, and an unknown event is refused', async (t) => {
   const stream = await startStream(t, {
     parts: {
       eventMarkets: async ({ slug, chainId = 5 }) =>

@@ -1,4 +1,4 @@
-/** The alarms and the dashboard that an operator is given, and the metrics that they name. */
+/** The alarms and the dashboard for operators, and the metrics that they name. */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -33,18 +33,20 @@ const { groups } = parseYaml(textOf('config/monitoring/prometheus-rules.yml')) a
 export const rules = groups.flatMap((group) => group.rules)
 const dashboard = JSON.parse(textOf('config/monitoring/grafana-dashboard.json')) as Dashboard
 
-/** The names of metrics in an expression: of ours, of Node and of the process. */
+/** Returns the names of the metrics in an expression: those of Sibyl, Node and the process. */
 export function metricsIn(expr: string): string[] {
   return expr.match(/\b(sibyl|nodejs|process)_[a-z0-9_]+/g) ?? []
 }
 
-/** `a_bucket`, `a_sum` and `a_count` are of the histogram `a`. */
+/** Returns whether the metric is exported: `a_bucket`, `a_sum` and `a_count` belong to the histogram `a`. */
 function isExported(name: string, kinds: ReadonlyMap<string, string>): boolean {
   const histogram = /^(.*)_(bucket|sum|count)$/.exec(name)?.[1]
   return kinds.has(name) || (histogram !== undefined && kinds.get(histogram) === 'histogram')
 }
 
-/** Metrics that a running exchange exports, and those that a cluster node adds. */
+/**
+ * Returns the kinds of metrics by name: of those that a running exchange exports, and those that a cluster node adds.
+ */
 async function exportedBy(url: string): Promise<Map<string, string>> {
   const registry = new Registry()
   const quiet = { warn: () => {}, error: () => {}, info: () => {}, debug: () => {} }
@@ -58,7 +60,10 @@ async function exportedBy(url: string): Promise<Map<string, string>> {
   return new Map([...kinds].map(([, name = '', kind = '']) => [name, kind]))
 }
 
-/** Each is one that this exchange exports; it has a chain, `risk.funds` and `resolution.autoSettle`. */
+/**
+ * Asserts that the running exchange exports each of these metrics. It has a chain, `risk.funds` and
+ * `resolution.autoSettle`.
+ */
 export async function assertMetricsExported(url: string): Promise<void> {
   const kinds = await exportedBy(url)
   assert(kinds.size > 80)

@@ -1,6 +1,6 @@
 /**
- * Returns why an exchange does not start with its chains, from the step that opens them. A whole start that fails there
- * ends with the same words on one line: `scenario/chain-settings.test.ts`.
+ * Returns the error of the step that opens an exchange's chains. A whole start that fails there prints the same text on
+ * one line: `scenario/chain-settings.test.ts`.
  */
 
 import assert from 'node:assert/strict'

@@ -1,8 +1,7 @@
 /**
- * A real chain for tests: Hardhat's node as a process on a free port, with everything deployed and,
- * if asked for, the devnet's markets and traders. It ends with the test, and by itself when the test
- * run dies. It has the words of the contract tests (`fund`, `buy`, `settle`, `usdcPermit`, …) and
- * those that only a node can have: mining by hand, reorganisations.
+ * A real chain for tests: Hardhat's node as a process on a free port, with all contracts and, on request, the devnet's
+ * markets and traders. It ends with the test, and by itself if the test run dies. It offers the functions of the
+ * contract tests (`fund`, `buy`, `settle`, `usdcPermit`, …) and those that need a node: mining on request and reorgs.
  */
 
 import assert from 'node:assert/strict'
@@ -18,7 +17,7 @@ import { makeRpcClient } from './rpc-client.ts'
 
 export type TestChainOptions = Partial<Settings> & {
   readonly chainId?: number
-  /** Whether it has the demo markets and the traders #10 to #19 with funds. */
+  /** True for a chain with the demo markets and the traders #10 to #19 with funds. */
   readonly seed?: boolean
 }
 
@@ -26,7 +25,7 @@ type RpcCall = { readonly method: string; readonly params?: unknown[] }
 
 export type TestChain = Awaited<ReturnType<typeof openTestChain>>
 
-/** Starts a chain that ends with the test and serves its subtests. */
+/** Starts a chain that ends with the test. Subtests may use it, too. */
 export async function startTestChain(
   t: TestContext,
   options: TestChainOptions = {},
@@ -77,7 +76,7 @@ export async function openTestChain(options: TestChainOptions = {}) {
         domainVersion: '1',
       },
     }
-    /** For an exchange on this chain: `startExchange(t, { environment: chain.environment })`. */
+    /** Settings of an exchange on this chain: `startExchange(t, { environment: chain.environment })`. */
     const environment = {
       SIBYL_CHAIN_RPC: url,
       SIBYL_CHAINS: JSON.stringify([{ ...settings, rpcUrls: [] }]),
@@ -92,7 +91,7 @@ export async function openTestChain(options: TestChainOptions = {}) {
       return Number(await chain.request('eth_blockNumber', []))
     }
     async function mine(blocks = 1): Promise<void> {
-      // All at this very second: the clock stays where it is.
+      // All blocks get the current second, so the clock does not move.
       await chain.request('hardhat_mine', [hexOf(blocks), '0x0'])
     }
 
@@ -110,12 +109,18 @@ export async function openTestChain(options: TestChainOptions = {}) {
       height,
       mine,
       warp: chain.warp,
-      /** Whether each transaction gets a block at once; if not, `mine` makes them. */
+      /**
+       * Turns automatic mining on or off. If it is on, each transaction is mined at once; otherwise `mine` makes the
+       * blocks.
+       */
       async automine(on: boolean): Promise<void> {
         await chain.request('evm_setAutomine', [on])
       },
       snapshot: chain.snapshot,
-      /** Remembers this block for a reorg: later blocks are undone, and replaced by as many and `deeper` more. */
+      /**
+       * Remembers this block. The returned function makes a reorg: it undoes all later blocks, and mines as many new
+       * ones and `deeper` more.
+       */
       async fork(): Promise<(deeper?: number) => Promise<void>> {
         const id = await chain.request('evm_snapshot', [])
         const from = await height()
@@ -128,7 +133,7 @@ export async function openTestChain(options: TestChainOptions = {}) {
       },
     }
 
-    /** Blocks that hold nothing and have the same time would be the very same blocks again. */
+    /** Changes the state, because empty blocks of the same time would have the same hashes again. */
     async function leaveTrace(): Promise<void> {
       const balance = await chain.request('eth_getBalance', [TRACE, 'latest'])
       await chain.request('hardhat_setBalance', [

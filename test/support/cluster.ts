@@ -10,7 +10,7 @@ export type TestCluster = {
   readonly node: (name: string, roles: string, its?: Environment) => Promise<Exchange>
 }
 
-/** Output of a node that is shown after a failure. */
+/** Maximum length of a node's output that is shown after a failure. */
 const OUTPUT_CHARS_MAX = 40_000
 
 /** Its nodes end with the test. */
@@ -30,7 +30,7 @@ export async function startCluster(
   }
 }
 
-/** Its nodes are disposed of by the caller. */
+/** Starts a node that the caller has to stop. */
 export function openNode(shared: Environment, name: string, roles: string): Promise<Exchange> {
   return openExchange({
     environment: { ...shared, SIBYL_ROLES: roles, SIBYL_NODE: name },
@@ -45,9 +45,9 @@ export function sharedBy(nats: NatsServer, logUrl: string, databaseUrl: string):
     SIBYL_DATABASE_URL: databaseUrl,
     SIBYL_MARKET_THREADS: '1',
     SIBYL_FRONT_THREADS: '1',
-    // On a busy machine a node that lives may be silent for long.
+    // On a busy machine a live node may be silent for long.
     SIBYL_CLUSTER_SILENCE_MS: '5000',
-    // A binding that the test has set stays as it is.
+    // Markets stay where the test has placed them.
     SIBYL_CLUSTER_REBALANCE_MS: '0',
     SIBYL_LOG_LEVEL: 'info',
   }

@@ -1,9 +1,8 @@
 /**
- * Gives a test a fresh database of either kind: a SQLite file in a folder of its own, or a MySQL or
- * MariaDB database with a random name on the server that `SIBYL_TEST_MYSQL_URL` names. Both are gone
- * when the test file ends. Where no server answers, its tests are skipped with the reason, unless
- * `CI` or `SIBYL_TEST_REQUIRE_SERVICES` is set: then they fail. `SIBYL_TEST_SERVER=false`, as
- * `npm run test:fast` has it, leaves them out without asking for a server.
+ * Gives a test a new database of either kind: a SQLite file in its own folder, or a MySQL or MariaDB database with a
+ * random name on the server of `SIBYL_TEST_MYSQL_URL`. Both are removed when the test file ends. If no server answers,
+ * its tests are skipped with the reason; with `CI` or `SIBYL_TEST_REQUIRE_SERVICES` set, they fail. With
+ * `SIBYL_TEST_SERVER=false`, as in `npm run test:fast`, they are left out.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -24,7 +23,7 @@ export type TestDatabases = {
   readonly dialect: 'sqlite' | 'mysql'
   /** The address of a new, empty database. */
   readonly fresh: () => Promise<string>
-  /** The address of a database that has its tables and no rows. */
+  /** Returns the address of a database that has its tables and no rows. */
   readonly migrated: () => Promise<string>
   /** Returns a migrated database that the test no longer needs, with unchanged tables: another test may use it. */
   readonly giveBack: (url: string) => void
@@ -35,7 +34,7 @@ export async function onBothDatabases(
   name: string,
   tests: (databases: TestDatabases) => void,
 ): Promise<void> {
-  // The server is asked first: tests that are under way would keep its answer waiting.
+  // The server is checked before any test starts, because running tests would delay its answer.
   const missing = await missingServer()
   describe(`${name}, on SQLite`, () => tests(sqliteDatabases()))
   describeOnServer(name, missing, tests)
@@ -71,7 +70,7 @@ export async function onServer<Row = unknown>(statement: string): Promise<Row[]>
     discovery: { warnWhenNoEntities: false },
     ensureDatabase: false,
     logger: () => {},
-    // A server that is not there refuses at once; one that is busy, or a test beside this, may take long.
+    // A missing server refuses at once, but a busy one, or one on a busy machine, may take long.
     driverOptions: { connectTimeout: 60_000 },
   })
   try {

@@ -3,7 +3,7 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { after } from 'node:test'
 
-/** A proxy in front of the server that can be closed: open connections are cut, and new ones are refused. */
+/** Starts a proxy in front of the server that can be closed: open connections are cut, and new ones are refused. */
 export async function doorTo(target: URL): Promise<{
   readonly url: string
   /** Connections so far. */
@@ -21,7 +21,7 @@ export async function doorTo(target: URL): Promise<{
       for (const end of [socket, onward]) {
         sockets.add(end)
         end.on('close', () => sockets.delete(end))
-        // A cut in the middle of a transfer is intended.
+        // The test cuts connections on purpose, so errors are ignored.
         end.on('error', () => {})
       }
       socket.pipe(onward).pipe(socket)

@@ -1,11 +1,11 @@
-/** Only a test that fails waits this long, however busy the machine is. */
+/** Maximum wait: only a test that fails waits this long, however busy the machine is. */
 const TIMEOUT_MS = 120_000
-/** Frequent attempts must not slow down the work that is awaited on a busy machine. */
+/** Maximum pause between attempts, which must not slow down the awaited work on a busy machine. */
 const PAUSE_MS_MAX = 100
 
 /**
- * Waits for a thing by asking for it again and again; fails with the last reason in the end. A test
- * cannot wait for less than the usual time, only for more.
+ * Repeats an attempt until it succeeds; fails with its last error. A test may set a longer limit than the usual one,
+ * but not a shorter one.
  */
 export async function eventually<T>(check: () => T | Promise<T>, atLeastMs = 0): Promise<T> {
   const endMs = performance.now() + Math.max(TIMEOUT_MS, atLeastMs)

@@ -17,32 +17,32 @@ import { IS_TEST, TEST_FLAGS } from './test-flags.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const OPEN = /is open \(\w+\) at (http:\/\/\S+)/
-/** Output of a node without sockets: its name stands in place of the address. */
+/** Matches the output of a node without sockets; its name is used in place of an address. */
 const RUNS = /node (\S+) runs with/
 /** As `npm start` has it. */
 const USUAL_FLAGS = ['--import', './src/loader/hooks.js']
-/** The end of the output that a failure shows. */
+/** Maximum length of the output that a failure shows, from its end. */
 const OUTPUT_CHARS_MAX = 20_000
 
 export type Environment = Readonly<Record<string, string>>
 
 export type Exchange = {
-  /** Where the running child listens; another one after each start. */
+  /** Address of the running process; it changes with each start. */
   readonly url: string
   readonly dataDir: string
-  /** The running child's process; 0 when none runs. */
+  /** Id of the running process; 0 if none runs. */
   readonly pid: number
-  /** The end of the children's output so far. */
+  /** Returns the end of the output of all processes so far. */
   readonly output: () => string
   /** Their standard output only. */
   readonly standardOutput: () => string
-  /** Ends the child by a signal; done when it is gone. */
+  /** Kills the process by a signal; resolves when it has ended. */
   readonly kill: (signal?: NodeJS.Signals) => Promise<void>
-  /** Sends the child a signal that does not end it, such as one that pauses it. */
+  /** Sends a signal that does not end the process, such as one that pauses it. */
   readonly signal: (signal: NodeJS.Signals) => void
-  /** Stops it cleanly, and asserts its exit code. */
+  /** Stops the process cleanly, and asserts its exit code. */
   readonly stop: () => Promise<void>
-  /** Starts a child again on the same data folder; the one before must be gone. */
+  /** Starts a process again on the same data folder; the previous one must have ended. */
   readonly start: (environment?: Environment) => Promise<void>
   /** Kills the processes and removes the folder. */
   readonly dispose: () => Promise<void>
@@ -51,14 +51,14 @@ export type Exchange = {
 type Child = { readonly process: ChildProcess; readonly exited: Promise<string> }
 
 const running = new Set<ChildProcess>()
-// A test run that dies must not leave exchanges behind.
+// If the test run dies, no exchange must stay behind.
 process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
 
 export type ExchangeOptions = {
   readonly environment?: Environment
-  /** Whether it has a local chain of its own, as `npm start` does, on a free port. */
+  /** True for a local chain of its own on a free port, as with `npm start`. */
   readonly devnet?: boolean
   /** Length of the output that is kept, from its end. */
   readonly outputCharsMax?: number
@@ -66,7 +66,7 @@ export type ExchangeOptions = {
   readonly prepare?: (dataDir: string) => Promise<void>
 }
 
-/** Starts an exchange that ends with the test and serves its subtests. */
+/** Starts an exchange that ends with the test. Subtests may use it, too. */
 export async function startExchange(
   t: TestContext,
   options: ExchangeOptions = {},
@@ -84,7 +84,7 @@ export async function startExchange(
   return exchange
 }
 
-/** The types of the test runner do not know of the error that a context carries. */
+/** Returns whether the test has failed. The test runner's types do not declare the `error` of a context. */
 function hasFailed(context: object): boolean {
   return 'error' in context && context.error != null
 }
@@ -109,14 +109,14 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
         SIBYL_PORT: '0',
         SIBYL_DATA_DIR: dataDir,
         SIBYL_LOG_FORMAT: 'json',
-        // Without a chain unless the test names one: most of the exchange needs none.
+        // The exchange has no chain unless the test configures one, because most tests need none.
         SIBYL_DEVNET: String(options.devnet === true),
         SIBYL_DEVNET_PORT: '0',
-        // One more thread that is loaded at each start, and no test is about how many there are.
+        // Saves threads at each start; no test depends on the number of verify threads.
         SIBYL_VERIFY_THREADS: '1',
-        // Each is a file to be made and synced at the first start.
+        // Each partition is a file that the first start has to create and sync.
         SIBYL_LOG_PARTITIONS: String(TEST_PARTITIONS),
-        // One more thread; tests of the public log turn it on.
+        // Saves a thread; tests of the public log turn it on.
         SIBYL_TRANSPARENCY: 'off',
         // On a busy machine a request, a stop, and the start after a kill may take long; none of
         // them is a failure.
@@ -124,6 +124,8 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
         SIBYL_STOP_TIMEOUT_MS: '120000',
         // Tests look for very recent changes.
         SIBYL_METRICS_CACHE_MS: '0',
+        // Each poll of a chain takes CPU time of two processes, also while nothing happens.
+        SIBYL_INDEXER_POLL_MS: '300',
         SIBYL_DEVNET_LINGER_SECONDS: '600',
         ...environment,
       },
@@ -165,7 +167,7 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
 
   async function dispose(): Promise<void> {
     await kill()
-    // A local chain would wait for the next start.
+    // A local chain outlives its exchange, waiting for the next start, so it is ended here.
     for (const { url: chainUrl } of Object.values(readChainRecord(dataDir) ?? {})) {
       if (options.devnet === true) await endChain(chainUrl)
     }
@@ -204,7 +206,7 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
   }
 }
 
-/** Starts an exchange that cannot start, and returns the line with the reason. */
+/** Starts an exchange that is expected to fail, and returns the line with the reason. */
 export async function startRefusal(options: ExchangeOptions): Promise<string> {
   const error = await openExchange(options).then(
     async (exchange) => {
@@ -217,7 +219,7 @@ export async function startRefusal(options: ExchangeOptions): Promise<string> {
   return said
 }
 
-/** Settings in the environment of the run are not those of the test. */
+/** Removes the exchange's settings from an environment, so that those of the test run have no effect. */
 export function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('SIBYL_')))
 }

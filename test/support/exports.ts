@@ -2,7 +2,7 @@
 
 import { importsOf, sourceFiles, targetOf, textOf } from './imports.ts'
 
-/** The names that a file exports: values and types. */
+/** Returns the names that a file exports: values and types. */
 export function exportsOf(file: string): string[] {
   const names: string[] = []
   const text = textOf(file)
@@ -22,7 +22,7 @@ export function exportsOf(file: string): string[] {
   return names
 }
 
-/** Which names each file has imported by others, by the path of the file; `*` is all of them. */
+/** Returns the names that other files import from each file, by its path; `*` means all names. */
 export function importedNames(from: (file: string) => boolean): Map<string, Set<string>> {
   const used = new Map<string, Set<string>>()
   const note = (file: string, name: string): void => {
@@ -43,7 +43,7 @@ export function importedNames(from: (file: string) => boolean): Map<string, Set<
         if (name !== '') note(target, name)
       }
     }
-    // `await import(…)` and `typeof import(…)`: which names follow is not worth reading.
+    // For `await import(…)` and `typeof import(…)`, all exports count as used.
     for (const [, path = ''] of text.matchAll(/\bimport\(\s*['"]([^'"]+)['"]/g)) {
       note(targetOf(file, path), '*')
     }
@@ -51,7 +51,7 @@ export function importedNames(from: (file: string) => boolean): Map<string, Set<
   return used
 }
 
-/** Circles among the imports of these files, types included: each as the files along it. */
+/** Returns cycles among the imports of these files, types included, each as the files along it. */
 export function importCircles(files: readonly string[]): string[][] {
   const known = new Set(files)
   const targets = new Map(

@@ -1,6 +1,7 @@
 /*
- * A disk that fails when it is told to: the next sync of a file whose path ends as the file of FAIL_SYNCS says
- * fails with EIO, and that file is removed. Preloaded into Node, it stands between SQLite, libuv and the C library.
+ * Makes a sync fail on request. The file that FAIL_SYNCS names contains the end of a path: the next sync of a file with
+ * such a path fails with EIO, and the file of FAIL_SYNCS is removed. This library is preloaded into Node, where it
+ * replaces functions of the C library for SQLite and libuv.
  */
 
 #define _GNU_SOURCE
@@ -20,7 +21,7 @@ static int ends_as(const char *path, const char *end) {
   return end_length > 0 && end_length <= length && strcmp(path + length - end_length, end) == 0;
 }
 
-/* Whether this sync is the one that fails. */
+/* Returns whether this sync has to fail. */
 static int fails(int fd) {
   const char *order = getenv("FAIL_SYNCS");
   if (order == NULL || access(order, R_OK) != 0) return 0;

@@ -1,4 +1,4 @@
-/** Writes the sums that reads are answered from into a database whose trades were inserted directly. */
+/** Computes and writes the sums that reads need, for a database whose trades were inserted directly. */
 
 import type { QueryResult } from '@mikro-orm/core'
 import type { MarketId } from '#domain/ids.ts'
@@ -11,7 +11,7 @@ import { MINUTE_SEC } from '#store/projection/spans.ts'
 import { sqliteWriter } from '#store/projection/sqlite-writer.ts'
 import { candleValues, marketStatsValues, spanValues, type Tally } from '#store/projection/tally.ts'
 
-/** Writes the sums of a database that has markets but no sums; false where it has them already. */
+/** Writes the sums of a database that has markets; returns false if the sums exist. */
 export async function fillSums(database: Database): Promise<boolean> {
   return transact(database, async (transaction, connection) => {
     const sql = { connection, transaction }
@@ -37,7 +37,7 @@ async function writeMarket(writer: BulkWriter, marketId: MarketId, tally: Tally)
   await writer.addCandles([...tally.candles.values()].map(candleValues))
 }
 
-/** All in the first partition's name: only the sum over the partitions is ever read. */
+/** Writes all sums for the first partition, because reads use only the sum over all partitions. */
 async function writeChain(writer: BulkWriter, chainId: number, chain: ChainCount): Promise<void> {
   const { spans, traders, trades, pending, markets, closed, resolved } = chain
   await writer.addChainSpans([...spans.values()].map((span) => spanValues(span, 0)))

@@ -1,4 +1,4 @@
-/** The indexer's actor over a node and a database, without its thread. */
+/** Runs the indexer’s actor in the test’s own thread, with an Ethereum node and a database. */
 
 import assert from 'node:assert/strict'
 import { makeChainClient } from '#chain/clients.ts'
@@ -28,7 +28,7 @@ import { marketsToReconcile } from '#store/reads/chain-markets.ts'
 export type Follower = {
   readonly state: IndexerState
   readonly said: IndexerEvent[]
-  /** Ends it between two steps, like a kill: work in progress is not awaited. */
+  /** Ends the actor between two steps, like a kill: pending work is not awaited. */
   stop(): void
 }
 

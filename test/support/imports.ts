@@ -1,4 +1,4 @@
-/** Imports between the files of this repository, read from their text. */
+/** Reads the imports between the files of this repository from their text. */
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
@@ -13,7 +13,7 @@ export type Import = { readonly from: string; readonly typeOnly: boolean }
 
 export const textOf = (file: string): string => readFileSync(join(ROOT, file), 'utf8')
 
-/** Every TypeScript file of ours, by its path from the root. */
+/** Returns every TypeScript file of the repository, by its path from the root. */
 export function sourceFiles(): string[] {
   const files: string[] = []
   for (const folder of FOLDERS) {
@@ -50,7 +50,7 @@ const subpaths = Object.entries(
   (JSON.parse(textOf('package.json')) as { imports: Record<string, string> }).imports,
 ).map(([name, path]) => [name.replace('*', ''), path.replace('*', '')] as const)
 
-/** The file that an import leads to, or the library as it is named. */
+/** Returns the file that an import leads to, or the name of the library. */
 export function targetOf(file: string, from: string): string {
   if (from.startsWith('.')) return normalize(join(dirname(file), from))
   const [name, path] = subpaths.find(([name]) => from.startsWith(name)) ?? ['', '']
@@ -59,7 +59,7 @@ export function targetOf(file: string, from: string): string {
 
 const loadedBy = new Map<string, readonly string[]>()
 
-/** Direct imports of a file, read once, because most sources are reached by many tests. */
+/** Returns the direct imports of a file. They are cached, because many tests reach most sources. */
 function loads(file: string): readonly string[] {
   const known = loadedBy.get(file)
   if (known !== undefined) return known
@@ -69,7 +69,7 @@ function loads(file: string): readonly string[] {
   return targets
 }
 
-/** Everything that is loaded when this file is: files of ours and the libraries they name. */
+/** Returns everything that loading this file loads: source files, and libraries by their names. */
 export function reachedFrom(file: string): Set<string> {
   const reached = new Set([file])
   for (const each of reached) {

@@ -1,4 +1,4 @@
-/** Functions of a file that are longer than a number of lines, with everything inside them. */
+/** Finds functions in a file that are longer than a number of lines, including the functions inside them. */
 
 import { ts } from '@ts-morph/common'
 
@@ -21,7 +21,7 @@ export function longFunctions(file: string, text: string, linesMax: number): Lon
   return found
 }
 
-/** Its own name, or the name that it is assigned to; otherwise the name of the enclosing function. */
+/** Returns the function's own name, or the name that it is assigned to; otherwise that of the enclosing function. */
 function nameOf(node: Node): string {
   if ('name' in node && node.name !== undefined) return (node.name as Node).getText()
   const { parent } = node

@@ -13,7 +13,7 @@ import type { Random } from './random.ts'
 
 const SECTOR = 512
 
-/** A write, a sync, one that failed, a truncation, a new name, a removal. */
+/** An operation on a file: w write, s sync, e failed sync, t truncation, r rename, u removal. */
 export type Op = { kind: 'w' | 's' | 'e' | 't' | 'r' | 'u'; path: string; at: number; data: Buffer }
 
 /** Records the writes of a program below a folder until it ends; undefined if that is not possible here. */
@@ -61,10 +61,10 @@ function readRecord(path: string): Op[] {
   return ops
 }
 
-/** The durable content of a file, and the operations on it since. */
+/** The durable content of a file, and its later operations, which may be lost. */
 type DiskFile = { bytes: Buffer; pending: Op[]; isOwn: boolean }
 
-/** The files below a folder after these operations, with the power gone right behind the last. */
+/** Returns the files below a folder after these operations and a power cut right after the last. */
 export function diskAfter(start: ReadonlyMap<string, Buffer>, ops: readonly Op[], random: Random) {
   const files = new Map<string, DiskFile>()
   for (const [path, bytes] of start) files.set(path, { bytes, pending: [], isOwn: false })
@@ -73,7 +73,7 @@ export function diskAfter(start: ReadonlyMap<string, Buffer>, ops: readonly Op[]
     files.set(path, file)
     return file
   }
-  // Names change in their order; those that no folder was synced behind may be lost from some point on.
+  // Renames become durable in order. Those after the last sync of a folder may be lost from some point on.
   const lastNameKept = lastSurvivingName(ops, random)
   for (const [index, op] of ops.entries()) {
     if (op.kind === 's') settle(files.get(op.path), () => true)
@@ -98,7 +98,7 @@ function lastSurvivingName(ops: readonly Op[], random: Random): number {
   for (const [index, { kind, path }] of ops.entries()) {
     const isName = kind === 'r' || kind === 'u'
     if (isName) since.push(index)
-    // A folder is synced by its own name.
+    // A sync of a folder makes its earlier renames and removals durable.
     else if (kind === 's' && since.some((each) => dirname(ops[each]!.path) === path)) {
       synced = index
       since.length = 0
@@ -124,7 +124,7 @@ function settle(file: DiskFile | undefined, survives: () => boolean, torn?: Rand
     const kept = torn?.chance(0.3) ? torn.int(0, sectors) : sectors
     const end = Math.min(data.length, (Math.floor(at / SECTOR) + kept) * SECTOR - at)
     if (end <= 0) continue
-    // Twice as much as it needs is made, so that a file that grows is not copied for each write.
+    // The buffer doubles, so that a growing file is not copied for each write.
     if (!file.isOwn || file.bytes.buffer.byteLength < at + end) {
       const room = Buffer.alloc(2 * Math.max(file.bytes.length, at + end))
       file.bytes.copy(room)

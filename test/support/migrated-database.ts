@@ -1,6 +1,6 @@
 /**
- * A database in the shape of this version, without a row: made by the migrations, or emptied after
- * another test. A server takes seconds for the former, as each table is files that it syncs.
+ * Makes a database with the schema of this version and without rows: by the migrations, or by emptying one of an
+ * earlier test. On a server migrations take seconds, because each table is a file to sync.
  */
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -23,7 +23,7 @@ export async function migrateNew(url: string): Promise<void> {
 
 let template: Promise<Buffer> | undefined
 
-/** Makes a database in a file, by the migrations once in a process: from then on a copy, which costs nothing. */
+/** Makes a database in a file. The migrations run once per process; later files are copies. */
 export async function makeMigratedFile(path: string): Promise<void> {
   template ??= makeTemplate()
   writeFileSync(path, await template)
@@ -40,7 +40,7 @@ async function makeTemplate(): Promise<Buffer> {
   }
 }
 
-/** Empties a database of a server; false when a test has left it in another shape. */
+/** Empties a database on a server; returns false if a test has changed its schema. */
 export async function emptied(url: string): Promise<boolean> {
   const database = await openDatabase(url)
   try {

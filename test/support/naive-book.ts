@@ -1,4 +1,4 @@
-/** The book as one would write it in ten minutes: two sorted arrays. Slow, obvious, the reference. */
+/** A simple, slow book as the reference: two sorted arrays. */
 
 import type { MatchRules, Taker } from '#book/match.ts'
 import type { RestingOrder } from '#book/order-record.ts'
@@ -42,7 +42,7 @@ export class NaiveBook {
     return { ...result, selfTraded, left, limited: left > 0 && crosses(makers[0]) }
   }
 
-  /** Whether an order may be placed in this time in force: tried out on a copy. */
+  /** Returns whether an order with this time in force may be placed, by matching it in a copy of the book. */
   accepts(taker: Taker, rules: MatchRules, timeInForce: TimeInForce): boolean {
     const copy = new NaiveBook()
     copy.bids = this.bids.map((order) => ({ ...order }))

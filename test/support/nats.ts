@@ -1,6 +1,6 @@
 /**
- * A NATS server of a test's own, on a free port, that ends with the test. Where the program is not installed
- * its tests are skipped with the reason, unless services are required: then they fail.
+ * A NATS server for one test, on a free port, that ends with the test. If the program is not installed, its tests are
+ * skipped with the reason, or fail if services are required.
  */
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
@@ -13,7 +13,7 @@ import { servicesRequired } from './required-services.ts'
 
 const PROGRAM = 'nats-server'
 
-/** Why there is no server; false where there is one, or where its absence is a failure. */
+/** Reason why no server can be started; false if the program is there, or if its absence must fail the test. */
 export const natsMissing: string | false =
   servicesRequired || spawnSync(PROGRAM, ['--version']).status === 0
     ? false
@@ -25,7 +25,7 @@ export type NatsServer = {
   readonly pid: number | undefined
   readonly url: string
   readonly kill: (signal?: NodeJS.Signals) => Promise<void>
-  /** Again on the same port, after a kill. */
+  /** Starts the server again on the same port, after a kill. */
   readonly start: () => Promise<void>
 }
 

@@ -1,14 +1,14 @@
 /**
- * Node's own code, compiled with the flags of the tests. V8 rejects a code cache that was made under other flags, and
- * Node's built-in cache is made under none. Without this, every process and thread of a run would compile its part of
- * Node again, 50 ms each time. Made at the beginning of a run, in its folder.
+ * A snapshot of Node's own code, compiled with the flags of the tests. V8 rejects a code cache made under other flags,
+ * and Node's built-in cache is made under none, so without the snapshot every process and thread would compile Node's
+ * code again, 50 ms each time. It is made at the beginning of a run, in the run's folder.
  */
 
 import { spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Makes one of that name for processes with these flags; `snapshotFlags` finds it. */
+/** Makes a snapshot with this name for processes with these flags. */
 export function makeSnapshot(folder: string, name: string, flags: readonly string[]): void {
   const entry = join(folder, 'nothing.cjs')
   writeFileSync(entry, '')
@@ -16,7 +16,7 @@ export function makeSnapshot(folder: string, name: string, flags: readonly strin
   spawnSync(process.execPath, [...flags, ...where, '--build-snapshot', entry])
 }
 
-/** The flag with which a process begins with it. Where it could not be made it begins as usual. */
+/** Returns the flag that starts a process from the snapshot; none if there is no snapshot. */
 export function snapshotFlags(folder: string, name: string): string[] {
   const path = pathOf(folder, name)
   return existsSync(path) ? ['--snapshot-blob', path] : []

@@ -78,7 +78,7 @@ export function hashNamed(name: string): OrderHash {
   return `0x${hexOf(name, 64)}` as OrderHash
 }
 
-/** The name behind a hash or an address of this file. */
+/** Returns the name that a hash or an address of this file was made from. */
 export function nameOf(key: string): string {
   return Buffer.from(key.slice(2), 'hex').toString('latin1').split('\0', 1)[0]!
 }
@@ -98,7 +98,7 @@ function order(side: Side, outcome: 'YES' | 'NO'): OrderBuilder {
   })
 }
 
-/** The name and a zero, again and again: the digits of keys differ everywhere, as real ones do. */
+/** Repeats the name and a zero byte, so that keys differ in all digits, as real ones do. */
 function hexOf(name: string, digits: number): string {
   const once = Buffer.from(`${name}\0`, 'latin1').toString('hex')
   return once.repeat(Math.ceil(digits / once.length)).slice(0, digits)

@@ -1,6 +1,6 @@
-/** How many parameters the functions of a file have, read from its text. */
+/** Counts the parameters of functions in a file, from its text. */
 
-/** A list of parameters: of a function, or of the type of one. */
+/** A list of parameters of a function, or of a function's type. */
 export type Parameters = { readonly name: string; readonly count: number }
 
 const COMMENTS_AND_TEXTS =
@@ -8,14 +8,14 @@ const COMMENTS_AND_TEXTS =
 const TYPED = /^\s*(?:\.\.\.)?(?:[\w$]+\??|\{[\s\S]*\}|\[[\s\S]*\])\s*[:=]/
 const NAME = /([\w$#]+)(?:<[^()]*>|\??:|\s*=(?:\s*async)?)?\s*$/
 
-/** Every list in parentheses that is longer than `max` and is one of parameters. */
+/** Returns the parameter lists with more than `max` entries. */
 export function longParameterLists(source: string, max: number): Parameters[] {
   const text = source.replace(COMMENTS_AND_TEXTS, (part) => part.replace(/[^\n]/g, '_'))
   const found: Parameters[] = []
   for (let at = text.indexOf('('); at >= 0; at = text.indexOf('(', at + 1)) {
     const { parts, end } = listAt(text, at)
     if (parts.length <= max) continue
-    // Arguments have no types, and neither a body nor an arrow follows them.
+    // A list of arguments has no types, and is followed by neither a body nor an arrow.
     const follows = text.slice(end + 1).trimStart()
     const isOne = parts.every((part) => TYPED.test(part)) || /^(?:=>|\{)/.test(follows)
     if (!isOne) continue
@@ -24,7 +24,7 @@ export function longParameterLists(source: string, max: number): Parameters[] {
   return found
 }
 
-/** The parts of the list that opens at `at`, and where it ends. */
+/** Returns the entries of the list that opens at `at`, and the index of its end. */
 function listAt(text: string, at: number): { parts: string[]; end: number } {
   const parts: string[] = []
   let depth = 0

@@ -1,2 +1,2 @@
-/** Of the log of an exchange to which a test gives no number of its own. */
+/** Number of log partitions of an exchange, unless a test sets another. */
 export const TEST_PARTITIONS = 3

@@ -1,11 +1,14 @@
-/** C sources of tests that are preloaded into a program, where they stand between it and the C library. */
+/**
+ * Compiles C sources of tests into libraries that are preloaded into a program, to intercept its calls of the C
+ * library.
+ */
 
 import { spawnSync } from 'node:child_process'
 import { platform } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** The library that was made of a source of this folder; undefined where none can be made. */
+/** Returns the compiled library; undefined if this machine cannot compile it. */
 export function preloadOf(source: `${string}.c`, into: string): string | undefined {
   if (platform() !== 'linux') return undefined
   const library = join(into, source.replace(/c$/, 'so'))

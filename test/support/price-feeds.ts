@@ -1,4 +1,6 @@
-/** The feeds of every provider for tests: over real sockets, or straight into a simulator with a clock of its own. */
+/**
+ * The feeds of every provider for tests: over real sockets, or connected directly to a simulator with its own clock.
+ */
 
 import { Readable } from 'node:stream'
 import type { PriceServer } from '#devnet/price-server.ts'
@@ -26,7 +28,10 @@ export function livePorts(clock: FeedClock): Pick<FeedPorts, 'clock' | 'fetch' |
 export const simulatedAddresses = (assets: readonly string[]): Addresses =>
   simulatedSettings(assets, (source) => ({ http: `http://${source}`, socket: `ws://${source}` }))
 
-/** Straight into the simulator: the same texts, without sockets, so that a clock can be simulated. */
+/**
+ * Returns ports that connect feeds directly to the simulator: the same texts without sockets, so that the clock can be
+ * simulated.
+ */
 export function simulatedPorts(
   simulator: PriceSimulator,
   clock: FeedClock,

@@ -1,6 +1,6 @@
 /**
- * Randomness that can be had again: a small generator made from a seed, and a wrapper that names
- * the seed of a run that failed. `TEST_SEED=…` runs that seed again.
+ * Repeatable randomness: a small generator made from a seed, and a wrapper that names the seed of a failed run.
+ * `TEST_SEED=…` runs that seed again.
  */
 
 import { seedsOf } from './sample.ts'
@@ -9,17 +9,17 @@ export type Random = {
   readonly seed: number
   /** From 0 up to, not including, 1. */
   next(): number
-  /** A whole number from `from` to `to`, both included. */
+  /** Returns a whole number from `from` to `to`, both included. */
   int(from: number, to: number): number
   chance(share: number): boolean
   pick<Item>(items: readonly Item[]): Item
-  /** `0x` and so many random bytes in hex. */
+  /** Returns `0x` and this many random bytes in hex. */
   hex(bytes: number): string
 }
 
 const DIGITS = Buffer.from('0123456789abcdef')
 
-/** A 32-bit counter whose every value is scrambled by shifts and multiplications. */
+/** Returns a generator: a 32-bit counter whose values are scrambled by shifts and multiplications. */
 export function randomFrom(seed: number): Random {
   let counter = seed | 0
   function word(): number {
@@ -36,7 +36,7 @@ export function randomFrom(seed: number): Random {
     chance: (share) => word() < share * 2 ** 32,
     pick: (items) => items[word() % items.length]!,
     hex(bytes) {
-      // Digit by digit, because a text put together from pieces is slow to make and to read.
+      // Writes digits into a buffer, because concatenating strings is slower.
       const text = Buffer.from('0x'.padEnd(2 + 2 * bytes))
       for (let at = 2; at < text.length; at += 8) {
         const bits = word()
@@ -50,7 +50,7 @@ export function randomFrom(seed: number): Random {
   }
 }
 
-/** So many of the items, in any order, and none a second time before each was there once. */
+/** Returns this many of the items in random order; none is repeated before each has occurred once. */
 export function dealt<Item>(random: Random, items: readonly Item[], count: number): Item[] {
   const all: Item[] = []
   let deck: Item[] = []

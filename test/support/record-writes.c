@@ -1,10 +1,10 @@
 /*
- * Records what a process writes below a folder, in the order in which it happens, with what it waits for:
- * preloaded into Node, it stands between SQLite, libuv and the C library. Each record is
+ * Records the writes of a process below a folder, and the syncs that it waits for, in their order. This library is
+ * preloaded into Node, where it replaces functions of the C library for SQLite and libuv. Each record is
  * kind u8, length of the path u16, path, offset u64, length of the data u32, data.
  *
- * If the file that FAIL_SYNC names is there, the next sync of a write-ahead file fails and removes it: as on Linux,
- * what was written until then counts as written, and is not on the disk.
+ * If the file that FAIL_SYNC names exists, the next sync of a write-ahead file fails, and the file of FAIL_SYNC is
+ * removed. As on Linux, the system then considers the earlier writes as written, although the disk does not have them.
  */
 
 #define _GNU_SOURCE

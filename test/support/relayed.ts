@@ -1,5 +1,5 @@
 /**
- * An exchange with a relayer on a real chain, and people without ether: new keys that have stablecoin or outcome tokens
+ * An exchange with a relayer on a real chain, and people without ether: new keys that own stablecoin or outcome tokens
  * and cannot send transactions.
  */
 
@@ -22,39 +22,39 @@ export type Relayed = {
   readonly environment: Environment
   /** A new person, with so much stablecoin. */
   person(usdc?: bigint): Promise<Person>
-  /** Another client of the same person, as after a restart of the exchange. */
+  /** Makes another client for the same person, for example after a restart of the exchange. */
   again(person: Person, options?: Pick<ClientOptions, 'retries'>): Client
-  /** A market whose outcome is settled: YES by default. */
+  /** Makes a market whose outcome is settled: YES by default. */
   resolvedMarket(winner?: 'YES' | 'NO'): Promise<Market>
   /** Gives a person outcome tokens of both kinds. */
   give(person: Person, market: Market, shares: { yes?: bigint; no?: bigint }): Promise<void>
-  /** How many transactions the relayer's first key has in the chain. */
+  /** Returns the number of transactions that the relayer's first key has on the chain. */
   sent(): Promise<number>
 }
 
-/** The exchange may learn late that the chain's clock was moved; two days cover it. */
+/** Two days, because the exchange may learn late that a test has moved the chain's clock. */
 export const TTL = { ttlSeconds: 172_800 }
 
-/** For trades that settle, or stay unsettled because the settlement contract is paused. */
+/** Settings with which trades settle, unless the test pauses the settlement contract. */
 export const SETTLING: Environment = {
   SIBYL_SETTLEMENT_KEY: devnetKey(0),
   SIBYL_SETTLEMENT_MAX_LAG_SECONDS: '0',
 }
 
 export type RelayedOptions = {
-  /** Another way to the chain than the direct one. */
+  /** Returns an RPC address to use instead of the one of the chain. */
   readonly rpcUrl?: (chain: TestChain) => Promise<string>
   readonly environment?: Environment
 }
 
-/** Both end with the test and serve its subtests. */
+/** Starts a chain and an exchange that end with the test. Subtests may use them, too. */
 export async function startRelayed(t: TestContext, options: RelayedOptions = {}): Promise<Relayed> {
   const chain = await startTestChain(t)
   const environment = await prepare(chain, options)
   return relayedOn(chain, await startExchange(t, { environment }), environment)
 }
 
-/** Both are its caller's to end: `exchange.dispose`, `chain.close`. */
+/** Starts chain and exchange; the caller ends them with `exchange.dispose` and `chain.close`. */
 export async function openRelayed(options: RelayedOptions = {}): Promise<Relayed> {
   const chain = await openTestChain()
   try {
@@ -78,7 +78,7 @@ async function prepare(chain: TestChain, options: RelayedOptions): Promise<Envir
     SIBYL_RELAYER_KEYS: chain.keys.relayer.join(','),
     SIBYL_RELAYER_POLL_MS: '50',
     SIBYL_RELAYER_MIN_HOLDING: String(UNIT),
-    // Shorter than the client's timeout, so that the exchange itself reports an unreachable chain.
+    // A timeout shorter than the client's, so that the exchange itself reports an unreachable chain.
     SIBYL_REQUEST_DEADLINE_MS: '10000',
     ...options.environment,
   }

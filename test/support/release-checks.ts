@@ -1,6 +1,6 @@
 /**
- * Checks in a folder the promises of a tag: everything is committed, has the same version, lists its changes, and
- * contains no private files.
+ * Checks whether the files in a folder may be tagged: everything is committed, has the same version, lists its changes,
+ * and contains no private files.
  */
 
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -9,9 +9,9 @@ import { join } from 'node:path'
 
 export type ReleaseCheck = {
   readonly name: string
-  /** '' when it is as it should be. */
+  /** Description of the fault; empty if the check succeeds. */
   readonly wrong: string
-  /** Why it was not looked at, if so. */
+  /** Reason why the check was skipped; undefined if it ran. */
   readonly skipped?: string
 }
 
@@ -28,7 +28,7 @@ const VERSION = /^(\d+)\.(\d+)\.(\d+)$/
 const SECTION = /^## (\S+)(?: \((\S+)\))?$/gm
 /** Files that belong to one machine only. */
 const PRIVATE_FILES = /(^|\/)(\.env|data|secrets|node_modules)(\/|$)|\.(log|key|pem|sqlite|db)$/
-/** Put together here, so that this file is not one that has it. */
+/** The first line of a private key, in parts, so that this file does not contain it. */
 const PRIVATE_WORDS = ['BEGIN', 'PRIVATE', 'KEY-----']
 const TEXT_BYTES_MAX = 1_000_000
 const COMMANDS = {
@@ -36,7 +36,7 @@ const COMMANDS = {
   'the documents of the API are fresh': 'openapi',
 } as const
 
-/** `manifest` stands for the package.json of the folder where it is given. */
+/** Runs the checks in a folder; `manifest` replaces the folder's package.json. */
 export function releaseChecks(root: string, manifest = manifestOf(root)): ReleaseCheck[] {
   const text = (path: string): string =>
     existsSync(join(root, path)) ? readFileSync(join(root, path), 'utf8') : ''
@@ -133,7 +133,7 @@ function licenceTrouble({ license }: Package, text: string): string {
   return text.includes('Apache License') ? '' : 'LICENSE is not the text of Apache-2.0'
 }
 
-/** Migrations are numbered without a gap, and the list has all of them. */
+/** Checks that migrations are numbered without a gap, and that the list has all of them. Returns the fault, or ''. */
 function migrationTrouble(root: string, text: (path: string) => string): string {
   const folder = 'src/store/migrations'
   const path = join(root, folder)

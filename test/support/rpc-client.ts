@@ -1,6 +1,6 @@
 /**
- * Asks a node over JSON-RPC, one request at a time for each call. By `node:http`, because a call by
- * `fetch` takes three times as much of the processor, and the tests make tens of thousands of them.
+ * Sends JSON-RPC requests to a node over `node:http`. A call by `fetch` takes three times the CPU time, and tests make
+ * tens of thousands of calls.
  */
 
 import { Agent, request } from 'node:http'

@@ -1,6 +1,6 @@
 /**
- * A JSON-RPC server over HTTP in front of a real chain that behaves like a failing provider: it is unreachable, slow,
- * answers errors, lags, refuses long ranges, or loses transactions.
+ * A JSON-RPC proxy over HTTP in front of a real chain that behaves like a failing provider: it is unreachable, slow,
+ * returns errors, lags, refuses long ranges, or loses transactions.
  */
 
 import { once } from 'node:events'
@@ -17,28 +17,30 @@ export type RpcFaults = {
   down?: boolean
   /** Waits so long before each answer. */
   slowMs?: number
-  /** Answers this HTTP status; `statusTimes` times if set, which counts down. */
+  /** Answers with this HTTP status, `statusTimes` times if that is set. */
   status?: number
   statusTimes?: number
   /** Goes with `status`. */
   retryAfterSec?: number
-  /** Answers this JSON-RPC error to `errorMethods`, or to all methods by default. */
+  /** Answers `errorMethods`, or all methods by default, with this JSON-RPC error. */
   error?: { code: number; message: string; data?: unknown }
   errorMethods?: readonly string[]
   /**
-   * The next so many requests of each method fail by `error` (an internal one when there is none).
-   * Counts down, so that a test sees when all of them have come.
+   * Number of requests that fail, by method; with `error`, or an internal error by default. It counts down, so that a
+   * test can wait for zero.
    */
   errorTimes?: Record<string, number>
-  /** Knows nothing of blocks above this one: answers heads, blocks and logs as they were then. */
+  /** Hides all blocks above this one: returns heads, blocks and logs as they were at that block. */
   staleHead?: number
-  /** Refuses ranges of logs of more blocks than this. */
+  /** Refuses log queries for more blocks than this. */
   rangeMax?: number
   /** Refuses to answer more logs than this. */
   resultsMax?: number
-  /** Headers have this in the place of their filter of logs: nothing, or everything. */
+  /**
+   * Replaces the bloom filter of logs in block headers: by one that matches nothing (`zero`) or everything (`full`).
+   */
   blooms?: 'zero' | 'full'
-  /** Answers the hash of a transaction and loses it. */
+  /** Answers with the hash of a transaction, but drops the transaction. */
   dropTransactions?: boolean
   /** Reports another chain id. */
   chainId?: number
@@ -48,13 +50,13 @@ export type RpcProxy = {
   readonly url: string
   /** Current faults; they may be changed at any time. */
   faults: RpcFaults
-  /** Ranges of logs come from a node that knows only blocks up to this one; all else is new. */
+  /** Answers queries of logs as if no block above this one existed; all else is current. */
   logsUpTo?: number | undefined
   /** Requests so far, by method. */
   readonly requests: Map<string, number>
   /** Called before each request is carried out, and may wait. */
   before?: ((method: string, params: unknown[]) => Promise<void> | void) | undefined
-  /** The error that answers a request in the node's place; undefined lets it through. */
+  /** Returns the error to answer with instead of the node; undefined lets the request through. */
   refuse?: ((method: string, params: unknown[]) => RpcError | undefined) | undefined
   /** Replaces the node's answer. */
   twist?: ((method: string, params: unknown[], answer: unknown) => unknown) | undefined
@@ -91,7 +93,7 @@ export async function startRpcProxy(behind: Behind, port = 0): Promise<RpcProxy>
       const result = await faulty(faults, method, params)
       return { ...head, result: (await proxy.twist?.(method, params, result)) ?? result }
     } catch (error) {
-      // The node's own error is the cause of viem's error.
+      // viem wraps the node's error as `cause`.
       const { cause = error } = error as { cause?: unknown }
       const { code, message, data } = cause as { code?: number; message?: string; data?: unknown }
       return {

@@ -1,4 +1,4 @@
-/** `npm run audit` and the like as a process of its own. */
+/** Runs `npm run audit` or a similar command as a separate process. */
 
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

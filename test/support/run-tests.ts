@@ -15,17 +15,17 @@ import { makeExchangesSnapshot } from './test-flags.ts'
 import { makeTestsFolder } from './tests-folder.ts'
 
 /**
- * More than the cores: a file with an exchange uses less than half of one, because it waits for a block, a clock, a disk
- * or another process.
+ * Maximum number of files that run at the same time, more than cores: a file with an exchange uses less than half a
+ * core, because it waits for blocks, timers, the disk or another process.
  */
 const CONCURRENCY = availableParallelism() + 4
 const SLOWEST_SHOWN = 10
-/** A file, or several in one process, that takes longer hangs: a busy machine needs a tenth of it. */
+/** Timeout for a file, or for several in one process; even on a busy machine, they need a tenth of it. */
 const TIMEOUT_MS = 20 * 60_000
 /**
- * Room for new objects from the beginning: V8 gives it little by little, and a file has ended before it
- * has enough. Code is made faster later than usual, and that of `fetch`, which is WebAssembly, not at
- * all: in most processes it would not be worth its cost.
+ * V8 gets memory for new objects from the start, because it would otherwise grow that memory step by step, and most
+ * files end before it is large enough. Code is optimised later than usual, and WebAssembly, which `fetch` uses, never:
+ * most processes are too short for it to pay.
  */
 const PROCESS_FLAGS = [
   '--min-semi-space-size=16',
@@ -37,12 +37,12 @@ const PROCESS_FLAGS = [
 const NAME = 'tests'
 const UNTRACKED = new URL('./untracked.ts', import.meta.url).href
 const SEVERAL_FILES = new URL('./several-files.ts', import.meta.url).href
-/** Output of tests: their names, diagnostics and errors. */
+/** Matches the seeds in the output of tests: in their names, diagnostics and errors. */
 const SEED = /(?:TEST_)?seed[ =]+\d+/gi
 
 export type Failure = {
   readonly file: string
-  /** The test and before it those that it is part of. */
+  /** Name of the test, after the names of the tests that contain it. */
   readonly name: string
   /** Seed that the file printed, for running it again. */
   readonly seeds: readonly string[]
@@ -52,17 +52,17 @@ export type TestRun = { readonly passed: boolean; readonly failures: readonly Fa
 
 type Timed = { readonly what: string; readonly ms: number }
 
-/** Resolves when everything has ended and the report is written. */
+/** Runs test files; resolves when all have ended and the report is written. */
 export async function runTests(files: readonly string[], { fast = false } = {}): Promise<TestRun> {
-  // Tests on a database server are part of files that have the same on SQLite.
+  // Files that need a database server also have tests on SQLite, which still run.
   if (fast) process.env.SIBYL_TEST_SERVER = 'false'
-  // The flags of this process, a loader for instance, go to the children by themselves.
+  // Child processes inherit the flags of this process.
   const folder = makeTestsFolder()
   process.env.TMPDIR = folder
   makeSnapshot(folder, NAME, PROCESS_FLAGS)
   if (!fast) makeExchangesSnapshot(folder)
   const { entries, together } = entriesFor(files, folder)
-  /** Those that share a process and have not ended. */
+  /** Files that share a process and have not ended. */
   const sharing = new Set([...together.values()].flat())
   const events = run({
     files: entries,
@@ -75,13 +75,12 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
   const timedTests: Timed[] = []
   let passed = false
 
-  // Reports come process after process, but name the file that a test is written in, which may be one of
-  // `test/support`; whose they were is known at the end of a file. Files that share a process are its
-  // outermost suites.
+  // Reports arrive per process and name the file in which a test is written, which may be one of `test/support`. Which
+  // test file they belong to is known when that file ends. Files that share a process are its outermost suites.
   let failed: string[] = []
   let timed: { name: string; ms: number }[] = []
   let seeds = new Set<string>()
-  /** The tests under way and the time that the subtests of each took, by nesting. */
+  /** The running tests by nesting, and the time that the subtests of each took. */
   const names: string[] = []
   const innerMs: number[] = []
 
@@ -114,14 +113,14 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
   events.on('test:diagnostic', ({ message }) => hear(message))
   events.on('test:stdout', ({ message }) => hear(message))
   events.on('test:stderr', ({ message }) => hear(message))
-  /** One of those that share a process is done. */
+  /** Handles the end of a file that shares a process. */
   function sharedEnded({ name, details }: Ended): void {
     sharing.delete(name)
     timedFiles.push({ what: name, ms: details.duration_ms })
     fileEnded(join(ROOT, name))
     names.length = 0
   }
-  /** If several files shared it, the one under way when it ended, or one of them. */
+  /** Marks a file as failed. If several files shared the process: the one that was running, or one of them. */
   function processFailed(entry: string): void {
     const shared = together.get(entry) ?? []
     const underWay = shared.find((file) => file === names[0])
@@ -139,7 +138,7 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
     const own = (error as { failureType?: string }).failureType !== 'subtestsFailed'
     const expected = test.todo !== undefined && test.todo !== false
     if (own && !expected) failed.push(path)
-    // A file that could not be loaded, or ended before its tests, is itself the test that failed.
+    // A file that cannot be loaded, or exits before its tests end, is reported as a failed test with the file's name.
     if (test.name === test.file) processFailed(test.file)
     else if (isShared(test.name, test.nesting)) sharedEnded(test)
   })
@@ -149,7 +148,7 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
     }
   })
   events.on('test:summary', ({ file, success }) => {
-    // The one without a file is that of them all.
+    // The summary without a file is that of the whole run.
     if (file === undefined) passed = success
     else fileEnded(file)
   })
@@ -159,7 +158,7 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
-  // The process ended before its tests, whatever it printed.
+  // The process of these files ended before their tests.
   for (const file of sharing) {
     process.stdout.write(`\n${file} did not come to its end\n`)
     failures.push({ file, name: 'did not come to its end', seeds: [] })
@@ -173,11 +172,11 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
 type Entries = {
   /** Processes to start, in this order. */
   readonly entries: readonly string[]
-  /** The files of each entry that is several. */
+  /** The files of each process that runs several, by the path of its entry. */
   readonly together: ReadonlyMap<string, readonly string[]>
 }
 
-/** A file that has a process of its own is its own entry. */
+/** Returns the programs to start (entries), one for each process. A file with its own process is its own entry. */
 function entriesFor(files: readonly string[], folder: string): Entries {
   const together = new Map<string, readonly string[]>()
   const entries = shareProcesses(files, CONCURRENCY).map((own, at) => {

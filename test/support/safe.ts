@@ -1,4 +1,4 @@
-/** A Safe with one owner, as its users have it: proxy, singleton and fallback handler of the published package. */
+/** A Safe with one owner, made as users make one: proxy, singleton and fallback handler of the published package. */
 
 import { createRequire } from 'node:module'
 import { type Abi, type Account, encodeFunctionData, type Hex, parseEventLogs } from 'viem'
@@ -19,7 +19,7 @@ export type Safe = {
   readonly address: Hex
   /** Signs a digest for the Safe's `isValidSignature`, as its wallet does. */
   sign(digest: Hex): Promise<Hex>
-  /** Sends a call in the name of the Safe. */
+  /** Sends a call from the Safe. */
   execute(contract: Contract, functionName: string, args: readonly unknown[]): Promise<unknown>
 }
 
@@ -65,7 +65,7 @@ export async function makeSafe(
     sign,
     async execute(contract, functionName, args) {
       const data = encodeFunctionData({ abi: contract.abi, functionName, args })
-      // The owner's own transaction needs no signature: v 1 means that the sender approves.
+      // The owner sends the transaction, so no signature is needed: v = 1 means that the sender approves.
       const approved = `0x${key.address.slice(2).padStart(64, '0')}${'0'.repeat(64)}01` as Hex
       return chain.send(key, safe, 'execTransaction', [
         ...([contract.address, 0n, data, 0, 0n, 0n, 0n, ZERO, ZERO, approved] as const),

@@ -1,22 +1,25 @@
 /**
- * How much of a long sweep is done: a part that is drawn anew each time, or with `TEST_WHOLE=1`
- * (`npm run test:whole`) all of it.
+ * True with `TEST_WHOLE=1` (`npm run test:whole`): long sweeps then run completely, otherwise a random part of them.
  */
 
 export const WHOLE = process.env.TEST_WHOLE === '1'
 
-/** Takes one of so many in a sweep; the first one is drawn, so that in time all have their turn. */
+/**
+ * Returns one of `part` interleaved parts of a sweep. It is chosen at random, so that repeated runs cover all parts.
+ */
 export function sweep(from: number, step: number, part: number): { from: number; step: number } {
   if (WHOLE) return { from, step }
   return { from: from + step * Math.floor(Math.random() * part), step: step * part }
 }
 
-/** So many of a count, at least one. */
+/** Returns the sampled part of a count, at least one. */
 export function sampleOf(count: number, part: number): number {
   return WHOLE ? count : Math.max(1, Math.ceil(count / part))
 }
 
-/** The seeds that `TEST_SEED` names, separated by commas; else one of these, which is drawn, or all of them. */
+/**
+ * Returns the seeds in `TEST_SEED`, separated by commas; otherwise a random one of these, or all with `TEST_WHOLE=1`.
+ */
 export function seedsOf(...seeds: readonly number[]): readonly number[] {
   const asked = process.env.TEST_SEED
   if (asked !== undefined) return asked.split(',').map(Number)

@@ -1,6 +1,6 @@
 /**
- * Markets that are in an exchange's log before it starts: on other chains than the demo markets',
- * expired, resolved, or of the test's own choice.
+ * Markets that are in an exchange's log before it starts: on other chains than the demo markets, expired, resolved, or
+ * chosen by the test.
  */
 
 import { demoMarkets } from '#config/demo-markets.ts'
@@ -33,7 +33,7 @@ export function marketNumbered(number: number, fields: Partial<Market> = {}): Ma
   }
 }
 
-/** Writes them into a log that no exchange has opened yet. */
+/** Writes the markets into a log that no exchange has opened yet. */
 export async function seedMarkets(dataDir: string, seeded: readonly SeededMarket[]): Promise<void> {
   const partitions = TEST_PARTITIONS
   const own = Array.from({ length: partitions }, (_, partition) => partition)
@@ -51,7 +51,7 @@ export async function seedMarkets(dataDir: string, seeded: readonly SeededMarket
   await log.close()
 }
 
-/** The demo markets of the devnet, whose ids never change. */
+/** Returns the ids of the devnet's demo markets, which never change. */
 export function demoMarketIds(): MarketId[] {
   return demoMarkets(31_337, `0x${'0'.repeat(40)}` as Address, 0).map(({ id }) => id)
 }

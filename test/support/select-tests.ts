@@ -6,7 +6,7 @@
 import { relative, resolve } from 'node:path'
 import { ROOT, reachedFrom, sourceFiles, textOf } from './imports.ts'
 
-/** From the most to the least that a file needs besides its own process. */
+/** Needs of a file besides its own process, the most expensive first. */
 export const NEEDS = [
   'browser',
   'exchange',
@@ -19,12 +19,12 @@ export const NEEDS = [
 ] as const
 export type Need = (typeof NEEDS)[number]
 
-/** Imports that show a need: a file of ours, or a library with all its parts. */
+/** Imports that show a need: a source file, or a library with all its parts. */
 const SIGNS: Record<Exclude<Need, 'nothing'>, readonly string[]> = {
   // And an exchange, whose page it shows.
   browser: ['playwright-core'],
   exchange: ['test/support/exchange.ts'],
-  // A minute of computation in one process: it would be the last to end.
+  // A simulation computes for a minute in one process, so it starts early.
   simulation: ['test/simulate/simulation.ts'],
   chain: ['hardhat', 'src/devnet/chain-process.ts', 'contracts/compile.ts'],
   process: ['node:child_process'],
@@ -41,8 +41,8 @@ export function needOf(file: string): Need {
 }
 
 /**
- * The test files that are asked for, files or folders, all when none are. Those that need the most
- * come first: a long one that started last would leave the other cores without work.
+ * Returns the requested test files, or all of them. Those with the most needs come first, because a long file that
+ * starts last would leave the other cores idle.
  */
 export function selectTests(asked: readonly string[], { fast = false } = {}): string[] {
   const wanted = asked.map((path) => relative(ROOT, resolve(path)))
@@ -58,13 +58,15 @@ export function selectTests(asked: readonly string[], { fast = false } = {}): st
 }
 
 /**
- * Changes of global state by a test file, which would affect other files in the process. Reading process settings, and
- * files whose names end so, do not count.
+ * Matches changes of global state in a test file, which would affect other files in the same process. Reads of process
+ * settings do not match, nor do names of TypeScript files that end with the word process.
  */
 const PROCESS_WIDE =
   /\bprocess\.(?=\w)(?!ts\b|execPath\b|execArgv\b|platform\b|versions\b|env\b(?!\.\w+ \??\??=[^=]|\[))|\bdelete process\b|\bmock\b|\bglobalThis\b/
 
-/** Number of files that share a process, by their needs: few enough that no core is idle at the end of a run. */
+/**
+ * Maximum number of files that share a process, by their needs: few enough that no core is idle at the end of a run.
+ */
 const SHARING_MAX: Record<Need, number> = {
   browser: 1,
   exchange: 3,
@@ -76,14 +78,14 @@ const SHARING_MAX: Record<Need, number> = {
   nothing: 12,
 }
 
-/** Whether a file may run in one process with others. */
+/** Returns whether a file may run in one process with others. */
 export function sharesProcess(file: string): boolean {
   return SHARING_MAX[needOf(file)] > 1 && !PROCESS_WIDE.test(textOf(file))
 }
 
 /**
- * The files of each process, in the order in which they are started. Files that may share one do so
- * with those that need the same; of these there are at least as many processes as run at a time.
+ * Returns the files of each process, in the order of their start. Files share a process only with files of the same
+ * needs, in at least as many processes as run at a time.
  */
 export function shareProcesses(files: readonly string[], atATime: number): string[][] {
   return NEEDS.flatMap((need) => {
@@ -92,7 +94,8 @@ export function shareProcesses(files: readonly string[], atATime: number): strin
     const alone = needing.filter((file) => !sharing.includes(file)).map((file) => [file])
     const few = Math.min(atATime, Math.ceil(sharing.length / 2))
     const count = Math.max(few, Math.ceil(sharing.length / SHARING_MAX[need]))
-    // Dealt out like cards: neighbours are much alike, and the long ones must not all be in one.
+    // Neighbouring files are distributed over different processes, because they are similar, and long ones must not be
+    // together.
     const dealt = Array.from({ length: count }, (_, first) =>
       sharing.filter((_file, index) => index % count === first),
     )

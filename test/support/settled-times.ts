@@ -1,4 +1,4 @@
-/** How often each trade was settled on chain, by its key there. */
+/** Reads from the chain how often each trade settled, by the chain's key of the trade. */
 
 import { type Hex, parseAbiItem } from 'viem'
 import type { ChainClient } from '#chain/clients.ts'

@@ -1,7 +1,4 @@
-/**
- * An exchange that settles on its own real chain: the demo markets, the demo traders, and the settled trades on the
- * chain.
- */
+/** An exchange that settles on its own real chain, with demo markets and demo traders. */
 
 import assert from 'node:assert/strict'
 import { makeChainClient } from '#chain/clients.ts'
@@ -37,14 +34,14 @@ export type SettledExchange = {
   get<Body>(path: string): Promise<Body>
   /** The chain's id of a trade. */
   keyOf(trade: Omit<Way, 'status' | 'txHash'>): string
-  /** How often each trade settled, by the chain's id. */
+  /** Reads from the chain how often each trade settled, by the chain's id of the trade. */
   settledTimes(): Promise<Map<string, number>>
-  /** Holdings of a trader on chain: shares of the first market and stablecoin. */
+  /** Reads a trader's funds on the chain: shares of the first market, and stablecoin. */
   holdings(account: number): Promise<{ yes: bigint; no: bigint; usdc: bigint }>
   dispose(): Promise<void>
 }
 
-/** An exchange with the demo markets of a chain. */
+/** Starts an exchange with the demo markets of a chain. */
 export async function openOnChain(
   { settings, genesis, contracts, demoMarkets, url }: TestChain,
   environment: Environment,
@@ -79,7 +76,8 @@ export async function openSettled(
     readonly rpcUrl?: (chain: TestChain) => Promise<string>
   } = {},
 ): Promise<SettledExchange> {
-  // Not the devnet's id, whose keys are public: only services with a key here are started.
+  // With the devnet's chain id, services without a configured key would use its public keys; with another id they do
+  // not start.
   const chain = await openTestChain({ seed: true, chainId: CHAIN_ID })
   try {
     const rpcUrl = (await options.rpcUrl?.(chain)) ?? chain.url

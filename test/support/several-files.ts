@@ -11,14 +11,15 @@ import { followed } from './untracked.ts'
 
 export async function runFiles(files: readonly string[]): Promise<void> {
   let underWay = ''
-  // The runner cannot assign an uncaught error to a test, and so not to a file.
+  // The runner cannot assign an uncaught error to a test or a file, so the current file is printed.
   const tell = () => process.stderr.write(`this was not caught while ${underWay} ran:\n`)
   process.prependListener('unhandledRejection', tell)
   process.prependListener('uncaughtExceptionMonitor', tell)
   for (const file of files) {
     underWay = file
     const load = () => import(pathToFileURL(join(ROOT, file)).href)
-    // A suite is built while it is declared; the next one waits until the tests of this one are done.
+    // The tests of a suite are declared while it is built. The next suite is built when the tests of this one have
+    // ended.
     await describe(file, () => followed(load))
   }
 }

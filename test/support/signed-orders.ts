@@ -1,4 +1,4 @@
-/** Orders that are signed for the devnet, field by field, also wrong ones. */
+/** Orders signed for the devnet, field by field, including invalid ones. */
 
 import { accountOf } from '#client/local-key.ts'
 import type { OrderSubmission } from '#client/order-submission.ts'
@@ -19,7 +19,7 @@ export type TestTrader = {
   readonly address: string
 }
 
-/** Key number n of the curve: short, and used nowhere else. */
+/** Returns the trader whose private key is this number. */
 export function traderNumbered(number: number): TestTrader {
   const key = `0x${number.toString(16).padStart(64, '0')}` as const
   return { key, address: accountOf(key).address }
@@ -34,7 +34,7 @@ export type SigningOptions = {
   readonly claims?: string
 }
 
-/** A buy of one YES at 0.50 for an hour by default. */
+/** Signs an order: by default, a buy of one YES at 0.50 that is valid for an hour. */
 export async function signedOrder(
   marketId: MarketId,
   fields: Partial<Record<keyof Order, number | string>> = {},

@@ -1,4 +1,4 @@
-/** Permits of the devnet's stablecoin for its settlement contract, also wrong ones. */
+/** Permits of the devnet's stablecoin for its settlement contract, including invalid ones. */
 
 import { parseSignature } from 'viem'
 import { accountOf } from '#client/local-key.ts'
@@ -19,7 +19,7 @@ type PermitTerms = {
   readonly spender?: string
 }
 
-/** By default without a limit, for longer than any order of the tests. */
+/** Signs a permit: by default it has no limit, and is valid for longer than any order of the tests. */
 export async function signedPermit(
   trader: TestTrader,
   { nonce = 0n, value = 2n ** 256n - 1n, deadline = 2_000_000_000, spender }: PermitTerms = {},

@@ -1,4 +1,7 @@
-/** Time controlled by a test. Due timers run by time, and at the same instant in the order of their creation. */
+/**
+ * Time controlled by a test. Timers that become due run in the order of their times; those of the same time, in the
+ * order of their creation.
+ */
 
 import type { Clock } from '#runtime/clock.ts'
 

@@ -23,7 +23,7 @@ export const TEST_FLAGS: readonly string[] = IS_TEST
   ? [...FLAGS, ...snapshotFlags(tmpdir(), NAME)]
   : []
 
-/** Makes their starts in this run quicker, whose folder it is. */
+/** Makes a snapshot in the folder of the run, which shortens the start of exchanges. */
 export function makeExchangesSnapshot(folder: string): void {
   makeSnapshot(folder, NAME, FLAGS)
 }

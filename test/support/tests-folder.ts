@@ -10,12 +10,12 @@ import { join } from 'node:path'
 
 const MEMORY = '/dev/shm'
 const BYTES_MIN = 6 * 2 ** 30
-/** As this process was started: the tests have the folder of their run for it. */
+/** The folder that the user requested; for tests, TMPDIR is set to the folder of the run. */
 const asked = process.env.TMPDIR
 const disk = tmpdir()
 const NAME = /^sibyl-tests-(\d+)-/
 
-/** Makes a folder for a run of tests, which removes it in the end. */
+/** Makes a folder for the files of a test run; the run removes it at its end. */
 export function makeTestsFolder(): string {
   const whole = process.env.TEST_WHOLE === '1'
   const parent = asked === undefined && !whole && hasRoom() ? MEMORY : disk

@@ -1,10 +1,9 @@
 /**
- * Stops the test runner from tracking every promise of a test file, which takes a third of the time of files that use
- * many promises. The runner does this only to assign uncaught errors to a test. Without it such an error still fails
- * its file, under the file's name. The runner still knows which code belongs to which test, because it is notified here
- * whenever a test or a suite begins. Everything is tracked only while a file is loaded as one of several
- * (`several-files.ts`). `run-tests.ts` imports this before a test file. A runner that works differently is left
- * unchanged.
+ * Stops the test runner from tracking every promise of a test file, which takes a third of the time in files with many
+ * promises. The runner tracks them only to assign uncaught errors to tests; without tracking, such an error still fails
+ * its file. This file notifies the runner whenever a test or a suite begins, so that it still knows which code belongs
+ * to which test. Everything is tracked while a file is loaded as one of several (`several-files.ts`). `run-tests.ts`
+ * imports this before a test file. If a version of the runner works differently, it is left unchanged.
  */
 
 import { AsyncResource, createHook } from 'node:async_hooks'
@@ -49,7 +48,7 @@ if (isMainThread) {
     followTests?.(this.asyncId(), '', 0, this)
     return runInAsyncScope.call(this, act as never, self, ...args) as never
   }
-  // Only for test files, not for processes that they start with their own flags.
+  // The tracking is changed only for test files, not for processes that they start with their own flags.
   const own = process.execArgv.findIndex((each) => each.endsWith('/untracked.ts'))
   if (own > 0) process.execArgv.splice(own - 1, 2)
 }

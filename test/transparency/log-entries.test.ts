@@ -18,7 +18,7 @@ const fixture = JSON.parse(
   readFileSync(new URL('../log/fixtures/packed-v2.json', import.meta.url), 'utf8'),
 ) as { events: MarketEvent[] }
 
-/** The row of the log that these events would be. */
+/** Returns the row that a log would write for these events. */
 function rowOf(events: readonly MarketEvent[], first = 1) {
   const text = new JsonBytes()
   text.clear()
@@ -30,7 +30,7 @@ function rowOf(events: readonly MarketEvent[], first = 1) {
   return { first, count: events.length, payload: Buffer.from(text.bytes) }
 }
 
-test('an entry has every event of its row, with hashes instead of signatures and permits', () => {
+test('an entry of the public log has every event of its row, with hashes instead of signatures and permits', () => {
   const [entry, ...others] = entriesOf(rowOf(fixture.events, 17), sha256)
   assert.equal(others.length, 0)
   assert.ok(entry !== undefined)
@@ -66,7 +66,7 @@ test('an entry has every event of its row, with hashes instead of signatures and
   }
 })
 
-test('the entries of known rows have known hashes, in every version', () => {
+test('the entries of stored rows have known hashes, in every version of the format', () => {
   const entries = entriesOf(rowOf(fixture.events), sha256)
   const hash = createHash('sha256')
   for (const entry of entries) hash.update(entry)
@@ -76,7 +76,7 @@ test('the entries of known rows have known hashes, in every version', () => {
   )
 })
 
-test('labels, groups, protections and sessions are not in an entry, and other cells of the tail are', () => {
+test('an entry of the public log contains no labels, groups, protections or sessions, and all other optional fields', () => {
   const secret = 'se-cret'
   const market = given({ market: { matching: 'complementary' } })
   const protection = { windowMs: 998, fillsMax: 997 }
@@ -118,7 +118,7 @@ test('labels, groups, protections and sessions are not in an entry, and other ce
   assert.ok(events.some((e) => e.type === 'OrdersMatched' && e.fills[0]?.kind === 'mint'))
 })
 
-test('a quotation mark in a label reveals no signature of the orders behind it', () => {
+test('a quotation mark in a label does not reveal the signatures of the orders after it', () => {
   const market = given()
   for (const label of ['"', '\\"', '}]', '{"nonce":', '",']) {
     market.place(buy('YES').at(0.4).size(1).named(`l${label}`), undefined, { tags: { label } })
@@ -135,7 +135,7 @@ test('a quotation mark in a label reveals no signature of the orders behind it',
   )
 })
 
-test('a long row is split into several entries, each readable alone, and a long event into pieces', () => {
+test('a long row becomes several entries that can be read alone, and a long event becomes several pieces', () => {
   const [matched] = fixture.events.filter((event) => event.type === 'OrdersMatched')
   assert.ok(matched?.type === 'OrdersMatched')
   const long = { ...matched, fills: Array.from({ length: 1_000 }, () => matched.fills[0]!) }

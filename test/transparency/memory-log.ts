@@ -21,7 +21,7 @@ export function newWitnessSigner(name = 'witness.example/w1') {
   return makeNoteSigner(keyPairOf(newSeed()), name, COSIGNATURE)
 }
 
-/** `change` sees each file by its path before it is served. */
+/** Makes a log; `change` may alter each file, named by its path, before it is served. */
 export function makeMemoryLog(
   origin = 'example.com/log/1/p0',
   change: (path: string, bytes: Uint8Array) => Uint8Array = (_path, bytes) => bytes,

@@ -13,7 +13,7 @@ import { parseTilePath, subtreesOf, TILE_WIDTH, tilePath, tileWidth } from '#tra
 import { type BuiltTile, lastTiles, TreeBuilder } from '#transparency/tree-builder.ts'
 import { HASH_BYTES, makeTreeHasher, treeHasher } from '#transparency/tree-hash.ts'
 
-/** Leaves and roots of the tests of Certificate Transparency. */
+/** Leaves and roots from the tests of Certificate Transparency. */
 const LEAVES = ['', '00', '10', '2021', '3031', '40414243', '5051525354555657'].concat(
   '606162636465666768696a6b6c6d6e6f',
 )
@@ -52,7 +52,7 @@ function makeLog() {
   }
 }
 
-/** The definition of RFC 6962, section 2.1, word by word. */
+/** Computes a root exactly as RFC 6962, section 2.1, defines it. */
 function naiveRoot(leaves: readonly Uint8Array[]): Uint8Array {
   if (leaves.length === 0) return hasher.emptyRoot
   if (leaves.length === 1) return leaves[0]!
@@ -61,7 +61,7 @@ function naiveRoot(leaves: readonly Uint8Array[]): Uint8Array {
   return hasher.node(naiveRoot(leaves.slice(0, split)), naiveRoot(leaves.slice(split)))
 }
 
-test('the tree of the standard’s leaves has the standard’s roots', () => {
+test('a Merkle tree of the standard’s test leaves has the roots that the standard lists', () => {
   const builder = new TreeBuilder(treeHasher)
   assert.equal(hexOf(builder.root()), ROOTS[0])
   for (const [at, leaf] of LEAVES.entries()) {
@@ -70,7 +70,7 @@ test('the tree of the standard’s leaves has the standard’s roots', () => {
   }
 })
 
-test('every leaf of every small tree has a proof that verifies, and no other proof does', async () => {
+test('every leaf of a small Merkle tree has a proof that verifies, and no other proof does', async () => {
   const log = makeLog()
   for (let size = 1; size <= 40; size++) {
     log.grow(size)
@@ -92,7 +92,7 @@ test('every leaf of every small tree has a proof that verifies, and no other pro
   }
 })
 
-test('every small tree is consistent with every smaller one, and with no other', async () => {
+test('every small Merkle tree is consistent with each smaller one, and with no other tree', async () => {
   const log = makeLog()
   const roots = [log.builder.root()]
   for (let size = 1; size <= 40; size++) {
@@ -114,7 +114,7 @@ test('every small tree is consistent with every smaller one, and with no other',
   }
 })
 
-test('a tree of several levels of tiles continues from its stored tiles with the same roots', async () => {
+test('a Merkle tree that continues from its stored tiles has the same roots', async () => {
   const log = makeLog()
   for (const size of [1, 255, 256, 257, 511, 512, 65_535, 65_536, 65_537, 70_000]) {
     log.grow(size)
@@ -136,7 +136,7 @@ test('a tree of several levels of tiles continues from its stored tiles with the
   }
 })
 
-test('a tree of 70,000 leaves has the tiles that the standard lists for it', () => {
+test('a Merkle tree of 70,000 leaves has the tiles that the standard lists for it', () => {
   const widths = [0, 1, 2].map((level) => {
     const full = Math.floor(tileCount(70_000, level))
     return [full, tileWidth(70_000, { level, index: full })]
@@ -151,7 +151,7 @@ test('a tree of 70,000 leaves has the tiles that the standard lists for it', () 
   assert.equal(tileWidth(256, { level: 0, index: 1 }), 0)
 })
 
-test('a tile has the path that the standard defines', () => {
+test('a tile of a Merkle tree has the path that the standard defines', () => {
   assert.equal(tilePath({ level: 3, index: 1_234_067, width: TILE_WIDTH }), 'tile/3/x001/x234/067')
   assert.equal(tilePath({ level: 'entries', index: 5, width: 17 }), 'tile/entries/005.p/17')
   for (const path of ['tile/3/x001/x234/067', 'tile/0/000.p/255', 'tile/entries/x001/000']) {

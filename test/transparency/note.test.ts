@@ -42,7 +42,7 @@ function newSigner(name: string, type: VerifierKey['type'] = NOTE_SIGNATURE): No
   return { key, sign: (message) => sign(null, message, privateKey) }
 }
 
-test('the note and the key of the standard verify', () => {
+test('the signed note and the key in the standard verify', () => {
   const key = parseVerifierKey(VKEY)
   assert(key !== undefined)
   assert.equal(verifierKeyText(key), VKEY)
@@ -52,7 +52,7 @@ test('the note and the key of the standard verify', () => {
   assert(isSignedBy(note, key))
 })
 
-test('a note with one changed character does not verify', () => {
+test('a signed note with one changed character does not verify', () => {
   const key = parseVerifierKey(VKEY)!
   for (let at = 0; at < NOTE.length; at++) {
     const character = NOTE[at] === 'A' ? 'B' : 'A'

@@ -17,7 +17,7 @@ import { makeMemoryLog, newWitnessSigner } from './memory-log.ts'
 const names = (count: number, from = 0): string[] =>
   Array.from({ length: count }, (_, at) => `entry ${from + at}`)
 
-test('a log is verified from its entries, and again as it grows', async () => {
+test('a public log is verified from its entries, and again when it has grown', async () => {
   const log = makeMemoryLog()
   const builder = new TreeBuilder(treeHasher)
   const seen: number[] = []
@@ -35,7 +35,7 @@ test('a log is verified from its entries, and again as it grows', async () => {
   )
 })
 
-test('one changed byte of any file of a log is found', async () => {
+test('one changed byte in any file of a public log is found', async () => {
   const files: string[] = []
   let spoiled = ''
   let at = 0
@@ -64,7 +64,7 @@ test('one changed byte of any file of a log is found', async () => {
   }
 })
 
-test('a rewritten history is found by comparison with an earlier checkpoint', async () => {
+test('a public log whose past was rewritten is found by comparison with an earlier checkpoint', async () => {
   const log = makeMemoryLog()
   log.grow(...names(100))
   const older = await readCheckpoint(log.remote)
@@ -76,7 +76,7 @@ test('a rewritten history is found by comparison with an earlier checkpoint', as
   )
 })
 
-test('a witness cosigns only a log that grows', async () => {
+test('a witness signs only checkpoints of a log that grows', async () => {
   const log = makeMemoryLog()
   const { origin } = { origin: log.signer.key.name }
   const kept = new Map<string, string>()
@@ -134,7 +134,7 @@ test('a witness cosigns only a log that grows', async () => {
   assert.equal(refused.status, 422)
 })
 
-test('signatures of strangers do not make a witness forget what it cosigned', async () => {
+test('signatures of strangers do not make a witness forget the checkpoint that it signed', async () => {
   const log = makeMemoryLog()
   const origin = log.signer.key.name
   const kept = new Map<string, string>()
@@ -146,7 +146,7 @@ test('signatures of strangers do not make a witness forget what it cosigned', as
   }
   log.grow(...names(5))
   const stranger = '— stranger.example AAAAAAA=\n'
-  // A wrong signature in the name of the witness would hide the right one.
+  // If a forged signature in the witness's name were kept, it would hide the real one.
   const forged = signatureLine(witness.signer.key, new Uint8Array(72))
   for (const lines of [stranger.repeat(99), forged]) {
     assert.equal(addCheckpoint(witness, `old 0\n\n${log.checkpoint()}${lines}`).status, 200)
@@ -162,7 +162,7 @@ test('signatures of strangers do not make a witness forget what it cosigned', as
   }
 })
 
-test('a witness whose memory of a log cannot be read cosigns nothing for it', async () => {
+test('a witness that cannot read what it stored about a log signs nothing for the log', async () => {
   const log = makeMemoryLog()
   const origin = log.signer.key.name
   log.grow(...names(5))

@@ -1,4 +1,4 @@
-/** The replay of a public log: it agrees with the exchange's own matching, and finds every change. */
+/** The replay of a public log agrees with the exchange's own matching, and detects every change. */
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -20,7 +20,7 @@ const STEPS = 3_000
 const ROW = 50
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
-/** Replays events as they come out of the entries of a public log; `forge` may change the lines of an entry. */
+/** Replays events in the form of a public log's entries; `forge` may change the lines of an entry. */
 function replay(events: readonly MarketEvent[], forge = (line: string): string => line) {
   const read = makeEventReader()
   const orders: string[] = []
@@ -104,7 +104,10 @@ test('the replay finds a mint recorded as an ordinary fill, and an older order t
   assert.throws(() => replay(changed({ makerHash: hashNamed('b') })), /comes before/)
 })
 
-/** The events of a market after these steps, which the replay accepts; `change` may alter them. */
+/**
+ * Runs steps on a market, and checks that the replay accepts its events. Returns a function that returns them altered
+ * by `change`.
+ */
 function lifeWith(steps: (market: ReturnType<typeof given>) => void) {
   const market = given()
   steps(market)
@@ -178,7 +181,7 @@ test('the replay finds an order after its bookByMs, and a replacement whose pred
   assert.throws(() => replay(life(stranger)), /of another trader/)
 })
 
-test('the replay follows cancels by protection, and finds one without a fill', () => {
+test('the replay follows cancels by a group’s fill limit, and finds one that no fill caused', () => {
   const tags = { group: 'g', protection: { windowMs: 1_000, fillsMax: 1 } }
   const life = lifeWith((market) => {
     for (const name of ['a', 'b', 'c']) {
@@ -189,14 +192,15 @@ test('the replay follows cancels by protection, and finds one without a fill', (
   })
   const isProtected = (event: MarketEvent) =>
     event.type === 'OrderClosed' && event.cause === 'protection'
-  // The third order rests; the other two are filled and could return.
+  // The protection closes all three orders. The first two are filled, but could return if their trades fail; the third
+  // rests.
   assert.equal(life((event) => (isProtected(event) ? event : [])).length, 3)
   const later = (event: MarketEvent) =>
     isProtected(event) ? { ...event, atMs: event.atMs + 1 } : event
   assert.throws(() => replay(life(later)), /triggered the protection/)
   const expired = (event: MarketEvent): MarketEvent =>
     isProtected(event) ? ({ ...event, reason: 'unfunded' } as MarketEvent) : event
-  assert.throws(() => replay(life(expired)), /has a cause/)
+  assert.throws(() => replay(life(expired)), /only a cancelled order may have a cause/)
 })
 
 test('the replay reads orders with labels and groups', () => {
@@ -214,7 +218,7 @@ test('the replay reads orders with labels and groups', () => {
   assert.deepEqual(replay(labelled), replay(life))
 })
 
-/** Changes some events of a market's life, numbers them anew, and expects this difference. */
+/** Changes some events of a market, numbers them again, and expects this error of the replay. */
 function finds(change: (events: MarketEvent[]) => MarketEvent[], difference: RegExp): void {
   assert.equal(opened, 0)
   const changed = change(structuredClone(life))
@@ -223,7 +227,7 @@ function finds(change: (events: MarketEvent[]) => MarketEvent[], difference: Reg
 }
 
 test('the replay finds two swapped orders at one price', () => {
-  // Two orders that rest at one price and are matched one after the other.
+  // Finds a match with two makers at one price.
   const match = life.find(
     (event) =>
       isMatch(event) && event.fills.length > 1 && event.fills[0]?.price === event.fills[1]?.price,
@@ -268,7 +272,7 @@ test('the replay finds prices and sizes that are text, which would be compared l
     cells.map((cell, at) => (prices.includes(at) ? String(cell) : cell))
   const forge = (line: string): string =>
     line[0] === '[' ? JSON.stringify(asText(JSON.parse(line))) : line
-  assert.throws(() => replay(events, forge), /another form than its kind/)
+  assert.throws(() => replay(events, forge), /does not have the form of its kind/)
 })
 
 test('the replay refuses every cell of another type, and facts of unknown types', () => {
@@ -279,7 +283,7 @@ test('the replay refuses every cell of another type, and facts of unknown types'
     if (!Array.isArray(cells)) continue
     kinds.add(String(cells[0]))
     for (let at = 1; at < cells.length; at++) {
-      // The replay does not read marks and the unsettled size, and a last object is the tail.
+      // Skips the value that the replay does not read. An object as the last value is valid, too.
       if (at === UNREAD_CELLS[String(cells[0])]) continue
       for (const value of wrong) {
         const changed = JSON.stringify(cells.toSpliced(at, 1, value))
@@ -302,7 +306,7 @@ const UNREAD_CELLS: Readonly<Record<string, number>> = { R: 15, M: 11, C: 15 }
 const HEAD = '{"v":1,"first":1,"count":1}'
 const readLine = (line: string) => makeEventReader()(Buffer.from(`${HEAD}\n${line}\n`))
 
-/** One line of each kind, with its market named. */
+/** Returns one line of each kind of event. */
 function sampleLines(): Iterable<string> {
   const found = new Map<string, string>()
   replay(life, (line) => {
@@ -347,7 +351,7 @@ test('the replay finds an order that rests although it would match', () => {
   }, /although it would match/)
 })
 
-test('the replay finds an order placed twice, a removed event and an early expiry', () => {
+test('the replay finds an order that was placed twice, an event that was removed and an order that expired early', () => {
   finds((events) => {
     const rested = events.find((event) => event.type === 'OrderRested' && event.order)!
     return [...events, { ...rested, atMs: events.at(-1)!.atMs }]
@@ -364,7 +368,7 @@ test('the replay finds an order placed twice, a removed event and an early expir
   assert.throws(() => replay(life.toSpliced(100, 1)), /the event before has the number/)
 })
 
-test('the replay finds quantity that no failed trade returned', () => {
+test('the replay finds returned quantity that does not come from a failed trade', () => {
   finds((events) => {
     const at = events.findIndex((event) => event.type === 'OrderRested' && event.returned)
     const rested = events[at] as MarketEvent & { type: 'OrderRested' }

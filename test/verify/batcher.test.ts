@@ -10,7 +10,7 @@ type Task = {
   readonly fail: () => void
 }
 
-/** A pool whose tasks, and a loop whose turns, end when the test decides. */
+/** Makes a batcher with a pool and an event loop that the test controls. */
 function createBench(
   settings: { workers?: number; batchMax?: number; heldMax?: number; deadlineMs?: number } = {},
 ) {
@@ -45,7 +45,7 @@ function createBench(
     endTurn: () => {
       for (const then of turns.splice(0)) then()
     },
-    /** Lets every promise that can go on do so. */
+    /** Lets all pending promise callbacks run. */
     settle: () => new Promise<void>((resolve) => setImmediate(resolve)),
   }
 }
@@ -54,7 +54,7 @@ function codeOf(answer: string | Rejection): string {
   return isRejection(answer) ? answer.rejected : answer
 }
 
-test('a single request is sent alone at the end of the turn', async () => {
+test('a single signature check is sent alone at the end of the turn', async () => {
   const { batcher, tasks, endTurn } = createBench()
   const answer = batcher.ask(7)
   assert.equal(tasks.length, 0)
@@ -68,7 +68,7 @@ test('a single request is sent alone at the end of the turn', async () => {
   assert.equal(batcher.held(), 0)
 })
 
-test('the requests of one turn are spread evenly over the workers', () => {
+test('the signature checks of one turn are divided evenly between the workers', () => {
   for (const [count, sizes] of [
     [2, [1, 1]],
     [5, [3, 2]],
@@ -86,7 +86,7 @@ test('the requests of one turn are spread evenly over the workers', () => {
   }
 })
 
-test('a worker has at most one batch in advance; later requests wait and are sent together', async () => {
+test('a worker has at most one waiting batch; later checks wait and are sent together', async () => {
   const { tasks, askAll, endTurn, settle } = createBench({ workers: 1 })
   for (let index = 0; index < 10; index++) {
     void askAll(1, index)
@@ -98,7 +98,7 @@ test('a worker has at most one batch in advance; later requests wait and are sen
   assert.deepEqual(tasks.at(-1)!.items, [2, 3, 4, 5, 6, 7, 8, 9])
 })
 
-test('requests above the limit are refused at once, until there is room again', async () => {
+test('signature checks above the limit are refused immediately, until there is room again', async () => {
   const { batcher, tasks, askAll, endTurn, settle } = createBench({ heldMax: 10 })
   void askAll(10)
   assert.equal(codeOf(await batcher.ask(10)), 'OVERLOADED')
@@ -141,7 +141,7 @@ test('a late request is answered, waiting or sent, and a later result changes no
   assert.equal(batcher.held(), 0)
 })
 
-test('the batch of a worker that died is retried, one by one', async () => {
+test('the signature checks of a worker that died are repeated, one by one', async () => {
   const { tasks, failures, askAll, endTurn, settle } = createBench({ workers: 1 })
   const answers = askAll(3)
   endTurn()
@@ -156,7 +156,7 @@ test('the batch of a worker that died is retried, one by one', async () => {
   assert.deepEqual(await Promise.all(answers), ['answer 0', 'answer 1', 'answer 2'])
 })
 
-test('requests that were given up are not retried when their worker dies', async (t) => {
+test('signature checks that nobody waits for are not repeated when their worker dies', async (t) => {
   mock.timers.enable({ apis: ['setTimeout'] })
   t.after(() => mock.timers.reset())
   const { batcher, tasks, askAll, endTurn, clock, settle } = createBench({ deadlineMs: 100 })
@@ -171,7 +171,7 @@ test('requests that were given up are not retried when their worker dies', async
   await batcher.close()
 })
 
-test('a request that kills its worker fails alone, after a second attempt', async () => {
+test('a signature check that kills its worker fails alone, after a second attempt', async () => {
   const { tasks, failures, askAll, endTurn, settle } = createBench({ workers: 1 })
   const answers = askAll(4)
   endTurn()
@@ -245,7 +245,7 @@ test('each request always gets its own answer once, within every limit', async (
         assert.ok(batcher.held() <= limits.heldMax)
         for (const { items } of tasks) {
           assert.ok(items.length >= 1 && items.length <= limits.batchMax)
-          // Requests leave in the order in which they came.
+          // Requests are sent in the order of their arrival.
           assert.deepEqual(
             items,
             items.toSorted((a, b) => a - b),

@@ -32,7 +32,7 @@ const engines = [
   makeOrderInspector([DOMAIN, OTHER_DOMAIN], await wasmRecovery(), portableKeccak),
 ]
 
-/** Both engines must return the same, word by word. */
+/** Inspects an order with both engines, which must return the same. */
 function inspect(signed: SignedOrder): OrderInspection {
   const [fast, fallback] = engines.map((inspectOrders) => inspectOrders([signed])[0]!)
   assert.deepEqual(fast, fallback)
@@ -99,7 +99,7 @@ test('a signature’s v is accepted as 0, 1, 27 or 28 in any case, and normalise
   }
 })
 
-test('a signature with any other v is refused', async () => {
+test('a signature whose v is not 0, 1, 27 or 28 is refused', async () => {
   const signed = await signedOrder(alice)
   const parts = partsOf(signed.signature)
   for (const v of [2, 3, 26, 29, 30, 35, 128, 255]) {

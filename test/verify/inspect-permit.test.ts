@@ -51,7 +51,7 @@ async function permitOf(
 
 const hexOf = (address: Address) => address as string as `0x${string}`
 
-/** Answers of both engines for the order with this permit. */
+/** Returns the fault that both engines find in the permit of this order. */
 function flawOf(signed: SignedOrder): string | undefined {
   const [fast, fallback] = engines.map((inspect) => inspect([signed])[0]!)
   assert.deepEqual(fast, fallback)

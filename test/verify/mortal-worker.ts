@@ -1,11 +1,11 @@
-/** A verify thread that can be killed: it does the real work, and exits where a file asks it to. */
+/** A verify thread that can be killed: it does the real work, and exits if a certain file exists. */
 
 import { rmSync } from 'node:fs'
 import { workerData } from 'node:worker_threads'
 import type { PackedOrders } from '#verify/packed-orders.ts'
 import { inspectPacked as inspect } from '../../workers/verify.ts'
 
-/** Removing the file shows which thread got the task: one dies, and only once. */
+/** Returns true for one thread only: the one that succeeds in removing the file. */
 function mustDie(): boolean {
   try {
     rmSync((workerData as { deathNote: string }).deathNote)

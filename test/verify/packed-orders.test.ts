@@ -14,7 +14,7 @@ const engines = [
   { recovery: await wasmRecovery(), keccak: portableKeccak },
 ]
 
-/** Right ones, and every way in which one can be wrong. */
+/** Makes valid orders, and one for each kind of invalid order. */
 async function someOrders(): Promise<SignedOrder[]> {
   const right = await signedOrder(alice)
   const { signature } = right
@@ -45,12 +45,12 @@ test('packed orders get the same answers, word by word, as orders as objects', a
     const ask = makeOrderPacker({ memory, domains, run: async (packed) => inspectPacked(packed) })
     const expected = makeOrderInspector(domains, recovery, keccak)(orders)
     assert.deepEqual(await ask(orders), expected)
-    // The same place again, with another order: nothing remains of the earlier content.
+    // The memory is reused for other orders, and nothing of the earlier ones remains.
     assert.deepEqual(await ask(orders.toReversed()), expected.toReversed())
   }
 })
 
-test('an order that cannot be hashed fails its batch and frees its place', async () => {
+test('an order that cannot be hashed fails its batch, and the memory of the batch is free again', async () => {
   const { recovery, keccak } = engines[0]!
   const memory = makePackedMemory(1)
   const inspectPacked = makePackedInspector({ memory, domains, recovery, keccak })
@@ -62,7 +62,7 @@ test('an order that cannot be hashed fails its batch and frees its place', async
   assert.ok(answer !== undefined && 'flaw' in answer && answer.flaw === null)
 })
 
-test('batches in flight use separate places', async () => {
+test('batches in progress use separate parts of the shared memory', async () => {
   const { recovery, keccak } = engines[0]!
   const memory = makePackedMemory(1)
   const inspectPacked = makePackedInspector({ memory, domains, recovery, keccak })

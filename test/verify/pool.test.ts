@@ -47,7 +47,7 @@ async function signMany(count: number): Promise<SignedOrder[]> {
   return orders
 }
 
-test('orders pass through real threads and return in order, with the bad ones refused', async () => {
+test('orders are checked by real threads and returned in order, and the wrong ones are refused', async () => {
   const pool = createPool('../../workers/verify.ts', {})
   try {
     assert.match(await pool.run(undefined, { name: 'engines' }), / secp256k1, .* keccak$/)
@@ -70,7 +70,7 @@ test('orders pass through real threads and return in order, with the bad ones re
   }
 })
 
-test('a thread that dies causes no missing answer', async () => {
+test('if a checking thread dies every order still gets an answer', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-verify-'))
   const deathNote = join(folder, 'die')
   const pool = createPool('mortal-worker.ts', { deathNote })

@@ -26,7 +26,7 @@ const keys = fc
   .bigInt({ min: 1n, max: CURVE_ORDER - 1n })
   .map((key) => `0x${key.toString(16).padStart(64, '0')}` as const)
 
-test('every engine recovers the signer that viem recovers', async () => {
+test('every implementation recovers the same signer as the library viem', async () => {
   await fc.assert(
     fc.asyncProperty(keys, digests, async (privateKey, hash) => {
       const signature = await sign({ hash, privateKey, to: 'hex' })
@@ -50,7 +50,7 @@ test('a character whose low byte is a hex digit is refused', async () => {
   }
 })
 
-test('the engines agree on random bytes', () => {
+test('the implementations of signature recovery agree for random bytes', () => {
   const words = fc.oneof(
     fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }),
     fc.bigInt({ min: 1n, max: CURVE_ORDER / 2n }),
@@ -70,7 +70,7 @@ test('the engines agree on random bytes', () => {
 
 test('keccak in WebAssembly equals the portable one for any length', () => {
   const { keccak256 } = loadKeccak()
-  // Around whole blocks, and around the most that fits into the memory.
+  // Lengths around the block size, and around the maximum that fits into the memory.
   const lengths = [0, 1, 135, 136, 137, 271, 272, 320, 64_800, 64_888, 64_889, 70_000]
   for (const length of lengths) {
     const bytes = new Uint8Array(length).fill((length % 251) + 1)
@@ -91,7 +91,7 @@ test('keccak in WebAssembly equals the portable one for any length', () => {
   assert.deepEqual(first, kept, 'a hash belongs to its caller')
 })
 
-test('the fastest available engine is used', async () => {
+test('the fastest available implementation of signature recovery is used', async () => {
   assert.equal((await loadRecovery()).name, engines[0]?.name)
   assert.equal(engines.at(-1)?.name, 'wasm secp256k1')
 })
@@ -109,8 +109,8 @@ test('the system’s library refuses input of another length', (t) => {
   return undefined
 })
 
-test('a library that does not recover a known key is not used', async () => {
-  // A separate process, in which every call reports success and writes nothing.
+test('a library that does not recover the signer of a known signature is not used', async () => {
+  // A separate process in which every call of the library reports success and writes nothing.
   const script = `
     import { registerHooks } from 'node:module'
     const source = 'module.exports = { load: () => ({ func: () => () => 1 }) }'
@@ -134,7 +134,7 @@ test('a library that does not recover a known key is not used', async () => {
 })
 
 test('without native builds WebAssembly is used, and this is logged', async () => {
-  // A process of its own, in which the native modules cannot be found.
+  // A separate process in which the native modules cannot be found.
   const script = `
     import { registerHooks } from 'node:module'
     registerHooks({

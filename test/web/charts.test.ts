@@ -88,7 +88,7 @@ const quick = {
   ...{ endPrice: null, outcome: null, resolved: false, priceSource: 'pyth', verdict: 'open' },
 } as unknown as QuickMarket
 
-test('the line of a quick market starts at the strike and leaves the remaining time empty', () => {
+test('the line of a quick market begins at the start price and leaves the remaining time empty', () => {
   const at = (sec: number, dollars: number) => ({ sec, price: dollars * DOLLAR })
   let points = withPrice([at(100, 49_000)], at(101, 50_010))
   points = withPrice(points, at(101, 50_020))

@@ -41,7 +41,7 @@ test('implied levels count, and a seller who merges gets the rest of the dollar,
     [bought.filled, bought.implied, bought.cost],
     [12_000_000, 10_000_000, 7_200_000n],
   )
-  // The other seller's 3 × 0.4 is rounded up to 2, so 1 is left; without a merge it is 1.8 rounded up.
+  // In the merge the other seller's 3 × 0.4 is rounded up to 2, so 1 is left. Without a merge 1.8 is rounded up to 2.
   const bids = [{ price: 600_000, size: 3n, implied: 3n }]
   assert.equal(simulateFill({ side: 'sell', price: 500_000, size: 3 }, bids).cost, 1n)
   const plain = [{ price: 600_000, size: 3n }]
@@ -82,7 +82,7 @@ test('a purchase by amount never costs more than the amount and a rounding unit 
   )
 })
 
-test('an order that matches nothing has no average', () => {
+test('an order that matches nothing has no average price', () => {
   const fill = simulateFill({ side: 'buy', price: 419_999, size: 1_000_000 }, ASKS)
   assert.deepEqual(fill, {
     ...{ filled: 0, rest: 1_000_000, cost: 0n, implied: 0, slippage: 0 },

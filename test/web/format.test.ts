@@ -78,6 +78,6 @@ test('remaining and past times are formatted', () => {
   assert.equal(ago(7_200), '2h ago')
 })
 
-test('an address is shortened to its ends', () => {
+test('an address is shortened to its first and last digits', () => {
   assert.equal(shortAddress('0x71bE63f3384f5fb98995898A86B02Fb2426c5788'), '0x71bE…5788')
 })

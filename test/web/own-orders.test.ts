@@ -29,7 +29,7 @@ test('own orders start with a snapshot, each message changes one, and a closed m
   assert.deepEqual(hashes(open), ['c'])
 })
 
-test('orders that a snapshot leaves out must be read', () => {
+test('if a snapshot lacks some of the open orders, they must be read by REST', () => {
   const part = { type: 'orders.snapshot', orders: [order('a')], nextCursor: 'more' }
   assert.equal(applyOrders(undefined, told(part)), undefined)
   assert.equal(applyOrders(undefined, told({ type: 'order', ...order('b') })), undefined)

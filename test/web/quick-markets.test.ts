@@ -1,4 +1,4 @@
-/** Which quick market of an asset is shown. */
+/** Tests which quick market of an asset the page shows. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

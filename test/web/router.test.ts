@@ -6,7 +6,7 @@ import { eventLink, marketLink, readRoute } from '#web/state/router.ts'
 
 const ID = `0x${'ab'.repeat(32)}`
 
-test('each path leads to its view', () => {
+test('each path of the page leads to its view', () => {
   assert.deepEqual(readRoute(''), { view: 'markets' })
   assert.deepEqual(readRoute('#/'), { view: 'markets' })
   assert.deepEqual(readRoute('#/?search=rain&sort=ends'), { view: 'markets' })
@@ -27,7 +27,7 @@ test('a link to a market can prefill a trade, and nothing else', () => {
   }
 })
 
-test('an unknown path shows a not-found view', () => {
+test('an unknown path of the page shows that nothing was found', () => {
   for (const text of [
     '#/m/',
     '#/m/0x12',

@@ -16,7 +16,7 @@ import {
   readShares,
 } from '#web/market/ticket-text.ts'
 
-test('the first price is the mid, rounded so that it does not cross', () => {
+test('the price in a new ticket is the mid price, rounded so that the order does not match', () => {
   assert.equal(firstPrice('buy', { bid: 410_000, ask: 420_000 }), 415_000)
   assert.equal(firstPrice('buy', { bid: 410_000, ask: 411_000 }), 410_000)
   assert.equal(firstPrice('sell', { bid: 410_000, ask: 411_000 }), 411_000)
@@ -28,7 +28,7 @@ test('the first price is the mid, rounded so that it does not cross', () => {
   assert.equal(midOf({ bid: 0, ask: 0 }), undefined)
 })
 
-test('a step moves to the next tenth of a cent and stays in range', () => {
+test('a step of the price moves to the next tenth of a cent and stays in range', () => {
   assert.equal(stepped(415_000, 1), 416_000)
   assert.equal(stepped(415_500, 1), 416_000)
   assert.equal(stepped(415_500, -1), 415_000)
@@ -110,13 +110,13 @@ test('a position is worth its shares at the price, rounded down', () => {
   assert.equal(worthOf({ shares: 0, cost: 0 }, 1)?.averageCost, undefined)
 })
 
-test('refusals are in cents and shares', () => {
+test('the ticket shows refusals in cents and shares', () => {
   const refused = (code: string, message: string) => orderWords(new SibylError(code, message))
   const met = refused('POST_ONLY_WOULD_MATCH', 'the post-only order would match at once, at 710000')
   assert.equal(met, 'Post only: the order would have traded at once, at 71.0¢.')
-  const part = refused('ORDER_NOT_FILLED', 'only 2500000 of 1000000000 could be filled at once')
+  const part = refused('ORDER_NOT_FILLED', 'only 2500000 of 1000000000 could be filled on arrival')
   assert.equal(part, 'Only 2.50 of 1,000.00 shares could be filled at once.')
-  const none = refused('ORDER_NOT_FILLED', 'no part of the order could be filled at once')
+  const none = refused('ORDER_NOT_FILLED', 'no part of the order could be filled on arrival')
   assert.equal(none, 'Nothing of the order could be filled at once.')
   assert.equal(refused('MARKET_CLOSED', 'the market is closed'), 'The market is closed.')
   const buyer =

@@ -76,7 +76,7 @@ test('every error is shown as a sentence', () => {
   )
   assert.match(
     wordsOf(new SibylError('NETWORK', 'fetch failed', { outcomeUnknown: true })),
-    /cannot be reached.*look before you repeat it/,
+    /cannot be reached.*check before you repeat it/,
   )
   const cause = { code: -32002, message: 'already pending' }
   assert.match(wordsOf(new SibylError('WALLET_FAILED', 'it', { cause })), /already asking/)

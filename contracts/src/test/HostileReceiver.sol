@@ -14,13 +14,15 @@ contract HostileReceiver {
         AnswerHugely,
         AnswerWrongly,
         BurnGas,
-        CallBack
+        CallBack,
+        WasteGas
     }
 
     enum Signatures {
         Refuse,
         AcceptAll,
-        BurnGas
+        BurnGas,
+        WasteGas
     }
 
     Mode private _mode;
@@ -45,7 +47,10 @@ contract HostileReceiver {
         if (_signatures == Signatures.BurnGas) {
             while (true) {}
         }
-        return _signatures == Signatures.AcceptAll
+        if (_signatures == Signatures.WasteGas) {
+            while (gasleft() > 2_000) {}
+        }
+        return _signatures == Signatures.AcceptAll || _signatures == Signatures.WasteGas
             ? IERC1271.isValidSignature.selector
             : bytes4(0xffffffff);
     }
@@ -72,6 +77,10 @@ contract HostileReceiver {
         if (_mode == Mode.AnswerWrongly) return 0xdeadbeef;
         if (_mode == Mode.BurnGas) {
             while (true) {}
+        }
+        // As much as the settlement contract allows, and the fill still settles.
+        if (_mode == Mode.WasteGas) {
+            while (gasleft() > 2_000) {}
         }
         if (_mode == Mode.CallBack) {
             (bool success, bytes memory returned) = _target.call(_data);

@@ -28,7 +28,7 @@ type EventPreviewPorts = ChancePorts & {
   readonly nowMs: () => number
 }
 
-/** Markets whose probability a preview has. */
+/** Number of markets whose probability a preview shows. */
 const MARKETS_SHOWN = 3
 
 /** Returns the preview of the event in the last part of a share link; undefined if there is none. */
@@ -37,7 +37,7 @@ export function makeEventPreview(ports: EventPreviewPorts) {
     const { slug, hashStart } = parseEventLink(name) ?? {}
     if (slug === undefined || hashStart === undefined || !isEventSlug(slug)) return undefined
     const found = await ports.eventsBySlug(slug)
-    // Another chain may have another event with this slug: the link means the one with this hash.
+    // Events of several chains may have this slug. The link means the one with this hash.
     const event = found.find(({ hash }) => hash.startsWith(hashStart))
     if (event === undefined) return undefined
     return { target: slug, title: event.title, description: await wordsOf(ports, event) }

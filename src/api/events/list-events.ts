@@ -2,9 +2,8 @@
 
 import Type, { type Static } from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
-import { type EventInfo, isEventSlug } from '#domain/event-info.ts'
+import { isEventSlug } from '#domain/event-info.ts'
 import { eventPrices } from '#domain/event-prices.ts'
-import type { Address } from '#domain/ids.ts'
 import {
   EVENT_MARKETS_LISTED,
   EVENT_MARKETS_MAX,
@@ -13,7 +12,7 @@ import {
   EVENTS_SCANNED_MAX,
   SEARCH_CHARS_MAX,
 } from '#domain/limits.ts'
-import { CATEGORIES, type Category } from '#domain/market.ts'
+import { CATEGORIES } from '#domain/market.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { FairTurns } from '#http/fair-turns.ts'
 import { exactInteger, writeJson } from '#http/json.ts'
@@ -24,6 +23,7 @@ import type { MarketEvents } from '#live/market-events.ts'
 import type { FiguresBook, MarketFigures } from '#live/market-figures.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
 import { markStale } from '#live/stale-reply.ts'
+import type { AnswerTo, QueryOf } from '#protocol/queries.ts'
 import { Event, EventDetail } from '#protocol/shapes/events.ts'
 import { nextCursor } from '#protocol/shapes/fields.ts'
 import { MARKET_EXAMPLE, MARKETS_PER_READ, marketBody } from '../markets/list-markets.ts'
@@ -33,16 +33,8 @@ import { TRADER } from '../orders/order-examples.ts'
 const SORTS = ['volume', 'newest', 'ending', 'category'] as const
 type Sort = (typeof SORTS)[number]
 
-/** Position in a sorted list. */
+/** Position in a sorted list of events: the sorted value and key of the last event shown. */
 type Place = { readonly value: string; readonly chainId: number; readonly hash: string }
-
-type StoredEvent = EventInfo & {
-  readonly chainId: number
-  readonly hash: string
-  readonly signer: Address
-  readonly createdAt: number
-  readonly volume: bigint
-}
 
 type EventMembers = {
   readonly hash: string
@@ -56,25 +48,13 @@ export type EventSources = {
   readonly marketEvents: MarketEvents
   readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
   readonly nowMs: () => number
-  /** Turns of the addresses; undefined if lists are made in the order of arrival. */
+  /** Decides which client address is served next; undefined if lists are made in the order of arrival. */
   readonly turns?: Pick<FairTurns, 'next'> | undefined
-  readonly listEvents: (filter: {
-    readonly sort: Sort
-    readonly nowSec: number
-    readonly limit: number
-    readonly after?: Place
-    readonly chainId?: number
-    readonly category?: Category
-    readonly tag?: string
-    readonly search?: string
-    readonly status?: 'open' | 'ended'
-  }) => Promise<{ readonly events: readonly StoredEvent[]; readonly next: Place | undefined }>
-  readonly eventsBySlug: (slug: string) => Promise<readonly StoredEvent[]>
-  readonly marketsOfEvents: (asked: {
-    readonly chainId: number
-    readonly hashes: readonly string[]
-    readonly perEvent: number
-  }) => Promise<readonly EventMembers[]>
+  readonly listEvents: (filter: QueryOf<'listEvents'>) => Promise<AnswerTo<'listEvents'>>
+  readonly eventsBySlug: (slug: string) => Promise<AnswerTo<'eventsBySlug'>>
+  readonly marketsOfEvents: (
+    asked: QueryOf<'marketsOfEvents'>,
+  ) => Promise<AnswerTo<'marketsOfEvents'>>
 }
 
 const EVENT_EXAMPLE = {
@@ -147,7 +127,7 @@ const ListQuery = Type.Object(
 )
 
 /**
- * Cost of finding events and their markets, in reads; and the number of listed events that cost one more read.
+ * Cost of a lookup of events and their markets, in reads, and the number of listed events that cost one more read.
  */
 const LOOKUP_WEIGHT = 8
 const EVENTS_PER_READ = 5
@@ -177,7 +157,7 @@ export function listEvents(ports: EventSources): AnswerRoute {
       const markets = Math.ceil((events * EVENT_MARKETS_LISTED) / MARKETS_PER_READ)
       const page = LOOKUP_WEIGHT + Math.ceil(events / EVENTS_PER_READ) + markets
       if (search !== undefined) return page + SEARCH_WEIGHT
-      // Without a status, ended events are skipped.
+      // Without any filter only the events of the page are read; a filter scans others too.
       const isWhole = status === 'all' && (category ?? tag ?? chain_id) === undefined
       return page + (isWhole ? 0 : SCAN_WEIGHT)
     },
@@ -290,7 +270,7 @@ function placeOf(cursor: string | undefined, sort: Sort): Place | undefined | Re
 /** Returns the events with their first markets, with current figures. */
 async function withMarkets(
   ports: EventSources,
-  events: readonly StoredEvent[],
+  events: AnswerTo<'listEvents'>['events'],
   perEvent: number,
   request: Parameters<SeqWaiters['untilFollowed']>[1],
 ): Promise<Static<typeof EventDetail>[] | Rejection> {
@@ -318,9 +298,9 @@ async function withMarkets(
   })
 }
 
-/** Returns an event with some of its markets, and the figures of these. */
+/** Returns the response body of an event: some of its markets, with their figures. */
 function eventBody(
-  { volume, ...event }: StoredEvent,
+  { volume, ...event }: AnswerTo<'listEvents'>['events'][number],
   markets: ReturnType<typeof marketBody>[],
   {
     known,

@@ -45,7 +45,7 @@ export function registerApiKey(
           Type.String({
             pattern: '^[^\\x00-\\x1f\\x7f]*$',
             maxLength: API_KEY_NAME_CHARS_MAX,
-            description: 'One line, for the owner',
+            description: 'Name of the key, one line, for its owner',
           }),
         ),
         expiresAt: Type.Optional(safeInteger({ description: 'Unix seconds' })),

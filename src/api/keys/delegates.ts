@@ -43,7 +43,7 @@ export function listDelegates(
     async handle({ path, query }) {
       const { chain_id: chainId } = query
       if (!chainIds.has(chainId)) {
-        return reject('NOT_FOUND', 'chain_id', `chain ${chainId} is not one of this exchange`)
+        return reject('NOT_FOUND', 'chain_id', `this exchange does not use chain ${chainId}`)
       }
       const found = await delegates.of(chainId, path.address)
       if (isRejection(found)) return found

@@ -41,7 +41,7 @@ export function makeKeyService(ports: {
   readonly findKey: (id: string) => Promise<ApiKey | undefined>
   /** Returns the signer of a wallet-signed text; undefined if the signature is invalid. */
   readonly recoverSigner: (message: string, signature: string) => Promise<Address | undefined>
-  /** Returns whether the code of a contract account accepts a signature of a text (EIP-1271), wherever it has code. */
+  /** Returns whether a contract account accepts a signature of a text (EIP-1271) on every chain where it has code. */
   readonly contractSigned?: (
     signed: { readonly message: string; readonly address: Address; readonly signature: string },
     asker: Asker,
@@ -50,7 +50,7 @@ export function makeKeyService(ports: {
 }): KeyService {
   const { service, store, findKey, recoverSigner, nowMs } = ports
 
-  /** Returns why the address has not signed the text, neither by its key nor by its code. */
+  /** Returns a rejection if neither the key nor the code of the address has signed the text. */
   async function signatureFlaw(
     message: string,
     address: Address,
@@ -95,7 +95,7 @@ export function makeKeyService(ports: {
       const message = { key, activeMax: API_KEYS_PER_ADDRESS_MAX, untilMs: deadlineAtMs }
       const leftMs = Math.max(1, deadlineAtMs - nowMs())
       const answer = await store.ask('RegisterApiKey', message, leftMs)
-      // If the write's outcome is unknown, no client has received the key: a retry creates another one.
+      // If the write has no answer, no client has received the key, so a retry may simply create another key.
       if (isUnanswered(answer)) return reject('OVERLOADED')
       if (isRejection(answer)) return answer
       return { id: key.id, privateKey: hexOf(privateKey.export({ format: 'jwk' }).d) }

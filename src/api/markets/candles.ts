@@ -1,15 +1,14 @@
 /** `GET /api/v1/candles/{marketId}`: prices of an outcome over time. */
 
 import Type from 'typebox'
-import type { MarketId } from '#domain/ids.ts'
 import { CANDLES_LISTED_MAX } from '#domain/limits.ts'
-import type { Outcome } from '#domain/order.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
 import { exactInteger } from '#http/json.ts'
 import type { ReadCache } from '#http/read-cache.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { oneOf, safeInteger } from '#http/schemas.ts'
 import type { MarketFinder } from '#live/market-finder.ts'
+import type { AnswerTo, QueryOf } from '#protocol/queries.ts'
 import { MarketCandles } from '#protocol/shapes/markets.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { MARKET_ID } from '../orders/order-examples.ts'
@@ -21,30 +20,12 @@ const NAMES = ['1m', '5m', '15m', '1h', '4h', '1d'] as const
 /** Latest accepted time: later than any sensible request, and well within exact integers. */
 const SECONDS_MAX = 99_999_999_999
 
-type CandleQuery = {
-  readonly marketId: MarketId
-  readonly outcome: Outcome
-  readonly intervalSec: number
-  readonly fromSec: number
-  readonly toSec: number
-}
-
-type StoredCandle = {
-  readonly startSec: number
-  readonly open: number
-  readonly high: number
-  readonly low: number
-  readonly close: number
-  readonly volume: bigint
-  readonly trades: number
-}
-
 const instant = (description: string) =>
   Type.Optional(safeInteger({ min: 0, max: SECONDS_MAX, description }))
 
 export function candles(ports: {
   readonly find: MarketFinder
-  readonly candles: (query: CandleQuery) => Promise<readonly StoredCandle[]>
+  readonly candles: (query: QueryOf<'candles'>) => Promise<AnswerTo<'candles'>>
   readonly cache: ReadCache
   readonly clock: Pick<Clock, 'nowMs'>
 }): AnswerRoute {

@@ -29,7 +29,7 @@ export type PastBookAsk = {
   readonly marketId: MarketId
   readonly partition: number
   readonly until: BookMoment
-  /** Both, merged by price, if not given. */
+  /** The outcome whose book is read; if undefined, both outcomes are merged by price. */
   readonly outcome?: Outcome | undefined
 }
 
@@ -90,10 +90,13 @@ const TOO_MANY: Rejection = {
   retryAfterSec: 1,
 }
 
-/** Requests for history in progress, by address range; each range has a maximum. */
+/** Number of requests for history in progress, by range of IP addresses; each range has a maximum. */
 const underWay = new Map<string, number>()
 
-/** Runs a job of history unless the address has several already: one thread serves all addresses. */
+/**
+ * Runs a history job, unless the client's range of IP addresses already has the maximum number of jobs: one thread
+ * serves all clients.
+ */
 async function sharing<Answer>(
   ip: string,
   run: () => Promise<Answer>,
@@ -133,7 +136,7 @@ export async function pastBook(
       return reject(
         'NOT_FOUND',
         undefined,
-        'the public log does not have the market at this moment',
+        'the public log does not contain the market at this moment',
       )
     case 'unknown':
       return shown === undefined ? reject('MARKET_NOT_FOUND') : reject('SEQ_NOT_REACHED')
@@ -145,7 +148,7 @@ export async function pastBook(
     const newest = Math.max(seq, shown?.seq ?? 0)
     return reject('INVALID_FIELD', 'seq', `seq must be at most ${newest}, the market's newest`)
   }
-  // The public log lags behind the market: an event up to this time may still be missing.
+  // The public log lags behind the market, so it may still lack an event from before the requested time.
   if ('atMs' in until && isNewest && shown !== undefined && seq < shown.seq) {
     return reject('SEQ_NOT_REACHED')
   }
@@ -161,8 +164,8 @@ export function archive(history: History | undefined): AnswerRoute {
     summary: 'The events of a market on a day, as a file',
     description:
       'A gzip file with one JSON object per line: each event of the market on that UTC day, as docs/transparency.md ' +
-      `describes it. A file ends after ${ARCHIVE_BYTES_MAX / 1024 / 1024} MiB of lines, or earlier; then \`sibyl-next\` is ` +
-      'the value of `after` for the next one. Concatenated files are a valid gzip file. `repr-digest` has the SHA-256 of the ' +
+      `describes it. A day can have several files of at most ${ARCHIVE_BYTES_MAX / 1024 / 1024} MiB of lines. If another ` +
+      'one follows, the header `sibyl-next` has the value of `after` for it. Concatenated files are a valid gzip file. `repr-digest` has the SHA-256 of the ' +
       'file. Needs a public log.',
     cacheControl: 'public, max-age=60',
     revalidates: true,
@@ -183,7 +186,7 @@ export function archive(history: History | undefined): AnswerRoute {
       {
         after: Type.Optional(
           safeInteger({
-            description: 'Only events with a higher number; `sibyl-next` of the file before',
+            description: 'Only events with a higher number: the `sibyl-next` of the previous file',
           }),
         ),
       },
@@ -204,7 +207,11 @@ export function archive(history: History | undefined): AnswerRoute {
       if (isRejection(part)) return part
       if (part.state === 'behind') return BEHIND
       if (part.state !== 'found') {
-        return reject('NOT_FOUND', undefined, 'the market has no such events on this day')
+        return reject(
+          'NOT_FOUND',
+          undefined,
+          'the market has no events on this day, or none after `after`',
+        )
       }
       return archiveReply(`${marketId}-${day}-${afterSeq}.jsonl.gz`, part)
     },

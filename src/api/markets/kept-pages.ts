@@ -18,7 +18,7 @@ export type MarketPage<Answer> = {
 }
 
 export type KeptPages<Answer> = {
-  /** Returns the page of this name: from the cache, otherwise read for the given second. */
+  /** Returns the page of this name: from the cache, otherwise by calling `read` with the current second. */
   page(
     name: string,
     read: (nowSec: number) => Promise<readonly ListedMarket[]>,
@@ -33,7 +33,8 @@ type Kept<Answer> = {
 }
 
 /**
- * Maximum attempts to read a page whose version changes meanwhile; the last result is returned, but not cached.
+ * Maximum number of attempts to read a page. If the version changes during every attempt, the result of the last one is
+ * returned but not cached.
  */
 const ATTEMPTS_MAX = 3
 

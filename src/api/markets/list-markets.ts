@@ -3,6 +3,7 @@
  * Ended markets that were unloaded come from the database.
  */
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import Type, { type Static } from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { MarketId } from '#domain/ids.ts'
@@ -38,6 +39,9 @@ import {
   marketsFrom,
   placeOf,
 } from './market-pages.ts'
+
+/** Number of list entries written in one turn of the event loop: about a millisecond of work. */
+const ENTRIES_PER_TURN = 50
 
 export function marketBody(
   found: FoundMarket & Pick<ListedMarket, 'winningOutcome'>,
@@ -86,8 +90,8 @@ const nextCursor = Type.Union([Type.String(), Type.Null()], {
 /** Number of listed markets that cost as much as one read. */
 export const MARKETS_PER_READ = 25
 /**
- * Number of markets that a filter checks for the cost of one read, and the maximum cost: below the burst of an
- * address.
+ * Number of markets that a filter checks for the cost of one read. The next constant is the maximum cost of a filter in
+ * reads; it is below the burst that an IP address may use.
  */
 const SCANNED_PER_READ = 200
 const SCAN_READS_MAX = 1_000
@@ -118,7 +122,7 @@ type ListSources = MarketSources & {
   readonly marketEvents: MarketEvents
   readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
   readonly joined: JoinedAnswers
-  /** Turns of the addresses; undefined if lists are made in the order of arrival. */
+  /** Decides which client address is served next; undefined if lists are made in the order of arrival. */
   readonly turns?: Pick<FairTurns, 'next'> | undefined
 }
 
@@ -169,7 +173,7 @@ function filterOf(query: Static<typeof ListQuery>) {
 export function listMarkets(ports: ListSources): AnswerRoute {
   const { board, joined, pages } = ports
   const { unchanged, listOf } = makeListWriter(ports)
-  /** Length of the longest list so far: the only estimate of how many markets the database has. */
+  /** Length of the longest list so far, the only estimate of the number of markets in the database. */
   let longest = 0
   return route({
     method: 'GET',
@@ -181,9 +185,9 @@ export function listMarkets(ports: ListSources): AnswerRoute {
     summary: 'All markets',
     description:
       'Quick markets are left out unless `quick=true`. Open markets come first, then ended ones, each ' +
-      `oldest first, up to ${MARKETS_LISTED_MAX} per page; \`nextCursor\` leads to the rest. Each ` +
-      `${MARKETS_PER_READ} markets cost as much as one read. \`resolved\` and \`search\` cost another read for each ` +
-      `${SCANNED_PER_READ} markets of the exchange, at most ${SCAN_READS_MAX}. Best prices are current. Every matched ` +
+      `oldest first, up to ${MARKETS_LISTED_MAX} per page; \`nextCursor\` leads to the rest. The rate limit counts a ` +
+      `page as one read per ${MARKETS_PER_READ} markets. \`resolved\` and \`search\` add one read per ` +
+      `${SCANNED_PER_READ} markets of the exchange, at most ${SCAN_READS_MAX} reads. Best prices are current. Every matched ` +
       'trade counts in last prices and volumes until the chain rejects it. The header `sibyl-stale: ' +
       'true` marks a list that may lack the newest changes of some markets.',
     cacheControl: 'no-cache',
@@ -226,7 +230,7 @@ export function listMarkets(ports: ListSources): AnswerRoute {
         return found.slice(0, limit)
       })
       const list = page instanceof Promise ? undefined : unchanged(page)
-      // A synchronous answer costs the server less.
+      // A synchronous answer costs the server less than an asynchronous one.
       if (list !== undefined) return answerOf(name, list, request)
       return make(name, page, limit, request)
     },
@@ -266,6 +270,8 @@ function makeListWriter(ports: ListSources) {
       readonly item: RawReply
     }
   >()
+  /** Number of entries written so far. */
+  let entriesMade = 0
 
   /** Returns the list made from this page, if nothing has changed on this front since. */
   function unchanged({ answer }: Page): List | undefined {
@@ -288,10 +294,11 @@ function makeListWriter(ports: ListSources) {
     const late = await waiters.untilFollowed(marketIds, request)
     if (late !== undefined) return late
     await turns?.next(request.ip ?? '')
-    // Another request may have made the list meanwhile.
+    // Another request may have made the list during the wait.
     const made = unchanged(page)
     if (made !== undefined) return made
     await Promise.all([figures.prepare(marketIds), marketEvents.prepare(marketIds)])
+    await writeEntries(markets, request.ip ?? '')
     const last = markets.length < limit ? undefined : markets.at(-1)
     const next = last === undefined ? null : cursorBehind(last)
     const list = {
@@ -303,6 +310,17 @@ function makeListWriter(ports: ListSources) {
     const { version: eventsVersion } = marketEvents
     page.answer = { list, boardVersion, figuresVersion: figures.version, eventsVersion, atMs }
     return list
+  }
+
+  /** Writes the entries that are new or have changed, a few in each turn of the event loop. */
+  async function writeEntries(markets: readonly ListedMarket[], ip: string): Promise<void> {
+    let pausedAt = entriesMade
+    for (const found of markets) {
+      written(found)
+      if (entriesMade - pausedAt < ENTRIES_PER_TURN) continue
+      await (turns?.next(ip) ?? nextTurn())
+      pausedAt = entriesMade
+    }
   }
 
   /** Returns a market's list entry; the same object as long as the market is unchanged. */
@@ -318,6 +336,7 @@ function makeListWriter(ports: ListSources) {
       before.event === event
     )
       return before.item
+    entriesMade++
     const raw = Buffer.from(writeJson(marketBody(found, figures, event)))
     const item: RawReply = { status: 200, raw, headers: { etag: entityTag(raw) } }
     if (known !== undefined) listed.set(known, { closed, winningOutcome, event, item })
@@ -378,12 +397,12 @@ export function getMarket(ports: OneMarketSources): AnswerRoute {
     const shown = board.markets.get(marketId)
     if (shown === undefined) {
       if (!board.isCurrent()) return read(marketId)
-      // The answer cannot change without an event: the market has ended, or never existed.
+      // The market has ended, or never existed. Its data changes only by an event, so readers can share one answer.
       return over.readJson(`market/${marketId}/${board.isGone(marketId)}`, () => written(marketId))
     }
     if (!figures.isPrepared(marketId)) return read(marketId)
     if (!marketEvents.isPrepared(marketId)) return prepared(marketId)
-    // Replaced by a new object after each change of the market or its figures.
+    // `figures.of` returns another object after each change of the market or its figures.
     const known = figures.of(marketId)
     if (known === undefined) return read(marketId)
     const event = marketEvents.of(marketId)

@@ -34,8 +34,9 @@ import { beforeTradeParam, placeBefore, TRADE_EXAMPLE } from './trade-shapes.ts'
 export type TradeSources = {
   readonly board: MarketBoard
   readonly waiters: Pick<SeqWaiters, 'until'>
-  /** First pages of markets that this front follows, and of ended ones. */
+  /** Cache of the first pages of trades of markets that this front follows. */
   readonly kept: KeptAnswers
+  /** The same of markets that have ended. */
   readonly over: ReadCache
   /** Returns trades from the database, newest first: all, or those before a given one. */
   readonly storedTrades: (
@@ -65,7 +66,7 @@ function pageQuery(most: number) {
   )
 }
 
-/** A list of trades: its name in the answer, and its length. */
+/** A list of trades: the name of its field in the answer, and the maximum number of its trades. */
 type Listing = { readonly name: TradeList; readonly most: number }
 
 const TRADES: Listing = { name: 'trades', most: TRADES_LISTED_MAX }
@@ -78,7 +79,7 @@ type PageRequest = RequestContext & {
 
 type Answered = RawReply | Rejection
 
-/** Returns one page; at once if the newest trades are in memory. */
+/** Returns one page; without a promise if the newest trades are in memory. */
 function answerPage(
   ports: TradeSources,
   listing: Listing,
@@ -112,7 +113,7 @@ function newest(
   const name = `${listing.name}/${marketId}/${limit}`
   const shown = board.markets.get(marketId)
   if (shown === undefined) {
-    // The answer cannot change without an event: the market has ended, or never existed.
+    // The market has ended, or never existed. Its trades change only by an event, so readers can share one answer.
     const read = async () =>
       tradesPageJson(
         listing.name,
@@ -154,7 +155,7 @@ async function fromBoth(
   limit: number,
 ): Promise<RawReply> {
   const { id } = shown.market
-  // Reads as many trades as the front keeps, so that the next request finds them in memory.
+  // Reads as many trades as the front keeps in memory, so that the next request finds them there.
   const stored = await ports.storedTrades(id, TRADES_LISTED_MAX, undefined)
   keepTrades(shown, stored)
   if (holdsNewest(shown, limit)) return fromBoard(ports, listing, shown, limit)
@@ -179,7 +180,7 @@ async function earlier(
   return { status: 200, raw }
 }
 
-/** A route that answers with a page of a list of trades. */
+/** Makes a route that answers with a page of a list of trades. */
 function tradesRoute(
   ports: TradeSources,
   listing: Listing,

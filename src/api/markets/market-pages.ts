@@ -9,8 +9,9 @@ import { MARKETS_LISTED_MAX } from '#domain/limits.ts'
 import type { Category, CloseReason, Market } from '#domain/market.ts'
 import type { Outcome } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
-import { byCreation, type MarketBoard } from '#live/market-board.ts'
+import type { MarketBoard } from '#live/market-board.ts'
 import type { FoundMarket, StoredMarket } from '#live/market-finder.ts'
+import { byCreation } from '#live/market-order.ts'
 
 /** Position in the list: after the market with this creation time and id, among the open or the ended ones. */
 type MarketPlace = {
@@ -40,8 +41,8 @@ export type MarketSources = {
     after: Pick<MarketPlace, 'createdAt' | 'id'>
   }) => Promise<readonly StoredMarket[]>
   /**
-   * With a chain: its markets, open ones first. The chain's index is then the only source, so the list has no market
-   * that a reorg removed, and no ended market is missing.
+   * Set if there is a chain: returns its markets, open ones first. The chain's index is then the only source, so the
+   * list has no market that a reorg removed, and no ended market is missing.
    */
   readonly chainMarkets?: (filter: ChainListFilter) => Promise<readonly ChainListedMarket[]>
 }
@@ -62,10 +63,10 @@ type MarketFilter = {
   readonly chainId?: number
   readonly category?: Category
   readonly resolved?: boolean
-  /** Both quick markets and others by default. */
+  /** If undefined, the list contains quick markets and all others. */
   readonly quick?: boolean
   readonly search?: string
-  /** By default open ones first, then those that have ended. */
+  /** If undefined, open markets come first, then ended ones. */
   readonly status?: ListStatus
 }
 
@@ -104,8 +105,8 @@ function isBehind({ createdAt, id }: Market, place: MarketPlace): boolean {
 }
 
 /**
- * Returns markets that match in this second, after the position; possibly more than `limit`, if both the board and the
- * database have some.
+ * Returns the matching markets after a position, as of this second. The result may be longer than `limit` if both the
+ * board and the database have some.
  */
 export async function marketsFrom(
   sources: MarketSources,
@@ -152,7 +153,7 @@ export function listedOf(
   return { market, closed, shown, ended: over !== undefined }
 }
 
-/** Returns why a market that no thread has loaded accepts no orders. */
+/** Returns why a market accepts no orders although no thread has loaded it. */
 function gone(market: ChainListedMarket, nowSec: number): CloseReason | undefined {
   if (market.withdrawn) return 'withdrawn'
   return market.expiration <= nowSec ? 'expired' : undefined
@@ -166,7 +167,8 @@ async function ofBoard(
   const { board } = sources
   const { chainId, category, quick, limit } = filter
   const ended = filter.status === 'ended'
-  // The database supports four of the filters; for the others, read more rows than requested.
+  // The database supports only four of the filters. For the others, more rows are read than are requested, and filtered
+  // here.
   const narrowed = filter.resolved ?? filter.search
   const stored = await storedOrNone(
     sources,
@@ -181,7 +183,7 @@ async function ofBoard(
   )
   const found: ListedMarket[] = []
   for (const market of stored) {
-    // The board is newer than the database.
+    // A market on the board is skipped, because the board is newer than the database.
     if (board.markets.has(market.id)) continue
     const entry = { market, closed: market.closeReason ?? undefined, shown: undefined, ended }
     if (fits(entry, filter)) found.push(entry)
@@ -197,7 +199,10 @@ async function ofBoard(
   return found.sort((a, b) => byCreation(a.market, b.market))
 }
 
-/** If the database is unavailable, old markets are missing, but trading ones are still listed. */
+/**
+ * Returns markets of the database; none if it is unavailable. Then old markets are missing from the list, but trading
+ * ones are still shown.
+ */
 async function storedOrNone(
   { storedMarkets }: MarketSources,
   query: { chainId?: number; category?: Category; quick?: boolean; closed: boolean },

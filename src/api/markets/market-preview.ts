@@ -48,7 +48,10 @@ export function makeMarketPreview(ports: PreviewPorts) {
   }
 }
 
-/** The database first, because the link means the oldest market; a market that is not stored yet is on the board. */
+/**
+ * Searches the database first, because the link means the oldest market. A market that is not stored yet is on the
+ * board.
+ */
 async function find(
   { board, oldestMarket }: PreviewPorts,
   shortId: string,
@@ -57,9 +60,7 @@ async function find(
     if (error instanceof Fault && error.retryable) return undefined
     throw error
   })
-  if (stored === undefined) {
-    return board.inOrder().find(({ market }) => market.id.startsWith(`0x${shortId}`))
-  }
+  if (stored === undefined) return board.byShortId(shortId)
   const shown = board.markets.get(stored.id)
   return { market: stored, closed: shown?.closed ?? stored.closeReason ?? undefined }
 }

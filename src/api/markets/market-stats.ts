@@ -8,25 +8,14 @@ import { exactInteger } from '#http/json.ts'
 import type { ReadCache } from '#http/read-cache.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import type { MarketFinder } from '#live/market-finder.ts'
+import type { AnswerTo } from '#protocol/queries.ts'
 import { MarketStats } from '#protocol/shapes/markets.ts'
 import { MARKET_ID } from '../orders/order-examples.ts'
 import { marketIdParam } from '../orders/order-shapes.ts'
 
-/** Stored sums of a market. */
-type MarketSums = {
-  readonly totalVolume: bigint
-  readonly volume24h: bigint
-  readonly totalTrades: number
-  readonly trades24h: number
-  readonly lastPrice: number
-  readonly lastOutcome: number | null
-  readonly lastPrices: readonly [number, number]
-  readonly openInterest: bigint
-}
-
 export function marketStats(ports: {
   readonly find: MarketFinder
-  readonly sums: (marketId: MarketId) => Promise<MarketSums>
+  readonly sums: (marketId: MarketId) => Promise<AnswerTo<'marketStats'>>
   readonly cache: ReadCache
 }): AnswerRoute {
   return route({

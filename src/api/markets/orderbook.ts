@@ -21,7 +21,7 @@ import { OUTCOME_OF, outcomeParam } from './outcome-param.ts'
 
 const BOOK_QUERY = Type.Object(
   {
-    outcome: Type.Optional(outcomeParam('Both by default')),
+    outcome: Type.Optional(outcomeParam('The outcome; both by default')),
     implied: Type.Optional(
       flag({
         description:
@@ -31,7 +31,7 @@ const BOOK_QUERY = Type.Object(
     ),
     minSeq: minSeqParam(),
     seq: Type.Optional(
-      safeInteger({ min: 1, description: 'The book after the event with this number' }),
+      safeInteger({ min: 1, description: 'The book after the event with this sequence number' }),
     ),
     at: Type.Optional(
       Type.String({

@@ -7,23 +7,11 @@ import type { ReadCache } from '#http/read-cache.ts'
 import type { RequestContext } from '#http/request-context.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { safeInteger } from '#http/schemas.ts'
+import type { AnswerTo } from '#protocol/queries.ts'
 import { PlatformStats } from '#protocol/shapes/markets.ts'
 
-/** Stored sums of a chain. */
-type ChainSums = {
-  readonly totalVolume: bigint
-  readonly volume24h: bigint
-  readonly totalTrades: number
-  readonly trades24h: number
-  readonly totalTraders: number
-  readonly totalMarkets: number
-  readonly activeMarkets: number
-  readonly resolvedMarkets: number
-  readonly openInterest: bigint
-}
-
 export function platformStats(ports: {
-  readonly sums: (chainId: number | undefined) => Promise<ChainSums>
+  readonly sums: (chainId: number | undefined) => Promise<AnswerTo<'chainStats'>>
   /** Returns the number of resting orders by chain. */
   readonly openOrders: (context: RequestContext) => Promise<ReadonlyMap<number, number> | Rejection>
   readonly cache: ReadCache

@@ -2,11 +2,12 @@
 
 import Type from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import type { MarketId } from '#domain/ids.ts'
 import { type Outcome, YES } from '#domain/order.ts'
 import { reject } from '#domain/rejection.ts'
 import { type AnswerRoute, ok, route } from '#http/route.ts'
 import type { MarketBoard } from '#live/market-board.ts'
+import type { AnswerTo } from '#protocol/queries.ts'
 import { ResolutionStatus } from '#protocol/shapes/markets.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
 import { marketIdParam } from '../orders/order-shapes.ts'
@@ -16,17 +17,6 @@ type ResolvingMarket = {
   readonly expiration: number
   readonly resolved: boolean
   readonly winningOutcome: Outcome | null
-}
-
-type ShownAssertion = {
-  readonly id: string
-  readonly proposer: Address
-  readonly outcome: Outcome
-  readonly bond: string
-  readonly assertedAtSec: number
-  readonly windowEndsAtSec: number
-  readonly disputed: boolean
-  readonly endedAs: 'settled' | 'overturned' | 'abandoned' | null
 }
 
 const example = {
@@ -44,8 +34,8 @@ const example = {
 export function resolution(ports: {
   readonly board: MarketBoard
   readonly chainMarket: (marketId: MarketId) => Promise<ResolvingMarket | undefined>
-  /** The newest first. */
-  readonly assertions: (marketId: MarketId) => Promise<readonly ShownAssertion[]>
+  /** Assertions about the market, the newest first. */
+  readonly assertions: (marketId: MarketId) => Promise<AnswerTo<'assertionsOfMarket'>>
   readonly nowMs: () => number
 }): AnswerRoute {
   return route({
@@ -60,7 +50,7 @@ export function resolution(ports: {
     description:
       'Open, expired, asserted, disputed or resolved, as on the chain after the configured ' +
       'confirmations. `assertion` is present while an assertion is open or has resolved the market. It disappears when the oracle finds it ' +
-      'false or it is given up, and the market can then be proposed again. A quick market is resolved ' +
+      'false or it is abandoned, and the market can then be proposed again. A quick market is resolved ' +
       'by price and has none.',
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     responses: {
@@ -109,7 +99,7 @@ export function resolution(ports: {
   })
 }
 
-function shown(assertion: ShownAssertion): typeof example {
+function shown(assertion: AnswerTo<'assertionsOfMarket'>[number]): typeof example {
   const settled = assertion.endedAs === 'settled'
   return {
     id: assertion.id,
@@ -119,7 +109,7 @@ function shown(assertion: ShownAssertion): typeof example {
     assertionTime: assertion.assertedAtSec,
     expirationTime: assertion.windowEndsAtSec,
     settled,
-    // An assertion that the oracle found false no longer stands, so a settled one was true.
+    // A settled assertion was found true: the oracle removes one that it finds false.
     settlementResolution: settled,
     disputed: assertion.disputed,
   }

@@ -1,4 +1,4 @@
-/** Finds the trader for whom the owner of a token acts, and where. */
+/** Finds the trader on whose behalf the owner of a bearer token acts, and the chains on which the owner may do so. */
 
 import type { Address } from '#domain/ids.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
@@ -9,16 +9,19 @@ import type { Delegates } from '#live/delegates.ts'
 export const actingTrader = () =>
   address({
     description:
-      'The trader of the orders: by default the address of the token, else an account that appointed it as a delegate on the chain of the orders',
+      'The trader of the orders. By default the address that the bearer token belongs to; otherwise an account that appointed this address as its delegate on the chain of the orders',
   })
 
 export type Acting = {
   readonly trader: Address
-  /** The chains on which a delegate acts for the trader; absent for the trader itself, who acts on all. */
+  /** Chains on which a delegate acts for the trader; absent if the trader acts for themselves, on all chains. */
   readonly chainIds?: readonly number[]
 }
 
-/** Returns the named trader if the token's owner is that account or its delegate; without a name the owner. */
+/**
+ * Returns the named trader if the owner of the bearer token is that account or its delegate. If no trader is named,
+ * returns the owner.
+ */
 export async function actingFor(
   principal: Pick<Principal, 'address'>,
   trader: Address | undefined,
@@ -30,7 +33,7 @@ export async function actingFor(
   return chainIds.length === 0 ? reject('NOT_ORDER_OWNER', 'trader') : { trader, chainIds }
 }
 
-/** Returns whether the token's owner acts for the trader on this chain. */
+/** Returns whether the owner of the bearer token may act for the trader on this chain. */
 export function actsOnChain({ chainIds }: Acting, chainId: number | undefined): boolean {
   return chainIds === undefined || (chainId !== undefined && chainIds.includes(chainId))
 }

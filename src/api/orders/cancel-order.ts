@@ -33,7 +33,7 @@ export function cancelOrder(
     description:
       'Needs the side of the order. With bearer authentication, only orders of the key’s own address ' +
       'can be cancelled, and with `trader` those of an account whose delegate it is. An order with unsettled fills can be cancelled, too: `pendingSize` is the ' +
-      'part that may still settle; if it does not, it does not return to the book. With `Accept-Receipt: 1`, ' +
+      'part that may still settle; if it fails, it does not return to the book. With `Accept-Receipt: 1`, ' +
       'the answer contains a `receipt` if the log of the exchange is public.',
     staged: true,
     headers: [ACCEPT_RECEIPT],

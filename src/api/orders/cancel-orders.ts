@@ -19,8 +19,8 @@ export function cancelOrders(own: OwnOrders): AnswerRoute {
     tag: 'orders',
     summary: 'Cancel all of your open orders, or those of a group',
     description:
-      'Always needs a bearer token, and cancels the orders of its address, or of an account whose delegate it is: open ones, and filled ' +
-      'ones with unsettled trades, so that no part returns to the book if a trade fails.',
+      'Always needs a bearer token. Cancels the orders of the token’s address, or of an account that appointed this address as a ' +
+      'delegate: open orders, and filled ones with unsettled trades, so that no part returns to the book if a trade fails.',
     query: Type.Object(
       {
         market: Type.Optional(marketIdParam()),

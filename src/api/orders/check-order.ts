@@ -117,7 +117,7 @@ export function makeOrderCheck(
     if (signed === undefined || !isHashable(signed.order)) return invalid(errors)
     const inspection = await verifier.inspect(signed)
     if (isRejection(inspection)) {
-      // An overloaded verifier gives no verdict about the order.
+      // If the verifier is overloaded, nothing is known about the order, so only that rejection is returned.
       return isPassing(inspection) ? inspection : invalid([...errors, inspection])
     }
     const { orderHash, recovered, permitFlaw } = inspection
@@ -142,7 +142,7 @@ export function makeOrderCheck(
   }
 }
 
-/** Adds a flaw to the errors. A transient one is no verdict about the order, so it is returned instead. */
+/** Adds a flaw to the errors. A transient flaw does not concern the order itself, so it is returned instead. */
 function add(errors: Rejection[], flaw: Rejection | undefined): Rejection | undefined {
   if (flaw === undefined) return undefined
   if (isPassing(flaw)) return flaw
@@ -150,7 +150,7 @@ function add(errors: Rejection[], flaw: Rejection | undefined): Rejection | unde
   return undefined
 }
 
-/** Transient: the check could not be made; retry. */
+/** Rejections that are transient: the check could not be made, and a retry may succeed. */
 const PASSING: ReadonlySet<RejectionCode> = new Set([
   'OVERLOADED',
   'INTERNAL',
@@ -166,7 +166,7 @@ function invalid(errors: readonly Rejection[]): OrderCheck {
   return { valid: false, orderHash: null, recovered: null, signer: null, errors }
 }
 
-/** A digest consists of unsigned integers; a wallet cannot have signed anything else. */
+/** A digest consists of unsigned integers, so a wallet cannot have signed any other value. */
 function isHashable({ price, size }: Order): boolean {
   return price >= 0 && size >= 0
 }

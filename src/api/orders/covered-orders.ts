@@ -19,7 +19,7 @@ export function makeCoveredOrders({
   gateway,
   funds,
 }: CoveredPorts): Pick<MarketGateway, 'place' | 'placeAll'> {
-  /** Returns the answer to an order whose funds could not be reserved; undefined if they are. */
+  /** Returns the rejection of an order whose funds could not be reserved; undefined if they are reserved. */
   async function refusedOf(
     order: VerifiedOrder,
     context: OrderContext,
@@ -47,7 +47,7 @@ export function makeCoveredOrders({
     async place(order, context) {
       const refused = await refusedOf(order, context)
       if (refused !== undefined) return refused
-      const answer = await gateway.place(order, context)
+      const answer = await gateway.place(order, { ...context, isReserved: true })
       releaseUnplaced(order, answer)
       return answer
     },
@@ -56,7 +56,9 @@ export function makeCoveredOrders({
       const refused = await Promise.all(
         items.map(({ order, context: own }) => refusedOf(order, own)),
       )
-      const passed = items.filter((_, at) => refused[at] === undefined)
+      const passed = items
+        .filter((_, at) => refused[at] === undefined)
+        .map(({ order, context: own }) => ({ order, context: { ...own, isReserved: true } }))
       const done = passed.length === 0 ? [] : await gateway.placeAll(marketId, passed, context)
       const answers = isRejection(done) ? passed.map(() => done) : [...done]
       return items.map(({ order }, at) => {
@@ -70,5 +72,5 @@ export function makeCoveredOrders({
   }
 }
 
-/** Codes of answers that leave open whether the order was placed. */
+/** Codes of answers after which it is unknown whether the order was placed. */
 export const OUTCOME_UNKNOWN: ReadonlySet<RejectionCode> = new Set(['OUTCOME_UNKNOWN', 'INTERNAL'])

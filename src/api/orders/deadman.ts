@@ -28,7 +28,8 @@ export function deadman(own: OwnOrders): AnswerRoute {
       `Each API key has one switch. Unless the key sets it again within \`afterMs\` (${DEADMAN_MS_MIN} to ` +
       `${DEADMAN_MS_MAX}), all orders of its address are cancelled, in all markets, within about two seconds; then ` +
       'the switch is off. 0 turns it off. It survives restarts of the exchange. With `trader`, the key of a delegate ' +
-      'sets it for the orders of that account; it does not fire after the delegate was revoked.',
+      'sets it for the orders of that account; it does not fire after the delegate was revoked. Revoking the key removes ' +
+      'its switch.',
     body: Type.Object(
       { afterMs: deadmanAfterMs(), trader: Type.Optional(actingTrader()) },
       { additionalProperties: false },

@@ -1,6 +1,6 @@
 /**
- * Checks of a submitted order before its market gets it: values, market, permit, signature. The same for one order, a
- * batch and a check without placing.
+ * Checks of a submitted order before its market gets it: values, market, permit, signature. The same checks apply to
+ * one order, to a batch, and to a request that only validates an order.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -37,7 +37,7 @@ export type OrderService = {
     submission: OrderSubmission,
     context: Pick<RequestContext, 'stages' | 'deadlineAtMs'> & Asker,
   ): Promise<VerifiedOrder | Rejection>
-  /** Passes a verified order to its market; orders arrive there in the order of the calls. */
+  /** Passes a verified order to its market; orders reach their market in the order of the calls. */
   enter(order: VerifiedOrder, context: OrderContext): Promise<EnteredOrder | Rejection>
   /** Passes several verified orders to one market, which places them in one step. */
   enterAll(
@@ -59,11 +59,14 @@ type OrderServicePorts = {
   readonly signers?: OrderSigners | undefined
   /** Returns the chains on which a key acts for an account as its delegate. */
   readonly actsOn?: Delegates['actsOn'] | undefined
-  /** Set if cancellations on the chain are indexed. */
+  /** Set if the exchange indexes cancellations on the chain. */
   readonly withdrawn?: Pick<WithdrawnOrders, 'flawOf'> | undefined
-  /** Resolves when the markets of this market's thread are on the board for the first time; undefined after that. */
+  /**
+   * Returns a promise that resolves when the markets of this market's thread are on the board for the first time;
+   * undefined if they already are.
+   */
   readonly known?: (marketId: MarketId) => Promise<void> | undefined
-  /** Undefined if these markets are followed; otherwise waits until they are and returns the result. */
+  /** Waits until the front follows these markets; undefined if it does already. */
   readonly followed?: SeqWaiters['untilFollowed']
   readonly clock: Clock
   /** Minimum of price times size; the market enforces it, and a check reports it. */
@@ -74,7 +77,7 @@ type OrderServicePorts = {
   readonly settleSec?: number
   /** Called with the duration of each verification. */
   readonly meter?: StageMeter
-  /** Counts orders that were refused because their trader cannot pay, or pauses after failing to pay. */
+  /** Counts orders that were refused because their trader cannot pay, or is paused after failing to pay. */
   readonly unfunded?: UnfundedLimit
 }
 
@@ -84,10 +87,12 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
   const { flawsOf, signedOf, isOver } = reader
   const unfunded = makeUnfundedGuard(ports.unfunded)
 
-  /** Signers of verified orders that were not signed by the trader's own key, until the orders are placed. */
+  /** Signers of verified orders whose signer is not the trader's own key, until the orders are placed. */
   const foreign = new WeakMap<VerifiedOrder, OrderSigner>()
 
-  /** Returns the market's answer in the client's form; the record of a refused order of a delegate is deleted. */
+  /**
+   * Converts the market's answer to the client's form. If the order of a delegate was refused, deletes its record.
+   */
   function entered(
     order: VerifiedOrder,
     context: OrderContext,
@@ -121,11 +126,11 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
       // A front that has just started loads its markets in a moment.
       const known = board.markets.has(marketId) ? undefined : ports.known?.(marketId)
       if (known !== undefined) await inTime(known, deadlineAtMs - clock.nowMs())
-      // Only the market checks the time: an order that it accepted before gets the same answer again, even if its
-      // expiration is near by now.
+      // The market alone checks `EXPIRATION_TOO_SOON`. If the market accepted this order before, it repeats its answer,
+      // even if the expiration is near now.
       const flaw = flawsOf(submission).find(({ rejected }) => rejected !== 'EXPIRATION_TOO_SOON')
       if (flaw !== undefined) return flaw
-      // A token's owner may replace only their own orders, whoever signed the new one.
+      // The owner of a bearer token may replace only their own orders, even if another key signed the new one.
       const isForeign = principal !== undefined && principal.address !== orderOf(submission).trader
       if (submission.replaces !== undefined && isForeign) {
         const acting = await actingFor(principal, orderOf(submission).trader, ports.actsOn)
@@ -154,7 +159,7 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
         if (signer !== undefined) foreign.set(order, signer)
         return order
       }
-      // If the order was accepted before, its market repeats that answer.
+      // If the market accepted the order before, it repeats that answer.
       const before = await gateway.recall(order, { deadlineAtMs })
       return before === undefined || isRejection(before) ? voided : order
     },

@@ -84,42 +84,46 @@ const ProtectionInput = Type.Object(
     windowMs: safeInteger({
       min: 1,
       max: PROTECTION_WINDOW_MS_MAX,
-      description: 'The time within which fills are counted',
+      description: 'Window within which fills are counted, in milliseconds',
     }),
     fillsMax: Type.Optional(
-      safeInteger({ min: 1, max: PROTECTION_FILLS_MAX, description: 'Fills that are allowed' }),
+      safeInteger({
+        min: 1,
+        max: PROTECTION_FILLS_MAX,
+        description: 'Maximum number of fills in the window',
+      }),
     ),
     sharesMax: Type.Optional(
       safeInteger({
         min: 1,
         max: SIZE_MAX,
-        description: 'Shares that may fill within the time, 6 decimals',
+        description: 'Maximum number of shares filled in the window, 6 decimals',
       }),
     ),
   },
   {
     ...closed,
     title: 'Protection',
-    description: `Not signed. When more than \`fillsMax\` fills or \`sharesMax\` shares of the group happen within \`windowMs\`, the market cancels the rest of the group in the same step. The newest order of the group sets it; at most ${PROTECTION_FILLS_MAX} fills are ever allowed`,
+    description: `Not signed. When more than \`fillsMax\` fills or \`sharesMax\` shares of the group happen within \`windowMs\`, the market cancels the rest of the group in the same step. The newest order of the group sets its protection`,
   },
 )
 
 export const OrderSubmission = Type.Object(
   {
     order: OrderInput,
-    signature: Type.String({ description: 'The 65-byte EIP-712 signature as hex' }),
+    signature: Type.String({ description: 'The EIP-712 signature of the order: 65 bytes as hex' }),
     permitSignature: Type.Optional(PermitInput),
     postOnly: Type.Optional(
       Type.Boolean({
         description:
-          'Not signed. An order that would match at once is rejected: 422 `POST_ONLY_WOULD_MATCH`',
+          'Not signed. True to reject the order if it would match on arrival: 422 `POST_ONLY_WOULD_MATCH`',
       }),
     ),
     timeInForce: Type.Optional(
       oneOf(TIMES_IN_FORCE, {
         description:
           'Not signed. `GTC`, the default: the unmatched rest stays in the book. `IOC`: the unmatched rest ' +
-          'is cancelled, and `filled` is the matched size. `FOK`: all of it at once, or nothing. If IOC ' +
+          'is cancelled, and `filled` is the matched size. `FOK`: the whole order is filled on arrival, or none of it. If IOC ' +
           'fills nothing, or FOK not all, the order is rejected: 422 `ORDER_NOT_FILLED`',
       }),
     ),
@@ -127,7 +131,7 @@ export const OrderSubmission = Type.Object(
       safeInteger({
         min: 1,
         description:
-          'Not signed. Unix milliseconds: an order that its market handles later is refused: 422 `TOO_LATE`',
+          'Not signed. Unix milliseconds: if the market would handle the order after this time, the order is refused: 422 `TOO_LATE`',
       }),
     ),
     label: Type.Optional(
@@ -147,7 +151,7 @@ export const OrderSubmission = Type.Object(
     replaceMode: Type.Optional(
       oneOf(['ifOpen', 'always'], {
         description:
-          'Not signed. `ifOpen` by default; `always` places the order also if the other one is not open',
+          'Not signed. `ifOpen` by default; `always` places the order even if the other one is not open',
       }),
     ),
   },

@@ -6,7 +6,7 @@
 
 import { type Delegation, delegationFlaw } from '#domain/delegate.ts'
 import type { OrderHash } from '#domain/ids.ts'
-import { DELEGATED_ORDERS_MAX } from '#domain/limits.ts'
+import { DELEGATED_ORDERS_MAX, DELEGATED_READ_MAX } from '#domain/limits.ts'
 import type { Order } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Asker } from '#http/limits.ts'
@@ -23,17 +23,20 @@ type DelegatedOrder = Pick<Order, 'trader' | 'price' | 'size'> & {
   readonly expiresAtSec: number
   readonly maxOpenNotional: number
   readonly nowMs: number
-  /** True to find out only. */
+  /** True to only find out whether the order would be accepted. */
   readonly dryRun?: boolean
 }
 
 /** Stores and deletes orders of delegates; throws a `Fault` if the store does not answer. */
 type DelegatedOrders = {
-  reserve(
-    order: DelegatedOrder,
-  ): Promise<
+  reserve(order: DelegatedOrder): Promise<
     | { readonly reserved: true }
-    | { readonly reserved: false; readonly openNotional: bigint; readonly openOrders: number }
+    | {
+        readonly reserved: false
+        readonly openNotional: bigint
+        readonly openOrders: number
+        readonly isCrowded?: true
+      }
     | Rejection
   >
   release(orderHash: OrderHash): void
@@ -108,8 +111,9 @@ export function makeOrderSigners(ports: OrderSignersPorts): OrderSigners {
       })
       if (isRejection(answer)) return answer
       if (answer.reserved) return undefined
-      const detail =
-        answer.openOrders >= DELEGATED_ORDERS_MAX
+      const detail = answer.isCrowded
+        ? `${DELEGATED_READ_MAX} or more orders of the delegate are open, or were filled within two hours: retry later`
+        : answer.openOrders >= DELEGATED_ORDERS_MAX
           ? `the delegate has ${answer.openOrders} open orders, at most ${DELEGATED_ORDERS_MAX} are allowed`
           : `open orders of the delegate are worth ${answer.openNotional}; with this one they would exceed its limit of ${maxOpenNotional}`
       return reject('DELEGATE_LIMIT', 'order.size', detail)

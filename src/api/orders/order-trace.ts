@@ -1,4 +1,4 @@
-/** Traces of orders that share a request: each order of a batch and of the stream has a span of its own. */
+/** Traces of orders that share a request: each order of a batch or of a WebSocket connection has its own span. */
 
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { ERRORS } from '#http/errors.ts'

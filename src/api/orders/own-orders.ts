@@ -19,13 +19,16 @@ export type DeadmanStore = {
 }
 
 export type OwnOrders = {
-  /** Returns the trader for whom the owner of a token acts in a market. */
+  /** Returns the trader on whose behalf the owner of a token acts in a market. */
   traderOf(
     principal: Principal,
     named: Address | undefined,
     marketId: MarketId,
   ): Promise<Address | Rejection>
-  /** Cancels open orders of the address, or of an account whose delegate it is: of one market or all, one group or all. */
+  /**
+   * Cancels open orders of the address, or of an account whose delegate it is. Without a market or a group, all of
+   * them.
+   */
   cancelAll(
     principal: Principal,
     where: {
@@ -52,7 +55,7 @@ export function makeOwnOrders(ports: {
 }): OwnOrders {
   const { board, gateway, switches, actsOn, nowMs } = ports
 
-  /** Returns why a delegate may not act in the market: it was appointed on another chain. */
+  /** Rejects a delegate that was appointed on another chain than the market's. */
   function elsewhereFlaw(acting: Acting, marketId: MarketId): Rejection | undefined {
     const shown = board.markets.get(marketId)
     if (actsOnChain(acting, shown?.market.chainId)) return undefined

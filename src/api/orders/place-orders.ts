@@ -90,7 +90,7 @@ export function placeOrders(service: OrderService, receipts?: Receipts): AnswerR
   })
 }
 
-/** Returns the context of one order, with its own span if the batch is traced. */
+/** Returns the context for one order of the batch, with a span of its own if the batch is traced. */
 function ownContext<T extends OrderContext>(request: T, stages: WriteStages | undefined): T {
   return stages === undefined ? request : { ...request, stages }
 }
@@ -137,7 +137,7 @@ async function enterEach(
         service.enterAll(marketId, some, ownContext(request, stages)).then((done) => {
           for (const [index, { at, context }] of some.entries()) {
             answers[at] = done[index] ?? INTERNAL
-            // All orders share one message, so each order has the stage times of that message.
+            // The orders were sent in one message, so each of them has the stage times of that message.
             const { market, answerSentAtMs } = stages ?? {}
             if (context.stages) Object.assign(context.stages, { market, answerSentAtMs })
           }

@@ -8,7 +8,7 @@ import type { OrderSubmission } from './order-shapes.ts'
 
 type Options = Pick<OrderSubmission, 'postOnly' | 'timeInForce'>
 
-/** Undefined for an order that matches as much as it can and rests with the remainder. */
+/** Returns undefined for an order that matches as much as possible and then rests with the remainder. */
 export function timeInForceOf({ postOnly, timeInForce = 'GTC' }: Options): TimeInForce | undefined {
   if (timeInForce !== 'GTC') return timeInForce
   return postOnly === true ? 'POST_ONLY' : undefined

@@ -1,9 +1,9 @@
-/** Refuses orders of clients that sent too many orders that their traders could not pay for. */
+/** Refuses orders of clients that have sent too many unfunded orders: those whose traders could not pay. */
 
 import { isRejection, type Rejection, type RejectionCode, reject } from '#domain/rejection.ts'
 import type { Asker, UnfundedLimit } from '#http/limits.ts'
 
-/** Refusals caused by the trader: missing funds, a pause after a failed trade, or a used-up gas budget. */
+/** Refusals that the trader caused: missing funds, a pause after a failed trade, or a used-up gas budget. */
 const UNFUNDED: ReadonlySet<RejectionCode> = new Set([
   'INSUFFICIENT_FUNDS',
   'INSUFFICIENT_ALLOWANCE',
@@ -16,7 +16,7 @@ export function isUnfunded({ rejected }: Rejection): boolean {
 }
 
 export type UnfundedGuard = {
-  /** Counts an answer that says that the trader could not pay. */
+  /** Counts an answer that rejects the order because the trader could not pay. */
   count(answer: object, asker: Asker): void
   /** Rejects the order of a client that sent too many, before any other work. */
   flawOf(asker: Asker): Rejection | undefined

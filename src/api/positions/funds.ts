@@ -8,7 +8,7 @@ import { fundsBody } from '#live/funds-body.ts'
 import type { FundsGateway } from '#live/funds-gateway.ts'
 import { Funds } from '#protocol/shapes/users.ts'
 
-/** Without a gateway the exchange reserves nothing. */
+/** Returns the route. Without a gateway, the exchange reserves no funds. */
 export function userFunds(
   gateway: Pick<FundsGateway, 'funds'> | undefined,
   chainIds: ReadonlySet<number>,
@@ -63,7 +63,7 @@ export function userFunds(
         return reject('NOT_FOUND', undefined, 'this exchange reserves no funds: risk.funds is off')
       }
       if (!chainIds.has(chainId)) {
-        return reject('NOT_FOUND', 'chain_id', `chain ${chainId} is not one of this exchange`)
+        return reject('NOT_FOUND', 'chain_id', `this exchange does not use chain ${chainId}`)
       }
       const view = await gateway.funds(chainId, request.path.address, request)
       return isRejection(view) ? view : { status: 200, body: fundsBody(view) }

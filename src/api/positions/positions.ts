@@ -58,7 +58,7 @@ const chainOfContract = {
   ),
 }
 
-/** The market from the path, and the chain from the query if it has one. */
+/** Returns the market named in the path, and the chain named in the query, if any. */
 function namedMarket(name: MarketName, chainId: number | undefined): MarketName {
   return 'marketId' in name ? name : { ...name, chainId }
 }
@@ -66,7 +66,7 @@ function namedMarket(name: MarketName, chainId: number | undefined): MarketName 
 const ACCOUNTING =
   'Shares are read from the chain after the configured confirmations, or from a sync that is ' +
   'newer. Cost is computed from trades: a purchase adds its price, shares that leave take their ' +
-  'proportion of the cost along, and a split costs half per side.'
+  'proportion of the cost with them, and a split costs half per side.'
 
 const REALISED =
   '`realisedProfit` is the income from shares that left, less their cost. The method is average ' +

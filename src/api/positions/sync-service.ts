@@ -24,13 +24,13 @@ export type ChainBalances = (
 type SyncService = (market: MarketName, user: Address) => Promise<Synced | Rejection>
 
 export function makeSyncService(ports: {
-  /** Readable chains by chain id. */
+  /** Chains that can be read, by chain id. */
   readonly chains: ReadonlyMap<number, ChainBalances>
   readonly find: MarketFinder
   readonly marketsByContract: (
     contractAddress: Address,
   ) => Promise<readonly { id: MarketId; chainId: number }[]>
-  /** Returns the position as it is shown from then on, and its block. */
+  /** Stores the synced position. Returns the position that is shown from then on, and its block. */
   readonly write: (sync: {
     chainId: number
     marketId: MarketId

@@ -36,7 +36,7 @@ export function userActivity(page: (asked: UserActivityPage) => Promise<string>)
         limit: Type.Optional(
           safeInteger({
             min: 1,
-            description: `Number of each kind; ${USER_ACTIVITY_LISTED} by default, at most ${USER_ACTIVITY_LISTED_MAX}`,
+            description: `Number of entries of each kind; ${USER_ACTIVITY_LISTED} by default, at most ${USER_ACTIVITY_LISTED_MAX}`,
           }),
         ),
         before: Type.Optional(Type.String({ description: '`nextCursor` of the previous page' })),

@@ -9,6 +9,7 @@ import type { EchoedTags } from '#domain/order-tags.ts'
 import type { FillKind } from '#domain/trade.ts'
 import { exactInteger } from '#http/json.ts'
 import { type PagePlace, writePlace } from '#http/page-place.ts'
+import type { AnswerTo } from '#protocol/queries.ts'
 
 export type UserTrade = {
   readonly tradeId: TradeId
@@ -31,37 +32,12 @@ export type UserTrade = {
   readonly tags: EchoedTags
 }
 
-export type UserPayout = {
-  readonly marketId: MarketId
-  readonly marketQuestion: string
-  readonly contractAddress: Address
-  readonly winningOutcome: number
-  readonly payout: bigint
-  readonly txHash: string
-  readonly status: string
-  readonly atMs: number
-}
-
 /** A market as named in a path: by its id, or by its contract's address. */
 export type MarketName =
   | { readonly marketId: MarketId }
   | { readonly contractAddress: Address; readonly chainId?: number | undefined }
 
-export type Position = {
-  readonly marketId: MarketId
-  readonly yesShares: bigint
-  readonly noShares: bigint
-  readonly yesCost: bigint
-  readonly noCost: bigint
-}
-
-export type UserPosition = Position & {
-  readonly question: string
-  readonly contractAddress: Address
-  readonly realisedProfit: bigint
-  readonly expiration: number
-  readonly resolved: boolean
-}
+export type Position = NonNullable<AnswerTo<'positionOf'>>
 
 /** Request for a page of a user's activity. */
 export type UserActivityPage = {
@@ -71,7 +47,7 @@ export type UserActivityPage = {
   readonly before?: PagePlace | undefined
 }
 
-/** Request for a page of positions, after a market. */
+/** Request for a page of a user's positions; `after` is the market of the last position on the page before. */
 export type UserPositionsPage = {
   readonly user: Address
   readonly chainId: number
@@ -98,7 +74,7 @@ export function positionBody(position: Position | undefined) {
 export function userActivityJson(found: {
   readonly trades: readonly UserTrade[]
   readonly next: PagePlace | undefined
-  readonly payouts: readonly UserPayout[]
+  readonly payouts: AnswerTo<'payoutsOfUser'>
 }): string {
   const activity = found.trades.map(tradeJson).join(',')
   const settlements = found.payouts.map(payoutJson).join(',')
@@ -106,7 +82,9 @@ export function userActivityJson(found: {
   return `{"activity":[${activity}],"settlements":[${settlements}],"nextBefore":${next}}`
 }
 
-/** Only texts are escaped: everything else is numbers, hex and our own names. */
+/**
+ * Returns the texts of a market as JSON. Only these are escaped: everything else is numbers, hex and our own names.
+ */
 function wordsJson(question: string, contractAddress: Address): string {
   return (
     `"marketQuestion":${JSON.stringify(question)},` +
@@ -140,7 +118,7 @@ function tagsJson({ label, group }: EchoedTags): string {
   return group === undefined ? labelled : `${labelled},"group":${JSON.stringify(group)}`
 }
 
-function payoutJson(payout: UserPayout): string {
+function payoutJson(payout: AnswerTo<'payoutsOfUser'>[number]): string {
   return (
     `{"marketId":"${payout.marketId}",${wordsJson(payout.marketQuestion, payout.contractAddress)},` +
     `"winningOutcome":${payout.winningOutcome},"payout":${payout.payout},` +
@@ -150,7 +128,7 @@ function payoutJson(payout: UserPayout): string {
 }
 
 export function userPositionsJson(
-  positions: readonly UserPosition[],
+  positions: AnswerTo<'positionsOfUser'>,
   realisedProfit: bigint,
   limit: number,
 ): string {
@@ -162,7 +140,7 @@ export function userPositionsJson(
   )
 }
 
-function positionJson(position: UserPosition): string {
+function positionJson(position: AnswerTo<'positionsOfUser'>[number]): string {
   const { marketId, question, contractAddress, yesShares, noShares, yesCost, noCost } = position
   return (
     `{"marketId":"${marketId}","marketQuestion":${JSON.stringify(question)},` +

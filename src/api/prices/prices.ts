@@ -28,7 +28,7 @@ const EXAMPLE = { price: 6_415_243_000_000, priceUSD: 64_152.43 }
 type PricePorts = {
   readonly board: PriceBoard
   readonly hub: SseHub
-  /** Address of each provider's prices. */
+  /** Returns the address of a provider's API. */
   readonly urlOf: (source: PriceSource) => string
   readonly ageMsMax: number
   readonly nowMs: () => number
@@ -139,7 +139,7 @@ function streamRoute({ board, hub }: PricePorts): Route {
     kind: 'sse',
     path: '/api/v1/quick-markets/{asset}/price-stream',
     operationId: 'streamPrices',
-    summary: 'Live prices of an asset',
+    summary: 'Live prices of an asset, as server-sent events',
     description:
       'Sends the latest price at once, then one event for each new price. `Last-Event-ID` replays ' +
       'missed prices that are still kept. Comments keep an idle connection alive. A slow reader ' +
@@ -155,7 +155,7 @@ function streamRoute({ board, hub }: PricePorts): Route {
     },
     open({ path, headers }, takeover) {
       const shown = shownAsset(board, path.asset)
-      if ('rejected' in shown) throw new Error('the asset was checked')
+      if ('rejected' in shown) throw new Error('the asset must be checked before the stream opens')
       hub.open(shown.asset, takeover, firstEvents(shown, headers['last-event-id'] ?? ''))
     },
   })

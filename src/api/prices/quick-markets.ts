@@ -211,29 +211,33 @@ export function quickMarketRoutes(ports: QuickMarketPorts): AnswerRoute[] {
 /** The reports of the sources about a contested market, which has no outcome by prices. */
 function evidenceOf(found: QuickMarketRecord) {
   const { resolution } = found
-  const told = resolution ?? found.contested
+  const decision = resolution ?? found.contested
   return {
     quickMarket: quickMarketBody(found),
     chainId: found.chainId,
     contractAddress: checksumAddress(found.contractAddress),
     strike: observationBody(found.strike),
     decidedBy: resolution === null ? null : resolution.byOracle ? 'oracle' : resolution.source,
-    start: told === null ? null : observationBody(told.start),
-    end: told === null ? null : observationBody(told.end),
-    compared: told === null ? [] : comparedBody(told),
-    providers: (told?.sources ?? []).map(providerBody),
+    start: decision === null ? null : observationBody(decision.start),
+    end: decision === null ? null : observationBody(decision.end),
+    compared: decision === null ? [] : comparedBody(decision),
+    providers: (decision?.sources ?? []).map(providerBody),
     average:
-      told?.average === undefined
+      decision?.average === undefined
         ? null
-        : { price: told.average.price, observations: told.average.marks.map(observationBody) },
+        : {
+            price: decision.average.price,
+            observations: decision.average.marks.map(observationBody),
+          },
     rule:
-      'YES if the price at the end is at or above the price at the start: the first report of one ' +
-      `source at or after ${found.startSec} and ${endSecOf(found)}. Unless more sources saw the price ` +
-      'move to that side, between their own two reports, than to the other, the end is the mean of the ' +
-      `first reports at or after ${averagedSecs(endSecOf(found), found.intervalSec).join(', ')}. If ` +
-      'moves that differ by more than the bound contradict that, too, the optimistic oracle decides',
+      'YES if the end price is at or above the start price. Both are the first reports of one ' +
+      `source, at or after ${found.startSec} and ${endSecOf(found)}. If not more sources saw the price ` +
+      'move to that side than to the other, the end price is replaced by the mean of the ' +
+      `source's first reports at or after ${averagedSecs(endSecOf(found), found.intervalSec).join(', ')}. If ` +
+      'sources whose moves differ by more than the bound contradict the mean too, the optimistic oracle decides',
     comparison: comparisonOf(found),
-    // The market is on chain without an outcome; existing clients know no other value for this.
+    // A contested market is shown as `created`: it is on the chain without an outcome, and clients of earlier versions
+    // do not know the word `contested`.
     onChain: found.onChain === 'contested' ? 'created' : found.onChain,
     createTxHash: found.createTxHash,
     reportTxHash: found.reportTxHash,
@@ -241,16 +245,19 @@ function evidenceOf(found: QuickMarketRecord) {
 }
 
 function comparisonOf({ resolution, contested }: QuickMarketRecord): string | null {
-  const told = resolution ?? contested
-  if (told === null) return null
-  const name = told.outcome === YES ? 'YES' : 'NO'
+  const decision = resolution ?? contested
+  if (decision === null) return null
+  const name = decision.outcome === YES ? 'YES' : 'NO'
   if (resolution?.byOracle) return `the sources contradict each other; the oracle resolved ${name}`
   if (resolution === null)
-    return `${told.source} alone says ${name}; the sources contradict each other`
-  return `${decidingPrice(told)} ${told.outcome === YES ? '>=' : '<'} ${told.start.price}: ${name}`
+    return `by ${decision.source} alone the outcome is ${name}; the sources contradict each other`
+  return `${decidingPrice(decision)} ${decision.outcome === YES ? '>=' : '<'} ${decision.start.price}: ${name}`
 }
 
-/** Returns the other sources with a report of the end. Rows of earlier versions store them directly. */
+/**
+ * Returns the reports of the sources other than the deciding one that reported the end. Rows written by earlier
+ * versions contain them as `compared`.
+ */
 function comparedBody({ source, sources, compared }: QuickResolution) {
   const others =
     sources?.flatMap(({ source: other, start, end }) =>

@@ -10,7 +10,7 @@ import { nextBefore } from '#protocol/shapes/fields.ts'
 import { FailedClaim, PendingClaim } from '#protocol/shapes/relayer.ts'
 import { CLAIMS_EXAMPLE } from './relayer-examples.ts'
 
-/** End of a page: time, item and key of its last claim. */
+/** End of a page: time, id of the operation, and key of the last claim on it. */
 type Place = { readonly atMs: number; readonly item: number; readonly key: RelayKey }
 
 type ListClaims = (filter: {

@@ -26,7 +26,10 @@ export function relayerNonces(service: RelayService, nowMs: () => number): Answe
         chain_id: safeInteger({ description: 'The chain' }),
         owner: saying(FORMAT, address({ description: 'Address of the owner who will sign' })),
         market: Type.Optional(
-          saying(FORMAT, address({ description: 'A market contract, to propose or settle there' })),
+          saying(
+            FORMAT,
+            address({ description: 'Contract of a market, to propose or settle its outcome' }),
+          ),
         ),
       },
       { additionalProperties: false },

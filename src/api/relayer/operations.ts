@@ -77,7 +77,7 @@ type Operation<Body extends TSchema> = {
   readonly examples: Readonly<Record<string, Example>>
   /** Maximum size of the body in bytes; by default that of a request for one item. */
   readonly bodyBytesMax?: number
-  /** Returns the factor of its cost; 1 by default. */
+  /** Returns the factor by which the operation's cost is multiplied; 1 by default. */
   readonly times?: (body: Static<Body>) => number
   readonly read: (body: Static<Body>) => RelayOperation | Rejection
   readonly errors?: readonly RejectionCode[]
@@ -207,7 +207,7 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       body: ProposeResolutionBody,
       summary: 'Propose the outcome of an expired market',
       description:
-        "Asserts the outcome at the oracle and opens the dispute window. The bond is the proposer's, by a permit for the market's `bond()`; on a test chain it may be left out, then the relayer posts it. The proposer's own bond is refused if the remaining balance or allowance would not cover their open orders and unsettled trades (409).",
+        "Asserts the outcome at the oracle and opens the dispute window. The proposer pays the bond by a permit for the market's `bond()`. On a test chain the permit may be omitted; then the relayer pays the bond. The proposer's own bond is refused if the remaining balance or allowance would not cover their open orders and unsettled trades (409).",
       errors: ['TRADES_PENDING', 'ORDERS_OPEN'],
       examples: {
         'with a bond': PROPOSAL_EXAMPLE,

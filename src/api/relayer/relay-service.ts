@@ -51,7 +51,7 @@ export function makeRelayService(ports: {
       const leftMs = Math.max(1, deadlineAtMs - nowMs())
       const answer = await chain.relayer.ask('Relay', { key, operation, deadlineAtMs }, leftMs)
       if (!isUnanswered(answer)) return answer
-      // The operation may be on its way to the chain; the same request finds it there.
+      // The operation may be on its way to the chain; if the client repeats the same request, it is found there.
       return reject(answer.unanswered === 'full' ? 'OVERLOADED' : 'OUTCOME_UNKNOWN')
     },
     async nonces({ chainId, owner, marketAddress }, deadlineAtMs) {

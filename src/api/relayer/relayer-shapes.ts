@@ -38,7 +38,7 @@ const address = (description: string) =>
 const scalar = (options: ScalarOptions) => saying('Invalid signature format', bytes32(options))
 
 const chain = { chainId: ruledInteger(CHAIN_IDS, { description: 'The chain' }) }
-const owner = { owner: address('The owner, who signs') }
+const owner = { owner: address('Address of the owner, who signs') }
 const marketAddress = { marketAddress: address("The market's contract") }
 const permit = {
   deadline: uint256({
@@ -64,7 +64,7 @@ export const StablecoinPermitBody = Type.Object(
   {
     ...chain,
     ...owner,
-    spender: address('The settlement contract, or that of the conditional tokens'),
+    spender: address('The settlement contract, or the contract of the conditional tokens'),
     value: uint256({ description: 'As decimal text; 2^256 - 1 means no limit' }),
     ...permit,
   },
@@ -160,11 +160,12 @@ export const SetDelegateBody = Type.Object(
     until: uint64({ description: 'Unix seconds; 0 revokes' }),
     maxOrderSize: uint64({ description: 'Largest order in shares, 6 decimals; 0: no limit' }),
     maxOpenNotional: uint64({
-      description: 'Largest sum of price × open size of its open orders, 6 decimals; 0: no limit',
+      description:
+        'Largest sum of price × open size of the delegate’s open orders, 6 decimals; 0: no limit',
     }),
     markets: Type.Array(bytes32<MarketId>({ description: 'A market id' }), {
       maxItems: 1_000,
-      description: `Markets in which it may trade, at most ${DELEGATE_MARKETS_MAX}; empty for all`,
+      description: `Markets in which the delegate may trade, at most ${DELEGATE_MARKETS_MAX}; empty for all`,
     }),
     ...permit,
   },

@@ -55,7 +55,8 @@ const TAGS: Readonly<Record<string, string>> = {
   users: 'Positions, open orders and history of one address.',
   positions: 'Shares of an address in a market, read from the chain.',
   settlement: 'Progress of trades on their way to the chain.',
-  resolution: 'How a market is decided: proposed, disputed, resolved.',
+  resolution:
+    'How the outcome of a market is decided: it is proposed, possibly disputed, and resolved.',
   relayer:
     'Operations on chain by a signature alone: signed by their owner (EIP-712, see `signatures` of `getConfig`), sent and paid by the exchange. Their errors also contain `success: false`.',
   'quick markets':
@@ -64,11 +65,11 @@ const TAGS: Readonly<Record<string, string>> = {
   stream:
     'Everything live over one WebSocket. Each message of a channel names the one before it; a checksum verifies each book.',
   transparency:
-    'The log of all markets in the form of a transparency log, with offline proofs of what it contains, and that it was not changed.',
+    'The log of all markets in the form of a transparency log, with proofs, which can be checked offline, that an entry is in the log and that no entry was changed.',
   operation: 'Configuration and health of the exchange.',
 }
 
-/** Returns the head of the document. */
+/** Returns the beginning of the document: title, introduction and headings. */
 export function aboutApi(title: string): DocumentInfo {
   return {
     title,

@@ -97,7 +97,7 @@ type RelayerFacts = {
   readonly ownerGasPerDay: number
 }
 
-/** Maximum size of a request's head in the HTTP library. */
+/** Maximum size of a request's headers in the HTTP library. */
 const HEADER_BYTES_MAX = 4_096
 const HEADERS_MAX = 100
 

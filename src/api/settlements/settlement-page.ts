@@ -1,5 +1,6 @@
 /** The status of a settlement transaction as JSON, written on the thread that reads the database. */
 
+import { readReference } from '#domain/settlement-reference.ts'
 import type { TransactionRow, TransactionState } from '#domain/transaction.ts'
 
 const PURPOSE = 'settlement'
@@ -33,11 +34,11 @@ export async function settlementJson(
     chainId: row.chainId,
     status: STATUS[state],
     blockNumber,
-    // The chain's readers may be behind the sender.
+    // The readers of the chain may be behind the sender, so a mined transaction has at least one confirmation.
     confirmations: blockNumber === null ? 0 : Math.max(1, (head ?? blockNumber) - blockNumber + 1),
     submittedAt: Math.floor(row.signedAtMs / 1_000),
     confirmedAt: finishedAtMs === null ? null : Math.floor(finishedAtMs / 1_000),
-    trades: JSON.parse(row.reference) as unknown,
+    trades: readReference(row.reference).tradeIds,
     error: ENDS[state] ?? (state === 'open' ? row.error : ''),
   })
 }

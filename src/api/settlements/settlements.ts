@@ -16,7 +16,7 @@ import { type PagePlace, pageWeight, readPlace, writePlace } from '#http/page-pl
 import type { ReadCache } from '#http/read-cache.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { bytes32, safeInteger } from '#http/schemas.ts'
-import { nextBefore } from '#protocol/shapes/fields.ts'
+import { nextBefore, TRADE_ID } from '#protocol/shapes/fields.ts'
 import { Trade as TradeShape } from '#protocol/shapes/trades.ts'
 import { MARKET_ID, ORDER_HASH, TRADER } from '../orders/order-examples.ts'
 
@@ -51,7 +51,7 @@ export type SettlementSources = {
 const FAILED_WINDOW_MS = FAILED_TRADES_LISTED_HOURS * 60 * 60 * 1_000
 
 const way = {
-  tradeId: Type.String({ description: 'market, sequence, fill' }),
+  tradeId: Type.String({ description: TRADE_ID }),
   marketId: Type.String(),
   outcome: Type.Integer({ description: '0 = YES, 1 = NO' }),
   price: Type.Integer({ description: '6 decimals' }),
@@ -179,7 +179,7 @@ export function listFailedTrades(ports: SettlementSources): AnswerRoute {
     tag: 'settlement',
     summary: `Trades that failed to settle in the last ${FAILED_TRADES_LISTED_HOURS} hours`,
     description:
-      'Newest first, in pages; `count` is the total number. Nothing has moved on chain. The ' +
+      'Newest first, in pages; `count` is the total number. A failed trade has moved nothing on the chain. The ' +
       'quantity of the side that was not at fault is back in its order; the open orders of the ' +
       'side at fault in that market are cancelled.',
     cacheControl: 'no-cache',
@@ -234,13 +234,15 @@ const NotFound = Type.Object(
 const Found = Type.Object(
   {
     found: Type.Literal(true),
-    txHash: Type.String({ description: 'The hash of the transaction that counts' }),
+    txHash: Type.String({
+      description: 'Hash of the mined transaction; until it is mined, the requested hash',
+    }),
     chainId: Type.Integer(),
     status: Type.String({ description: 'submitted, confirmed or failed' }),
     blockNumber: Type.Union([Type.Integer(), Type.Null()]),
     confirmations: Type.Integer({
       description:
-        'Number of blocks from that of the transaction to the newest; 0 until it is confirmed',
+        'Number of blocks from the one with the transaction to the newest, both included; 0 until it is confirmed',
     }),
     submittedAt: Type.Integer({ description: 'Unix seconds' }),
     confirmedAt: Type.Union([Type.Integer(), Type.Null()]),

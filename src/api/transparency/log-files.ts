@@ -23,7 +23,7 @@ const BYTES = 'application/octet-stream'
 const TEXT = 'text/plain; charset=utf-8'
 /** Path segments of a tile's index: `x001/x234/067.p/17` has four, more than any log will need. */
 const INDEX_SEGMENTS_MAX = 4
-/** A bundle has up to 256 entries of 60 kB. Its bytes are charged in addition to this, so it is not compressed here. */
+/** Cost of a bundle in reads. A bundle has up to 256 entries of 60 kB; its bytes are charged separately. */
 const BUNDLE_WEIGHT = 5
 
 const logId = Type.String({
@@ -92,7 +92,7 @@ function listLogs(source: PublicLogSource): AnswerRoute {
   })
 }
 
-/** The two checkpoints of a log: the newest one, and the newest that a witness has cosigned. */
+/** Returns the routes of a log's two checkpoints: the newest one, and the newest that a witness has cosigned. */
 function checkpoints(source: PublicLogSource): AnswerRoute[] {
   const checkpointRoute = (
     about: Pick<AnswerRoute, 'operationId' | 'path' | 'summary' | 'description'>,
@@ -142,7 +142,7 @@ function checkpoints(source: PublicLogSource): AnswerRoute[] {
   ]
 }
 
-/** One route for each number of segments that the index of a tile may have. */
+/** Returns the routes of tiles, one for each number of segments that an index may have. */
 function tiles(source: PublicLogSource): AnswerRoute[] {
   return Array.from({ length: INDEX_SEGMENTS_MAX }, (_, more) => {
     const names = ['index', 'index2', 'index3', 'index4'].slice(0, more + 1)

@@ -1,5 +1,6 @@
 /**
- * `GET /api/v1/orders/{orderHash}/proof` and `/api/v1/trades/{tradeId}/proof`: offline proofs that they are in the log.
+ * `GET /api/v1/orders/{orderHash}/proof` and `/api/v1/trades/{tradeId}/proof`: offline proofs that an order or a trade
+ * is in the public log.
  */
 
 import Type from 'typebox'
@@ -7,6 +8,7 @@ import { type MarketId, type OrderHash, parseTradeId } from '#domain/ids.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import { type AnswerRoute, type RawReply, route } from '#http/route.ts'
 import { bytes32 } from '#http/schemas.ts'
+import { TRADE_ID } from '#protocol/shapes/fields.ts'
 import { findsMatch, findsOrder } from '#transparency/find-event.ts'
 import { type PublicLogSource, proveEntry } from './public-log-source.ts'
 
@@ -23,9 +25,9 @@ type ProofSources = {
 }
 
 const DESCRIPTION =
-  'A text of C2SP tlog-proof: the entry of the log in `extra`, its index, its inclusion proof, and a signed checkpoint. ' +
-  'It can be kept and checked offline: `sibyl log proof`. Just after the answer to an order it may take a second ' +
-  'until there is a proof; until then the answer is `NOT_FOUND`.'
+  'A C2SP tlog-proof in text: the entry of the log in `extra`, its index, its inclusion proof, and a signed checkpoint. ' +
+  'It can be kept and checked offline: `sibyl log proof`. The proof may be available only about a second ' +
+  'after the answer to the order; until then the answer is `NOT_FOUND`.'
 
 export function proofs(sources: ProofSources): AnswerRoute[] {
   const { source } = sources
@@ -58,7 +60,7 @@ export function proofs(sources: ProofSources): AnswerRoute[] {
       description: DESCRIPTION,
       produces: TEXT,
       params: Type.Object(
-        { tradeId: Type.String({ description: 'market, sequence, fill', maxLength: 128 }) },
+        { tradeId: Type.String({ description: TRADE_ID, maxLength: 128 }) },
         { additionalProperties: false },
       ),
       responses: { 200: Type.String() },
@@ -66,7 +68,7 @@ export function proofs(sources: ProofSources): AnswerRoute[] {
       async handle({ path: { tradeId } }) {
         const trade = parseTradeId(tradeId)
         if (trade === undefined)
-          return reject('INVALID_FIELD', 'tradeId', 'tradeId must be market-seq-fill')
+          return reject('INVALID_FIELD', 'tradeId', 'tradeId must have the form market-seq-fill')
         const { marketId, sequence, fillIndex } = trade
         const place = await sources.tradePlace(marketId, sequence, fillIndex)
         const holds = findsMatch(marketId, sequence, fillIndex)

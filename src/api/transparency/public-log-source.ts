@@ -11,7 +11,7 @@ export type PublishedTree = {
   readonly partition: number
   readonly logId: string
   readonly publishedSize: number
-  /** Signed; empty before the first one. */
+  /** The signed checkpoint; empty before the first one. */
   readonly checkpoint: string
   /** The newest checkpoint that a witness has cosigned. */
   readonly cosigned?: { readonly size: number; readonly checkpoint: string }
@@ -30,10 +30,10 @@ export type PublicLogSource = {
   keys(tree: PublishedTree): readonly string[]
 }
 
-/** Leaves that are read at once. */
+/** Number of leaves that are read together. */
 const SEARCH_STEP = 16
 
-/** Returns the newest checkpoint, with the cosignatures that there are for it. */
+/** Returns the newest checkpoint, with the cosignatures that were collected for it. */
 export function newestCheckpoint({ checkpoint, cosigned, publishedSize }: PublishedTree): string {
   return cosigned?.size === publishedSize ? cosigned.checkpoint : checkpoint
 }
@@ -75,7 +75,8 @@ async function proofText(
   entry: Uint8Array,
 ): Promise<string> {
   const { partition, cosigned, publishedSize } = tree
-  // Prefers an older checkpoint with cosignatures to the newest tree: witnesses make a proof stronger.
+  // Prefers an older checkpoint with cosignatures to the newest tree: with cosignatures of witnesses, a proof is
+  // stronger.
   const isCosigned = cosigned !== undefined && index < cosigned.size
   const { size, checkpoint } = isCosigned ? cosigned : { ...tree, size: publishedSize }
   const tiles = new Map<string, Promise<Uint8Array | undefined>>()
@@ -83,7 +84,7 @@ async function proofText(
     const name = `${level}/${place}`
     const reading = tiles.get(name) ?? source.tile(partition, level, place)
     tiles.set(name, reading)
-    // The stored tile may have grown since the checkpoint.
+    // The stored tile may have grown since the checkpoint, so only its first hashes are used.
     return (await reading)?.subarray(0, width * HASH_BYTES) ?? new Uint8Array(0)
   })
   const proof = await inclusionProof(index, size, subtrees)

@@ -8,7 +8,7 @@ import type { Receipt } from '#transparency/receipt.ts'
 /** Header by which a client asks for a receipt. */
 export const ACCEPT_RECEIPT = 'accept-receipt'
 
-/** Signs a receipt; undefined if the log is not public, or not known yet. */
+/** Signs a receipt; returns undefined if the log is not public, or its name is not known yet. */
 export type Receipts = (receipt: Omit<Receipt, 'origin' | 'atMs'>) => string | undefined
 
 /** An answer to a write. It names the market and its `seq` if the front knows them. */

@@ -8,18 +8,21 @@ export const NEVER = Number.NEGATIVE_INFINITY
 
 export type Entry = {
   row: TransactionRow
-  /** Time since when this process has had the transaction open. */
+  /** Time at which this process opened or loaded the transaction. */
   openSinceMs: number
   /** Time at which this process last sent the transaction to a node. */
   broadcastAtMs: number
   /**
-   * Time since when it is the first open transaction, so that only its own fees can delay it; undefined while another
-   * is first.
+   * Time at which it became the first open transaction: from then on only its own fees can delay it. Undefined while
+   * another transaction is first.
    */
   firstSinceMs: number | undefined
   receipt: Receipt | undefined
   outcome: TransactionOutcome | undefined
-  /** Time since when its nonce is used although none of its forms has a receipt. */
+  /**
+   * Set while the nonce is used although no signed form of the transaction has a receipt: the time and the block at
+   * which this was noticed.
+   */
   missing: { readonly sinceMs: number; readonly block: number } | undefined
   abandoned: boolean
   underpriced: boolean

@@ -1,4 +1,7 @@
-/** Follows the transactions of a lane until they are finished, and for some time after: a reorg may undo them. */
+/**
+ * Follows the transactions of a lane (one key on one chain) until they are finished, and for some time after: a reorg
+ * may undo them.
+ */
 
 import type { TransactionOutcome } from '#domain/transaction.ts'
 import { type Entry, minedRow, NEVER } from './lane-entry.ts'
@@ -103,7 +106,7 @@ export function makeLaneFollower(parts: FollowerParts) {
     const isBelow = blockNumber <= view.head.number
     const canonical = isBelow ? await node.block(blockNumber) : undefined
     if (canonical !== undefined) return canonical.hash !== blockHash
-    // Every chain has a block below its head: a node without it is behind the node that reported the head.
+    // Every block below the chain's head exists. A node that lacks one is behind the node that reported the head.
     if (isBelow || !view.trusted) parts.unchecked()
     return !isBelow && view.trusted
   }
@@ -111,7 +114,9 @@ export function makeLaneFollower(parts: FollowerParts) {
   return { follow, watch }
 }
 
-/** Searches the newest form first: the others are rarely mined. */
+/**
+ * Returns the receipt of a transaction. It searches the newest signed form first, because older ones are rarely mined.
+ */
 async function findReceipt(node: LaneNode, { row }: Entry): Promise<Receipt | undefined> {
   for (const hash of [...row.hashes].reverse()) {
     const receipt = await node.receiptOf(hash)
@@ -124,7 +129,7 @@ async function findReceipt(node: LaneNode, { row }: Entry): Promise<Receipt | un
 function reopen(entry: Entry, view: View): void {
   entry.receipt = undefined
   entry.outcome = undefined
-  // The transaction may already be in another block; the next poll checks.
+  // The next poll sends it again, unless it finds the transaction in another block.
   entry.broadcastAtMs = NEVER
   entry.openSinceMs = view.nowMs
   entry.reopened = entry.row.state !== 'open'

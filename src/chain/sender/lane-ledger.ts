@@ -1,4 +1,7 @@
-/** Transactions of a lane, open and recently finished. Each change is stored in the journal before it takes effect. */
+/**
+ * The transactions of a lane (one key on one chain), open and recently finished. Each change is stored in the journal
+ * before it takes effect.
+ */
 
 import assert from 'node:assert/strict'
 import { toAddress } from '#domain/ids.ts'
@@ -9,7 +12,7 @@ import { BLANK_PURPOSE, type LaneOptions } from './lane-parts.ts'
 import type { SenderPolicy } from './sender.ts'
 import type { Payload, Signer } from './signer.ts'
 
-/** Finished transactions that are watched; the oldest are dropped first. */
+/** Maximum number of finished transactions that are watched for reorgs; the oldest are dropped first. */
 const WATCHED_MAX = 1_024
 
 export type LaneLedger = ReturnType<typeof makeLaneLedger>
@@ -20,7 +23,7 @@ export function makeLaneLedger(options: LaneOptions, policy: SenderPolicy, sign:
   const entries = new Map<number, Entry>()
   let recovered = false
   let nextNonce = 0
-  // A restarted lane starts from the clock, so that late writes of its predecessor never count as newer.
+  // The revision begins at the clock's time, so that late writes of an earlier process have a lower one.
   let revision = nowMs()
 
   async function save(row: TransactionRow): Promise<TransactionRow> {

@@ -1,4 +1,7 @@
-/** Requests of a lane to a node: blocks, receipts, its transaction count, fees and gas. */
+/**
+ * Requests of a lane (one key on one chain) to an Ethereum node: blocks, receipts, the key's transaction count, fees
+ * and gas.
+ */
 
 import {
   type Hex,
@@ -20,11 +23,10 @@ export type Head = {
   readonly hash: string
   readonly parentHash: string
   readonly baseFee: bigint
-  readonly atSec: number
 }
 
 export type LaneNode = {
-  /** Undefined if the node does not have the block. */
+  /** Returns a block; undefined if the node does not have it. */
   block(number: number | 'latest'): Promise<Head | undefined>
   headBlock(): Promise<Head>
   /** Returns the next nonce at the newest block, or after the transactions waiting in the node's pool. */
@@ -34,7 +36,7 @@ export type LaneNode = {
   estimate(request: SendRequest): Promise<bigint>
 }
 
-/** Added to an estimate: state may change before the transaction is mined. */
+/** Margin that is added to an estimate, because the state may change before the transaction is mined. */
 const ESTIMATE_MARGIN_PERCENT = 20n
 
 export function makeLaneNode({
@@ -71,14 +73,15 @@ export function makeLaneNode({
       hash: found.hash,
       parentHash: found.parentHash,
       baseFee: found.baseFeePerGas == null ? 0n : hexToBigInt(found.baseFeePerGas),
-      atSec: hexToNumber(found.timestamp),
     }
   }
 
   async function headBlock(): Promise<Head> {
     const head = await block('latest')
     if (head !== undefined) return head
-    throw new Fault('CHAIN_UNAVAILABLE', 'the node has no newest block', { retryable: true })
+    throw new Fault('CHAIN_UNAVAILABLE', 'the Ethereum node does not return its newest block', {
+      retryable: true,
+    })
   }
 
   async function transactionCount(seen: 'latest' | 'pending' = 'latest'): Promise<number> {

@@ -1,4 +1,7 @@
-/** Sends the transactions of a lane, repeats them if necessary, and replaces those that no block includes. */
+/**
+ * Sends the transactions of a lane (one key on one chain), sends them again if necessary, and replaces transactions
+ * that no block includes.
+ */
 
 import type { Hex } from 'viem'
 import { broadcastAnswer, shortly } from './broadcast-error.ts'
@@ -53,7 +56,8 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
     const blank = entry.abandoned && !isBlank(entry)
     const call = blank ? blankPayload(account.address) : payloadOf(row.raw, account.address)
     const current = await node.currentFees(view.head.baseFee)
-    // A refused transaction is in no pool, so at the cap no other fee has to be exceeded.
+    // A refused transaction is in no node's pool. So the blank one that replaces it may offer the current fees, up to
+    // the cap, instead of higher ones.
     const fees =
       bumpedFees(offeredBy(row), current, policy.maxFeeCap) ??
       (blank && entry.refused ? cappedFees(current, policy.maxFeeCap) : undefined)
@@ -117,12 +121,12 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
   return { broadcast, push, fillGaps }
 }
 
-/** For operators who read the row; stored with its next change. */
+/** Notes an error for operators who read the row; stored with the row's next change. */
 function note(entry: Entry, error: string): void {
   if (entry.row.error !== error) entry.row = { ...entry.row, error }
 }
 
-/** Returns whether no block would include its newest form, or it is no longer wanted. */
+/** Returns whether no block would include the transaction's newest form, or the transaction is no longer wanted. */
 function isHopeless(entry: Entry, { head }: View): boolean {
   const tooCheap = BigInt(entry.row.maxFeePerGas) < head.baseFee
   return tooCheap || entry.underpriced || (entry.abandoned && !isBlank(entry))

@@ -1,4 +1,4 @@
-/** Types and state that the parts of a lane share. */
+/** Types and state that the parts of a lane (one key on one chain) share. */
 
 import type { LocalAccount, PublicClient } from 'viem'
 import type { Keccak256 } from '#domain/order-hash.ts'
@@ -12,7 +12,7 @@ export type LaneOptions = {
   readonly journal: Journal
   readonly nowMs: () => number
   readonly policy?: Partial<SenderPolicy>
-  /** Faster hash for large transactions: the portable one takes longer than the rest of signing. */
+  /** A faster hash for large transactions: the portable one takes longer than the rest of signing. */
   readonly keccak256?: Keccak256
   /** Called with every error that the lane recovers from. */
   readonly onTrouble?: (where: 'rpc' | 'journal', error: unknown) => void
@@ -31,5 +31,5 @@ type View = {
   readonly news: SenderUpdate[]
 }
 
-/** The purpose of a transaction that only uses a nonce. */
+/** Purpose in the journal of a transaction that does nothing but use up a nonce. */
 export const BLANK_PURPOSE = 'blank'

@@ -34,7 +34,7 @@ export function makeLane(options: LaneOptions): TransactionSender {
     ...{ policy, node, ledger, outbox, unchecked },
     nowMs: options.nowMs,
   })
-  /** True if the next nonce has been compared with the chain. */
+  /** True once the next nonce has been compared with the chain. */
   let counted = false
   let turn: Promise<unknown> = Promise.resolve()
 
@@ -49,10 +49,12 @@ export function makeLane(options: LaneOptions): TransactionSender {
     assert(request.purpose !== BLANK_PURPOSE)
     await ledger.recover()
     if (ledger.room() <= 0) {
-      throw new Fault('SENDER_FULL', 'too many transactions are open', { retryable: true })
+      throw new Fault('SENDER_FULL', 'too many transactions of this key are open', {
+        retryable: true,
+      })
     }
     if (!counted) {
-      // The journal may come from an older copy of the database; the chain and its pool know later transactions.
+      // The journal may be from an older copy of the database; the chain and its pool may have later transactions.
       ledger.skipTo(await node.transactionCount('pending'))
       counted = true
     }
@@ -78,7 +80,7 @@ export function makeLane(options: LaneOptions): TransactionSender {
     if (trusted) ledger.skipTo(count)
     const view: View = { head, count, trusted, forked, nowMs: options.nowMs(), news: [] }
     settle()
-    // A failure does not stop the other transactions or their updates; the next poll tries again.
+    // Runs one step. If it fails, the other transactions continue, and the next poll tries again.
     const attempt = async (work: () => Promise<void>): Promise<void> => {
       try {
         await work()
@@ -93,7 +95,7 @@ export function makeLane(options: LaneOptions): TransactionSender {
     }
     if (trusted) await attempt(() => outbox.fillGaps(view))
     ledger.forget(head.number)
-    return { news: view.news, headNumber: head.number, headAtSec: head.atSec }
+    return { news: view.news, headNumber: head.number }
   }
 
   async function acknowledge({ nonce }: TransactionName): Promise<void> {
@@ -121,7 +123,7 @@ export function makeLane(options: LaneOptions): TransactionSender {
   }
 }
 
-/** Decides whether a node can be trusted, and whether blocks seen earlier may be gone. */
+/** Decides whether an Ethereum node can be trusted, and whether blocks seen earlier may be gone. */
 function makeDoubt(
   { nowMs }: Pick<LaneOptions, 'nowMs'>,
   policy: SenderPolicy,
@@ -133,7 +135,10 @@ function makeDoubt(
   /** True if a check after a reorg failed, so the next poll repeats it. */
   let recheck = true
 
-  /** Returns whether data that the node lacks can be taken as gone. A lagging node gets time. */
+  /**
+   * Returns whether data that the node lacks no longer exists. A node that lags behind an earlier head is given time
+   * first.
+   */
   function believe(head: Head): boolean {
     if (head.number >= highest || nowMs() - freshAtMs >= policy.doubtMs) {
       highest = head.number
@@ -143,7 +148,10 @@ function makeDoubt(
     return false
   }
 
-  /** Undefined if the node lacks the block: it is behind the node that reported the head. */
+  /**
+   * Returns whether the chain has replaced blocks; undefined if the node lacks the block, because it is behind the node
+   * that reported the head.
+   */
   async function isForked(head: Head): Promise<boolean | undefined> {
     if (previous === undefined) return true
     if (head.hash === previous.hash || head.parentHash === previous.hash) return false
@@ -156,7 +164,10 @@ function makeDoubt(
     unchecked() {
       recheck = true
     },
-    /** After `settle`, the next head is compared with this one. */
+    /**
+     * Compares the newest block with that of the last poll. `settle` makes it the block for the comparison of the next
+     * poll.
+     */
     async weigh(head: Head) {
       const trusted = believe(head)
       const seen = await isForked(head)

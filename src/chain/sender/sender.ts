@@ -18,7 +18,7 @@
  * - Refused for good by a node, or waiting too long: a transaction to the sender itself that does nothing takes its
  *   nonce, so that later ones can proceed. It ends as `cancelled`.
  * - Mined: once enough blocks are on top, it is `finished`.
- * - Its nonce is used and no form of ours has a receipt: after some time it is `lost`.
+ * - Its nonce is used and none of our signed forms has a receipt: after some time it is `lost`.
  * - Its block is no longer in the chain: it has `vanished`, also for some time after it was finished. It is open
  *   again, and the next poll sends it again unless the owner abandons it.
  *
@@ -53,7 +53,9 @@ export type Journal = {
     readonly sender: Address
     readonly watchBlocks: number
   }): Promise<{ readonly rows: readonly TransactionRow[]; readonly lastNonce: number }>
-  /** Durable once it resolves. The row replaces a row of the same nonce with a lower revision. */
+  /**
+   * Stores the row, which is durable once this resolves. It replaces a row of the same nonce with a lower revision.
+   */
   save(row: TransactionRow): Promise<void>
 }
 
@@ -61,7 +63,7 @@ export type SendRequest = {
   readonly to: Address
   readonly data: string
   readonly value?: bigint
-  /** Estimated if omitted; then a call that would revert is a fault. */
+  /** If omitted, the gas is estimated; then a call that would revert is a fault. */
   readonly gas?: bigint
   readonly purpose: string
   readonly reference: string
@@ -83,7 +85,7 @@ type ReceiptLog = {
 }
 
 export type SenderUpdate =
-  /** Signed again; the last of `transaction.hashes` is the new one. */
+  /** The transaction was signed again; the last of `transaction.hashes` is the new one. */
   | { readonly type: 'replaced'; readonly transaction: TransactionRow }
   | { readonly type: 'mined'; readonly transaction: TransactionRow; readonly receipt: Receipt }
   /** The transaction has ended; without a receipt if it was lost. The owner must acknowledge it. */
@@ -100,12 +102,11 @@ export type Polled = {
   readonly news: readonly SenderUpdate[]
   /** The newest block seen. */
   readonly headNumber: number
-  readonly headAtSec: number
 }
 
 export type TransactionName = { readonly sender: Address; readonly nonce: number }
 
-/** A lane, or several lanes that share the work. */
+/** Sends transactions by one lane, or by several lanes that share the work. */
 export type TransactionSender = {
   /** Reads the journal once and returns open transactions. All other functions do this first if necessary. */
   recover(): Promise<readonly TransactionRow[]>
@@ -114,9 +115,9 @@ export type TransactionSender = {
    * throws, nothing has been sent.
    */
   send(request: SendRequest): Promise<TransactionRow>
-  /** Reads the chain once and does what is due. Throws if the chain is unreachable. */
+  /** Reads the chain once, and takes the next step of every open transaction. Throws if the chain is unreachable. */
   poll(): Promise<Polled>
-  /** Confirms that the owner has handled its end. */
+  /** Confirms that the transaction's owner has handled its end. */
   acknowledge(name: TransactionName): Promise<void>
   /** Replaces the transaction at the next poll by one that does nothing. */
   abandon(name: TransactionName): void

@@ -32,7 +32,7 @@ export type Signer = (
 export function makeSigner(options: {
   readonly account: LocalAccount
   readonly chainId: number
-  /** Faster hash for large transactions: the portable one takes longer than the rest of signing. */
+  /** A faster hash for large transactions: the portable one takes longer than the rest of signing. */
   readonly keccak256?: Keccak256
 }): Signer {
   const { account, chainId } = options

@@ -41,7 +41,7 @@ export const approve = command({
 export const redeem = command({
   name: 'redeem',
   takes: '[<market>]',
-  about: 'turns the shares of a resolved market, or of all, into what they pay',
+  about: 'redeems the shares of a resolved market, or of all resolved markets, for their payout',
   more: 'The trader signs, and the exchange pays for the gas.',
   options: {
     all: { help: 'every resolved market in which the trader holds shares' },
@@ -72,7 +72,7 @@ export const redeem = command({
   },
 })
 
-/** Redeems as many in one transaction as the exchange accepts. */
+/** Redeems payouts of several markets, as many per transaction as the exchange accepts. */
 async function redeemAll(
   relayer: {
     batchCtfRedemption(intent: {

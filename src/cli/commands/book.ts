@@ -13,10 +13,12 @@ const DEPTH_MAX = 1_000
 export const book = command({
   name: 'book',
   takes: '<market> [<YES|NO>]',
-  about: 'shows the book of an outcome, YES if not said, now or as it was',
+  about: 'shows the book of an outcome (YES by default), now or at an earlier time',
   options: {
     depth: { value: '<n>', help: 'prices on each side', default: '10' },
-    implied: { help: 'adds what orders of the other outcome imply, in a complementary market' },
+    implied: {
+      help: 'adds levels implied by orders of the other outcome, in a complementary market',
+    },
     ...MOMENT_OPTIONS,
     ...READ_OPTIONS,
   },

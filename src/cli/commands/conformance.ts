@@ -1,4 +1,4 @@
-/** `sibyl conformance`: checks any server against the contract of the API, line by line. */
+/** `sibyl conformance`: checks any server against the description of the API, with one line per check. */
 
 import { SibylError } from '#client/sibyl-error.ts'
 import { signerAddress } from '#client/sign-order.ts'
@@ -15,18 +15,18 @@ const MARKS = { ok: 'ok     ', failed: 'FAILED ', skipped: 'skipped' } as const
 export const conformance = command({
   name: 'conformance',
   takes: '',
-  about: 'checks a server against the contract of the API, and says line by line what holds',
+  about: 'checks a server against the contract of the API, and reports the result of each check',
   more:
     'Without a trader it only reads. With --key-file, or --account on a local chain, it also places\n' +
-    'orders at the lowest price, cancels them, and registers an API key that it revokes. It ends with 1\n' +
-    'where a line does not hold.',
+    'orders at the lowest price, cancels them, and registers an API key that it revokes. It exits with\n' +
+    '1 if a check fails.',
   options: {
-    only: { value: '<names>', help: 'lines that begin so, with commas: markets,stream.book' },
+    only: { value: '<names>', help: 'runs only checks whose names begin so: markets,stream.book' },
     ...SIGN_OPTIONS,
   },
   async run({ values, io }) {
     const url = urlOf(values, io)
-    // An unreachable server is reported once, and not in every line.
+    // If the server is unreachable, this request fails, so that the error is reported once and not by every check.
     const config = await readerOf(values, io).config().catch(unlessAway)
     const onDevnet = config?.chains?.some(({ chainId }) => chainId === DEVNET_CHAIN_ID) === true
     const key = isTraderNamed(values) ? keyOf(values, io, onDevnet) : undefined
@@ -54,7 +54,10 @@ export const conformance = command({
   },
 })
 
-/** A wrong configuration is reported in a line of the report. */
+/**
+ * Ignores an error that the server answered, because a check reports it in its own line. Throws if the server cannot be
+ * reached.
+ */
 function unlessAway(error: unknown): undefined {
   if (error instanceof SibylError && error.code !== 'NETWORK') return undefined
   throw error

@@ -35,7 +35,7 @@ export const warp = command({
   about: 'moves the clocks of the local chain and of the exchange forward together',
   more: 'Markets and orders whose time has come expire, dispute windows end. Time never goes back.',
   options: {
-    seconds: { value: '<n>', help: 'by how much', required: true },
+    seconds: { value: '<n>', help: 'time to move forward', required: true },
     ...READ_OPTIONS,
   },
   async run({ values, io }) {
@@ -52,16 +52,24 @@ export const marketCreate = command({
   takes: '',
   about: 'creates a market on the chain of an exchange, and waits until it can be traded',
   more:
-    'On the local chain its maker is account #3; elsewhere give the key of a maker and a way to the\n' +
-    'chain.',
+    'On the local chain its maker is account #3; elsewhere give the key of a maker and the address of\n' +
+    'a node of the chain.',
   options: {
-    question: { value: '<text>', help: 'what YES means, at most 1,024 bytes', required: true },
-    description: { value: '<text>', help: 'how it is decided, at most 8,192 bytes', default: '' },
+    question: {
+      value: '<text>',
+      help: 'the question that YES answers, at most 1,024 bytes',
+      required: true,
+    },
+    description: {
+      value: '<text>',
+      help: 'how the market is decided, at most 8,192 bytes',
+      default: '',
+    },
     category: { value: '<name>', help: CATEGORIES.join(', '), default: 'general' },
     matching: { value: '<rule>', help: MATCHINGS.join(', '), default: 'same-outcome' },
     seconds: { value: '<n>', help: 'until it expires', default: String(7 * DAY_SEC) },
     'key-file': { value: '<path>', help: "a file with the maker's key" },
-    rpc: { value: '<url>', help: "the way to the chain, if not the devnet's" },
+    rpc: { value: '<url>', help: "address of the chain's node, if not the devnet's" },
     'chain-id': { value: '<id>', help: 'the chain, if the exchange has several' },
     ...READ_OPTIONS,
   },
@@ -94,13 +102,13 @@ export const maker = command({
   name: 'maker',
   takes: '',
   about: 'quotes YES and NO in all open markets until it is stopped, and cancels its orders then',
-  more: `On the local chain it is account #${DEMO_MAKER} if not said, who is nobody else.`,
+  more: `On the local chain it is account #${DEMO_MAKER} by default, which has no other purpose.`,
   options: {
     levels: { value: '<n>', help: 'prices on each side', default: '3' },
     size: { value: '<shares>', help: 'shares at each price', default: '100' },
-    spread: { value: '<cents>', help: 'between bid and ask', default: '4' },
-    seconds: { value: '<n>', help: 'between two rounds', default: '5' },
-    rounds: { value: '<n>', help: 'how many; 0 is until it is stopped', default: '0' },
+    spread: { value: '<cents>', help: 'difference between bid and ask', default: '4' },
+    seconds: { value: '<n>', help: 'time between two rounds', default: '5' },
+    rounds: { value: '<n>', help: 'number of rounds; 0 means until it is stopped', default: '0' },
     assets: { value: '<names>', help: 'assets with price markets to quote', default: 'BTC,ETH' },
     'key-file': SIGN_OPTIONS['key-file'],
     account: SIGN_OPTIONS.account,
@@ -122,7 +130,7 @@ export const maker = command({
   },
 })
 
-/** Returns the maker, and on the local chain the account that buys from it. */
+/** Returns the signer of the maker and, on the local chain, the account that buys from the maker. */
 async function makerOf(
   values: Parameters<typeof keyOf>[0],
   io: Parameters<typeof keyOf>[1],
@@ -131,7 +139,7 @@ async function makerOf(
   if (config.chains.length === 0)
     throw new CommandError('this exchange has no chain, so nothing can be signed')
   const onDevnet = config.chains.some(({ chainId }) => chainId === DEVNET_CHAIN_ID)
-  // Not the account of the environment: users would trade with themselves.
+  // The trader named in the environment must not be the maker, because they would then trade with themselves.
   if (isTraderNamed(values) || !onDevnet) {
     return { maker: await tradingClient(values, io, config, keyOf(values, io, onDevnet)) }
   }

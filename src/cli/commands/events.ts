@@ -19,12 +19,12 @@ export const events = command({
   name: 'events',
   takes: '[<words>]',
   about: 'lists events, groups of markets',
-  more: 'With words: those with this text in title, description, slug or tags.',
+  more: 'With words: only events with this text in title, description, slug or tags.',
   options: {
-    all: { help: 'those that have ended too' },
+    all: { help: 'also events that have ended' },
     sort: { value: '<order>', help: SORTS.join(', '), default: 'volume' },
     category: { value: '<name>', help: CATEGORIES.join(', ') },
-    tag: { value: '<name>', help: 'only those with this tag' },
+    tag: { value: '<name>', help: 'only events with this tag' },
     limit: { value: '<n>', help: 'how many', default: '50' },
     ...READ_OPTIONS,
   },
@@ -110,7 +110,7 @@ const CREATE_OPTIONS = {
   matching: { value: '<rule>', help: MATCHINGS.join(', '), default: 'same-outcome' },
   'key-file': { value: '<path>', help: "a file with the maker's key" },
   'operator-key-file': { value: '<path>', help: "a file with the key of the factory's operator" },
-  rpc: { value: '<url>', help: "the way to the chain, if not the devnet's" },
+  rpc: { value: '<url>', help: "address of the chain's node, if not the devnet's" },
   'chain-id': { value: '<id>', help: 'the chain, if the exchange has several' },
   ...READ_OPTIONS,
 } as const
@@ -124,11 +124,11 @@ export const eventCreate = command({
     'chain. It cannot be changed afterwards; sibyl event add adds markets. On the local chain the keys are\n' +
     `those of accounts #${OPERATOR} and #${MAKER}.`,
   options: {
-    slug: { value: '<name>', help: 'its name in addresses: a-z, 0-9 and hyphens', required: true },
+    slug: { value: '<name>', help: 'its name in links: a-z, 0-9 and hyphens', required: true },
     title: { value: '<text>', help: 'its title', required: true },
     description: { value: '<text>', help: 'its description', default: '' },
     category: { value: '<name>', help: CATEGORIES.join(', '), default: 'general' },
-    tags: { value: '<names>', help: 'tags, with commas between them', default: '' },
+    tags: { value: '<names>', help: 'tags, separated by commas', default: '' },
     image: { value: '<emoji>', help: 'an emoji, or the SHA-256 of an image as 0x…', default: '' },
     exclusive: { help: 'at most one of its markets can resolve to YES' },
     seconds: { value: '<n>', help: 'until it ends', default: String(7 * DAY_SEC) },
@@ -206,7 +206,8 @@ async function createMarkets(
     })
     created.push({ id, question })
   }
-  // The slug may belong to another event of the chain, or this event may have its maximum number of markets.
+  // Reports each created market that did not join the event. The slug may belong to another event of the chain, or the
+  // event may have its maximum number of markets.
   for (const { id, question } of created) {
     const { event } = await client.market(id)
     if (event?.slug !== info.slug) {

@@ -15,10 +15,10 @@ export const keysCreate = command({
   name: 'keys create',
   takes: '',
   about: 'registers an API key by a signature of the wallet, and keeps it in a file',
-  more: 'The file is for its owner alone, and the private key is nowhere else. Commands find it by themselves.',
+  more: 'Only its owner can read the file, which is the only place of the private key. Commands find it on their own.',
   options: {
-    name: { value: '<text>', help: 'what you call it', default: 'sibyl' },
-    days: { value: '<n>', help: 'until it expires; never if not said' },
+    name: { value: '<text>', help: 'a name of your choice', default: 'sibyl' },
+    days: { value: '<n>', help: 'until it expires; by default it never does' },
     ...SIGN_OPTIONS,
   },
   async run({ values, io }) {
@@ -45,7 +45,7 @@ export const keysList = command({
   name: 'keys list',
   takes: '',
   about: 'lists the API keys that are kept on this machine, of all exchanges',
-  more: 'An exchange itself lists none.',
+  more: 'An exchange does not list the keys of a wallet.',
   options: { json: READ_OPTIONS.json },
   async run({ values, io }) {
     const folder = openKeyFolder(io)
@@ -66,7 +66,7 @@ export const keysList = command({
 export const keysRevoke = command({
   name: 'keys revoke',
   takes: '<id>',
-  about: 'revokes an API key by a signature of the wallet, also one that is kept elsewhere',
+  about: 'revokes an API key by a signature of the wallet, even if another machine keeps the key',
   options: SIGN_OPTIONS,
   async run({ values, positionals: [id = ''], io }) {
     const url = urlOf(values, io)

@@ -31,7 +31,7 @@ export const logBook = command({
   about: 'shows a book as it was after an event or at a time, from the verified public log',
   options: {
     ...MOMENT_OPTIONS,
-    key: { value: '<keys>', help: 'verifier keys that you trust, with commas' },
+    key: { value: '<keys>', help: 'verifier keys that you trust, separated by commas' },
     ...READ_OPTIONS,
   },
   async run({ values, positionals: [named = '', which = 'YES'], io }) {

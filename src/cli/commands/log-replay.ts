@@ -30,7 +30,7 @@ export const logReplay = command({
   takes: '',
   about: 'verifies the public log and runs its matching again; names the first event that differs',
   more:
-    'Every fill, price, remainder and return is compared with what the logged orders lead to. The hash of each order is\n' +
+    'Every fill, price, remainder and return is compared with the result of matching the logged orders. The hash of each order is\n' +
     'computed from its terms, and the signers of orders that have ended are recovered, unless --no-signatures is given.\n' +
     'An order may be signed by a delegate of its trader, or by a rule of a contract account (EIP-1271): signers that are\n' +
     'neither the trader nor a delegate are listed, and ended orders without a signature are counted; --strict makes both\n' +
@@ -38,12 +38,12 @@ export const logReplay = command({
   options: {
     key: {
       value: '<keys>',
-      help: 'verifier keys that you trust, with commas; else those that the exchange names itself',
+      help: 'verifier keys that you trust, separated by commas; by default those of the exchange',
     },
     strict: {
-      help: 'ends with 1 if an ended order has no signature, or neither of its trader nor of a delegate',
+      help: 'exits with 1 if an ended order has no signature of its trader or of a delegate',
     },
-    'no-signatures': { help: 'recovers no signers, which takes a millisecond each' },
+    'no-signatures': { help: 'skips the recovery of signers, which takes a millisecond each' },
     ...READ_OPTIONS,
   },
   async run({ values, io }) {
@@ -86,7 +86,10 @@ export const logReplay = command({
   },
 })
 
-/** `places` has the log of each market: a market with books in two logs would have no order of its matches. */
+/**
+ * `places` maps each market to the log that opened it: a market in two logs is an error, because its matches would
+ * have no order.
+ */
 async function replayLog(
   log: NamedLog,
   places: Map<MarketId, string>,
@@ -166,7 +169,7 @@ async function checkSigners(
   return { signers, others, unsigned }
 }
 
-/** Traders whose delegates are remembered at once. */
+/** Maximum number of traders whose delegates are remembered. */
 const TRADERS_KEPT_MAX = 10_000
 
 /** Returns a function that lists the delegates of an order's trader, as the exchange knows them. */

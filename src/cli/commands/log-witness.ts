@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { OptionError, readInteger } from '#devnet/command.ts'
 import { keyPairOf, makeNoteSigner } from '#transparency/node-signer.ts'
 import { COSIGNATURE, isKeyName, verifierKeyText } from '#transparency/note.ts'
+import { LogUnavailable } from '#transparency/remote-log.ts'
 import type { Witness } from '#transparency/witness.ts'
 import { command, READ_OPTIONS } from '../command.ts'
 import { readKeyFile, urlOf } from '../connect.ts'
@@ -21,16 +22,17 @@ export const logWitness = command({
   about:
     'cosigns the checkpoints of an exchange as long as they are consistent (C2SP tlog-witness)',
   more:
-    'It looks at the exchange every few seconds and also takes POST /add-checkpoint. Its folder must be kept: it is what\n' +
-    'it compares with. It ends with 1 as soon as a log contradicts what was cosigned before.',
+    'It reads the checkpoints of the exchange every few seconds and also accepts POST /add-checkpoint. Keep its folder: it\n' +
+    'has the cosigned checkpoints. A log that cannot be read is read again later. It exits with 1 as\n' +
+    'soon as a log contradicts a checkpoint that it cosigned.',
   options: {
     name: { value: '<name>', help: 'its name, such as witness.example/w1', required: true },
     'key-file': { value: '<path>', help: 'its Ed25519 key, 0x and 64 hex digits', required: true },
     state: { value: '<folder>', help: 'where it keeps what it cosigned', required: true },
-    key: { value: '<keys>', help: 'verifier keys of the logs, with commas' },
+    key: { value: '<keys>', help: 'verifier keys of the logs, separated by commas' },
     listen: { value: '<port>', help: 'serves the protocol on 127.0.0.1 at this port' },
-    every: { value: '<seconds>', help: 'between two looks', default: '5' },
-    once: { help: 'looks once and ends' },
+    every: { value: '<seconds>', help: 'time between two reads', default: '5' },
+    once: { help: 'reads once and exits' },
     ...READ_OPTIONS,
   },
   async run({ values, io }) {
@@ -56,7 +58,11 @@ export const logWitness = command({
       while (!io.signal.aborted) {
         for (const log of logs) {
           const { origin } = log
-          const size = await feedWitness(witness, log)
+          const size = await feedWitness(witness, log).catch((error: unknown) => {
+            if (values.once || !(error instanceof LogUnavailable)) throw error
+            io.err(`sibyl: ${error.message}; retrying in ${everySec} s\n`)
+          })
+          if (size === undefined) continue
           io.out(
             values.json
               ? showJson({ origin, size })

@@ -30,7 +30,7 @@ const SECONDS_MAX = 86_400
 
 const KEY_OPTION = {
   value: '<keys>',
-  help: 'verifier keys that you trust, with commas; else those that the exchange names itself',
+  help: 'verifier keys that you trust, separated by commas; by default those of the exchange',
 } as const
 
 export const logVerify = command({
@@ -38,12 +38,12 @@ export const logVerify = command({
   takes: '',
   about: 'downloads the public log of an exchange and verifies checkpoints, tiles and entries',
   more:
-    'With --keep it remembers the newest checkpoint of each log in a folder, and says if the log was rewritten since.\n' +
-    'With --follow it goes on until it is stopped. It ends with 1 if anything is wrong.',
+    'With --keep it remembers the newest checkpoint of each log in a folder, and reports a log that was rewritten since.\n' +
+    'With --follow it continues until it is stopped. It exits with 1 if anything is wrong.',
   options: {
     key: KEY_OPTION,
     keep: { value: '<folder>', help: 'where checkpoints are remembered' },
-    follow: { value: '<seconds>', help: 'looks again after so many seconds' },
+    follow: { value: '<seconds>', help: 'verifies the log again after this many seconds' },
     ...READ_OPTIONS,
   },
   async run({ values, io }) {
@@ -73,11 +73,13 @@ function keptIn(folder: string | undefined): Checkpoint[] {
   return names.map((name) => {
     const checkpoint = parseCheckpoint(readFileSync(join(folder, name), 'utf8'))
     if (checkpoint !== undefined) return checkpoint
-    throw new CommandError(`${join(folder, name)} is damaged: without it a rewritten log looks new`)
+    throw new CommandError(
+      `${join(folder, name)} is damaged: without it a rewritten log cannot be detected`,
+    )
   })
 }
 
-/** Throws if a log that was verified before is not shown any more: hiding it would hide that it was rewritten. */
+/** Throws if a log that was verified before is no longer listed: an exchange could hide a rewritten log this way. */
 function requireAll(logs: readonly NamedLog[], origins: readonly string[]): void {
   const missing = origins.find((origin) => !logs.some((log) => log.origin === origin))
   if (missing === undefined) return
@@ -118,8 +120,8 @@ async function verifyLog(
 export const logProof = command({
   name: 'log proof',
   takes: '<order|trade|file>',
-  about: 'checks the offline proof of an order or a trade; of a file without any server',
-  more: 'Get a file with --save. A file is checked with the keys of --key alone, and no server is asked.',
+  about: 'checks the offline proof of an order or a trade; a saved proof needs no server',
+  more: 'Get a file with --save. A file is checked only with the keys of --key.',
   options: {
     key: KEY_OPTION,
     witness: { value: '<keys>', help: 'verifier keys of witnesses that must have cosigned' },
@@ -163,7 +165,7 @@ export const logReceipt = command({
   takes: '<file>',
   about: 'checks a receipt, and that the public log has what it promises',
   more:
-    'It ends with 1 if the receipt is not signed by the key of the log, or the log does not have the order. For a cancel\n' +
+    'It exits with 1 if the receipt is not signed by the key of the log, or the log does not have the order. For a cancel\n' +
     'it verifies the whole log, because a proof of the order does not show that it was cancelled.',
   options: { key: KEY_OPTION, ...READ_OPTIONS },
   async run({ values, positionals: [file = ''], io }) {
@@ -206,7 +208,7 @@ async function acceptedAt(
     throw new CommandError('the exchange sent the proof of another entry')
   }
   const { head, lines } = readEntry(entry)
-  // Only a match is long enough for pieces; its market and number are not compared then.
+  // An entry with a piece of an event contains one long match, so its market and number are not compared.
   const events = head.pieces === undefined ? eventsIn(lines, head.first) : []
   const isLate = events.every((each) => each.marketId !== marketId || each.seq > seq)
   if (events.length > 0 && isLate) {
@@ -224,7 +226,7 @@ async function cancelledAt(
   trusted: string | undefined,
 ): Promise<number> {
   const log = (await namedLogs(url, trusted)).find((each) => each.origin === origin)
-  if (log === undefined) throw new CommandError(`the exchange does not show ${origin}`)
+  if (log === undefined) throw new CommandError(`the exchange does not list the log ${origin}`)
   const read = makeEventReader()
   let found: number | undefined
   await verifyEntries(log, await readCheckpoint(log), new TreeBuilder(treeHasher), (entry, at) => {

@@ -12,11 +12,11 @@ const LIMIT_MAX = 10_000
 export const markets = command({
   name: 'markets',
   takes: '[<words>]',
-  about: 'lists markets, the open ones',
-  more: 'With words: those whose question has them.',
+  about: 'lists open markets',
+  more: 'With words: only markets whose question has them.',
   options: {
-    all: { help: 'those that are over too' },
-    quick: { help: 'price markets of a quarter of an hour too' },
+    all: { help: 'also markets that have ended' },
+    quick: { help: 'also quick markets' },
     category: { value: '<name>', help: CATEGORIES.join(', ') },
     limit: { value: '<n>', help: 'how many', default: '50' },
     ...READ_OPTIONS,

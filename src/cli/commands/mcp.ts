@@ -16,12 +16,12 @@ import {
   type ServerParts,
   serveHttp,
 } from '../mcp/server.ts'
+import { makeStdioTransport } from '../mcp/stdio.ts'
 import { readTools, type TradingLimits, tradeTools } from '../mcp/tools.ts'
 import { showAmount, showTime } from '../show.ts'
 
 const PORT_MAX = 65_535
 const TOKEN_BYTES = 24
-const MESSAGE_BYTES_MAX = 1_048_576
 
 export const mcp = command({
   name: 'mcp',
@@ -29,8 +29,8 @@ export const mcp = command({
   about: 'serves tools by the Model Context Protocol, over standard input and output or HTTP',
   more:
     'Without --key-file it only reads. With the key of a delegate of --for, orders are checked and not placed unless --live is\n' +
-    'given too. The exchange enforces the limits of the delegation, this command --max-size and --max-notional.\n' +
-    'Each call is one line of JSON on the standard error.',
+    'given too. The exchange enforces the limits of the delegation; this command enforces --max-size and --max-notional.\n' +
+    'It logs each call as a line of JSON on standard error.',
   options: {
     url: URL_OPTION,
     'key-file': {
@@ -80,11 +80,9 @@ export const mcp = command({
     const server = makeMcpServer(parts)
     const closed = new Promise<void>((resolve) => {
       server.onclose = resolve
-      process.stdin.once('end', resolve)
       io.signal.addEventListener('abort', () => resolve())
     })
-    const bounds = { maxBufferSize: MESSAGE_BYTES_MAX }
-    await server.connect(new sdk.StdioServerTransport(process.stdin, process.stdout, bounds))
+    await server.connect(makeStdioTransport(sdk, { input: process.stdin, output: process.stdout }))
     await closed
     await server.close()
     return 0
@@ -97,8 +95,8 @@ const CREATE_OPTIONS = '--days 7 --max-size 100 --max-notional 500'
 type Delegated = Awaited<ReturnType<typeof traderOf>> & { readonly delegation: Delegate }
 
 /**
- * Returns the trader of `--for` with the key of its delegate. The key of an account is refused: a program that a prompt
- * can mislead must not hold it, and the exchange can limit only a delegate.
+ * Returns the account of `--for`, with the key of its delegate. The key of an account is refused: a program that a
+ * prompt can mislead must not hold it, and the exchange can limit only a delegate.
  */
 async function delegateOf(
   values: Parameters<typeof traderOf>[0],
@@ -116,7 +114,7 @@ async function delegateOf(
   const create = `sibyl delegate create ${own} ${CREATE_OPTIONS} --key-file <key of ${trader.address}>`
   if (own.toLowerCase() === trader.address.toLowerCase()) {
     throw new CommandError(
-      'this key is that of the account itself. Make a new key, and appoint it: ' +
+      'this key belongs to the account itself. Make a new key, and appoint it: ' +
         create.replace(own, '<address of the new key>'),
     )
   }

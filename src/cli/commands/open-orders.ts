@@ -9,7 +9,7 @@ import { traderOf, traderReading } from '../connect.ts'
 import { findMarket } from '../find-market.ts'
 import { showAmount, showId, showJson, showTable, showTime } from '../show.ts'
 
-/** An order that ended meanwhile needs no cancel. */
+/** Codes for an order that has ended already, so that nothing is left to cancel. */
 const ENDED: ReadonlySet<string> = new Set(['ORDER_CLOSED', 'ORDER_NOT_FOUND', 'MARKET_CLOSED'])
 
 export const orders = command({
@@ -54,7 +54,11 @@ export const cancel = command({
         ...where,
         ...(group === undefined ? {} : { group }),
       })
-      io.out(values.json ? showJson({ status: 'cancelled', orderHashes, count }, 2) : told(count))
+      io.out(
+        values.json
+          ? showJson({ status: 'cancelled', orderHashes, count }, 2)
+          : cancelledText(count),
+      )
       return 0
     }
     const all = await client.orders.list(where)
@@ -62,7 +66,7 @@ export const cancel = command({
     const ending = values.all ? open : [theOne(open, named ?? '')]
     const cancelled = await cancelEach(client, ending, values.all)
     const answer = { status: 'cancelled', orderHashes: cancelled, count: cancelled.length }
-    io.out(values.json ? showJson(answer, 2) : told(cancelled.length))
+    io.out(values.json ? showJson(answer, 2) : cancelledText(cancelled.length))
     return 0
   },
 })
@@ -97,7 +101,7 @@ async function cancelEach(
   return cancelled
 }
 
-function told(count: number): string {
+function cancelledText(count: number): string {
   return `${count} ${count === 1 ? 'order' : 'orders'} cancelled\n`
 }
 

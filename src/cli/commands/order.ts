@@ -1,7 +1,10 @@
 /** `sibyl order buy` and `sibyl order sell`: places an order, or checks whether the exchange would accept it. */
 
+import { readAmount } from '#client/amount.ts'
+import type { Client } from '#client/client.ts'
 import type { OrderOptions } from '#client/order-submission.ts'
 import { CommandError, OptionError, readInteger } from '#devnet/command.ts'
+import { PROTECTION_FILLS_MAX, PROTECTION_WINDOW_MS_MAX } from '#domain/limits.ts'
 import { TIMES_IN_FORCE } from '#domain/time-in-force.ts'
 import type { PlacedOrder } from '#protocol/shapes/orders.ts'
 import { type Command, command, readWord, SIGN_OPTIONS } from '../command.ts'
@@ -25,18 +28,24 @@ function placing(side: 'buy' | 'sell'): Command {
       price: { value: '<dollars>', help: 'of one share, below 1', required: true },
       seconds: { value: '<n>', help: 'until it expires', default: '3600' },
       'time-in-force': { value: '<word>', help: TIMES_IN_FORCE.join(', '), default: 'GTC' },
-      'post-only': { help: 'only if it takes nothing' },
-      'book-within': { value: '<ms>', help: 'refused if its market handles it later' },
+      'post-only': { help: 'refused if it would match at once' },
+      'book-within': { value: '<ms>', help: 'refused if its market handles it after this time' },
       label: {
         value: '<text>',
         help: 'repeated in every answer and message about the order; public',
       },
       group: { value: '<name>', help: 'a name by which orders are cancelled together; public' },
+      'group-window': {
+        value: '<ms>',
+        help: 'cancels its group when more of the group fills within this time than allowed:',
+      },
+      'group-fills': { value: '<n>', help: 'fills that --group-window allows' },
+      'group-shares': { value: '<shares>', help: 'shares that --group-window allows' },
       replaces: {
         value: '<order>',
-        help: 'the hash of an open order that leaves in the same step',
+        help: 'the hash of an open order that is cancelled in the same step',
       },
-      'replace-always': { help: 'with --replaces: also if that order is not open any more' },
+      'replace-always': { help: 'with --replaces: even if that order is no longer open' },
       validate: { help: 'signs it, reports its errors, and places nothing' },
       sign: { help: 'signs it and prints it as it would be sent, and sends nothing' },
       ...SIGN_OPTIONS,
@@ -54,6 +63,7 @@ function placing(side: 'buy' | 'sell'): Command {
         ...(timeInForce === 'GTC' ? {} : { timeInForce }),
         ...(values['post-only'] ? { postOnly: true } : {}),
         ...lifeOf(values),
+        ...(await bookByOf(values['book-within'], client)),
       })
       if (values.sign) {
         io.out(showJson(submission))
@@ -73,16 +83,19 @@ function placing(side: 'buy' | 'sell'): Command {
   })
 }
 
-/** Options about the lifetime of an order, in the form of the SDK. */
-function lifeOf(values: {
-  readonly 'book-within'?: string | undefined
+type LifeValues = {
   readonly label?: string | undefined
   readonly group?: string | undefined
+  readonly 'group-window'?: string | undefined
+  readonly 'group-fills'?: string | undefined
+  readonly 'group-shares'?: string | undefined
   readonly replaces?: string | undefined
   readonly 'replace-always'?: boolean
-}): OrderOptions {
+}
+
+/** Options about the lifetime of an order, in the form of the SDK. */
+function lifeOf(values: LifeValues): OrderOptions {
   const { label, group, replaces } = values
-  const within = values['book-within']
   const always = values['replace-always'] === true
   if (always && replaces === undefined) {
     throw new OptionError('--replace-always needs --replaces')
@@ -90,11 +103,37 @@ function lifeOf(values: {
   return {
     ...(label === undefined ? {} : { label }),
     ...(group === undefined ? {} : { group }),
+    ...protectionOf(values),
     ...(replaces === undefined ? {} : { replaces }),
     ...(always ? { replaceMode: 'always' as const } : {}),
-    ...(within === undefined
-      ? {}
-      : { bookByMs: Date.now() + readInteger('book-within', within, 1, BOOK_WITHIN_MS_MAX) }),
+  }
+}
+
+/** Returns the latest time of the order by the exchange's clock, with which the market compares it. */
+async function bookByOf(
+  within: string | undefined,
+  client: Pick<Client, 'time'>,
+): Promise<Pick<OrderOptions, 'bookByMs'>> {
+  if (within === undefined) return {}
+  const ms = readInteger('book-within', within, 1, BOOK_WITHIN_MS_MAX)
+  return { bookByMs: (await client.time()).serverTimeMs + ms }
+}
+
+function protectionOf(values: LifeValues): Pick<OrderOptions, 'protection'> {
+  const { 'group-window': within, 'group-fills': fills, 'group-shares': shares } = values
+  if (within === undefined) {
+    if (fills === undefined && shares === undefined) return {}
+    throw new OptionError('--group-fills and --group-shares need --group-window')
+  }
+  const windowMs = readInteger('group-window', within, 1, PROTECTION_WINDOW_MS_MAX)
+  return {
+    protection: {
+      windowMs,
+      ...(fills === undefined
+        ? {}
+        : { fillsMax: readInteger('group-fills', fills, 1, PROTECTION_FILLS_MAX) }),
+      ...(shares === undefined ? {} : { sharesMax: readAmount('group-shares', shares) }),
+    },
   }
 }
 

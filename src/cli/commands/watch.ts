@@ -22,7 +22,7 @@ import { showAmount, showId, showJson } from '../show.ts'
 
 const COUNT_MAX = 1_000_000_000
 
-const COUNT_OPTION = { value: '<n>', help: 'ends after so many messages' } as const
+const COUNT_OPTION = { value: '<n>', help: 'ends after this many messages' } as const
 
 export const watchBook = command({
   name: 'watch book',
@@ -30,7 +30,9 @@ export const watchBook = command({
   about: 'follows the book of an outcome; every checksum is compared',
   options: {
     count: COUNT_OPTION,
-    implied: { help: 'adds what orders of the other outcome imply, in a complementary market' },
+    implied: {
+      help: 'adds levels implied by orders of the other outcome, in a complementary market',
+    },
     ...READ_OPTIONS,
   },
   async run(call) {
@@ -40,7 +42,7 @@ export const watchBook = command({
     const { id: marketId } = await findMarket(client, market)
     const implied = call.values.implied ? { implied: true } : {}
     return follow<BookMessage, LocalBook>(call, client.stream(), {
-      start: (stream, heard) => stream.book({ marketId, outcome, ...implied }, heard),
+      start: (stream, listener) => stream.book({ marketId, outcome, ...implied }, listener),
       show: ({ seq }, book) => {
         const best = (side: 'bids' | 'asks'): string => {
           const [level] = book[side](1)
@@ -63,7 +65,8 @@ export const watchTrades = command({
     const client = readerOf(call.values, call.io)
     const { id: marketId } = await findMarket(client, call.positionals[0] ?? '')
     return follow<TradesMessage, undefined>(call, client.stream(), {
-      start: (stream, heard) => stream.trades(marketId, (message) => heard(message, undefined)),
+      start: (stream, listener) =>
+        stream.trades(marketId, (message) => listener(message, undefined)),
       show: tradeLine,
     })
   },
@@ -72,13 +75,13 @@ export const watchTrades = command({
 export const watchOrders = command({
   name: 'watch orders',
   takes: '[<address>]',
-  about: "follows a trader's orders; of the key if no address is given",
+  about: "follows a trader's orders, by default those of the key",
   options: { count: COUNT_OPTION, ...SIGN_OPTIONS },
   async run(call) {
     const client = readerOf(call.values, call.io)
     const trader = await traderNamed(call)
     return follow<OrdersMessage, undefined>(call, client.stream(), {
-      start: (stream, heard) => stream.orders(trader, (message) => heard(message, undefined)),
+      start: (stream, listener) => stream.orders(trader, (message) => listener(message, undefined)),
       show: orderLine,
     })
   },
@@ -86,7 +89,7 @@ export const watchOrders = command({
 
 async function traderNamed({ values, positionals: [named], io }: Call<typeof SIGN_OPTIONS>) {
   if (named === undefined) {
-    // Requested first, so that an unreachable exchange is reported.
+    // The configuration is requested first, so that an unreachable exchange is reported before the stream opens.
     await createClient({ url: urlOf(values, io), retries: 1 }).config()
     return signerAddress(keyOf(values, io, true))
   }
@@ -97,7 +100,7 @@ async function traderNamed({ values, positionals: [named], io }: Call<typeof SIG
 type Followed<Message, State> = {
   readonly start: (
     stream: SibylStream,
-    heard: (message: Message, state: State) => void,
+    listener: (message: Message, state: State) => void,
   ) => StreamSubscription
   readonly show: (message: Message, state: State) => string
 }
@@ -113,18 +116,18 @@ async function follow<Message, State>(
     typeof values.count === 'string'
       ? readInteger('count', values.count, 1, COUNT_MAX)
       : Number.POSITIVE_INFINITY
-  let told = 0
+  let printed = 0
   if (io.signal.aborted) over.resolve()
   io.signal.addEventListener('abort', () => over.resolve())
   stream.on('closed', ({ reconnectInMs }) => {
-    if (reconnectInMs !== undefined) io.err(`sibyl: the connection is gone, and is opened again\n`)
+    if (reconnectInMs !== undefined) io.err(`sibyl: the connection was lost; reconnecting\n`)
   })
   stream.on('gap', () => io.err('sibyl: a message is missing; a snapshot follows\n'))
   stream.on('checksum', () => io.err('sibyl: the checksum differs; a snapshot follows\n'))
   const { ready } = start(stream, (message, state) => {
-    if (told++ >= most) return
+    if (printed++ >= most) return
     io.out(values.json === true ? showJson(message) : `${show(message, state)}\n`)
-    if (told === most) over.resolve()
+    if (printed === most) over.resolve()
   })
   ready.catch(over.reject)
   try {

@@ -7,7 +7,7 @@ import { demandShape, TEXT } from './shape.ts'
 import { traderOf, type World } from './world.ts'
 
 const SECOND_MS = 1_000
-/** Has the length of a signature but is not one. */
+/** A text that has the length of a signature but is not one. */
 const NO_SIGNATURE = base64url('\0'.repeat(64))
 
 function base64url(text: string): string {
@@ -20,7 +20,7 @@ function token(kid: string, atMs: number): string {
   return `Bearer ${base64url(JSON.stringify({ kid, ts, n }))}.${NO_SIGNATURE}`
 }
 
-/** Every server requires a token to cancel everything; an invalid one has no effect. */
+/** Every server requires a bearer token to cancel all orders, and a request with an invalid token has no effect. */
 async function demandWords(world: World, header: string | undefined, words: string): Promise<void> {
   const headers = header === undefined ? {} : { authorization: header }
   const { status, body } = await world.ask('/orders', { method: 'DELETE', headers })
@@ -35,7 +35,7 @@ async function demandWords(world: World, header: string | undefined, words: stri
 export const AUTH_CHECKS: readonly Check[] = [
   {
     id: 'auth.malformed',
-    says: 'no token, no Bearer and a malformed token are 401, each with its words',
+    says: 'a missing token, a missing Bearer and a malformed token are 401, each with its own message',
     async run(world) {
       await demandWords(world, undefined, 'missing authorization header')
       await demandWords(world, 'Basic dXNlcjpwYXNz', 'invalid authorization format')
@@ -44,7 +44,7 @@ export const AUTH_CHECKS: readonly Check[] = [
   },
   {
     id: 'auth.expired',
-    says: 'a token of more than 5 minutes ago is 401 token expired',
+    says: 'a token older than 5 minutes is 401 token expired',
     async run(world) {
       const tenMinutesAgo = (await world.nowMs()) - 600 * SECOND_MS
       await demandWords(world, token('nobody', tenMinutesAgo), 'token expired')
@@ -52,14 +52,14 @@ export const AUTH_CHECKS: readonly Check[] = [
   },
   {
     id: 'auth.unknown-key',
-    says: 'a token of a key that was never registered is 401 API key not found',
+    says: 'a token of an unregistered key is 401 API key not found',
     async run(world) {
       await demandWords(world, token('nobody', await world.nowMs()), 'API key not found')
     },
   },
   {
     id: 'auth.registration',
-    says: 'a registration with the signature of another is refused',
+    says: 'a registration that another wallet signed is refused',
     async run(world) {
       const address = `0x${'1'.repeat(40)}`
       const body = { address, signature: `0x${'11'.repeat(64)}1b` }
@@ -70,7 +70,7 @@ export const AUTH_CHECKS: readonly Check[] = [
   },
   {
     id: 'auth.key',
-    says: 'a key is registered by a signature, its token works, a forged or used one does not',
+    says: 'a key is registered by a signature; its token works, a forged or used token does not',
     async run(world) {
       const { apiKey } = traderOf(world)
       const { auth } = await world.config()
@@ -83,7 +83,8 @@ export const AUTH_CHECKS: readonly Check[] = [
           ...{ method: 'DELETE', headers: { authorization: good } },
         })
       const first = await use()
-      // The request names no market, so any result but a token error shows that the token was accepted.
+      // The request names no market, so it fails in any case. Any result but a token error shows that the token was
+      // accepted.
       demandEqual('a token that is refused', first.status === 401, false)
       if (auth.singleUse) demandEqual('status of a used token', (await use()).status, 401)
     },

@@ -1,11 +1,11 @@
-/** One line of the contract: its statement and its check. */
+/** One line of the conformance report: a statement about the API, and the check of it. */
 
 import type { World } from './world.ts'
 
 export type Check = {
-  /** Stable, for programs: `markets.list`. */
+  /** Stable id, for programs: `markets.list`. */
   readonly id: string
-  /** Statement that holds if the check passes. */
+  /** Statement that is true if the check passes. */
   readonly says: string
   /** Throws `Mismatch` if the statement is false, `Skipped` if it cannot be checked. */
   readonly run: (world: World) => Promise<void>

@@ -1,12 +1,12 @@
 /**
- * Endpoints of the contract: access, parameters and answers. Written by hand, so that neither the routes nor the served
- * document can drift from it. Tests of the API use the same list.
+ * The endpoints that the API of every server must have: access, parameters and answers. Written by hand, so that
+ * neither the routes nor the served document can drift from it. Tests of the API use the same list.
  */
 
 export type Endpoint = {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly path: string
-  /** Public, a bearer token if the exchange requires one, or a wallet's signature. */
+  /** Access: public, a bearer token if the exchange requires one, or a wallet's signature. */
   readonly auth: 'public' | 'write' | 'wallet'
   /** Query parameters, and whether each is required. */
   readonly query: Readonly<Record<string, 'required' | 'optional'>>
@@ -16,7 +16,7 @@ export type Endpoint = {
   readonly fields: readonly string[]
   /** Name of the list in the answer, and the fields of each entry. */
   readonly list?: readonly [name: string, fields: readonly string[]]
-  /** Fields of some answers; the document has them. */
+  /** Fields that only some answers have; the OpenAPI document lists them too. */
   readonly sometimes: readonly string[]
 }
 
@@ -29,7 +29,10 @@ const CLAIM = 'txHash userAddress marketAddress marketId payout winningOutcome s
 const PRICE = 'price priceUSD timestamp source'
 const PERMIT = 'chainId owner deadline v r s'
 
-/** Syntax: `?query` (`!`: required) `{body}` `=` fields `list[fields of an entry]` `(fields of some answers)` */
+/**
+ * Syntax of a line: path `?query` (`!`: required) `{body}` `=` fields `list[fields of an entry]` `(fields of some
+ * answers)`
+ */
 const TABLE = `
 POST /api-keys {address signature name} = success api_key_id api_private_key message
 POST /orders {order signature permitSignature} = orderHash status matches timestamp
@@ -87,7 +90,7 @@ function endpointOf(row: string): Endpoint {
   const [plain = '', sometimes = ''] = answer.split(/[()]/)
   const [named = '', entries] = plain.split(/[[\]]/)
   const fields = wordsOf(named)
-  // The word before the brackets is the name of the list.
+  // In the text before the brackets, the last word is the name of the list.
   const list = entries === undefined ? undefined : fields.pop()
   const query = takes.filter((word) => word.startsWith('?')).map((word) => word.slice(1))
   return {

@@ -7,7 +7,7 @@ import { cancel, place, traderOf, type World } from './world.ts'
 
 const UNIT = 1_000_000
 const TTL_SECONDS = 3_600
-/** A book may change between two reads. */
+/** Number of attempts, because a book may change between two reads. */
 const TRIES = 10
 
 type Listed = {
@@ -35,7 +35,8 @@ async function openMarkets({ ask, config }: World): Promise<readonly Listed[]> {
 
 async function complementary(world: World): Promise<Listed> {
   const found = (await openMarkets(world)).find(({ matching }) => matching === 'complementary')
-  if (found === undefined) throw new Skipped('no complementary market is open for two hours more')
+  if (found === undefined)
+    throw new Skipped('no complementary market stays open for another two hours')
   return found
 }
 
@@ -71,7 +72,7 @@ export const MATCHING_CHECKS: readonly Check[] = [
   },
   {
     id: 'matching.implied',
-    says: 'implied=true adds what the other outcome implies in a complementary market, and nothing in another',
+    says: 'implied=true adds implied levels in a complementary market, and nothing in any other',
     async run(world) {
       const markets = await openMarkets(world)
       for (const rule of ['same-outcome', 'complementary']) {

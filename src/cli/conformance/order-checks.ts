@@ -8,7 +8,7 @@ import { type Answer, cancel, place, traderOf, type World, withPlaced } from './
 
 const NOTHING = `0x${'1'.repeat(64)}`
 const ZERO = `0x${'0'.repeat(40)}`
-/** Larger than any server of this contract accepts. */
+/** Number of bytes of a body that every server must refuse. */
 const BODY_BYTES = 2 * 1_048_576
 
 /** Each case makes one field of a valid order wrong. */
@@ -49,7 +49,7 @@ const open = (answer: Answer) =>
 export const ORDER_CHECKS: readonly Check[] = [
   {
     id: 'orders.body',
-    says: 'a body that is no JSON, of another type or too large is 400, 415 or 413',
+    says: 'a body that is not JSON is 400, of another content type 415, too large 413',
     async run({ ask }) {
       const post = (body: string, type = 'application/json') =>
         ask('/orders/validate', { method: 'POST', body, headers: { 'content-type': type } })
@@ -62,7 +62,7 @@ export const ORDER_CHECKS: readonly Check[] = [
     id: 'orders.validate-fields',
     says: 'POST /orders/validate names every field that is wrong',
     async run(world) {
-      const good = await world.signAsNobody()
+      const good = await world.signWithThrowawayKey()
       for (const [field, value] of SPOILT) {
         const answer = await world.ask('/orders/validate', {
           method: 'POST',
@@ -78,9 +78,9 @@ export const ORDER_CHECKS: readonly Check[] = [
   },
   {
     id: 'orders.validate-signature',
-    says: 'a signature of somebody else, or of no length, is not valid',
+    says: 'a signature of another wallet, or of a wrong length, is not valid',
     async run(world) {
-      const good = await world.signAsNobody()
+      const good = await world.signWithThrowawayKey()
       const other = spoil(good, 'trader', ZERO)
       const { valid, errors } = await validate(world, other)
       demandEqual('valid', valid, false)
@@ -99,7 +99,7 @@ export const ORDER_CHECKS: readonly Check[] = [
       await world.openMarket()
       const { valid, errors } = await validate(
         world,
-        await world.signAsNobody({ marketId: NOTHING }),
+        await world.signWithThrowawayKey({ marketId: NOTHING }),
       )
       demandEqual('valid', valid, false)
       const codes = errors.map(({ code }) => code)
@@ -108,7 +108,7 @@ export const ORDER_CHECKS: readonly Check[] = [
   },
   {
     id: 'orders.validate-good',
-    says: 'a good order is valid; its digest and its signer are told',
+    says: 'a correct order is valid, and the answer has its digest and its signer',
     async run(world) {
       const { sign, address } = traderOf(world)
       const { valid, orderHash, recovered, errors } = await validate(world, await sign())
@@ -123,7 +123,7 @@ export const ORDER_CHECKS: readonly Check[] = [
     async run(world) {
       const good = await traderOf(world).sign()
       for (const [field, value] of SPOILT) {
-        // This order can be parsed, but its signature no longer fits, which may be reported first.
+        // This order can be parsed, but its signature is no longer right, and the server may report that first.
         if (field === 'expiration') continue
         const answer = await place(world, spoil(good, field, value))
         demandRefusal(answer, { status: 400, field: `order.${field}` })
@@ -207,7 +207,7 @@ export const ORDER_CHECKS: readonly Check[] = [
   },
   {
     id: 'positions.sync',
-    says: 'a position is read anew from the chain, or 503 where that is not to be had',
+    says: 'a position is read again from the chain, or the answer is 503',
     async run(world) {
       const { address, authorization } = traderOf(world)
       const { id } = await world.openMarket()
@@ -216,13 +216,16 @@ export const ORDER_CHECKS: readonly Check[] = [
           ...{ method: 'POST', body, headers: await authorization() },
         })
       demandRefusal(await sync({ userAddress: '0x12' }), { status: 400, field: 'userAddress' })
-      const { status, text } = await sync({ userAddress: address })
-      demand(status === 200 || status === 503, 'status 200 or 503', `${status} ${text}`)
+      const answer = await sync({ userAddress: address })
+      if (answer.status === 200) return
+      demandRefusal(answer, { status: 503, code: 'CHAIN_UNAVAILABLE' })
+      const retry = answer.headers.get('retry-after')
+      demand(/^\d+$/.test(retry ?? ''), 'a Retry-After in seconds', retry)
     },
   },
   {
     id: 'relayer.refusals',
-    says: 'the relayer says success: false with its own words for what is malformed',
+    says: 'the relayer answers a malformed request with success: false and a fixed message',
     async run(world) {
       const { chains } = await world.config()
       const word = `0x${'1'.repeat(64)}`
@@ -231,7 +234,7 @@ export const ORDER_CHECKS: readonly Check[] = [
         ...{ deadline: '1', v: 27, r: word, s: word },
       }
       const { auth } = await world.config()
-      // A server that requires a token reports only its absence.
+      // A server that requires a bearer token reports only that the token is missing.
       if (auth.bearer && world.trader === undefined) traderOf(world)
       for (const [body, error] of [
         ['{', 'Invalid request body'],

@@ -21,10 +21,10 @@ async function assetOf(world: World): Promise<string> {
 export const PRICE_CHECKS: readonly Check[] = [
   {
     id: 'prices.latest',
-    says: 'GET /quick-markets/{asset}/price tells the latest price and its source',
+    says: 'GET /quick-markets/{asset}/price returns the latest price and its source',
     async run(world) {
       const { status, body } = await world.ask(`/quick-markets/${await assetOf(world)}/price`)
-      if (status === 503) throw new Skipped('no provider has told a price yet')
+      if (status === 503) throw new Skipped('no provider has delivered a price yet')
       demandEqual('status', status, 200)
       const shape = { price: INTEGER, priceUSD: NUMBER, timestamp: NATURAL, source: TEXT }
       demandShape('the price', body, shape)
@@ -58,7 +58,7 @@ export const PRICE_CHECKS: readonly Check[] = [
   },
   {
     id: 'prices.quick-market',
-    says: 'the active quick market of an asset and those before can be read',
+    says: 'the active quick market of an asset and the earlier ones can be read',
     async run(world) {
       const asset = await assetOf(world)
       const { body } = await world.ask(`/quick-markets/${asset}`)
@@ -79,22 +79,22 @@ export const PRICE_CHECKS: readonly Check[] = [
   },
   {
     id: 'prices.stream',
-    says: 'the price stream is text/event-stream and tells a price at once',
+    says: 'the price stream is text/event-stream and sends a price at once',
     async run(world) {
       const path = `/api/v1/quick-markets/${await assetOf(world)}/price-stream`
       const stop = AbortSignal.timeout(FIRST_EVENT_MS)
       const response = await fetch(`${world.url}${path}`, { signal: stop })
-      if (response.status === 503) throw new Skipped('no provider has told a price yet')
+      if (response.status === 503) throw new Skipped('no provider has delivered a price yet')
       demandEqual('content-type', response.headers.get('content-type'), 'text/event-stream')
       const reader = new EventStreamReader()
       try {
         for await (const chunk of response.body ?? []) {
           const [event] = reader.take(chunk)
           if (event === undefined) continue
-          const told = JSON.parse(event.data) as { timestamp: number }
+          const message = JSON.parse(event.data) as { timestamp: number }
           const shape = { asset: TEXT, price: INTEGER, priceUSD: NUMBER, timestamp: NATURAL }
-          demandShape('the event', told, { ...shape, source: TEXT })
-          demand(told.timestamp > MILLISECONDS, 'a time in milliseconds', told.timestamp)
+          demandShape('the event', message, { ...shape, source: TEXT })
+          demand(message.timestamp > MILLISECONDS, 'a time in milliseconds', message.timestamp)
           return
         }
       } catch (error) {

@@ -16,7 +16,7 @@ export type CheckResult = {
   readonly id: string
   readonly says: string
   readonly result: 'ok' | 'failed' | 'skipped'
-  /** Why it failed or was skipped. */
+  /** The reason why the check failed or was skipped. */
   readonly why?: string
   readonly expected?: string
   readonly seen?: string

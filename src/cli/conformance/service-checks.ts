@@ -1,8 +1,8 @@
 /** Checks of a client's first reads: configuration, time, documents, and the form of errors. */
 
 import type { Check } from './check.ts'
-import { ENDPOINTS } from './endpoints.ts'
 import { demand, demandEqual, Skipped } from './mismatch.ts'
+import { missingFrom, type OpenApi } from './openapi-check.ts'
 import { ADDRESS, BOOL, demandShape, INTEGER, NATURAL, NUMBER, TEXT } from './shape.ts'
 import type { Answer } from './world.ts'
 
@@ -34,7 +34,7 @@ export function demandRefusal(
 export const SERVICE_CHECKS: readonly Check[] = [
   {
     id: 'config.shape',
-    says: 'GET /config tells the service, the time, the limits and the chains',
+    says: 'GET /config returns the service, the time, the limits and the chains',
     async run({ ask }) {
       const { status, body } = await ask('/config')
       demandEqual('status', status, 200)
@@ -55,7 +55,7 @@ export const SERVICE_CHECKS: readonly Check[] = [
   },
   {
     id: 'config.signing',
-    says: 'each chain tells the typed data of an order, field by field',
+    says: 'each chain lists the typed data of an order, field by field',
     async run({ config }) {
       const { chains } = await config()
       if (chains.length === 0) throw new Skipped('the server has no chain')
@@ -108,7 +108,7 @@ export const SERVICE_CHECKS: readonly Check[] = [
   },
   {
     id: 'http.unknown-path',
-    says: 'an unknown path is 404, a method that a path does not take 405',
+    says: 'an unknown path is 404, an unsupported method 405',
     async run({ ask }) {
       demandRefusal(await ask('/nothing-here'), { status: 404 })
       demandRefusal(await ask('/orders', { method: 'PUT', body: {} }), { status: 405 })
@@ -116,14 +116,14 @@ export const SERVICE_CHECKS: readonly Check[] = [
   },
   {
     id: 'http.rate-limits',
-    says: 'RateLimit headers say what may be spent, what is left and when it is full again',
+    says: 'RateLimit headers state the limit, the rest and the time until it is full again',
     async run({ ask }) {
       const { headers } = await ask('/markets')
       const [limit, remaining, reset] = ['limit', 'remaining', 'reset'].map((name) =>
         headers.get(`ratelimit-${name}`),
       )
       if ([limit, remaining, reset].every((value) => value === null)) {
-        throw new Skipped('the server sends none: its limits are off')
+        throw new Skipped('the server sends no such headers: its limits are off')
       }
       for (const value of [limit, remaining, reset]) {
         demand(/^\d+$/.test(value ?? ''), 'three whole numbers', { limit, remaining, reset })
@@ -133,19 +133,13 @@ export const SERVICE_CHECKS: readonly Check[] = [
   },
   {
     id: 'docs.openapi',
-    says: '/openapi.json describes every endpoint of the contract, with its query',
+    says: '/openapi.json describes every endpoint of the contract, its fields, and has examples',
     async run({ ask }) {
       const { status, body } = await ask('//openapi.json')
       demandEqual('status', status, 200)
-      const { openapi, paths = {} } = (body ?? {}) as OpenApi
-      demand(/^3\./.test(openapi ?? ''), 'an OpenAPI document of version 3', openapi)
-      const missing = ENDPOINTS.flatMap(({ method, path, query }) => {
-        const operation = paths[path]?.[method.toLowerCase()]
-        if (operation === undefined) return [`${method} ${path}`]
-        const known = new Set(operation.parameters?.map(({ name }) => name))
-        return Object.keys(query).flatMap((name) => (known.has(name) ? [] : [`${path}?${name}`]))
-      })
-      demandEqual('missing endpoints', missing, [])
+      const document = (body ?? {}) as OpenApi
+      demand(/^3\./.test(document.openapi ?? ''), 'OpenAPI of version 3', document.openapi)
+      demandEqual('missing', missingFrom(document), [])
     },
   },
   {
@@ -158,8 +152,3 @@ export const SERVICE_CHECKS: readonly Check[] = [
     },
   },
 ]
-
-type OpenApi = {
-  readonly openapi?: string
-  readonly paths?: Record<string, Record<string, { parameters?: { name: string }[] }>>
-}

@@ -4,12 +4,13 @@ import { Mismatch } from './mismatch.ts'
 
 type Kind = { readonly name: string; readonly fits: (value: unknown) => boolean }
 
-type Shape = Kind | readonly [Shape] | { readonly [field: string]: Shape }
+export type Shape = Kind | readonly [Shape] | { readonly [field: string]: Shape }
 
 const kind = (name: string, fits: (value: unknown) => boolean): Kind => ({ name, fits })
 const matches = (name: string, pattern: RegExp): Kind =>
   kind(name, (value) => typeof value === 'string' && pattern.test(value))
 
+export const PRESENT = kind('a field', (value) => value !== undefined)
 export const TEXT = kind('text', (value) => typeof value === 'string')
 export const BOOL = kind('true or false', (value) => typeof value === 'boolean')
 export const NUMBER = kind('a number', (value) => typeof value === 'number')
@@ -18,7 +19,7 @@ export const NATURAL = kind(
   'an integer from 0 on',
   (value) => Number.isSafeInteger(value) && (value as number) >= 0,
 )
-/** Above 2^53 it was read as text. */
+/** A sum: an integer, which was read as text if it is above 2^53. */
 export const SUM = kind('an integer from 0 on', (value) => /^\d+$/.test(String(value)))
 export const BIT = kind('0 or 1', (value) => value === 0 || value === 1)
 export const PRICE = kind(

@@ -58,7 +58,7 @@ function demandChecksum(book: LocalBook, frame: BookFrame): void {
 export const STREAM_CHECKS: readonly Check[] = [
   {
     id: 'stream.hello',
-    says: 'the stream says hello with its heartbeat, and its time is that of /config',
+    says: 'the stream sends hello with its heartbeat, and its time agrees with /config',
     async run(world) {
       await withStream(world, async (_stream, hello) => {
         demandShape('hello', hello, { session: TEXT, heartbeatMs: NATURAL, serverTime: NATURAL })
@@ -76,7 +76,7 @@ export const STREAM_CHECKS: readonly Check[] = [
   },
   {
     id: 'stream.rubbish',
-    says: 'frames that are rubbish are answered with an error, and cost nothing else',
+    says: 'malformed frames are answered with an error and do not end the connection',
     async run(world) {
       await withStream(world, async (stream) => {
         const rubbish = ['{', '[]', 'null', '{"op":"dance","id":7}', '{"op":"ping","id":8,"x":1}']
@@ -91,7 +91,7 @@ export const STREAM_CHECKS: readonly Check[] = [
   },
   {
     id: 'stream.refusals',
-    says: 'a subscription to what does not exist is refused with its id and the field',
+    says: 'a subscription to something that does not exist is refused with its id and the field',
     async run(world) {
       await withStream(world, async (stream) => {
         const nothing = `0x${'1'.repeat(64)}`
@@ -134,7 +134,7 @@ export const STREAM_CHECKS: readonly Check[] = [
   },
   {
     id: 'stream.channels',
-    says: 'trades, market, ticker and orders begin with a snapshot, and can be left',
+    says: 'trades, market, ticker and orders begin with a snapshot, and can be unsubscribed',
     async run(world) {
       const { id: marketId } = await world.openMarket()
       await withStream(world, async (stream) => {
@@ -198,7 +198,7 @@ export const STREAM_CHECKS: readonly Check[] = [
   },
   {
     id: 'stream.orders',
-    says: "the trader's orders are told as they are accepted and cancelled, each after the one before",
+    says: 'the orders channel reports each accepted and cancelled order, in sequence',
     async run(world) {
       const { sign, address } = traderOf(world)
       const { id: marketId } = await world.openMarket()
@@ -219,7 +219,7 @@ export const STREAM_CHECKS: readonly Check[] = [
   },
   {
     id: 'stream.since',
-    says: 'a subscription since an earlier change is told what followed, or to start over',
+    says: 'a subscription since an earlier change receives the later changes, or a new snapshot',
     async run(world) {
       const { sign } = traderOf(world)
       const { id: marketId } = await world.openMarket()

@@ -8,7 +8,7 @@ export type Frame = Readonly<Record<string, unknown>> & { readonly type?: unknow
 export type StreamProbe = {
   /** Sends text unchanged, or an object as JSON. */
   say(frame: object | string): void
-  /** Returns the first unread frame that fits; earlier ones stay. */
+  /** Returns the first unread frame for which `fits` is true; earlier frames stay unread. */
   next(what: string, fits: (frame: Frame) => boolean): Promise<Frame>
   close(): void
 }

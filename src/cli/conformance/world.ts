@@ -31,13 +31,13 @@ export type World = {
   /** Requests a path under `/api/v1`, or under the root for a path that begins with `//`. */
   readonly ask: (path: string, asked?: Asked) => Promise<Answer>
   readonly config: () => Promise<Config>
-  /** Server's time: the clock of a devnet can be moved. */
+  /** Returns the server's time, which may differ from this machine's: the clock of a devnet can be moved. */
   readonly nowMs: () => Promise<number>
   /** Returns a market that accepts orders; the check is skipped if there is none. */
   readonly openMarket: () => Promise<Market>
   readonly trader: Trader | undefined
   /** Signs an order at the lowest price with a throwaway key. */
-  readonly signAsNobody: (changes?: Partial<RestingOrder>) => Promise<OrderSubmission>
+  readonly signWithThrowawayKey: (changes?: Partial<RestingOrder>) => Promise<OrderSubmission>
 }
 
 type Trader = {
@@ -48,7 +48,7 @@ type Trader = {
   readonly authorization: () => Promise<Record<string, string>>
   /** Returns the API key registered for this run. */
   readonly apiKey: () => Promise<StoredApiKey>
-  /** Revokes it, if registered. */
+  /** Revokes the key, if it is registered. */
   readonly revoke: () => Promise<void>
 }
 
@@ -60,13 +60,13 @@ type RestingOrder = {
 }
 
 const TIMEOUT_MS = 15_000
-/** No trader sells at this price: the order rests. */
+/** A price at which no trader sells, so that the order rests. */
 const PRICE = 10
 const SIZE = 1_000_000
 const UNIT = 1_000_000
 const TTL_SECONDS = 3_600
 /** This key is public: it signs only orders that are never placed. */
-const NOBODY: Hex = `0x${'5'.repeat(64)}`
+const THROWAWAY_KEY: Hex = `0x${'5'.repeat(64)}`
 
 export function makeWorld(options: {
   readonly url: string
@@ -119,7 +119,7 @@ export function makeWorld(options: {
     const open = markets.find(
       ({ resolved, expiration }) => !resolved && expiration > serverTime + 2 * TTL_SECONDS,
     )
-    if (open === undefined) throw new Skipped('no market is open for two hours more')
+    if (open === undefined) throw new Skipped('no market stays open for another two hours')
     return open
   }
 
@@ -127,7 +127,7 @@ export function makeWorld(options: {
     const client: Client = createClient({ url, signer, ...chainOf(options) } as ClientOptions)
     return async (changes: Partial<RestingOrder> = {}): Promise<OrderSubmission> => {
       const { limits } = await config()
-      // An exchange may require a minimum value.
+      // Returns a size for which the order reaches the minimum value, if the exchange requires one.
       const least = Math.ceil(((limits.notionalMin ?? 0) * UNIT) / PRICE)
       return client.orders.sign({
         ...{ side: 'buy', outcome: 'YES', price: BigInt(PRICE), ttlSeconds: TTL_SECONDS },
@@ -158,14 +158,14 @@ export function makeWorld(options: {
   }
 
   return {
-    ...{ url, ask, config, nowMs, openMarket, signAsNobody: signing(NOBODY) },
+    ...{ url, ask, config, nowMs, openMarket, signWithThrowawayKey: signing(THROWAWAY_KEY) },
     trader: key === undefined ? undefined : traderOf(key, options.address ?? ''),
   }
 }
 
 export function traderOf({ trader }: World): Trader {
   if (trader !== undefined) return trader
-  throw new Skipped('it takes a trader: give --key-file, or --account on a local chain')
+  throw new Skipped('it needs a trader: give --key-file, or --account on a local chain')
 }
 
 /** Places the trader's order, and cancels it in any case after the check. */

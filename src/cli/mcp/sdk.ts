@@ -6,7 +6,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { CommandError } from '#devnet/command.ts'
 
-type Transport = { close(): Promise<void> }
+/** A message of JSON-RPC 2.0: a request, a notification or an answer. */
+type Message = {
+  readonly id?: string | number
+  readonly method?: string
+  readonly params?: { readonly requestId?: unknown }
+}
+
+export type Transport = {
+  start(): Promise<void>
+  send(message: Message): Promise<void>
+  close(): Promise<void>
+  onmessage?: (message: Message) => void
+  onclose?: () => void
+}
 
 type HttpTransport = Transport & {
   handleRequest(request: IncomingMessage, response: ServerResponse, body?: unknown): Promise<void>
@@ -21,12 +34,10 @@ type McpServer = {
 
 export type McpSdk = {
   readonly Server: new (info: object, options: object) => McpServer
-  readonly StdioServerTransport: new (
-    input: NodeJS.ReadableStream,
-    output: NodeJS.WritableStream,
-    options: object,
-  ) => Transport
   readonly StreamableHTTPServerTransport: new (options: object) => HttpTransport
+  readonly JSONRPCMessageSchema: {
+    safeParse(json: unknown): { readonly success: boolean; readonly data?: Message }
+  }
   readonly ListToolsRequestSchema: unknown
   readonly CallToolRequestSchema: unknown
 }
@@ -35,7 +46,7 @@ const LIBRARY = '@modelcontextprotocol/sdk'
 
 export async function loadSdk(): Promise<McpSdk> {
   try {
-    const parts = ['server/index.js', 'server/stdio.js', 'server/streamableHttp.js', 'types.js']
+    const parts = ['server/index.js', 'server/streamableHttp.js', 'types.js']
     const loaded = await Promise.all(parts.map((part) => import(`${LIBRARY}/${part}`)))
     return Object.assign({}, ...loaded) as McpSdk
   } catch (error) {

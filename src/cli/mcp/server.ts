@@ -31,19 +31,19 @@ export type ServerParts = {
 }
 
 const BODY_BYTES_MAX = 65_536
-/** Calls under way, of all connections together. */
+/** Maximum number of calls in progress, of all connections together. */
 const CALLS_MAX = 16
 const ANSWER_CHARS_MAX = 262_144
 const CONNECTIONS_MAX = 64
-/** A client that does not send its request in this time is cut off. */
+/** Maximum time in which a client must send its request; after that the connection is closed. */
 const REQUEST_MS_MAX = 10_000
-/** Characters of an argument or a name in the log, and the number of arguments. */
+/** Maximum number of characters of an argument or a name in the log, and maximum number of logged arguments. */
 const LOGGED_CHARS_MAX = 100
 const LOGGED_ARGS_MAX = 16
 
 /**
- * Returns the function that calls tools: it checks arguments, limits calls at once, and logs each call. If the key comes
- * as an argument, the log does not have it.
+ * Returns the function that calls tools: it checks arguments, limits the number of calls in progress, and logs each
+ * call. If an argument contains the trader's key, the log omits it.
  */
 export function makeCaller(
   tools: readonly Tool[],
@@ -104,7 +104,7 @@ function withoutKey(text: string, key: string): string {
   const plain = text.replace(/[^ -~]/g, '?')
   const found = plain.toLowerCase().split(digits)
   let from = 0
-  // Lower case has the same length: the text is ASCII.
+  // The text contains only ASCII, so positions in its lower-case form are the same.
   const kept = found.map((part) => {
     const same = plain.slice(from, from + part.length)
     from += part.length + digits.length
@@ -116,7 +116,7 @@ function withoutKey(text: string, key: string): string {
 function messageOf(error: unknown): string {
   if (error instanceof Refusal) return `REFUSED: ${error.message}`
   if (error instanceof SibylError) return `${error.code}: ${error.message}`
-  // Other errors may contain details of this machine.
+  // Messages of any other error may contain details of this machine, so they are not returned.
   return 'INTERNAL: the call failed'
 }
 
@@ -178,10 +178,10 @@ async function handle(
 ): Promise<void> {
   const refused = refusalOf(request, token, port)
   const body = refused === undefined ? await readJson(request) : undefined
-  // A list of calls is not part of the protocol any more.
+  // The protocol allows one call per request: it no longer has lists of calls.
   if (refused !== undefined || body === undefined || Array.isArray(body)) {
     const [status, why] = refused ?? [400, 'the body must be one JSON object']
-    // The rest of the body is not read.
+    // The connection closes with the answer, because the rest of the request's body is not read.
     response.writeHead(status, { 'content-type': 'text/plain', connection: 'close' })
     response.end(`${why}\n`)
     return
@@ -200,7 +200,7 @@ function refusalOf(
   token: string,
   port: number,
 ): readonly [status: number, why: string] | undefined {
-  // A page of a browser can reach this address under a name of its own (DNS rebinding), but not with this Host.
+  // A page in a browser may reach this address under a name of its own (DNS rebinding), but it cannot send this Host.
   if (![`127.0.0.1:${port}`, `localhost:${port}`].includes(headers.host ?? '')) {
     return [403, `the Host must be 127.0.0.1:${port} or localhost:${port}`]
   }

@@ -1,7 +1,7 @@
 /**
  * The tools of `sibyl mcp`. Reading tools are always there. Trading tools need the key of a delegate: the exchange
- * enforces the limits of the delegation, and the tools those of this run. Without `isLive` they only ask the exchange
- * whether it would accept the order. Arguments come from a model, so they may be anything.
+ * enforces the limits of the delegation, and the tools enforce the limits of this run. Without `isLive` they only ask
+ * the exchange whether it would accept the order. Arguments come from a model, so they may be anything.
  */
 
 import type { Client, PlaceIntent } from '#client/client.ts'
@@ -42,7 +42,7 @@ const decimal = (description: string) =>
 const MARKET_ID = hash('The id of the market')
 const OUTCOME = text('YES or NO', { enum: ['YES', 'NO'] })
 const SIDE = text('buy or sell', { enum: ['buy', 'sell'] })
-/** Items of a list, and levels of each side of a book, in one answer. */
+/** Maximum number of items of a list, and of levels of each side of a book, in one answer. */
 const LISTED_MAX = 100
 const QUESTION_CHARS_MAX = 300
 const DESCRIPTION_CHARS_MAX = 4_000
@@ -61,7 +61,7 @@ function reading(name: string, description: string, inputSchema: Json, run: Tool
 
 export function readTools(client: Client, own: string | undefined): Tool[] {
   const address = text(
-    own === undefined ? 'The trader' : 'The trader; the own address if left out',
+    own === undefined ? 'The trader' : 'The trader; by default the account of this server',
     {
       pattern: '^0x[0-9a-fA-F]{40}$',
     },
@@ -150,7 +150,7 @@ function summaryOf(market: Market): Json {
   }
 }
 
-/** Returns the most that an order can lose: what a buyer pays, or what a seller gives away below a dollar a share. */
+/** Returns the maximum loss of an order: the cost of a buy, or the difference of a sale to a dollar per share. */
 function lossOf({ side, price, size }: { side: number; price: Price; size: Shares }): number {
   const paid = costCeil(price, size)
   return side === SELL ? size - paid + 1 : paid
@@ -160,7 +160,7 @@ export function tradeTools(
   client: Client,
   { sizeMax, notionalMax, isLive }: TradingLimits,
 ): Tool[] {
-  /** The most that the placed orders can lose, in millionths of a dollar. */
+  /** Maximum loss from the orders placed so far, in millionths of a dollar. */
   let spent = 0
   const annotations = { readOnlyHint: false, destructiveHint: true }
   const dryRun = { dryRun: true, why: 'the server runs without --live' }
@@ -179,7 +179,7 @@ export function tradeTools(
       )
     }
     if (!isLive) return { ...dryRun, ...(await client.orders.validate(submission)) }
-    // Counted before it is sent: if the answer is lost, the order may have been placed.
+    // The loss counts before the order is sent, because the order may have been placed even if its answer is lost.
     spent += loss
     try {
       return await client.orders.submit(submission)
@@ -209,7 +209,7 @@ export function tradeTools(
           label: text('Repeated in every message about the order; public', {
             pattern: '^[ -~]{1,32}$',
           }),
-          replaces: hash('The hash of an open order that leaves in the same step'),
+          replaces: hash('The hash of an open order that is cancelled in the same step'),
         },
         ['marketId', 'side', 'outcome', 'price', 'size'],
       ),
@@ -227,7 +227,7 @@ export function tradeTools(
       async run({ orderHash, marketId, side }) {
         const order = { orderHash: String(orderHash), marketId: String(marketId) }
         if (!isLive) return { ...dryRun, ...order }
-        // The client names its account, so the exchange refuses orders of others.
+        // The cancel names the account, so the exchange refuses it for orders of other traders.
         return client.orders.cancel({ ...order, side: side as 'buy' | 'sell' })
       },
     },

@@ -45,7 +45,7 @@ export function serveWitness(witness: Witness): Server {
   return server
 }
 
-/** Nothing was cosigned if the folder cannot be read or written, and the next request may be answered. */
+/** If the folder cannot be read or written, nothing was cosigned; a later request may succeed. */
 function answerOf(witness: Witness, text: string): ReturnType<typeof addCheckpoint> {
   try {
     return addCheckpoint(witness, text)
@@ -77,6 +77,10 @@ export async function feedWitness(witness: Witness, log: NamedLog): Promise<numb
     return oldSize
   }
   const proof = known === undefined ? [] : await proveConsistency(log, known, newest)
+  // A checkpoint that was submitted while the proof was read is now the one to compare with.
+  if ((cosignedBefore(witness.state, log.origin)?.head.size ?? 0) !== oldSize) {
+    return feedWitness(witness, log)
+  }
   const { status, body } = addCheckpoint(witness, addCheckpointBody(oldSize, proof, newest.text))
   if (status !== 200)
     throw new Error(

@@ -10,18 +10,18 @@ const HELP = `An exchange of several nodes on this machine, with NATS, MariaDB a
 
   npm run cluster                     starts it; Ctrl-C ends it, and its data with the next start
   npm run cluster -- status           which node serves which partitions and roles, and what is cut
-  npm run cluster -- kill NODE        as if its machine lost its power
+  npm run cluster -- kill NODE        ends it like a power failure
   npm run cluster -- drain NODE       hands over what it serves, then ends
-  npm run cluster -- start NODE       one that was killed or drained
-  npm run cluster -- cut NODE         its links to NATS and the database say nothing any more
-  npm run cluster -- mend NODE        makes them whole
-  npm run cluster -- add KIND         one more: front, market or rest
+  npm run cluster -- start NODE       starts a node that was killed or drained
+  npm run cluster -- cut NODE         silences its links to NATS and the database
+  npm run cluster -- mend NODE        restores its links
+  npm run cluster -- add KIND         adds a node: front, market or rest
 
-  --fronts <n>      how many fronts (2)
-  --markets <n>     how many market nodes (2)
+  --fronts <n>      number of fronts (2)
+  --markets <n>     number of market nodes (2)
   --galera          three database servers instead of one
-  --port <n>        of the first front; the others have those behind it (8080)
-  --folder <path>   where its data is (data/cluster)
+  --port <n>        port of the first front; the other nodes use the ports after it (8080)
+  --folder <path>   folder of its data (data/cluster)
 `
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
@@ -58,7 +58,7 @@ function read() {
   }
 }
 
-/** The code is loaded here, so that the help appears at once. */
+/** The cluster's code is loaded here, so that the help appears at once. */
 async function run(values: Values): Promise<void> {
   const { openCluster } = await import('./open-cluster.ts')
   const { serveControl } = await import('./control.ts')

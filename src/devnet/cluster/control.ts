@@ -56,7 +56,7 @@ async function carryOut(cluster: Cluster, words: readonly string[]): Promise<str
   const [verb = '', what = ''] = words
   if (verb === 'status') return statusOf(cluster)
   if (verb === 'add') {
-    if (!isKind(what)) throw new CommandError(`add takes ${Object.keys(KINDS).join(', ')}`)
+    if (!isKind(what)) throw new CommandError(`add needs one of: ${Object.keys(KINDS).join(', ')}`)
     return `${wordsOf(await cluster.add(what))}\n`
   }
   const node = cluster.nodes.get(what)
@@ -70,7 +70,7 @@ async function carryOut(cluster: Cluster, words: readonly string[]): Promise<str
   else if (verb === 'start') await node.start()
   else if (verb === 'cut') node.cut('silent')
   else if (verb === 'mend') node.cut('whole')
-  else throw new CommandError(`'${verb}' is none of status, kill, drain, start, cut, mend, add`)
+  else throw new CommandError(`'${verb}' is not one of status, kill, drain, start, cut, mend, add`)
   return statusOf(cluster)
 }
 

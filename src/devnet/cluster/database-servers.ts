@@ -118,11 +118,11 @@ export async function openDatabaseServers(
       await isUp(first)
     }
     for (const node of nodes) {
-      // A killed node fetches only what it missed, if it reports its last position.
+      // A killed node that starts with its last position fetches only the transactions it missed.
       if (node.process === undefined) {
         start(node, false, count === 1 ? '' : (await positionOf(node)).text)
       }
-      // One after the other: two full copies at once need two donors.
+      // The nodes start one after the other, because two full copies at once would need two donors.
       await isUp(node)
     }
   }
@@ -195,7 +195,7 @@ function serverArguments(
   const options = [
     `gmcast.listen_addr=tcp://127.0.0.1:${node.group}`,
     `ist.recv_addr=127.0.0.1:${node.fetches}`,
-    // A node that was alone when all died must not form the cluster by itself.
+    // A node that was alone when all nodes were killed must not start the cluster by itself.
     'pc.recovery=false',
     'evs.suspect_timeout=PT3S',
     'evs.keepalive_period=PT0.5S',

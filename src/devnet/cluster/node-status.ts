@@ -4,7 +4,9 @@ import type { ClusterNode } from './nodes.ts'
 
 const ASK_TIMEOUT_MS = 2_000
 const MARKET_THREAD = /^market-(\d+)$/
-/** Parts of every node or front, and checks that are not threads: they serve no slot of the cluster. */
+/**
+ * Names in `/readyz` that are no slot of the cluster: parts of every node or front, and checks that are not threads.
+ */
 const COMMON = new Set(['bridge', 'log-copy', 'admin', 'clock', 'markets', 'price sources'])
 
 /** Checks by part, as `/readyz` of a node returns them. */

@@ -28,13 +28,13 @@ export type ClusterNode = {
   /** Returns whether its process runs. */
   isUp(): boolean
   start(): Promise<void>
-  /** Ends it like a power failure. */
+  /** Ends the node like a power failure. */
   kill(): Promise<void>
-  /** Hands over all slots, then ends it. */
+  /** Hands over all threads that one node at a time runs, then ends the node. */
   drain(): Promise<void>
   pause(): void
   resume(): void
-  /** Makes its links to NATS and the database silent, or restores them. */
+  /** Makes the node's links to NATS and the database silent, or restores them. */
   cut(state: 'silent' | 'whole'): void
   isCut(): boolean
 }
@@ -53,7 +53,7 @@ export function makeNode(options: NodeOptions): ClusterNode {
   const { name, kind, port, folder, environment, cut } = options
   let child: ChildProcess | undefined
   let isCut = false
-  /** Position in its output file where the current process began. */
+  /** Position in the node's output file where the current process began. */
   let begun = 0
   const dataDir = join(folder, name)
   const logFile = join(folder, `${name}.log`)
@@ -71,7 +71,7 @@ export function makeNode(options: NodeOptions): ClusterNode {
     }
     const started = spawn(process.execPath, [...process.execArgv, MAIN], {
       env: { ...environment, ...own },
-      // In its own process group: Ctrl-C in a terminal goes to the cluster, which ends its nodes in order.
+      // The node has its own process group: Ctrl-C in a terminal goes to the cluster, which ends its nodes in order.
       detached: true,
       stdio: ['ignore', output, output],
     })

@@ -16,14 +16,14 @@ import { openWires } from './wire.ts'
 
 const NATS_SERVERS = 3
 const GALERA_NODES = 3
-/** Market threads of the whole cluster; each is served by one of the market nodes. */
+/** Number of market threads of the whole cluster; each is served by one of the market nodes. */
 const MARKET_THREADS = 4
 const PARTITIONS = 8
 const NODES_MAX = 20
 
 type ClusterOptions = {
   readonly folder: string
-  /** Port of the first front; the other nodes have the ports after it. */
+  /** Port of the first front; each other node has the next port. */
   readonly port: number
   readonly fronts: number
   readonly markets: number
@@ -79,7 +79,10 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     say(`the local chain: ${chain.url}`)
 
     const nodes = new Map<string, ClusterNode>()
-    /** Closed after the nodes, which need them to end. */
+    /**
+     * Position among the closers at which the wires (the connections that can be cut) are closed: after the nodes,
+     * which need them to stop.
+     */
     const wiresAt = closers.length
     closers.push(async () => {
       for (const node of [...nodes.values()].reverse()) {
@@ -141,7 +144,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   }
 }
 
-/** Only a front has an address for clients; the others are reached through it. */
+/** Describes a node by its address, if it has one for clients: only a front does. */
 export function wordsOf({ name, kind, url }: ClusterNode): string {
   return kind === 'front' ? `${name} serves at ${url}` : `${name} runs`
 }

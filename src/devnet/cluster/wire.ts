@@ -80,7 +80,8 @@ async function openWire(toPort: number): Promise<Wire> {
       state = next
       for (const pair of [...pairs]) {
         if (next === 'silent') hush(pair)
-        // Data in transit is lost: an old connection would deliver outdated messages.
+        // Data that waited during a cut is lost, because an old connection would deliver it as outdated messages. So
+        // the connection is closed.
         else if (next === 'ended' || before === 'silent')
           for (const socket of pair) socket.destroy()
       }

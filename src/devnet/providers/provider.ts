@@ -9,7 +9,7 @@ export type SimulatedRequest = {
   readonly authorization: string
 }
 
-/** A body, or a stream of events that lasts until its reader leaves; undefined hangs up. */
+/** A body, or a stream of events that lasts until the reader disconnects; undefined closes the connection. */
 export type SimulatedAnswer =
   | { readonly status: number; readonly body: string }
   | { readonly status: 200; readonly follow: (to: Pushed) => () => void }
@@ -34,7 +34,7 @@ export type ProviderView = {
   centsAt(asset: string, atMs: number): number
   /** Returns the price that it reports for a tick; a fault may make it wrong. */
   shownCents(asset: string, atMs: number): number
-  /** While its fault is `garbage`: returns a text that is not a price. */
+  /** Returns a text that is not a price while the fault is `garbage`; otherwise undefined. */
   garbagePrice(): string | undefined
   /** Pushes ticks of these assets to a reader; returns a function that ends it. */
   follow(to: Pushed, assets: readonly string[]): () => void
@@ -43,7 +43,7 @@ export type ProviderView = {
 /** The messages of one provider. */
 type Speaker = {
   answer(request: SimulatedRequest): SimulatedAnswer
-  /** Accepts a WebSocket; undefined refuses it. */
+  /** Accepts a WebSocket; returns undefined to refuse it. */
   accept(request: SimulatedRequest, to: Pushed): SimulatedSocket | undefined
   /** The messages for one tick. */
   pushed(assets: readonly string[], atMs: number): string[]
@@ -54,15 +54,15 @@ type Speaker = {
 }
 
 export type SimulatedProvider = {
-  /** Offset of its grid of ticks. */
+  /** Offset of the times of the provider's ticks. */
   readonly shiftMs: number
-  /** Offset of its prices, in cents per 10,000 USD. */
+  /** Offset of the provider's prices, in cents per 10,000 USD. */
   readonly shiftCents: number
-  /** Factor of its prices while its fault is `wild`; different for each provider. */
+  /** Factor of the provider's prices while its fault is `wild`; different for each provider. */
   readonly wildFactor: number
-  /** The resolution of its times. */
+  /** Resolution of the provider's times. */
   readonly timeStepMs: number
-  /** Its name for an asset. */
+  /** Returns the provider's name for an asset. */
   nameOf(asset: string): string
   speak(view: ProviderView): Speaker
 }

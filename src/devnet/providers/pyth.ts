@@ -7,7 +7,7 @@ import { notFound, type ProviderView, type SimulatedProvider } from './provider.
 const CENT = 10 ** (PRICE_DECIMALS - 2)
 const IDS: PriceProvider['names'] = PRICE_PROVIDERS.pyth.names
 
-/** The id of the real feed, or a text of the same form for an asset without one. */
+/** Returns the id of the asset's feed at the real provider; for an asset without one, a made-up id of the same form. */
 const idOf = (asset: string): string =>
   IDS[asset] ?? Buffer.from(asset.padEnd(32, '.')).toString('hex')
 

@@ -43,7 +43,7 @@ const SHOW = `window.SwaggerUIBundle({
 })
 `
 
-/** By name under /docs. */
+/** Files by their name under /docs. */
 const ASSETS = {
   'swagger-ui.css': { file: 'swagger-ui.css', type: 'text/css; charset=utf-8' },
   'swagger-ui-bundle.js': {
@@ -115,7 +115,7 @@ export function docs(title: string): AnswerRoute[] {
     asset(
       'show.js',
       'text/javascript; charset=utf-8',
-      // Made at the first request: most fronts never get one.
+      // The page is made at the first request, because most fronts never get one.
       lazily(() => assetOf(Buffer.from(SHOW))),
     ),
     ...Object.entries(ASSETS).map(([name, { file, type }]) =>

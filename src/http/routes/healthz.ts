@@ -1,4 +1,4 @@
-/** Returns that the thread is alive; nothing behind it is checked. */
+/** Answers that the thread is alive, without checking the services that it uses. */
 
 import Type from 'typebox'
 import { type AnswerRoute, route } from '../route.ts'

@@ -20,7 +20,7 @@ export type PageFile = {
 
 export type PageFiles = {
   readonly document: PageFile
-  /** By name under /assets. */
+  /** Files by their name under /assets. */
   readonly assets: ReadonlyMap<string, PageFile>
 }
 
@@ -185,6 +185,6 @@ async function answer(
     const raw = encoding === 'br' ? brotli : gzip
     return { ...reply, raw, headers: { ...headers, 'content-encoding': encoding } }
   }
-  // Almost every client accepts one of the two, so the plain bytes are not kept.
+  // A few clients accept neither encoding. The plain bytes are not kept for them.
   return { ...reply, raw: await unzip(gzip), headers }
 }

@@ -12,7 +12,7 @@ type Check = {
   /** True if the exchange is ready without this part: routes that need it return their own error. */
   readonly optional?: boolean
 }
-/** By the name of the part. */
+/** Checks by the name of their part. */
 export type Readiness = Readonly<Record<string, Check>>
 
 const body = <Status extends string>(status: Status) =>
@@ -24,7 +24,7 @@ const body = <Status extends string>(status: Status) =>
         ok: Type.Boolean(),
         why: Type.Optional(Type.String()),
         optional: Type.Optional(
-          Type.Boolean({ description: 'True if the exchange is ready without it' }),
+          Type.Boolean({ description: 'True if the exchange is ready without this part' }),
         ),
       }),
       {

@@ -1,7 +1,7 @@
 /**
- * Archives the events of a partition before they are cut from the log. Truncation asks it how far it may go; another
- * thread archives the rest meanwhile, so the next truncation may go further. If archiving fails, the log is not cut,
- * and the archiving is retried.
+ * Archives the events of a partition before they are deleted from the log. Before each truncation, this class returns
+ * the offset up to which events may be deleted; another thread archives further events meanwhile, so the next
+ * truncation may delete more. If archiving fails, nothing is deleted, and the archiving is retried.
  */
 
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
@@ -17,17 +17,17 @@ export type ArchiveOptions = {
   readonly dir: string
   /** Maximum size of the whole archive in bytes; 0 means unlimited. */
   readonly bytesMax: number
-  /** A segment waits for this many events, but at most for this many milliseconds. */
+  /** A segment is written when it has this many events, or after this many milliseconds. */
   readonly segmentEventsMin?: number
   readonly segmentWaitMs?: number
   /** Approximate maximum of uncompressed bytes per segment. */
   readonly segmentBytes?: number
-  /** Returns true if the disk is nearly full. Then nothing is archived, and so nothing is cut from the log. */
+  /** Returns true if the disk is nearly full. In that case nothing is archived, and so nothing is cut from the log. */
   readonly isFull?: () => boolean
 }
 
 const SEGMENT_EVENTS_MIN = 20_000
-/** A quiet partition writes at most four small segments a day. */
+/** Maximum wait of a small segment: a partition with few events writes at most four of them a day. */
 const SEGMENT_WAIT_MS = 6 * 3_600_000
 const SEGMENT_BYTES = 32 * 1024 * 1024
 
@@ -68,7 +68,10 @@ export class ArchiveKeeper {
     this.#look()
   }
 
-  /** Finds the end of the archive. If the archive is damaged there, markets continue, but the log is not cut. */
+  /**
+   * Finds the last archived offset. If the end of the archive is damaged, markets continue, but no events are deleted
+   * from the log.
+   */
   #look(): void {
     const newest = segmentsIn(this.#folder).at(-1)
     this.#trouble = undefined
@@ -85,12 +88,15 @@ export class ArchiveKeeper {
     }
   }
 
-  /** Archived events were durable: if the log ends before this offset, it has lost acknowledged commands. */
+  /**
+   * Offset of the last archived event, which was durable: if the log ends before it, the log has lost acknowledged
+   * commands.
+   */
   get lastOffset(): number {
     return this.#last
   }
 
-  /** Returns the offset below which a partition may be cut, at most `below`. */
+  /** Returns the offset below which a partition may be cut: at most `below`, and nothing that is not archived. */
   reach(below: number, { firstOffset }: FileState): number {
     if (this.#trouble !== undefined) this.#look()
     if (this.#trouble !== undefined) throw this.#trouble
@@ -108,7 +114,7 @@ export class ArchiveKeeper {
     return events >= segmentEventsMin || performance.now() - this.#waitingSinceMs >= segmentWaitMs
   }
 
-  /** The log was cut without archiving: the archive continues from here, and reports the gap once. */
+  /** The log was cut without archiving. The archive continues after the gap, and reports the gap once. */
   #skipTo(firstOffset: number): void {
     const from = this.#last + 1
     this.#last = firstOffset - 1
@@ -148,7 +154,7 @@ export class ArchiveKeeper {
   }
 }
 
-/** If the thread ended during a job, the job was not done. */
+/** Returns the fault of a failed job. A retryable one means that the job's thread ended before the job was done. */
 function archiveFault(error: unknown): unknown {
   if (!(error instanceof Fault) || !error.retryable) return error
   return new Fault('LOG_ARCHIVE_FAILED', error.message, { retryable: true, cause: error })

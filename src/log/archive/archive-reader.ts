@@ -1,5 +1,6 @@
 /**
- * Reads events that have left the log. `wholeLog` reads archive and log as one, from the first event that still exists.
+ * Reads events that have left the log. `wholeLog` reads archive and log like a single log, from the first event that
+ * still exists.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -34,7 +35,7 @@ export function openArchive<Event extends LogEvent>(
   options: { readonly form?: EventForm<Event> } = {},
 ): LogArchive<Event> {
   const form = options.form ?? (WHOLE as EventForm<Event>)
-  /** The last block read; it usually has the next records too. */
+  /** The last block that was read; the next records are usually in the same block. */
   let last: Block<Event> | undefined
   let lastMeta: { readonly path: string; readonly meta: SegmentMeta } | undefined
 
@@ -106,7 +107,7 @@ export function openArchive<Event extends LogEvent>(
   }
 }
 
-/** Reads from the archive if the log no longer has the events. Throws if neither has them. */
+/** Reads events from the archive if the log no longer has them. Throws if the archive does not have them either. */
 export function wholeLog<Event extends LogEvent>(
   log: LogReader<Event>,
   archive: LogArchive<Event>,

@@ -1,7 +1,7 @@
 /**
- * Writes one archive segment: rows of a partition, from an offset on, that are about to leave the log. It runs in its
- * own thread (`background-thread.ts`) with its own connection. The file is complete and on the disk before the log is
- * cut.
+ * Writes one archive segment: rows of a partition, from an offset on, that are about to be deleted from the log. It
+ * runs in its own thread (`background-thread.ts`) with its own connection. The file is complete and on the disk before
+ * the rows are deleted.
  */
 
 import {
@@ -35,7 +35,7 @@ import {
 
 /** Size at which a block is compressed. */
 const BLOCK_BYTES = 1024 * 1024
-/** Lowest compression level: most of the saving for a quarter of the time of the default level. */
+/** Lowest compression level: it saves nearly as much as the default level, in a quarter of the time. */
 const EFFORT = 1
 
 export type ArchiveJob = {
@@ -46,7 +46,7 @@ export type ArchiveJob = {
   readonly bytesMax: number
   readonly home: RowHome
   readonly database: string
-  /** Copies whole rows from `from`, all below `below`, and about `bytes` bytes. */
+  /** Copies whole rows from the offset `from` on, all below `below`, until they have about `bytes` bytes. */
   readonly from: number
   readonly below: number
   readonly segmentBytes: number
@@ -166,7 +166,8 @@ class SegmentDraft {
   }
 
   /**
-   * Synced after every block, because a commit of the log waits for pending writes of other files in the file system.
+   * Writes bytes and syncs them. It does so after every block, because a commit of the log waits for pending writes of
+   * other files in the file system.
    */
   #write(bytes: Buffer): void {
     const file = this.#file!
@@ -188,7 +189,9 @@ function labelOf(length: number, crc: number): Buffer {
   return label
 }
 
-/** Removes the oldest segments, each the first of its partition, until the rest fits into `bytesMax`. */
+/**
+ * Removes the oldest segments of the archive, each the first of its partition, until the others fit into `bytesMax`.
+ */
 function keepWithin(whole: string, bytesMax: number): void {
   const queues = readdirSync(whole).map((name) => segmentsIn(join(whole, name)).flatMap(withSize))
   let bytes = queues.flat().reduce((sum, { size }) => sum + size, 0)

@@ -1,18 +1,18 @@
 /**
- * A Bloom filter in front of a run of closed orders: twelve bits per order exclude nearly every hash that is not in the
- * run. All bits of a hash are in one block of 64 bytes, so a filter on disk costs one page read.
+ * A Bloom filter for a run of closed orders (a sorted file): twelve bits per order exclude nearly every hash that is
+ * not in the run. All bits of a hash are in one block of 64 bytes, so a lookup in a filter on disk reads one page.
  *
  * Hashes are mixed with secrets of the run, so no trader can choose hashes that pass the filter.
  */
 
 import assert from 'node:assert/strict'
 
-/** Words of a block, and of a page; each page has its own checksum. */
+/** Number of 32-bit words of a block, and of a page; each page has its own checksum. */
 const BLOCK_WORDS = 16
 export const FILTER_PAGE_WORDS = 1_024
 export const FILTER_PAGE_BYTES = 4 * FILTER_PAGE_WORDS
 const BITS_PER_ORDER = 12
-/** Number of times that a filter can be halved into whole pages. */
+/** A filter is sized so that it can be halved this many times into whole pages. */
 const HALVINGS = 3
 
 /** The eight 32-bit words of an order's hash, as in memory. */

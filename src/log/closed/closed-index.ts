@@ -1,7 +1,7 @@
 /**
  * Maps a hash to the rows of the closed-order table that may contain it, with 11 to 21 bytes of memory per closed
- * order. The usual lookup, of an unseen hash, costs one memory access and no SQLite. It stores fingerprints only; the
- * caller compares the whole hash.
+ * order. Most lookups are for new hashes, and cost one memory access and no read by SQLite. It stores fingerprints
+ * only; the caller compares the whole hash.
  *
  * It consists of 256 open-addressed tables that grow one at a time, so growing never stops the thread for long. A
  * fingerprint is mixed with a secret, reversibly. Eight bits of the result select the table, and the table stores the
@@ -75,7 +75,8 @@ export class ClosedIndex {
       if (found === row && ((cells[2 * slot]! ^ (mixed << 8)) & KEY_MASK) === 0) break
       slot = (slot + 1) & mask
     }
-    // Moves later entries back into the gap, unless they would land before their own slot.
+    // Move later entries back into the empty slot, unless they would then be before the slot where a search for them
+    // begins.
     let gap = slot
     for (let next = (gap + 1) & mask; rowAt(cells, next) !== 0; next = (next + 1) & mask) {
       const home = (cells[2 * next]! >>> 8) & mask
@@ -101,7 +102,7 @@ const NONE: number[] = []
 
 /** Fingerprint bits of a slot's first word. */
 const KEY_MASK = 0xffffff00
-/** More slots than this cannot be addressed by the 24 stored bits. */
+/** Maximum number of slots of a table: the 24 stored bits cannot address more. */
 const SLOTS_MAX = 2 ** 24
 
 function emptySegment(slots: number): Segment {

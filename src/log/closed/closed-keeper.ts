@@ -1,6 +1,7 @@
 /**
- * Moves closed orders from their table into runs, and merges runs, while the partition is in use. Another thread writes
- * the new file, and one small transaction replaces the old data with it. Each step is short; failed steps are retried.
+ * Moves closed orders from their table into runs (sorted files), and merges runs, while the partition is in use.
+ * Another thread writes the new run, and one small transaction replaces the old rows or runs with it. Each step is
+ * short; failed steps are retried.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -13,8 +14,8 @@ import type { ClosedRun, RunMeta } from './closed-run.ts'
 import type { ClosedTable } from './closed-table.ts'
 
 /**
- * Rows that one step removes from the table after they are in a run, and approximately the maximum number of their
- * orders.
+ * Maximum number of table rows that one step removes after their orders are in a run (a sorted file), and approximate
+ * maximum number of orders in them.
  */
 const REMOVED_ROWS = 2_048
 const REMOVED_ORDERS = 8_192
@@ -31,7 +32,10 @@ type KeeperPorts = {
 
 type Job = {
   readonly name: string
-  /** Runs to replace, the id of the new one, and whether it contains the frozen rows of the table. */
+  /**
+   * `ids` are the runs to replace, `id` is the new run. The next field is true if the new run contains the frozen rows
+   * of the table.
+   */
   readonly ids: readonly number[]
   readonly id: number
   readonly spills: boolean
@@ -49,7 +53,7 @@ export class ClosedKeeper {
     this.#tailMax = tailMax
   }
 
-  /** Returns whether there is more to do at once. */
+  /** Does one step. Returns whether the next one should follow immediately. */
   step(nowSec: number): boolean {
     const { table } = this.#ports
     if (this.#job?.result !== undefined) this.#finish(this.#job, this.#job.result)
@@ -60,12 +64,12 @@ export class ClosedKeeper {
     return removed > 0
   }
 
-  /** True while another thread works for it. */
+  /** True while another thread writes a run for this partition. */
   get isBusy(): boolean {
     return this.#job !== undefined
   }
 
-  /** The file is closed, so the other thread's result is discarded. */
+  /** Stops all work on the file, which is being closed. The result of the other thread's job is discarded. */
   close(): void {
     this.#isClosed = true
   }
@@ -131,7 +135,7 @@ export class ClosedKeeper {
     if (spills) table.spilled()
   }
 
-  /** Opens the run before the table names it: a file that cannot be opened must not replace anything. */
+  /** Open the new run before the table names it: if its file cannot be opened, the old data must stay. */
   #open(run: RunMeta): ClosedRun {
     const { runs } = this.#ports.table
     try {

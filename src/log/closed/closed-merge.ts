@@ -1,6 +1,6 @@
 /**
- * Merges rows of the table of closed orders, or several runs, into one new run. It runs in its own thread
- * (`background-thread.ts`), reads only data that no other thread changes, and writes a new file.
+ * Merges rows of the table of closed orders, or several runs (sorted files), into one new run. It runs in its own
+ * thread (`background-thread.ts`), reads only data that no other thread changes, and writes a new file.
  */
 
 import { rmSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { CLOSED_ORDER_BYTES, forgetAfterSecAt, isReopenedAt } from './closed-ord
 import { ClosedRun, type RunMeta, RunWriter } from './closed-run.ts'
 
 export type MergeJob = {
-  /** Folder of runs, and the new file in it. */
+  /** Folder of the runs, and name of the new file in it. */
   readonly folder: string
   readonly name: string
   readonly home: RowHome
@@ -25,7 +25,10 @@ export type MergeJob = {
   readonly isOldest: boolean
 }
 
-/** Returns the durable run; undefined if no order is left. It is unused until the partition's table names it. */
+/**
+ * Writes the new run and returns its description when it is durable; undefined if no order is left. The run is not used
+ * before the partition's table names it.
+ */
 export function mergeClosed(job: MergeJob): RunMeta | undefined {
   const path = join(job.folder, job.name)
   const sorted: Cursor[] = []
@@ -58,7 +61,7 @@ export function mergeClosed(job: MergeJob): RunMeta | undefined {
   }
 }
 
-/** Iterates orders by hash; the current one is `bytes` at `at`. */
+/** Position in a list of orders sorted by hash; the current order begins at `at` in `bytes`. */
 type Cursor = {
   readonly orders: number
   bytes: Buffer
@@ -68,7 +71,7 @@ type Cursor = {
   close(): void
 }
 
-/** Yields each hash once, in its newest form. Cursors are ordered newest first. */
+/** Yields one entry for each hash, the newest. Cursors are ordered newest first. */
 function* newestOfEach(sorted: readonly Cursor[]): Generator<Cursor> {
   let left = sorted.filter((cursor) => cursor.next())
   const last = Buffer.alloc(32)
@@ -110,7 +113,7 @@ function ofRun({ folder, home }: MergeJob, meta: RunMeta): Cursor {
   }
 }
 
-/** Rows per read, so that no read transaction on the file is long. */
+/** Maximum number of rows per read, so that no read transaction on the file is long. */
 const ROWS_AT_ONCE = 64
 
 type Row = { id: number; forget_min_sec: number; crc: number; payload: Buffer }
@@ -157,7 +160,7 @@ function ofRows(
   }
 }
 
-/** Sorted by hash; among equal hashes the last one, from the newest row, comes first. */
+/** The orders are sorted by hash; among equal hashes the last one, from the newest row, comes first. */
 function sortedPlaces(bytes: Buffer, orders: number): Uint32Array {
   const firsts = new Uint32Array(orders)
   for (let place = 0; place < orders; place++) {

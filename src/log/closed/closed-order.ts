@@ -36,7 +36,7 @@ export function encodeClosedOrders(orders: readonly ClosedOrder[]): Buffer<Array
     const word = at / 4
     const double = at / 8
     writeDigits(order.orderHash, words, word, 8)
-    // Most orders of a batch belong to the same market as the order before.
+    // Most consecutive orders of a batch belong to the same market, so its words are copied.
     if (order.marketId === marketId) words.copyWithin(word + 8, word - 24, word - 16)
     else writeDigits(order.marketId, words, word + 8, 8)
     marketId = order.marketId
@@ -64,7 +64,7 @@ type Latin1Buffer = Buffer<ArrayBuffer> & {
   latin1Write(text: string, at: number, length: number): number
 }
 
-/** Room for the longest text from byte 2 on, so that the digits after `0x` begin at a word. */
+/** A buffer with room for the longest text from byte 2 on, so that the digits after `0x` begin at a word. */
 const text = Buffer.from(new ArrayBuffer(68)) as Latin1Buffer
 const textWords = new Int32Array(text.buffer)
 
@@ -118,7 +118,7 @@ function newHashKey(): HashKey {
   return { words, bytes: Buffer.from(words.buffer) }
 }
 
-/** Valid until the next call. */
+/** The hash that is searched for, and the one that it is compared with; both valid until the next call. */
 const asked = newHashKey()
 const met = newHashKey()
 
@@ -140,7 +140,7 @@ export function forgetAfterSecAt(bytes: Buffer, at: number): number {
   return bytes.readDoubleLE(at + 112)
 }
 
-/** Per process: fingerprints exist only in this process's index. */
+/** Each process has its own secret, because fingerprints exist only in its index. */
 const SECRET = randomInt(0, 2 ** 32)
 
 /**

@@ -37,7 +37,10 @@ import { CLOSED_ORDER_BYTES, type HashKey, hashKeyAt } from './closed-order.ts'
 const BLOCK_ORDERS = 64
 const BLOCK_BYTES = BLOCK_ORDERS * CLOSED_ORDER_BYTES
 const FENCE_BYTES = 12
-/** Synced at this size, because a commit of the log waits for pending writes of other files in the file system. */
+/**
+ * The file is synced whenever this many bytes were written, because a commit of the log has to wait for pending
+ * writes of other files.
+ */
 const SYNCED_BYTES = 1024 * 1024
 
 export type RunMeta = {
@@ -147,7 +150,10 @@ export class ClosedRun {
     return this.#crcs.length
   }
 
-  /** Returns the bytes of the order as a view into its block; undefined if it is not here. */
+  /**
+   * Returns the bytes of the order with this hash, as a view into its block; undefined if the run does not have the
+   * order.
+   */
   find(key: HashKey): Buffer | undefined {
     if (!this.#mayHold(key)) return undefined
     const high = key.bytes.readUInt32BE(0)
@@ -243,7 +249,7 @@ function openRun(path: string): number {
   }
 }
 
-/** Writes a run from orders sorted by hash. After `end` it is durable under its name. */
+/** Writes a run from orders sorted by hash. After `end` the file is durable under its final name. */
 export class RunWriter {
   readonly #path: string
   readonly #home: RowHome
@@ -284,7 +290,7 @@ export class RunWriter {
     if (this.#filled === BLOCK_BYTES) this.#endBlock()
   }
 
-  /** If it throws, the file is still open: `abort` closes it. */
+  /** Completes the file. If this throws, the file is still open: call `abort` to close it. */
   end(): RunMeta {
     assert(this.#orders > 0, 'a run has orders')
     if (this.#filled > 0) this.#endBlock()
@@ -340,7 +346,7 @@ export class RunWriter {
 const EVENLY = 17
 const SAMPLED_MAX = 4_096
 
-/** An even sample of many values, with their minimum and maximum. */
+/** Collects an evenly spaced sample of many values, with their minimum and maximum. */
 class Sample {
   #values: number[] = []
   #every = 1

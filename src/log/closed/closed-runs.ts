@@ -1,6 +1,6 @@
 /**
- * Runs of a partition by age: their files, and which of them to merge. The table `closed_runs` names them; files that
- * it does not name are unused. If several runs have a hash, the newest one counts.
+ * The runs of a partition (sorted files of closed orders) by age, and the choice of those to merge. The table
+ * `closed_runs` names them; files that it does not name are unused. If several runs have a hash, the newest one counts.
  */
 
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
@@ -12,19 +12,19 @@ import { removeSlowly } from '../snapshots/snapshot-writer.ts'
 import { forgetAfterSecAt, type HashKey } from './closed-order.ts'
 import { ClosedRun, type RunMeta } from './closed-run.ts'
 
-/** Number of runs of one level that become one of the next. */
+/** Number of runs of one level that are merged into one run of the next level. */
 const FAN_IN = 4
-/** A run is rewritten when this share of it may be forgotten. */
+/** Share of a run's orders that may be forgotten before the run is written again without them. */
 const FORGOTTEN_SHARE = 0.5
 
 export type RunsOptions = {
-  /** Maximum memory of filters; those of the oldest runs stay on the disk. */
+  /** Maximum memory of filters. If they need more, the filters of the oldest runs stay on the disk. */
   readonly filterBytesMax: number
   /** Maximum number of orders in a run. */
   readonly runOrdersMax: number
 }
 
-/** Runs to merge; the result takes the place of the newest. */
+/** Runs to merge; the new run takes the place of the newest. */
 type RunMerge = {
   readonly ids: readonly number[]
   /** Newest first. */
@@ -76,7 +76,10 @@ export class ClosedRuns {
     }
   }
 
-  /** Call it after the whole partition has passed its checks: a refused partition keeps all its files. */
+  /**
+   * Removes unused files. Call it after the whole partition has passed its checks: if the partition is refused, all its
+   * files stay for an examination.
+   */
   removeUseless(): void {
     const named = new Set(this.#runs.map(({ run }) => run.meta.name))
     for (const name of readdirSync(this.folder)) {
@@ -220,8 +223,8 @@ export class ClosedRuns {
   }
 
   /**
-   * Opens a new run. The caller closes it, or hands it over with `replaced`; then the oldest filters make room for its
-   * own.
+   * Opens a new run. The caller closes it, or passes it to `replaced`, which frees the oldest filters to make room for
+   * the new one.
    */
   open(meta: RunMeta): ClosedRun {
     return this.#open(meta, this.#options.filterBytesMax)

@@ -1,8 +1,9 @@
 /**
- * Closed orders of a partition, 128 bytes each. Recent ones are in rows of the append that closed them, and an index in
- * memory finds them. When there are many, their rows are frozen and become a run (`closed-runs.ts`) in small steps of
- * `closed-keeper.ts`. The newest entry of a hash counts: a young row before a frozen row before a run. Rows change
- * within the caller's transaction; `apply` updates the index after that transaction has committed.
+ * Closed orders of a partition, 128 bytes each. Each append adds a row with the orders that it closed, and an index in
+ * memory finds them. When there are many rows, they are frozen and become a run (a sorted file, `closed-runs.ts`) in
+ * small steps of `closed-keeper.ts`. If a hash has several entries, the newest is valid: rows that are not frozen come
+ * before frozen rows, and these before runs. Rows change within the caller's transaction; `apply` updates the index
+ * after that transaction has committed.
  */
 
 import assert from 'node:assert/strict'
@@ -32,19 +33,19 @@ import type { ClosedRuns } from './closed-runs.ts'
  * up to 4,096 orders.
  */
 const ROW_ORDERS_MAX = 256
-/** A forget step ends with the row that reaches this many orders: a few milliseconds. */
+/** A forget step ends with the row in which it has read this many orders; it takes a few milliseconds. */
 const FORGET_ORDERS_MAX = 2_048
 
 type ClosedRow = { id: number; forget_min_sec: number; crc: number; payload: Buffer }
 
-/** Fingerprints that may be in a row; for each, the hashes and their positions in the request. */
+/** Fingerprints that may be in a row; for each of them, the hashes and their positions in the request. */
 type Wanted = Map<number, Map<OrderHash, number[]>>
 
 type Due = {
   readonly rows: readonly number[]
-  /** Position of the walk after this step; 0 at the end of the table. */
+  /** Row that the step has reached; 0 at the end of the table. */
   readonly cursor: number
-  /** True if it stopped at the limit and should continue soon. */
+  /** True if the step stopped at its limit, so that the next one should follow soon. */
   readonly more: boolean
 }
 
@@ -74,12 +75,12 @@ export class ClosedTable {
   readonly #path: string
   readonly runs: ClosedRuns
   #index = new ClosedIndex()
-  /** Rows up to and including `to` are being moved into a run: they do not change any more. */
+  /** Rows up to and including `to` are being moved into a run: they no longer change. */
   #frozen: { readonly index: ClosedIndex; readonly to: number } | undefined
   /** Rows up to and including this one are in a run, and wait to be removed. */
   #spilledTo: number
   #hasSpilled = false
-  /** Row that the walk of `due` has reached, and the second up to which orders are forgotten. */
+  /** Row that `due` has reached, and the latest second for which it was called. */
   #cursor = 0
   #forgottenSec = 0
   readonly #insert: BetterSqlite3.Statement
@@ -183,7 +184,10 @@ export class ClosedTable {
     return next
   }
 
-  /** Removes hashes from their young rows. Entries in frozen rows or runs are hidden by a younger row. */
+  /**
+   * Removes hashes from their young rows. An entry in a frozen row or a run cannot be removed, so a newer entry that
+   * hides it is written.
+   */
   reopen(hashes: readonly OrderHash[], state: FileState, changes: IndexChanges): FileState {
     if (hashes.length === 0) return state
     let next: FileState = { ...state, closed: this.#drop(hashes, state.closed, changes) }
@@ -228,7 +232,7 @@ export class ClosedTable {
     return { ...state, closed: plus(closed, crc), closedRowLast: row }
   }
 
-  /** Removes hashes from their young rows. */
+  /** Removes hashes from their young rows, within the transaction. */
   #drop(hashes: readonly OrderHash[], closed: Tally, changes: IndexChanges): Tally {
     let rest = closed
     for (const [id, wanted] of this.#byRow(hashes, this.#index)) {
@@ -250,7 +254,9 @@ export class ClosedTable {
     return this.#frozen?.to ?? this.#spilledTo
   }
 
-  /** Freezes rows up to and including `to` until they are in a run. Rows that are already frozen stay frozen. */
+  /**
+   * Marks rows up to and including `to` as frozen until they are in a run. Rows that are already frozen stay frozen.
+   */
   freeze(to: number): { readonly from: number; readonly to: number } {
     if (this.#frozen === undefined) {
       this.#frozen = { index: this.#index, to }
@@ -259,7 +265,7 @@ export class ClosedTable {
     return { from: this.#spilledTo, to: this.#frozen.to }
   }
 
-  /** Call it when the frozen rows are durable in a run. */
+  /** Marks the frozen rows as moved. Call it when they are durable in a run. */
   spilled(): void {
     this.#spilledTo = this.frozenTo
     this.#frozen = undefined
@@ -271,7 +277,7 @@ export class ClosedTable {
     return this.#hasSpilled
   }
 
-  /** Removes some of these rows, within the caller's transaction. */
+  /** Removes some of the rows whose orders are in a run, within the caller's transaction. */
   removeSpilled(
     rowsMax: number,
     ordersMax: number,
@@ -300,7 +306,7 @@ export class ClosedTable {
     this.#hasSpilled = false
   }
 
-  /** Returns the next rows of the walk, at most `limit`, that have orders to forget. */
+  /** Returns the next rows, at most `limit`, that have orders to forget. */
   due(nowSec: number, limit: number): Due {
     this.#forgottenSec = Math.max(this.#forgottenSec, nowSec)
     const walked = this.#walk.all(Math.max(this.#cursor, this.frozenTo), limit) as {
@@ -347,7 +353,7 @@ export class ClosedTable {
       const hash = hashes[place]!
       const fingerprint = fingerprintOf(hash)
       const rows = index.rows(fingerprint)
-      // The usual case: the hash is new.
+      // Usually the hash is new, and the index has no row for it.
       if (rows.length === 0) continue
       for (const id of new Set(rows)) {
         const wanted = byRow.get(id) ?? new Map<number, Map<OrderHash, number[]>>()

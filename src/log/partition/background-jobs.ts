@@ -1,6 +1,6 @@
 /**
- * Starts and stops the thread for long work of one writer's partitions, and sends it jobs: it sorts and merges closed
- * orders, and archives events.
+ * Starts and stops the thread for long work of one writer's partitions, and sends it jobs: sorting and merging closed
+ * orders, and archiving events.
  */
 
 import { Worker } from 'node:worker_threads'
@@ -87,7 +87,7 @@ export function makeBackgroundJobs(): BackgroundJobs {
       running.worker.postMessage({ number, name, job } as JobRequest)
       return asked.promise as never
     },
-    // An unfinished file has no name yet; the next open removes it.
+    // An unfinished file still has its temporary name, so the next open removes it.
     stop: async () => {
       await running?.worker.terminate()
     },

@@ -96,10 +96,10 @@ export class BatchReader<Event extends LogEvent> {
     return first + end
   }
 
-  /** Returns the rows with `limit` records from an offset on, in one read transaction. */
+  /** Returns the rows that contain `limit` records from an offset on, in one read transaction. */
   #rows(fromOffset: number, limit: number): BatchRow[] {
     const rows: BatchRow[] = []
-    // The owner may call it within its own transaction.
+    // If the owner calls this within its own transaction, do not begin another one.
     const own = !this.#db.inTransaction
     if (own) this.#db.exec('BEGIN')
     try {

@@ -8,10 +8,13 @@ import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { ASKED, type CheckpointThreadData, FILES, STOP, WORDS } from './checkpointer.ts'
 
-/** Pause between checkpoints, even if another is requested at once: each costs two syncs. */
+/** Minimum pause between checkpoints, because each costs two syncs. */
 const PAUSE_MS = 5
 
-/** While it copies many pages, more are written, so it repeats until it has copied few. */
+/**
+ * While this thread copies many pages, the writer adds more. So the thread repeats the checkpoint until few pages
+ * remain.
+ */
 const PAGES_FEW = 500
 const ROUNDS_MAX = 5
 
@@ -47,7 +50,7 @@ function run({ files, words }: CheckpointThreadData): void {
       try {
         Atomics.store(shared, FILES + WORDS * file + 2, checkpoint(db))
       } catch (error) {
-        // The disk is full or fails. The writer gets the same error and can report it.
+        // The disk is full or fails. The writer gets the same error and reports it.
         if (!(error instanceof Database.SqliteError)) throw error
       }
       Atomics.store(shared, FILES + WORDS * file + 1, asked)

@@ -4,7 +4,7 @@
 
 import { Worker } from 'node:worker_threads'
 
-/** Indices in the memory that both threads share. */
+/** Indices in the memory that the writer and the thread share. */
 export const STOP = 0
 /** Number of requests so far. */
 export const ASKED = 1
@@ -26,8 +26,8 @@ export type Checkpointer = {
   /** Returns a value that changes whenever a checkpoint has ended. */
   ended(file: number): number
   /**
-   * Requests a checkpoint; resolves with the pages in the write-ahead file when it is done, or at once if the thread
-   * has failed.
+   * Requests a checkpoint. Resolves with the number of pages in the write-ahead file when the checkpoint is done, or
+   * immediately if the thread has failed.
    */
   done(file: number): Promise<number>
   stop(): Promise<void>
@@ -80,17 +80,17 @@ export function makeCheckpointer(files: readonly string[], name = 'log-checkpoin
     async done(file) {
       if (ended) return 0
       const { promise, resolve } = Promise.withResolvers<void>()
-      // A checkpoint that is already in progress began too early to count.
+      // Wait for the next checkpoint: one that is already in progress may have begun before the last write.
       waiting.push({ file, count: Atomics.load(shared, FILES + WORDS * file) + 1, resolve })
       ask(file)
-      // Keeps the process alive while a caller waits.
+      // Keeps the process alive while a caller waits for a checkpoint.
       worker?.ref()
       await promise
       return Atomics.load(shared, FILES + WORDS * file + 2)
     },
     async stop() {
       if (worker === undefined || ended) return
-      // Not `once`: it would reject if the thread fails, although the thread has then ended.
+      // Not `once` of node:events: it would reject if the thread fails, but a failed thread has ended too.
       const { promise: exited, resolve } = Promise.withResolvers<unknown>()
       worker.once('exit', resolve)
       stopping = true

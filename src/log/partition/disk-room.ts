@@ -1,7 +1,8 @@
 /**
- * Free space on the disk of the log. Below a limit the disk counts as full: the owner accepts no new orders, and the
- * rest is for cancels and reports. If the disk still becomes completely full, a reserve file is deleted once to make
- * room for them. When there is enough space again, the reserve is written again and the disk no longer counts as full.
+ * Watches the free space on the disk of the log. Below a limit the disk counts as full: the owner accepts no new
+ * orders, and the remaining space is for cancels and reports. If the disk still becomes completely full, a reserve file
+ * is deleted to make room for them. When there is enough space again, the reserve file is written again and the disk no
+ * longer counts as full.
  */
 
 import {
@@ -23,7 +24,7 @@ export type DiskRoom = {
   readonly isFull: boolean
   /** Checks the free space, about once a second. Returns whether `isFull` changed. */
   look(): boolean
-  /** After a write failed for lack of space: deletes the reserve file. */
+  /** Deletes the reserve file; called after a write has failed for lack of space. */
   spend(): void
 }
 

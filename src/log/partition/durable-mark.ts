@@ -1,7 +1,7 @@
 /**
- * A small file beside each partition with the last offset that is certainly durable. It is written after each commit
- * and before its answers. It is not synced, so after a power cut it may be behind, but never ahead. A log that ends
- * before its mark has lost acknowledged commands.
+ * The mark: a small file beside each partition with the last offset that is certainly durable. It is written after each
+ * commit and before the answers to its commands. It is not synced, so after a power cut it may be behind the log, but
+ * never ahead. A log that ends before its mark has lost acknowledged commands.
  */
 
 import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
@@ -48,7 +48,7 @@ export function readMark(path: string): number {
   const bytes = Buffer.alloc(BYTES)
   const file = openSync(path, 'r')
   try {
-    // A reader in another thread may read during a write; it retries.
+    // Another thread may write the mark during this read; the read is then repeated.
     for (let attempt = 0; attempt < 3; attempt++) {
       const length = readSync(file, bytes, 0, BYTES, 0)
       const whole = length === BYTES && crc32(bytes.subarray(0, 12)) === bytes.readUInt32BE(12)

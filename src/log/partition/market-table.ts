@@ -1,6 +1,6 @@
 /**
- * Table of markets that the partition has events of, each with its first offset. Rows change within the caller's
- * transaction; `added` and `removed` update the memory after it has committed.
+ * Table of the markets with events in the partition, each with its first offset. Rows change within the caller's
+ * transaction; `added` and `removed` update the copy in memory after that transaction has committed.
  */
 
 import type BetterSqlite3 from 'better-sqlite3'

@@ -20,13 +20,15 @@ import { sqliteFault } from './sqlite-fault.ts'
 import { TradeTable } from './trade-table.ts'
 import { checkWal } from './wal.ts'
 
-/** Number of last batches that an open checks; the others are checked when read. */
+/**
+ * Number of batches at the end of the log that are checked when the file is opened; the others are checked when read.
+ */
 const TAIL_BATCHES_CHECKED = 4
 /** Files up to this size get SQLite's `quick_check` at every open, which reads the whole file. */
 const QUICK_CHECK_BYTES_MAX = 64 * 1024 * 1024
 /**
- * Maximum time that opening waits for a reader with an old view. The thread is blocked meanwhile, including the markets
- * of its other partitions. Opening is retried.
+ * Maximum time that opening waits for a reader that still sees an older state of the database. The thread is blocked
+ * meanwhile, including the markets of its other partitions. Opening is retried.
  */
 const BUSY_MS_MAX = 1_000
 
@@ -112,9 +114,13 @@ export function openPartitionFile<Event extends LogEvent>(
     // later one.
     const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[]
     if (checkpoint?.busy !== 0) {
-      throw new Fault('LOG_OPEN_FAILED', `${path}: a reader holds an old view of it`, {
-        retryable: true,
-      })
+      throw new Fault(
+        'LOG_OPEN_FAILED',
+        `${path}: another reader still reads an old state of this file; opening is retried`,
+        {
+          retryable: true,
+        },
+      )
     }
     snapshots.removeUseless()
     runs.removeUseless()
@@ -127,8 +133,8 @@ export function openPartitionFile<Event extends LogEvent>(
 }
 
 /**
- * Returns the durable mark. It first checks the write-ahead file, because SQLite would silently drop damaged parts of
- * it.
+ * Returns the mark (the last durable offset). Before that, it checks the write-ahead file, because SQLite would
+ * silently drop damaged parts of it.
  */
 function readBeforeSqlite({ paths, acceptLoss }: Place): number {
   let mark = 0
@@ -235,7 +241,7 @@ function lost(path: string, lastOffset: number, why: string): Fault {
   )
 }
 
-/** Call it within a transaction, last before the commit. */
+/** Writes the row that describes the file. Call it within a transaction, last before the commit. */
 export function writeState(
   file: { readonly updateState: Database.Statement },
   state: FileState,
@@ -244,7 +250,7 @@ export function writeState(
   file.updateState.run(json, crc32(json))
 }
 
-/** Returns whether the connection has left its transaction. */
+/** Rolls back. Returns whether the connection has left its transaction. */
 export function rollBack(db: Database.Database): boolean {
   try {
     if (db.inTransaction) db.exec('ROLLBACK')

@@ -47,15 +47,16 @@ import { sqliteFault } from './sqlite-fault.ts'
 /** The writer requests a checkpoint in another thread after this many pages. */
 const CHECKPOINT_ASKED_PAGES = 256
 /**
- * After this many pages the writer completes a checkpoint itself, so that the write-ahead file starts over. It does so
- * right after a checkpoint of the other thread, when little is left, or at the latest at the second limit.
+ * When this many pages were written, the writer completes a checkpoint itself, so that the write-ahead file starts
+ * over. Between the two limits it does so only right after a checkpoint of the other thread, when few pages are left to
+ * copy; at the second limit it does not wait for that.
  */
 const CHECKPOINT_OWN_PAGES = 2_000
 const CHECKPOINT_OWN_PAGES_MAX = 8_000
 
 type PartitionOptions<Event extends LogEvent> = FileOptions<Event> & {
   readonly closedOrdersMax: number
-  /** Number of closed orders in the table before they become a run. */
+  /** Maximum number of closed orders in the table before they are moved into a run (a sorted file). */
   readonly closedTailMax: number
   readonly mergeClosed: (job: MergeJob) => Promise<RunMeta | undefined>
   readonly archive?: ArchiveOptions & {
@@ -74,10 +75,10 @@ export class Partition<Event extends LogEvent> {
   readonly #archive: ArchiveKeeper | undefined
   #open: PartitionFile<Event> | undefined
   #keeper: ClosedKeeper | undefined
-  /** Pages written since the last request for a checkpoint, and since one was completed here. */
+  /** Pages written since the last request to the other thread, and since the last checkpoint of this one. */
   #pagesUnasked = 0
   #pagesInWal = 0
-  /** Unfinished snapshots of files that were closed meanwhile. */
+  /** Resolves when the unfinished snapshots of files that were closed have ended. */
   #ending: Promise<unknown> = Promise.resolve()
   /** Number of ended checkpoints of the other thread at the last check. */
   #checkpoints = 0
@@ -100,7 +101,7 @@ export class Partition<Event extends LogEvent> {
     return new ArchiveKeeper({ home, database: paths.database, write: archive.write }, archive)
   }
 
-  /** Drops all memory of the file and opens it again. */
+  /** Discards everything in memory about the file, and opens the file again. */
   reopen(): PartitionState {
     if (this.#open !== undefined) this.#close(this.#open)
     const archivedTo = this.#archive?.lastOffset ?? 0
@@ -173,7 +174,7 @@ export class Partition<Event extends LogEvent> {
       const write = (row: BatchRow) => {
         file.insertBatch.run(row.first_offset, row.count, row.version, row.crc, row.payload)
         bytes += row.payload.length
-        // A copy: the encoder reuses its buffer for the next row.
+        // Copy the row, because the encoder reuses its buffer for the next row.
         if (batch.wantsRows) rows.push(new Uint8Array(row.payload))
       }
       this.#encoder.encode({ home, firstOffset }, batch.events, form, write)
@@ -189,7 +190,7 @@ export class Partition<Event extends LogEvent> {
       file.commit.run()
       this.#mark.write(lastOffset)
     } catch (error) {
-      // Nothing in memory can be trusted, because it is unknown whether the transaction is durable.
+      // It is unknown whether the transaction is durable, so the state in memory may be wrong: close the file.
       this.#close(file)
       throw appendFault(this.#options.paths.database, error)
     }
@@ -275,7 +276,7 @@ export class Partition<Event extends LogEvent> {
       for (const row of file.oldestBatches.iterate()) {
         const { first_offset: first, count } = row as { first_offset: number; count: number }
         const next = first + count
-        // The last batch stays, so that the end of the log can always be checked.
+        // Keep the last batch, so that the end of the log can always be checked.
         if (next > below || next > file.state.lastOffset) break
         if (removed > 0 && removed + count > limit) {
           more = true
@@ -379,11 +380,11 @@ export class Partition<Event extends LogEvent> {
     try {
       file.db.pragma('wal_checkpoint(PASSIVE)')
     } catch (error) {
-      // The commit stays in the write-ahead file. If the disk is full, the next append reports it; any other error is a
-      // bug.
+      // The commit is safe in the write-ahead file, so this error is not thrown. If the disk is full, the next append
+      // reports it. Any other error is a bug.
       if (!(error instanceof Database.SqliteError)) throw error
     }
-    // A reader may have prevented completion; it is then retried after more pages.
+    // Start counting again: if a reader prevented the checkpoint from completing, it is retried after more pages.
     this.#pagesInWal = 0
   }
 }

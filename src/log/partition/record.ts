@@ -12,7 +12,7 @@ import { JsonBytes } from '../json-bytes.ts'
 
 export const RECORD_VERSION = 2
 
-/** A row is closed at this size, so that reading it needs little memory. */
+/** A row ends when it reaches this size, so that reading it needs little memory. */
 const ROW_BYTES_MAX = 4 * 1024 * 1024
 const ROW_EVENTS_MAX = 4_096
 
@@ -39,8 +39,8 @@ export type BatchRow = {
 export type RowHome = { readonly logId: string; readonly partition: number }
 
 /**
- * Returns the checksum of a row: its table, its file, its fields with their types, and its bytes. The types matter,
- * because one flipped bit makes SQLite return bytes for a text with the same content.
+ * Returns the checksum of a row. It covers the row's table, its file, its fields with their types, and its bytes. The
+ * types matter, because one flipped bit makes SQLite return bytes for a text with the same content.
  */
 export function rowCrc(
   table: string,
@@ -53,7 +53,7 @@ export function rowCrc(
   return Buffer.isBuffer(payload) ? crc32(payload, head) : NO_CRC
 }
 
-/** Stored checksums are never negative, so none equals this. */
+/** Matches no stored checksum: those are never negative. */
 const NO_CRC = -1
 
 export function batchCrc(home: RowHome, row: Omit<BatchRow, 'crc'>): number {
@@ -96,7 +96,7 @@ export class BatchEncoder {
     if (count > 0) each(this.#row(home, from, count))
   }
 
-  /** Ends the row and begins the next. */
+  /** Ends the current row and begins the next one. */
   #row(home: RowHome, firstOffset: number, count: number): BatchRow {
     this.#text.raw('\n]')
     const payload = this.#text.bytes
@@ -120,7 +120,7 @@ export function decodeBatch<Event extends LogEvent>(
     throw new Fault(
       'LOG_VERSION_UNKNOWN',
       `partition ${home.partition}: offset ${row.first_offset} has record version ${row.version}, ` +
-        `this program knows versions up to ${RECORD_VERSION}`,
+        `this program reads versions up to ${RECORD_VERSION}`,
       { retryable: false },
     )
   }
@@ -128,9 +128,13 @@ export function decodeBatch<Event extends LogEvent>(
   for (let version = row.version; version < RECORD_VERSION; version++) {
     const upcast = upcasters.get(version)
     if (upcast === undefined) {
-      throw new Fault('LOG_VERSION_UNKNOWN', `no upcaster from record version ${version}`, {
-        retryable: false,
-      })
+      throw new Fault(
+        'LOG_VERSION_UNKNOWN',
+        `this program cannot convert log records of version ${version}`,
+        {
+          retryable: false,
+        },
+      )
     }
     stored = (stored as unknown[]).map(upcast)
   }

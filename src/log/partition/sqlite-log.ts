@@ -1,12 +1,11 @@
 /**
- * The embedded event log: one SQLite file per partition in write-ahead mode, synced with every commit, one transaction
- * per batch. It composes the other files of this room, and routes each call to its partition.
+ * The event log in local files: one SQLite file per partition in write-ahead mode, one transaction and one sync per
+ * batch. This class creates the objects that do the work, and passes each call to the object of its partition.
  */
 
 import assert from 'node:assert/strict'
 import type { MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
 import type { ArchiveOptions } from '../archive/archive-keeper.ts'
-import type { RunsOptions } from '../closed/closed-runs.ts'
 import type { EventForm, EventLog, LogEvent } from '../event-log.ts'
 import { createLog, type Lock, lockPartition, partitionPaths } from '../log-folder.ts'
 import { makeBackgroundJobs } from './background-jobs.ts'
@@ -16,8 +15,8 @@ import { UPCASTERS, type Upcasters, WHOLE } from './record.ts'
 import { sqliteFault } from './sqlite-fault.ts'
 
 /**
- * Closed orders in the table of one partition before they go into runs, about 16 bytes of memory each; and the maximum
- * if the disk has no room for runs.
+ * Maximum number of closed orders in the table of one partition before they are moved into runs (sorted files); each
+ * takes about 16 bytes of memory. The second number applies while the disk has no space for runs.
  */
 const CLOSED_TAIL_MAX = 262_144
 const CLOSED_ORDERS_MAX = 8_000_000
@@ -34,7 +33,6 @@ export type SqliteLogOptions = {
   readonly closedOrdersMax?: number
   /** Small in tests. */
   readonly closedTailMax?: number
-  readonly closedRuns?: RunsOptions
   /** Archive for events that leave the log; without it they are deleted. */
   readonly archive?: ArchiveOptions
   readonly partitionBytesMax?: number
@@ -45,7 +43,7 @@ export type SqliteLogOptions = {
   readonly upcasters?: Upcasters
   /** Page size of new files; small in tests. */
   readonly pageBytes?: number
-  /** True for a copy of a log in a database server. */
+  /** True if these files are a local copy of a log whose original is in a database server. */
   readonly isCopy?: boolean
 }
 
@@ -79,10 +77,7 @@ export function openSqliteLog<Event extends LogEvent>(
         form: options.form ?? (WHOLE as EventForm<Event>),
         closedOrdersMax: options.closedOrdersMax ?? CLOSED_ORDERS_MAX,
         closedTailMax: options.closedTailMax ?? CLOSED_TAIL_MAX,
-        runs: options.closedRuns ?? {
-          filterBytesMax: FILTER_BYTES_MAX,
-          runOrdersMax: RUN_ORDERS_MAX,
-        },
+        runs: { filterBytesMax: FILTER_BYTES_MAX, runOrdersMax: RUN_ORDERS_MAX },
         mergeClosed: (job) => jobs.run('merge', job),
         ...(options.archive === undefined
           ? {}

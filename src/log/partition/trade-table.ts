@@ -17,7 +17,7 @@ type TradeKey = [market: Buffer, seq: number, fill: number]
 
 /** Tables up to this many rows are checked when opened: a tenth of a second. */
 const CHECKED_AT_ONCE = 10_000
-/** Sorts before every market. */
+/** A key that sorts before those of all markets. */
 const NO_BYTES = Buffer.alloc(0)
 
 export class TradeTable {
@@ -32,13 +32,13 @@ export class TradeTable {
 
   readonly #next: BetterSqlite3.Statement
   readonly #from: BetterSqlite3.Statement
-  /** Progress of the check of a large table while the partition goes on; undefined once it is complete. */
+  /** Progress of the check of a large table, made while the partition is in use; undefined once it is complete. */
   #walk: { market: Buffer; seq: number; fill: number; found: Tally } | undefined
 
   /**
-   * Finds the markets of the table; those that the file does not have are orphans. A small table is read and checked at
-   * once. A large one is checked in steps of `check`, and every row when it is read. So the cost of opening depends on
-   * the number of markets, not of trades.
+   * Finds the markets of the table. A market that the partition does not have was retired; its rows are orphans. A
+   * small table is read and checked here. A large one is checked in steps of `check`, and every row when it is read. So
+   * the cost of opening depends on the number of markets, not of trades.
    */
   constructor(
     db: BetterSqlite3.Database,
@@ -76,7 +76,7 @@ export class TradeTable {
     return this.#walk === undefined
   }
 
-  /** Checks the next rows; at the end of the table also compares their number. */
+  /** Checks the next rows. At the end of the table, also compares the number of rows with the stated one. */
   check(limit: number, stated: Tally): void {
     const walk = this.#walk
     if (walk === undefined) return
@@ -101,7 +101,10 @@ export class TradeTable {
     this.#walk = { market: NO_BYTES, seq: -1, fill: -1, found: EMPTY }
   }
 
-  /** A change before the check's position is counted at once; a later one when the check reaches it. */
+  /**
+   * Counts a change to a row that the check has already passed. The check counts later rows itself when it reaches
+   * them.
+   */
   #noteChange([market, seq, fill]: TradeKey, change: (found: Tally) => Tally): void {
     const walk = this.#walk
     if (walk === undefined) return
@@ -128,12 +131,15 @@ export class TradeTable {
     return this.#orphans.size > 0
   }
 
-  /** Call it when the market's removal is durable. */
+  /** Marks the market's statuses for removal. Call it when the market's removal is durable. */
   orphan(marketId: MarketId): void {
     this.#orphans.add(marketId)
   }
 
-  /** Call it when the market is durable again, or its last status is gone. */
+  /**
+   * Ends the removal of a market's statuses. Call it when its last status is removed, or when the market is durable in
+   * the log again.
+   */
   clearOrphan(marketId: MarketId): void {
     this.#orphans.delete(marketId)
   }

@@ -1,12 +1,13 @@
 /**
- * Reads SQLite's write-ahead file before SQLite does, to distinguish a torn tail from a damaged middle. It only reads,
- * and only the `-wal` file: opening and closing the database file itself would drop SQLite's locks on it in this
- * process.
+ * Reads SQLite's write-ahead file before SQLite does, to distinguish an incomplete end from damage in the middle. It
+ * only reads, and only the `-wal` file: opening and closing the database file itself would drop SQLite's locks on it in
+ * this process.
  *
  * SQLite uses the frames up to the first one with a wrong checksum, and silently drops the rest. That is right after a
- * power cut during a commit. If a bit flipped further up, acknowledged commits would vanish. The two can be
- * distinguished: every commit is synced before the next begins, so at most one transaction can be unsynced. If a commit
- * frame at or after the break is followed by frames of the same generation (the same salts), the break is damage.
+ * power cut during a commit. But if a bit flipped in an earlier frame, acknowledged commits would be lost. The two
+ * cases can be distinguished: every commit is synced before the next begins, so at most one transaction can be
+ * unsynced. If a commit frame at or after the wrong checksum is followed by frames of the same generation (the same
+ * salts), the file is damaged.
  *
  * The file is a header of 32 bytes and frames of 24 bytes plus a page, numbers big-endian. A frame's header: page
  * number, database size in pages (not 0 at a commit), two salts, two checksum words that continue from the frame

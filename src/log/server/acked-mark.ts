@@ -1,8 +1,8 @@
 /**
- * A small file beside the local copy of a partition whose log is in a database server. It has the last row that the
- * server acknowledged or that was read from it: its number, and its checksum over all rows up to it. If the database
- * lacks that row, or has another one there, it has lost acknowledged commands. Like the mark of a local log it is not
- * synced: after a power cut it may be behind, but never ahead.
+ * A small file beside the local copy of a partition whose log is in a database server. The file has the last row that
+ * the server acknowledged or that was read from it: its number, and its checksum over all rows up to it. If the
+ * database lacks that row, or has another one there, it has lost acknowledged commands. Like the mark of a local log,
+ * the file is not synced: after a power cut it may name an older row, but never a newer one.
  */
 
 import { closeSync, openSync, readSync, writeSync } from 'node:fs'
@@ -25,7 +25,7 @@ export class AckedMark {
     this.#file = openSync(path, 'r+')
   }
 
-  /** Undefined if no mark was written, or it is damaged: then nothing is known. */
+  /** Returns the mark; undefined if none was written or it is damaged, so that nothing is known. */
   read(): Acked | undefined {
     const length = readSync(this.#file, this.#bytes, 0, BYTES, 0)
     const checked = this.#bytes.subarray(0, CHECKED_BYTES)
@@ -47,7 +47,10 @@ export class AckedMark {
   }
 }
 
-/** Throws if the last row that this machine saw acknowledged is missing, unless a base covers it. */
+/**
+ * Throws if the last row that this machine saw acknowledged is missing, unless a base (a stored copy of the files)
+ * contains it.
+ */
 export async function checkAcked({ partition, rows }: Copied, acked: AckedMark): Promise<void> {
   const known = acked.read()
   if (known === undefined || (await isOf(rows, known))) return

@@ -1,4 +1,7 @@
-/** Starts and stops the thread that uploads bases of one writer's partitions, and sends it requests. */
+/**
+ * Starts and stops the thread that uploads the bases (stored copies of the files) of one writer's partitions, and sends
+ * requests to it.
+ */
 
 import { Worker } from 'node:worker_threads'
 import type { MysqlAddress } from './mysql-server.ts'
@@ -9,7 +12,7 @@ export type BaseThreadData = {
   readonly address: MysqlAddress
 }
 
-/** `epoch` is that of the partition's owner; if a newer epoch exists, the base is abandoned. */
+/** `epoch` is that of the partition's owner; if a newer owner exists, no base is made. */
 export type BaseRequest = { readonly partition: number; readonly epoch: number }
 
 export type BaseAnswer = { readonly partition: number } & (
@@ -58,7 +61,7 @@ export function makeBaseJobs(data: BaseThreadData): BaseJobs {
       worker.postMessage(request)
       return promise
     },
-    // No base names its unfinished files; the next base deletes them.
+    // The next base deletes the files of an unfinished one, because no base names them.
     stop: async () => {
       await worker?.terminate()
     },

@@ -1,4 +1,6 @@
-/** A small thread beside the writer that uploads bases of its partitions into the database. */
+/**
+ * A small thread beside the writer that uploads bases (stored copies of the files) of its partitions into the database.
+ */
 
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +12,7 @@ import { positionIn, uploadBase } from './mysql-base.ts'
 import { LogRows } from './mysql-rows.ts'
 import { MysqlServer } from './mysql-server.ts'
 
-/** Low priority: no other work waits for a base. */
+/** Maximum time for retries: longer than for appends, because no other work waits for a base. */
 const PATIENCE = { totalMs: 60_000 }
 
 const { dataDir, logId, address } = workerData as BaseThreadData
@@ -26,7 +28,7 @@ async function answerTo({ partition, epoch }: BaseRequest): Promise<BaseAnswer> 
     await uploadBase(new LogRows(server, partition, PATIENCE), paths, at)
     return { partition, seq: at.seq }
   } catch (error) {
-    // Nothing is lost: the rows still exist, and the next base may succeed.
+    // Report the failure only: the rows still exist, and the next base may succeed.
     return { partition, failed: error instanceof Error ? error.message : String(error) }
   } finally {
     rmSync(draft, { recursive: true, force: true })

@@ -68,7 +68,7 @@ export function encodeBody<Event extends LogEvent>(
   const parts: Buffer[] = []
   encoder.encode(place, batch.events, form, ({ count, payload }) => {
     rows.push(count)
-    // A copy: the encoder reuses its buffer for the next row.
+    // The row is copied, because the encoder reuses its buffer for the next row.
     parts.push(lengthOf(payload), Buffer.from(payload))
   })
   const { closed = [], reopened = [], trades = [], meta } = batch
@@ -95,14 +95,14 @@ function lengthOf(bytes: Uint8Array): Buffer {
   return length
 }
 
-/** Returns the batch. Its checksum was right, so unreadable bytes were written wrong. */
+/** Returns the batch in a row's bytes. Their checksum was right, so bytes that cannot be read were written wrong. */
 export function decodeBody<Event extends LogEvent>(
   body: Buffer,
   { home, firstOffset }: BodyPlace,
   { form, upcasters }: { readonly form: EventForm<Event>; readonly upcasters: Upcasters },
 ): LogBatch<Event> {
   try {
-    if (body[0] !== BATCH) throw new Error(`it is of kind ${body[0]}`)
+    if (body[0] !== BATCH) throw new Error(`unknown kind ${body[0]}`)
     let at = 5 + body.readUInt32BE(1)
     const head = JSON.parse(body.toString('utf8', 5, at)) as Head
     const closed = Array.from({ length: head.closed ?? 0 }, (_, index) =>
@@ -123,7 +123,7 @@ export function decodeBody<Event extends LogEvent>(
       for (const { event } of decodeBatch(home, whole, upcasters, form)) events.push(event)
       at += 4 + length
     }
-    if (at !== body.length) throw new Error('it has more bytes than its parts')
+    if (at !== body.length) throw new Error('the row has bytes after its last event')
     const { nowMs, reopened, trades, meta } = head
     return {
       ...{ events, nowMs, closed },

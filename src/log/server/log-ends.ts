@@ -1,6 +1,6 @@
 /**
- * Returns the end of a log in a database server, for readers of a copy. They need it to know whether they have read
- * everything up to a time.
+ * Reads the last offsets of a log in a database server. Threads that read a local copy compare them with the copy's, to
+ * know whether the copy contains everything up to a certain time.
  */
 
 import { asFault } from './mysql-copy.ts'
@@ -8,7 +8,7 @@ import { refused } from './mysql-rows.ts'
 import { LOG_URL_SHAPE, MysqlServer, meaningOf, parseMysqlAddress } from './mysql-server.ts'
 
 export type LogEnds = {
-  /** Returns the last offset by partition, as of some time after the call. */
+  /** Returns the last offset of each partition; it was current at some time after the call. */
   read(): Promise<ReadonlyMap<number, number>>
   close(): Promise<void>
 }

@@ -1,6 +1,6 @@
 /**
- * Keeps local copies of partitions that other nodes own. If this node takes one over, it has to read only the tail; and
- * local readers use the copy as if it were the log. It appends nothing to the log.
+ * Keeps local copies of partitions that other nodes own. If this node takes over a partition, it has to read only the
+ * newest rows. Other threads of this node read the copy as if it were the log. The follower appends nothing to the log.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -13,13 +13,16 @@ import { asFault, type Copied, makeCopier, openHome } from './mysql-copy.ts'
 import { LogRows, refused } from './mysql-rows.ts'
 import { LOG_URL_SHAPE, MysqlServer, parseMysqlAddress } from './mysql-server.ts'
 
-/** Maximum time of retries before a pull counts as failed. */
+/** Maximum time of retries before a read of new rows counts as failed. */
 const PATIENCE = { totalMs: 2_000 }
-/** Rows of closed orders that are checked after each pull; there may be many pulls in a second. */
+/**
+ * Number of rows of closed orders that are checked for orders to forget after each read of new rows; there may be many
+ * such reads in a second.
+ */
 const FORGET_STEP = 200
 
 export type LogFollower = {
-  /** Follows exactly these from now on; resolves when the files of all others are closed. */
+  /** Follows exactly these partitions from now on; resolves when the files of all others are closed. */
   follow(partitions: readonly number[]): Promise<void>
   /** Copies new rows of one partition; returns its last offset, or undefined if it is not followed. */
   pull(partition: number): Promise<number | undefined>
@@ -28,10 +31,13 @@ export type LogFollower = {
 }
 
 type Followed<Event extends LogEvent> = Copied & {
-  /** The owner may already have acknowledged rows that were read here, so the next owner must have them. */
+  /**
+   * The last row that was read here. The partition's owner may already have acknowledged it, so the next owner must
+   * have it.
+   */
   readonly acked: AckedMark
   copy: EventLog<Event> | undefined
-  /** Steps of its work, one after the other. */
+  /** The last task of the partition; each task begins when the one before has ended. */
   turn: Promise<unknown>
   isOver: boolean
 }
@@ -56,7 +62,7 @@ export async function openLogFollower<Event extends LogEvent>(options: {
     ...(closedTailMax === undefined ? {} : { closedTailMax }),
   })
   const followed = new Map<number, Followed<Event>>()
-  /** Changes to the followed set run one after the other. */
+  /** The last change to the set of followed partitions; each begins when the one before has ended. */
   let changing: Promise<unknown> = Promise.resolve()
 
   async function letGo(each: Followed<Event>): Promise<void> {
@@ -83,7 +89,7 @@ export async function openLogFollower<Event extends LogEvent>(options: {
       forgetSome(each.copy, partition)
       return each.copy.lastOffset(partition)
     } catch (error) {
-      // After any error, the next pull starts again from the files.
+      // After any error, the next read opens the files again.
       await each.copy?.close()
       each.copy = undefined
       const isGone = error instanceof Fault && error.code === 'LOG_BASE_GONE'
@@ -128,15 +134,15 @@ export async function openLogFollower<Event extends LogEvent>(options: {
 }
 
 /**
- * Forgets closed orders by the clock of the log, as the owner does, and moves them into runs. Otherwise a follower
- * would keep all of them in memory, with no room for more after a takeover.
+ * Forgets closed orders by the clock of the log, as the owner does, and moves them into runs (sorted files). Otherwise
+ * a follower would keep all of them in its table, which would be full when the node takes over the partition.
  */
 function forgetSome<Event extends LogEvent>(copy: EventLog<Event>, partition: number): void {
   try {
     const nowSec = Math.floor(copy.state(partition).lastMs / 1_000)
     copy.forgetClosed(partition, nowSec, FORGET_STEP)
   } catch (error) {
-    // The copy is unchanged, and the next pull retries.
+    // The copy is unchanged, and the next `pull` retries.
     if (!(error instanceof Fault && error.code === 'LOG_MERGE_FAILED')) throw error
   }
 }

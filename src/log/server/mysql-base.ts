@@ -1,7 +1,7 @@
 /**
- * A base: the files of a partition as of one row of its log, stored in the same database. A machine without a copy
- * starts with the base and reads the rows after it, so rows below a base can be deleted. A thread makes it from the
- * local copy while the owner goes on.
+ * A base: a copy of the files of one partition, as they are after one row of its log, stored in the same database as
+ * the log. A machine without local files starts with the base and then reads only the later rows, so earlier rows can
+ * be deleted. A thread makes the base from the owner's local files while the owner continues.
  */
 
 import {
@@ -26,14 +26,14 @@ import { type LogRows, type Place, refused } from './mysql-rows.ts'
 /** Size of a piece of a file, stored as one row: below every server's maximum packet. */
 const PIECE_BYTES = 1024 * 1024
 
-/** Condition for a file that no base of its partition names. */
+/** SQL condition: no base of the partition names this file. */
 const IS_UNNAMED = `NOT EXISTS (SELECT 1 FROM log_bases WHERE log_bases.part = log_files.part
   AND INSTR(log_bases.files, CONCAT('"stored":"', log_files.file, '"')) > 0)`
 
-/** Key under which the copy stores, with each batch, the last applied row of the log. */
+/** Key of the value that a local copy stores with each batch: the last row of the log that the copy has applied. */
 export const POSITION = 'row'
 
-/** Last row of the log that a copy contains. */
+/** Last row of the log that a local copy contains. */
 export type Position = { readonly seq: number; readonly crc: number }
 
 export function positionOf(meta: Readonly<Record<string, string>>): Position {
@@ -79,8 +79,8 @@ export async function uploadBase(rows: LogRows, draft: PartitionPaths, at: Place
   for (const [name, path] of filesOf(draft)) {
     const bytes = statSync(path).size
     const crc = await crcOf(path)
-    // A run or a snapshot never changes, so its name is a hash of its content; the database file is named by
-    // its row.
+    // A run of closed orders or a snapshot never changes, so its name is a hash of its content. The database file is
+    // named by the last row that it contains.
     const stored = name === 'db' ? `${at.seq}-db` : `${basename(name)}-${crc.toString(16)}`
     files.push({ name, stored, bytes, crc })
     if (known.has(stored) && (await isWhole(rows, stored, bytes))) continue
@@ -130,7 +130,7 @@ async function isWhole(rows: LogRows, stored: string, bytes: number): Promise<bo
   return Number(found?.pieces) === Math.ceil(bytes / PIECE_BYTES)
 }
 
-/** Replaces local files by the newest base; returns its row. */
+/** Replaces local files by the newest base; returns the last row that the base contains. */
 export async function fetchBase(
   rows: LogRows,
   paths: PartitionPaths,
@@ -168,7 +168,7 @@ async function fetchFile(rows: LogRows, file: BaseFile, path: string): Promise<v
     closeSync(target)
   }
   if (bytes === file.bytes && crc === file.crc) return
-  // Another owner may have replaced the base meanwhile.
+  // The owner may have replaced this base by a newer one meanwhile.
   throw new Fault(
     'LOG_BASE_GONE',
     `partition ${rows.part}: ${file.name} is not whole in its base`,

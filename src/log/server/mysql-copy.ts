@@ -20,10 +20,13 @@ import {
 } from './mysql-rows.ts'
 import { type MysqlAddress, MysqlServer } from './mysql-server.ts'
 
-/** Attempts of a first read of a large partition while another node replaces its base. */
+/**
+ * Maximum number of attempts of a first read of a large partition while another node replaces its base (the stored copy
+ * of its files).
+ */
 const FETCH_TRIES_MAX = 3
 
-/** Maximum time in which the servers are tried one after the other. */
+/** Maximum time of the first connection, in which the servers are tried one after the other. */
 const OPEN_PATIENCE = { totalMs: 5_000, what: 'the log' }
 
 /** A partition and its rows in the database. */
@@ -34,7 +37,7 @@ type CopierOptions<Event extends LogEvent> = Omit<
   'own' | 'archive' | 'isCopy'
 > & { readonly form: EventForm<Event>; readonly logId: string }
 
-/** Creates the tables and the folder of the copy if missing; both must belong to the same log. */
+/** Creates the tables and the copy's folder if missing. Throws if the database and the folder have different logs. */
 export async function openHome(
   address: MysqlAddress,
   options: {
@@ -46,7 +49,7 @@ export async function openHome(
   const { dataDir, partitions, watch } = options
   const server = new MysqlServer(address)
   try {
-    // Everything here may run twice, and on several machines at once.
+    // This function may be retried, and may run on several machines at the same time.
     const home = await untilKnown(
       server,
       OPEN_PATIENCE,
@@ -75,7 +78,7 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
   const { dataDir, form, logId } = options
   const upcasters = options.upcasters ?? UPCASTERS
 
-  /** Until it has caught up, a copy may end before its archive, and has nothing to archive. */
+  /** Opens the copy without its archive, because until the copy is up to date it may end before the archive does. */
   function openCopy(partition: number): EventLog<Event> {
     const place = { own: [partition], checkpointThread: false, isCopy: true }
     return openSqliteLog<Event>({ ...options, ...place })
@@ -120,7 +123,7 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
     ) {
       throw refused(
         'LOG_CORRUPT',
-        `partition ${partition}: row ${row.seq} of the log is at a wrong place`,
+        `partition ${partition}: row ${row.seq} of the log has a wrong offset or number of events`,
       )
     }
     await copy.append(partition, { ...batch, meta: { ...batch.meta, ...meta } })
@@ -135,7 +138,7 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
       const at = positionOf(copy.state(partition).meta)
       if (await isOf(rows, at)) return copy
     } catch (error) {
-      // A lock or an open reader is not damage, so the error is passed on.
+      // Another owner's lock or an open reader is not damage, so throw the error and keep the copy.
       if (!(error instanceof Fault) || error.retryable) throw error
     }
     await copy?.close()
@@ -143,7 +146,7 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
     return openCopy(partition)
   }
 
-  /** Returns a copy that has everything that the log had at the call; the caller closes it. */
+  /** Returns a copy that contains all rows that the log had at the time of the call; the caller closes it. */
   async function openWhole(each: Copied): Promise<EventLog<Event>> {
     for (let tries = 1; ; tries++) {
       let copy: EventLog<Event> | undefined
@@ -153,7 +156,7 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
         return copy
       } catch (error) {
         await copy?.close()
-        // The owner replaced the base during the read.
+        // The owner replaced the base while it was read, so retry with the new one.
         const isGone = error instanceof Fault && error.code === 'LOG_BASE_GONE'
         if (!isGone || tries === FETCH_TRIES_MAX) throw error
       }
@@ -163,7 +166,7 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
   return {
     follow,
     openWhole,
-    /** Brings the files up to date. */
+    /** Reads all new rows into the files. */
     async catchUp(each: Copied): Promise<void> {
       await (await openWhole(each)).close()
     },
@@ -171,8 +174,8 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
 }
 
 /**
- * Throws if the log no longer has the rows that the copy needs, because a base replaced them; then the copy starts from
- * that base.
+ * Throws if the log no longer has the rows after the copy's last one, because a base (a stored copy of the files) has
+ * replaced them. The copy must then start from that base.
  */
 async function checkCut(partition: number, rows: LogRows, at: Position): Promise<void> {
   if (at.seq >= (await rows.firstSeq())) return

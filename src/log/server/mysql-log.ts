@@ -1,7 +1,7 @@
 /**
- * The event log in a database server that speaks MySQL's protocol; the server's data decides. A local copy in SQLite
- * serves all reads. The copy may be lost at any time, and is rebuilt from the server. Each partition has one owner: the
- * last node that took it.
+ * The event log in a database server that speaks MySQL's protocol; the rows in the server are the log. A local copy in
+ * SQLite serves all reads. The copy may be lost at any time, and is rebuilt from the server. Each partition has one
+ * owner: the last node that took it.
  */
 
 import assert from 'node:assert/strict'
@@ -27,9 +27,9 @@ import { LOG_URL_SHAPE, type MysqlAddress, MysqlServer, parseMysqlAddress } from
 
 /** Maximum time of retries before the outcome of an append counts as unknown. */
 const APPEND_MS_MAX = 8_000
-/** Maximum time for the server to say whether partitions were taken over. */
+/** Maximum time for asking the server whether another node has taken over partitions. */
 const CONFIRM_MS_MAX = 1_000
-/** A partition's base is renewed after this many bytes of rows. */
+/** A partition's base (the stored copy of its files) is renewed after this many bytes of rows. */
 const BASE_EVERY_BYTES = 64 * 1024 * 1024
 
 export type MysqlLogOptions = SqliteLogOptions & {
@@ -46,7 +46,7 @@ export type MysqlLogWatch = {
   retried(partition: number, error: unknown): void
   fenced(partition: number): void
   based(partition: number, failed: string | undefined): void
-  /** The server works, but its settings may lose acknowledged rows. */
+  /** Called if the server works, but its settings may lose acknowledged rows. */
   doubted(server: string, doubts: readonly string[]): void
 }
 
@@ -57,15 +57,18 @@ type OwnedPartition = {
   place: Place
   /** Fence for retaking the partition after a failed append; kept until that has succeeded. */
   fence: Buffer | undefined
-  /** Bytes since the last base, and whether one is in progress. */
+  /** Number of bytes of rows since the last base. The next field is true while a base is being uploaded. */
   bytesUnbased: number
   isBasing: boolean
-  /** Reason why it accepts no appends; `mending` while it recovers. */
+  /** Reason why the partition accepts no appends; `mending` while it recovers. */
   trouble: Fault | undefined
   isMending: boolean
 }
 
-/** The partitions that this log owns: taken over, fenced off, mended, and copied to a base now and then. */
+/**
+ * Handles the partitions that this log owns: takes them over, fences off earlier owners, recovers after failures, and
+ * starts uploads of their bases.
+ */
 function makeOwnedPartitions<Event extends LogEvent>(ports: {
   readonly options: MysqlLogOptions
   readonly address: MysqlAddress
@@ -133,8 +136,8 @@ function makeOwnedPartitions<Event extends LogEvent>(ports: {
   }
 
   /**
-   * After a failed append the database decides what is durable. The row may still be on its way, so the partition is
-   * claimed again: after that the row is either stored, or will be refused.
+   * Recovers after a failed append. Its row may be in the database, or still on its way there, so the partition is
+   * claimed again. After that, the row is either stored or will be refused.
    */
   async function mend(each: OwnedPartition, copy: EventLog<Event>): Promise<void> {
     const { partition, rows, acked } = each
@@ -181,7 +184,7 @@ export async function openMysqlLog<Event extends LogEvent>(
   const parts = makeOwnedPartitions({ options, address, logId: home.id, copier })
   const { owned, at, fencedOff } = parts
   const encoder = new BatchEncoder()
-  /** A separate connection: an append in flight must not delay the check of ownership. */
+  /** The check whether another node has taken over has its own connection, so that it does not wait for an append. */
   const confirming = new MysqlServer(address)
 
   async function release(): Promise<void> {
@@ -218,13 +221,16 @@ export async function openMysqlLog<Event extends LogEvent>(
       return appended
     } catch (error) {
       const fault = asFault(error)
-      // The first fault stays: it explains the later ones.
+      // The first fault is kept, because it explains the later ones.
       each.trouble ??= fault
       throw failed(fault)
     }
   }
 
-  /** Skips partitions with trouble: they accept no appends, and `mend` handles them. */
+  /**
+   * Returns partitions that another owner has taken. Leaves out partitions with trouble: they accept no appends, and
+   * `mend` handles them.
+   */
   async function takenOver(): Promise<readonly number[]> {
     const sound = [...owned.values()].filter(({ trouble }) => trouble === undefined)
     const places = sound.map(({ partition, place }) => ({ ...place, part: partition }))
@@ -257,7 +263,7 @@ export async function openMysqlLog<Event extends LogEvent>(
   }
 }
 
-/** Removes the copy's own value from the owner's metadata. */
+/** Removes the position, which only the copy stores, from the values of the partition's owner. */
 function withoutPosition(state: PartitionState): PartitionState {
   const { [POSITION]: _, ...meta } = state.meta
   return { ...state, meta }

@@ -4,9 +4,9 @@
  * no longer owns it, the statement changes nothing.
  *
  *   log        part, seq (of rows), epoch (of owners), first_offset, events, crc (over all rows so far), body
- *   log_homes  the log's random id and its number of partitions, once
+ *   log_homes  the log's random id and its number of partitions, in a single row
  *   log_bases  a copy of a partition's files as of a row: which files, see `mysql-base.ts`
- *   log_files  their bytes, in pieces
+ *   log_files  the bytes of these files, in pieces
  */
 
 import { randomUUID } from 'node:crypto'
@@ -49,11 +49,11 @@ const FENCE = `INSERT INTO log (part, seq, epoch, first_offset, events, crc, bod
 const IS_NEWEST = `? = (SELECT epoch FROM (
   SELECT epoch FROM log WHERE part = ? ORDER BY seq DESC LIMIT 1) AS newest)`
 
-/** Maximum rows per read; each may have some megabytes. */
+/** Maximum number of rows per read; each may have some megabytes. */
 const ROWS_READ = 64
-/** Rows per delete statement: few, because appends wait for it. */
+/** Maximum number of rows per delete statement: few, because appends wait for it. */
 const ROWS_DELETED = 100
-/** Maximum attempts of a takeover: each append of a live owner in between makes an attempt fail. */
+/** Maximum attempts of a takeover: an attempt fails if the live owner appends in between. */
 const FENCE_TRIES_MAX = 50
 const BACKOFF_MS = 5
 const BACKOFF_MS_MAX = 500
@@ -67,7 +67,7 @@ export type Row = {
   readonly body: Buffer
 }
 
-/** The last row that a partition's owner knows; its next row follows it. */
+/** The last row that a partition's owner knows; the owner's next row follows it. */
 export type Place = { readonly seq: number; readonly epoch: number; readonly crc: number }
 
 type LogHome = { readonly id: string; readonly partitions: number }
@@ -75,7 +75,10 @@ type LogHome = { readonly id: string; readonly partitions: number }
 /** A statement is retried until its outcome is known, or until this time has passed. */
 type Patience = { readonly totalMs: number; readonly retried?: (error: unknown) => void }
 
-/** The largest batch is far smaller; pieces of bases have 1 MiB. */
+/**
+ * Minimum size of a packet that the server must accept. The largest batch is far smaller, and the pieces of a base have
+ * 1 MiB.
+ */
 const PACKET_BYTES_MIN = 16 * 1024 * 1024
 
 /** Returns settings of a server that make it unsafe for a log. */
@@ -87,7 +90,10 @@ export async function doubtsAbout(server: MysqlServer): Promise<string[]> {
   return doubtsOf(server.name, new Map(found.map((row) => [row.Variable_name, row.Value])))
 }
 
-/** Throws for settings with which the log cannot work at all. */
+/**
+ * Returns the settings of a server that make it unsafe for a log. Throws for those with which the log cannot work at
+ * all.
+ */
 export function doubtsOf(name: string, value: ReadonlyMap<string, string>): string[] {
   const packet = Number(value.get('max_allowed_packet') ?? PACKET_BYTES_MIN)
   if (packet < PACKET_BYTES_MIN) {
@@ -163,7 +169,7 @@ export async function prepareTables(server: MysqlServer, partitions: number): Pr
   if (home === undefined || home.format !== FORMAT) {
     throw refused(
       'LOG_FORMAT_UNKNOWN',
-      `the log at ${server.name} has format ${home?.format}, this program knows ${FORMAT}`,
+      `the log at ${server.name} has format ${home?.format}, this program reads ${FORMAT} only`,
     )
   }
   if (home.parts !== partitions) {
@@ -284,9 +290,9 @@ export class LogRows {
   }
 
   /**
-   * Takes the owner's partition again: from then on no late row of the previous epoch can be inserted. Returns
-   * undefined if another owner has taken it. The caller passes the same fence until it succeeds: only one row of that
-   * epoch can be inserted.
+   * Takes the partition again for its owner, with the next epoch: from then on no late row of the previous epoch can be
+   * inserted. Returns undefined if another owner has taken it. The caller passes the same fence until a call succeeds:
+   * only one row of that epoch can be inserted.
    */
   async retake(epoch: number, fence: Buffer): Promise<Place | undefined> {
     for (let tries = 1; tries <= FENCE_TRIES_MAX; tries++) {
@@ -308,14 +314,14 @@ export class LogRows {
   }
 
   /**
-   * Runs a statement only while this epoch is the newest. That condition is appended, so the statement must end with
-   * its own.
+   * Runs a statement only while this epoch is the newest. This condition is appended to the statement, which must
+   * therefore end with a condition.
    */
   async changeAs(epoch: number, sql: string, values: readonly unknown[]): Promise<number> {
     return this.change(`${sql} ${IS_NEWEST}`, [...values, epoch, this.part])
   }
 
-  /** Deletes rows of a table in steps, while this epoch is the newest. */
+  /** Deletes rows of a table in steps, as long as this epoch is the newest. */
   async deleteAs(epoch: number, where: string, values: readonly unknown[]): Promise<void> {
     const sql = `DELETE FROM ${where} AND ${IS_NEWEST} LIMIT ${ROWS_DELETED}`
     const all = [...values, epoch, this.part]
@@ -326,7 +332,7 @@ export class LogRows {
     return this.#ask<Found>(sql, values)
   }
 
-  /** No row was inserted: checks whether the existing row is ours or another owner's. */
+  /** Checks, after no row was inserted, whether the row with this number is this owner's or another's. */
   async #whose(place: Place, body: Buffer): Promise<'landed' | 'fenced'> {
     const seq = place.seq + 1
     const there = await this.at(seq)
@@ -388,7 +394,7 @@ function outrun(part: number): Fault {
   )
 }
 
-/** Treats a duplicate key like a row that was not inserted: the existing row must be read. */
+/** Returns 0 rows for a duplicate key, as if nothing had matched, so that the caller reads the existing row. */
 function asNoRow(error: unknown): number {
   if (meaningOf(error) === 'taken') return 0
   throw error

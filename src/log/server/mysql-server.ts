@@ -98,8 +98,8 @@ export function meaningOf(error: unknown): Meaning {
 }
 
 /**
- * True for a lock wait. A Galera server also reports one if it cannot catch up with its cluster, and a session from
- * before such a time may report it for every statement from then on: another connection is needed.
+ * Returns whether a statement waited too long for a lock. A Galera server also reports this if it cannot catch up with
+ * its cluster. Its existing sessions may go on reporting it, so the next call needs another connection.
  */
 function isLockWait(error: unknown): boolean {
   return (error as { errno?: unknown }).errno === LOCK_WAIT
@@ -115,7 +115,7 @@ export class MysqlServer {
     this.#address = address
   }
 
-  /** Server of the current or next connection. */
+  /** Name of the server of the current connection, or of the next one. */
   get name(): string {
     const { host, port } = this.#address.servers[this.#at]!
     return `${host}:${port}`
@@ -134,7 +134,7 @@ export class MysqlServer {
     return ((await this.#execute(sql, values)) as ResultSetHeader).affectedRows
   }
 
-  /** Sends the next call to the next server. */
+  /** Makes the next call use the next server of the list. */
   moveOn(): void {
     this.#drop()
     this.#at = (this.#at + 1) % this.#address.servers.length
@@ -144,7 +144,7 @@ export class MysqlServer {
     this.#closed = true
     const connection = this.#connection
     this.#connection = undefined
-    // A connection that was never opened need not be closed.
+    // If connecting failed, there is nothing to close.
     await connection?.then((made) => made.end()).catch(() => undefined)
   }
 
@@ -162,7 +162,7 @@ export class MysqlServer {
       return result
     } catch (error) {
       if (this.#connection !== asked) throw error
-      // If a statement has no answer yet, the next statement on this connection would receive it.
+      // Drop the connection if the statement has no answer yet, because the next statement would receive that answer.
       if (meaningOf(error) === 'unknown') this.#drop()
       else if (isLockWait(error)) this.moveOn()
       throw error
@@ -172,7 +172,7 @@ export class MysqlServer {
   async #connect(): Promise<Connection> {
     const { servers, user, password, database } = this.#address
     const { host, port } = servers[this.#at]!
-    // Loaded on demand: it is a tenth of the code that an exchange with its log in files loads.
+    // Load the driver only here: it is a tenth of the code that an exchange with its log in files would load.
     const { createConnection } = await import('mysql2/promise')
     const connection = await createConnection({
       ...{ host, port, user, password, database },
@@ -181,7 +181,7 @@ export class MysqlServer {
       charset: 'utf8mb4',
       ...sslOf(this.#address),
     })
-    // The error of an idle connection is reported with its next statement.
+    // Ignore this event: the error of an idle connection is reported with its next statement.
     connection.on('error', () => undefined)
     try {
       await prepareSession(connection, this.name)
@@ -217,13 +217,16 @@ async function prepareSession(connection: Connection, server: string): Promise<v
     if (Number(actual?.[name]) === value) continue
     throw new Fault(
       'LOG_SERVER_UNFIT',
-      `${server} keeps ${name} at ${actual?.[name]}, and the log needs ${value}: a proxy before it may set it`,
+      `${server} keeps ${name} at ${actual?.[name]}, but the log needs ${value}: a proxy may override the setting`,
       { retryable: false },
     )
   }
 }
 
-/** The driver verifies the certificate's chain by itself, but the host name only on request. */
+/**
+ * Returns the driver's TLS options. The driver verifies the certificate's chain by itself, but the host name only on
+ * request.
+ */
 function sslOf({ tls, caFile }: MysqlTls): { readonly ssl?: SslOptions } {
   if (!tls) return {}
   return { ssl: { verifyIdentity: true, ...(caFile === undefined ? {} : { ca: readCa(caFile) }) } }

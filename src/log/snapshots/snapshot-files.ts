@@ -1,6 +1,6 @@
 /**
- * Snapshots of a partition's markets, one file each; the newest that fits the log counts. A draft, or a replaced file,
- * can be deleted at any time.
+ * Snapshots of a partition's markets, one file each. The newest one that fits the log is used. An unfinished or
+ * replaced file can be deleted at any time.
  */
 
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
@@ -31,19 +31,19 @@ export class SnapshotFiles {
   readonly #folder: string
   readonly #home: RowHome
   readonly #newest = new Map<MarketId, SnapshotMeta>()
-  /** Unneeded files, and those of them that must never be read again. */
+  /** Files that are not needed, and those among them that must never be read again. */
   readonly #useless: string[] = []
   readonly #ahead: string[] = []
   readonly #writers = new Set<FileWriter>()
   /** The last removal; removals run one after the other. */
   #removing = Promise.resolve()
 
-  /** For each market, finds the newest snapshot that fits the log. Changes nothing. */
+  /** For each market, finds the newest snapshot that fits the log. It changes no file. */
   constructor(folder: string, home: RowHome, fitOf: (named: Named) => Fit) {
     this.#folder = folder
     this.#home = home
     mkdirSync(folder, { recursive: true })
-    // A rename of an earlier process may not be durable yet, and truncation relies on it.
+    // Sync the folders: a rename by an earlier process may not be durable yet, and truncation relies on the snapshot.
     syncFolder(dirname(folder))
     syncFolder(folder)
     const newest = new Map<MarketId, Named>()
@@ -73,7 +73,10 @@ export class SnapshotFiles {
     }
   }
 
-  /** Call it after the whole partition has passed its checks: a refused partition keeps all its files. */
+  /**
+   * Removes unused files. Call it after the whole partition has passed its checks: if the partition is refused, all its
+   * files stay for an examination.
+   */
   removeUseless(): void {
     for (const name of this.#ahead) rmSync(join(this.#folder, name))
     for (const name of this.#useless) removeIfPossible(join(this.#folder, name))
@@ -133,7 +136,7 @@ export class SnapshotFiles {
   }
 }
 
-/** An unneeded file does no harm, and the next open retries. */
+/** Removes a file if possible. An unneeded file does no harm, and the next open retries. */
 function removeIfPossible(path: string): void {
   try {
     rmSync(path, { force: true })

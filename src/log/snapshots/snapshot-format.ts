@@ -10,7 +10,7 @@ import { CHUNK_BYTES_MAX, type SnapshotMeta } from '../event-log.ts'
 import { corrupt, type RowHome, rowCrc } from '../partition/record.ts'
 import { sqliteFault } from '../partition/sqlite-fault.ts'
 
-/** Bytes before each chunk, and at the end. */
+/** Number of bytes of a length with its checksum: before each chunk, and at the end. */
 export const LABEL_BYTES = 8
 /** Maximum size of a description. */
 const META_BYTES_MAX = 4_096
@@ -22,7 +22,7 @@ export type Named = Pick<SnapshotMeta, 'marketId' | 'atOffset'>
 
 export type Subject = Omit<SnapshotMeta, 'chunks'>
 
-/** Makes the names of one thread's drafts unique. */
+/** Counter that makes the names of one thread's unfinished files unique. */
 let drafts = 0
 
 /** The name contains the market and the offset, so the newer of two snapshots is known. */

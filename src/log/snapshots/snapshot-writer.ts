@@ -1,6 +1,6 @@
 /**
- * Writes one snapshot. The owner passes chunks and goes on: Node's file threads write them, sync every half a megabyte,
- * and at the end rename the file, which publishes it. So a snapshot never blocks its market.
+ * Writes one snapshot. The owner passes chunks without waiting: Node's file threads write them, sync every half a
+ * megabyte, and at the end rename the file, which publishes it. So a snapshot never blocks its market.
  */
 
 import assert from 'node:assert/strict'
@@ -21,14 +21,14 @@ import {
 } from './snapshot-format.ts'
 
 /**
- * Chunks are collected in buffers; each is written and synced at once. A commit of the log may have to wait for it,
- * because a file system writes pending data of other files with it.
+ * Chunks are collected in buffers of this size. Each buffer is written and synced separately: a file system may write
+ * pending data of other files with a commit of the log, which then waits for it.
  */
 const BUFFER_BYTES = 512 * 1024
 const BUFFERS_UNDER_WAY_MAX = 2
 const REMOVED_AT_ONCE_BYTES = 1024 * 1024
 
-/** Buffers of earlier snapshots, reused to avoid garbage. */
+/** Buffers of finished snapshots, reused to avoid garbage. */
 const spare: Buffer[] = []
 
 function takeBuffer(): Buffer {
@@ -47,7 +47,7 @@ export class FileWriter implements SnapshotWriter {
   readonly #publish: (meta: SnapshotMeta) => void
   readonly #draft: string
   readonly #end: () => void
-  /** The last disk operation; each begins when the previous has ended. */
+  /** The last disk operation; each operation begins when the one before has ended. */
   #work: Promise<void>
   #file: FileHandle | undefined
   #chunks = 0
@@ -118,7 +118,7 @@ export class FileWriter implements SnapshotWriter {
       if (this.#fault !== undefined) return
       await rename(this.#draft, join(this.#folder, nameOf(meta)))
       await syncInBackground(this.#folder)
-      // A snapshot that was aborted at this point is complete: the next open may use it.
+      // If the writer was aborted after the rename, the file is complete and stays: the next open may use it.
       if (this.#fault === undefined) this.#publish(meta)
     })
     await this.#work
@@ -129,7 +129,13 @@ export class FileWriter implements SnapshotWriter {
 
   abort(): void {
     if (this.#fault !== undefined) return
-    this.#fail(new Fault('LOG_SNAPSHOT_FAILED', 'the snapshot was aborted', { retryable: true }))
+    this.#fail(
+      new Fault(
+        'LOG_SNAPSHOT_FAILED',
+        'the snapshot of a market was aborted before it was complete',
+        { retryable: true },
+      ),
+    )
   }
 
   #check(): void {
@@ -145,7 +151,7 @@ export class FileWriter implements SnapshotWriter {
       } catch (error) {
         const why = (error as Error).message
         this.#fail(
-          new Fault('LOG_SNAPSHOT_FAILED', `cannot write ${this.#draft}: ${why}`, {
+          new Fault('LOG_SNAPSHOT_FAILED', `cannot write the snapshot ${this.#draft}: ${why}`, {
             retryable: true,
             cause: error,
           }),
@@ -164,7 +170,7 @@ export class FileWriter implements SnapshotWriter {
     })
   }
 
-  /** Returns the next bytes of the file, to be filled in at once. */
+  /** Returns the next bytes of the buffer; the caller fills them before any other call. */
   #reserve(bytes: number): Buffer {
     if (this.#filled + bytes > BUFFER_BYTES) {
       this.#flush()
@@ -195,8 +201,8 @@ export class FileWriter implements SnapshotWriter {
 }
 
 /**
- * Deletes a file piece by piece. Deleting it at once would block a commit of the log: 30 ms for 128 MiB, on ext4 with
- * `discard`.
+ * Deletes a file piece by piece. Deleting a whole file of 128 MiB would block a commit of the log for 30 ms, on ext4
+ * with `discard`.
  */
 export async function removeSlowly(path: string): Promise<void> {
   const file = await open(path, 'r+')

@@ -19,12 +19,19 @@ export const SignatureScheme = Type.Object({
     Type.Object(
       {
         contract: Type.Optional(
-          Type.String({ description: 'The market’s own contract if omitted' }),
+          Type.String({
+            description:
+              'Address of the contract that has this function; if omitted, the contract of the market',
+          }),
         ),
         function: Type.String(),
-        args: Type.Array(Type.String({ description: 'Fields of the message' })),
+        args: Type.Array(
+          Type.String({
+            description: 'Names of the message’s fields that are passed as arguments',
+          }),
+        ),
       },
-      { description: 'The contract function that returns the current nonce' },
+      { description: 'The function of a contract on the chain that returns the current nonce' },
     ),
   ),
 })
@@ -39,62 +46,80 @@ const LIMITS = {
   sizeMin: limit('Millionths of a share'),
   sizeMax: limit('Millionths of a share'),
   expirationAheadSecondsMin: limit('Minimum time from arrival to expiration of an order'),
-  bodyBytesMax: limit('Maximum bytes of a request body'),
-  batchOrdersMax: limit('Maximum orders in a batch'),
-  openOrdersPerMarketMax: limit('Maximum open orders of a trader in a market'),
-  tradesListedMax: limit('Maximum trades in a list'),
+  bodyBytesMax: limit('Maximum number of bytes of a request body'),
+  batchOrdersMax: limit('Maximum number of orders in a batch'),
+  openOrdersPerMarketMax: limit('Maximum number of open orders of a trader in a market'),
+  tradesListedMax: limit('Maximum number of trades in a list'),
   makersPerOrderMax: limit(
-    'Maximum resting orders that one order matches; the rest of it is cancelled',
+    'Maximum number of resting orders that one order matches; the rest of this order is cancelled',
   ),
   permitBeyondExpirationSecondsMin: limit(
     'Minimum time from the expiration of an order to the deadline of its permit',
   ),
   notionalMin: limit('Minimum of price × size of an order, 6 decimals; 0 means no minimum'),
-  pendingTradesPerTraderMax: limit('Maximum unsettled trades of a trader; 0 means no limit'),
-  cooldownSeconds: limit('First pause of a trader after a failed trade; 0 means none'),
-  cooldownSecondsMax: limit('Longest such pause'),
+  pendingTradesPerTraderMax: limit(
+    'Maximum number of unsettled trades of a trader; 0 means no limit',
+  ),
+  cooldownSeconds: limit(
+    'Time for which a trader can place no orders after the first trade that failed by their fault; it doubles with each further one. 0 means none',
+  ),
+  cooldownSecondsMax: limit('Maximum of `cooldownSeconds` after repeated faults'),
   requestDeadlineMs: limit('Maximum duration of a request'),
-  headerBytesMax: limit('Maximum bytes of all headers of a request'),
+  headerBytesMax: limit('Maximum number of bytes of all headers of a request together'),
   headersMax: limit('Maximum number of headers of a request'),
-  apiKeysPerAddressMax: limit('Maximum active API keys of an address'),
-  apiKeyNameLengthMax: limit('Maximum characters of the name of an API key'),
-  tokenAheadSecondsMax: limit('Maximum time that a token may be ahead of the exchange’s clock'),
+  apiKeysPerAddressMax: limit('Maximum number of active API keys of a wallet address'),
+  apiKeyNameLengthMax: limit('Maximum number of characters of the name of an API key'),
+  tokenAheadSecondsMax: limit(
+    'Maximum time by which the `ts` of a bearer token may be ahead of the exchange’s clock',
+  ),
 }
 
 /** Limits that an exchange has only if it has rate limits or a relayer. */
 const SOME_LIMITS = {
-  ipUnitsPerSecond: Type.Optional(limit('Units that an address earns per second')),
-  ipUnitsBurst: Type.Optional(limit('Units that an address may spend at once')),
-  siteTimes: Type.Optional(limit('An IPv6 /48 may spend this many times the units of one address')),
+  ipUnitsPerSecond: Type.Optional(limit('Units that an IP address earns per second')),
+  ipUnitsBurst: Type.Optional(
+    limit('Maximum number of units that an IP address may spend in a moment'),
+  ),
+  siteTimes: Type.Optional(
+    limit('An IPv6 /48 may spend this many times the units of one IP address'),
+  ),
   keyUnitsPerSecond: Type.Optional(limit('Units that an API key earns per second')),
-  keyUnitsBurst: Type.Optional(limit('Units that an API key may spend at once')),
+  keyUnitsBurst: Type.Optional(
+    limit('Maximum number of units that an API key may spend in a moment'),
+  ),
   readUnits: Type.Optional(limit('Cost of a read, in units')),
   writeUnits: Type.Optional(limit('Cost of a write, in units')),
   registrationUnits: Type.Optional(limit('Cost of registering an API key, in units')),
   unfundedOrdersPerSecond: Type.Optional(
-    limit('Rejections for lack of funds that refill per second'),
+    limit('Rejections for lack of funds that a client may cause per second'),
   ),
-  unfundedOrdersBurst: Type.Optional(limit('Maximum burst of rejections for lack of funds')),
+  unfundedOrdersBurst: Type.Optional(
+    limit('Maximum number of rejections for lack of funds that a client may cause in a moment'),
+  ),
   connectionUnits: Type.Optional(limit('Cost of a new connection, in units')),
-  connectionsPerIpMax: Type.Optional(limit('Maximum connections of an address')),
+  connectionsPerIpMax: Type.Optional(limit('Maximum number of connections of an IP address')),
   relayerDeadlineAheadSecondsMax: Type.Optional(
-    limit('Maximum time until a relayed operation expires'),
+    limit('Maximum time from now to the deadline of a relayed operation'),
   ),
-  relayerRedemptionsMax: Type.Optional(limit('Maximum redemptions in one operation')),
-  relayerCancellationsMax: Type.Optional(limit('Maximum orders that one operation withdraws')),
+  relayerRedemptionsMax: Type.Optional(limit('Maximum number of redemptions in one operation')),
+  relayerCancellationsMax: Type.Optional(
+    limit('Maximum number of orders that one operation withdraws'),
+  ),
   relayerOwnerGasPerDay: Type.Optional(
     limit('Maximum gas of one owner’s operations per day; 0 means no limit'),
   ),
   relayerOwnerOperationsPerMinute: Type.Optional(
-    limit('Maximum operations of one owner per minute'),
+    limit('Maximum number of operations of one owner per minute'),
   ),
-  relayerOwnerOperationsBurst: Type.Optional(limit('Maximum burst of operations of one owner')),
+  relayerOwnerOperationsBurst: Type.Optional(
+    limit('Maximum number of operations of one owner in a moment'),
+  ),
 }
 
 /** Limits of the stream. */
 const STREAM_LIMITS = {
   streamConnectionsPerIpMax: Type.Optional(
-    limit('Maximum streams of one address; one more gets 429'),
+    limit('Maximum number of streams of one IP address; one more gets 429'),
   ),
   streamSubscriptionsMax: limit(
     'Maximum subscriptions of one stream; a ticker counts as one per five markets',
@@ -105,22 +130,28 @@ const STREAM_LIMITS = {
     ),
   ),
   streamMessagesPerSecond: limit('Frames that a client may send per second'),
-  streamMessagesBurst: limit('Maximum burst of frames from a client'),
+  streamMessagesBurst: limit('Maximum number of frames that a client may send in a moment'),
   streamPayloadBytesMax: limit(
-    'Maximum bytes of one frame; a larger one ends the stream with 1009',
+    'Maximum number of bytes of one frame; a larger one ends the stream with close code 1009',
   ),
   streamMalformedMax: limit(
-    'Maximum malformed frames in the window; one more ends the stream with 4400',
+    'Maximum number of malformed frames in `streamWindowMs`; one more ends the stream with close code 4400',
   ),
-  streamWindowMs: limit('Window in which malformed and excess frames are counted'),
-  streamRequestsInFlightMax: limit('Maximum orders, cancels and tokens that wait for their answer'),
+  streamWindowMs: limit('Time in which malformed frames, and frames above the rate, are counted'),
+  streamRequestsInFlightMax: limit(
+    'Maximum number of requests (orders, cancels, authentications) of a stream that wait for their answer',
+  ),
   streamHeldOrdersMax: limit(
-    'Maximum orders, open or not settled, that are cancelled with their stream',
+    'Maximum number of orders of a stream, open or unsettled, that are cancelled when it ends',
   ),
   streamHeartbeatMs: limit('Time between two heartbeats'),
-  streamIdleSeconds: limit('Time after which a stream that answers no ping is closed'),
-  streamBufferBytesMax: limit('Bytes that may wait for a reader before messages are dropped'),
-  streamLagMsMax: limit('Time that a reader may lag before its stream ends with 4008'),
+  streamIdleSeconds: limit('Time after which a stream is closed if the client answers no ping'),
+  streamBufferBytesMax: limit(
+    'Maximum number of bytes that wait to be sent to one client; further messages to it are dropped',
+  ),
+  streamLagMsMax: limit(
+    'Maximum time that messages may wait for a slow client; after it the stream ends with close code 4008',
+  ),
 }
 
 const address = Type.String()
@@ -200,7 +231,7 @@ export type ConfigAnswer = Answer<typeof ConfigAnswer>
 /** The answer of `GET /api/v1/time`. */
 export const TimeAnswer = Type.Object({
   serverTime: Type.Integer({ description: 'Unix seconds' }),
-  serverTimeMs: Type.Integer({ description: 'The same in milliseconds' }),
+  serverTimeMs: Type.Integer({ description: 'Current time of the exchange in Unix milliseconds' }),
 })
 export type TimeAnswer = Answer<typeof TimeAnswer>
 

@@ -59,13 +59,13 @@ export const Event = Type.Object(
           'database is unavailable',
       }),
     ),
-    marketCount: Type.Integer({ description: 'Number of its markets' }),
+    marketCount: Type.Integer({ description: 'Number of markets of the event' }),
     markets: Type.Array(Market, {
       description: 'Oldest first; a list of events has only the first markets of each',
     }),
     prices: orNull(EventPrices, {
       description:
-        'Prices of an exclusive event; null for any other, and in lists that lack some of its markets',
+        'Prices of an exclusive event; null for any other event, and if the list does not contain all markets of the event',
     }),
   },
   { title: 'Event' },

@@ -9,7 +9,7 @@ type Frozen<T> = T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : 
 
 const TYPED = '~typed'
 
-/** A schema that replaces the static type of another; see `typed`. */
+/** Returns the schema whose static type replaces that of `schema` (see `typed`); undefined if there is none. */
 export function typeSchemaOf(schema: TSchema): TSchema | undefined {
   return (schema as { [TYPED]?: TSchema })[TYPED]
 }
@@ -19,10 +19,13 @@ export function typeSchemaOf(schema: TSchema): TSchema | undefined {
  * change what client generators write.
  */
 function typed<Type extends TSchema>(schema: TSchema, type: Type): TUnsafe<Static<Type>> {
-  // Hidden, so that it stays out of the documents, and configurable, so that TypeBox can copy it.
+  // The property is hidden, so that it stays out of the documents, and configurable, so that TypeBox can copy it.
   const value = { value: type, configurable: true, writable: true }
   return Object.defineProperty(Type.Unsafe<Static<Type>>(schema), TYPED, value)
 }
+
+export const TRADE_ID =
+  'Id of the market, number of the event that matched the trade, and position of the trade in that event, joined by `-`'
 
 const bit = (options: TSchemaOptions) => typed(Type.Integer(options), Type.Enum([0, 1]))
 
@@ -31,7 +34,7 @@ export const outcome = (options: TSchemaOptions = { description: '0 = YES, 1 = N
 
 export const side = (description = '0 = BUY, 1 = SELL') => bit({ description })
 
-/** One of a few words, described as text. */
+/** A schema for one of a few words, which the document describes as text. */
 export const word = <const Words extends readonly string[]>(words: Words, description?: string) =>
   typed(
     Type.String(description === undefined ? {} : { description }),
@@ -48,7 +51,7 @@ export const ofBoth = <Schema extends TSchema>(schema: Schema, description: stri
 export const pair = <Schema extends TSchema>(schema: Schema, description: string) =>
   typed(Type.Array(schema, { minItems: 2, maxItems: 2, description }), Type.Tuple([schema, schema]))
 
-/** An object with members known here, which the document describes as a map. */
+/** An object with known members. The published documents describe it as a map. */
 export const map = <Members extends Record<string, TSchema>>(item: TSchema, members: Members) =>
   typed(Type.Record(Type.String(), item), Type.Object(members))
 

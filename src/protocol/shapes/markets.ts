@@ -14,8 +14,9 @@ export const Ticker = Type.Object({
   quick: Type.Boolean({ description: 'True for a quick market' }),
   matching: Type.Enum([...MATCHINGS], {
     description:
-      '`same-outcome`: a buy matches sells of its outcome only. `complementary`: also buys of the other outcome, if ' +
-      'both prices add up to a dollar or more, and sells match sells alike. It never changes',
+      '`same-outcome`: a buy matches sells of its outcome only. `complementary`: it also matches buys of the other ' +
+      'outcome if both prices add up to a dollar or more; a sell also matches sells of the other outcome if both ' +
+      'prices add up to a dollar or less. It never changes',
   }),
   bestBidPrices: ofBoth(Type.Integer(), 'the best bid, or 0 if there is none'),
   bestAskPrices: ofBoth(Type.Integer(), 'the best ask, or 0 if there is none'),
@@ -24,7 +25,7 @@ export const Ticker = Type.Object({
       description: `Price of the newest trade of either outcome; 0 if there is none, ${UNKNOWN}`,
     }),
   ),
-  lastOutcome: orNull(outcome({ description: 'Outcome of lastPrice' })),
+  lastOutcome: orNull(outcome({ description: 'Outcome to which `lastPrice` belongs' })),
   lastPrices: orNull(ofBoth(Type.Integer(), 'the last price, or 0 if there is none')),
   priceChanges24h: orNull(
     ofBoth(
@@ -98,7 +99,9 @@ export const BookAnswer = Type.Object({
   bids: Type.Array(BookLevel, { description: 'Best first' }),
   asks: Type.Array(BookLevel, { description: 'Best first' }),
   lastUpdate: Type.Integer({ description: 'Unix seconds' }),
-  seq: Type.Integer({ description: 'The market’s sequence number of this book' }),
+  seq: Type.Integer({
+    description: 'Sequence number of the last event of the market that this book includes',
+  }),
   checksum: Type.Optional(
     Type.Integer({
       description:
@@ -158,7 +161,9 @@ export const MarketStats = Type.Object(
     lastNoPrice: Type.Integer(),
     trades24h: Type.Integer(),
     totalTrades: Type.Integer(),
-    openInterest: collateral('Collateral of the outcome tokens'),
+    openInterest: collateral(
+      'Amount that is locked in the contract for the outcome tokens of the market',
+    ),
   },
   { title: 'MarketStatistics' },
 )
@@ -168,16 +173,18 @@ export const PlatformStats = Type.Object(
   {
     chainId: orNull(Type.Integer(), { description: 'null for all chains' }),
     totalMarkets: Type.Integer(),
-    activeMarkets: Type.Integer({ description: 'Markets that accept orders' }),
+    activeMarkets: Type.Integer({ description: 'Number of markets that accept orders' }),
     resolvedMarkets: Type.Integer(),
     totalVolume: Type.Integer({ description: 'Stablecoin, 6 decimals' }),
     volume24h: Type.Integer({ description: 'Volume of the last 24 hours, to the minute' }),
-    totalTrades: Type.Integer({ description: 'Matched trades, except failed ones' }),
+    totalTrades: Type.Integer({ description: 'Number of matched trades, except failed ones' }),
     trades24h: Type.Integer(),
-    totalTraders: Type.Integer({ description: 'Addresses with at least one matched order' }),
+    totalTraders: Type.Integer({
+      description: 'Number of wallet addresses with at least one matched order',
+    }),
     openOrders: Type.Integer(),
     openInterest: Type.Integer({
-      description: 'Collateral of all outcome tokens, stablecoin, 6 decimals',
+      description: 'Stablecoin that is locked in the contract for all outcome tokens, 6 decimals',
     }),
   },
   { title: 'PlatformStatistics' },
@@ -189,7 +196,7 @@ const Assertion = Type.Object(
     id: Type.String(),
     proposer: Type.String(),
     proposedOutcome: Type.Boolean({ description: 'true = YES, false = NO' }),
-    bondAmount: Type.String({ description: 'In the stablecoin, 6 decimals' }),
+    bondAmount: Type.String({ description: 'Bond in the stablecoin, 6 decimals' }),
     assertionTime: Type.Integer({ description: 'Unix seconds' }),
     expirationTime: Type.Integer({ description: 'The end of the dispute window, Unix seconds' }),
     settled: Type.Boolean(),

@@ -15,7 +15,7 @@ export const tags = {
 }
 
 const seenFrom = {
-  marketId: Type.Optional(Type.String({ description: 'Market of `seq`' })),
+  marketId: Type.Optional(Type.String({ description: 'The market to which `seq` belongs' })),
   seq: Type.Optional(
     Type.Integer({
       description: 'A read with this value as `minSeq` includes the change, on any front',
@@ -27,8 +27,8 @@ export const receipt = {
   receipt: Type.Optional(
     Type.String({
       description:
-        'A signed note that promises the event in the public log; with the header `Accept-Receipt: 1`, or `receipt: true` ' +
-        'on the stream',
+        'A signed note which promises that the event will be in the public log. Present if the request has the header ' +
+        '`Accept-Receipt: 1`, or on the stream `receipt: true`',
     }),
   ),
 }
@@ -41,14 +41,17 @@ export const PlacedOrder = Type.Object(
   {
     orderHash: Type.String({ description: 'The EIP-712 digest that was signed' }),
     status: Type.Literal('accepted'),
-    matches: Type.Integer({ description: 'Number of resting orders matched at once' }),
+    matches: Type.Integer({
+      description: 'Number of resting orders that the order matched on arrival',
+    }),
     timestamp: Type.Integer({ description: 'Unix seconds' }),
     duplicate: Type.Optional(
       Type.Literal(true, { description: 'True if the same order was accepted before' }),
     ),
     filled: Type.Optional(
       Type.Integer({
-        description: 'For IOC and FOK: the size matched at once, 6 decimals; the rest is cancelled',
+        description:
+          'For IOC and FOK: the size that was matched on arrival, 6 decimals; the rest is cancelled',
       }),
     ),
     ...tags,
@@ -121,7 +124,7 @@ export const OpenOrder = Type.Object(
     side: side(),
     outcome: outcome(),
     price: Type.Integer(),
-    size: Type.Integer({ description: 'As signed, 6 decimals' }),
+    size: Type.Integer({ description: 'Size that the trader signed, 6 decimals' }),
     remainingSize: Type.Integer(),
     filled: Type.Integer(),
     timestamp: Type.Integer({ description: 'When it was placed, Unix seconds' }),
@@ -152,9 +155,13 @@ export const StoredOrder = Type.Object(
   {
     ...OpenOrder.properties,
     status: growing(STORED_STATUSES),
-    remainingSize: Type.Integer({ description: 'Of an ended order: the part that was not filled' }),
+    remainingSize: Type.Integer({
+      description: 'The open part; for an ended order, the part that was not filled',
+    }),
     updatedAt: Type.Integer({ description: 'Last change, Unix seconds' }),
-    seq: Type.Integer({ description: 'The market’s sequence number of the last change' }),
+    seq: Type.Integer({
+      description: 'The market’s sequence number at the last change of the order',
+    }),
   },
   { title: 'StoredOrder' },
 )

@@ -7,7 +7,7 @@ import { type Answer, orNull, word } from './fields.ts'
 
 const ANY_SOURCE = `${PRICE_SOURCES.slice(0, -1).join(', ')} or ${PRICE_SOURCES.at(-1)}`
 
-/** One new price of an asset. */
+/** A new price of an asset. */
 export const StreamPrice = Type.Object({
   asset: Type.String({ description: 'The asset: `BTC`' }),
   price: Type.Integer({ description: 'USD, 8 decimals' }),
@@ -43,7 +43,7 @@ export const QuickMarket = Type.Object({
   asset: Type.String(),
   intervalMinutes: Type.Integer(),
   intervalSeconds: Type.Optional(Type.Integer()),
-  startPrice: Type.Integer({ description: 'The strike' }),
+  startPrice: Type.Integer({ description: 'The strike: the price at the start, USD, 8 decimals' }),
   startTime: Type.Integer({ description: 'Unix seconds' }),
   endTime: Type.Integer({ description: 'Unix seconds' }),
   resolved: Type.Boolean(),
@@ -58,7 +58,7 @@ export const QuickMarket = Type.Object({
   verdict: Type.Optional(
     Type.Enum([...QUICK_VERDICTS], {
       description:
-        'Origin of the outcome. `open`: there is none yet; `prices`; `contested`: the price sources ' +
+        'Origin of the outcome. `open`: there is none yet; `prices`: the prices at its start and end decided; `contested`: the price sources ' +
         'contradict each other, and the market waits for a proposal at the optimistic oracle; `oracle`: it ' +
         'was contested and the oracle decided',
     }),
@@ -71,17 +71,20 @@ export const QUICK_MARKET_EVENTS = ['opened', 'resolved'] as const
 export const PriceObservation = Type.Object(
   {
     source: Type.String({ description: 'Source of the report' }),
-    boundary: Type.Integer({ description: 'Unix seconds: the start or the end' }),
+    boundary: Type.Integer({
+      description: 'The start or the end of the market to which this report belongs, Unix seconds',
+    }),
     price: Type.Integer({ description: 'USD, 8 decimals' }),
     timestamp: Type.Integer({ description: 'Unix milliseconds, by the provider’s clock' }),
     receivedAt: Type.Integer({ description: 'Unix milliseconds, by the exchange’s clock' }),
     via: Type.Enum(['stream', 'latest', 'history'], {
-      description: 'Pushed, requested, or from the provider’s history',
+      description: 'How the report was received: pushed, requested, or from the provider’s history',
     }),
     exact: Type.Boolean({
-      description: 'True if the provider certainly reported nothing in between',
+      description:
+        'True if the provider certainly reported nothing between the boundary and this report',
     }),
-    report: Type.String({ description: 'As the provider sent it' }),
+    report: Type.String({ description: 'The report as the provider sent it' }),
   },
   { title: 'PriceObservation' },
 )
@@ -95,14 +98,15 @@ const PriceProvider = Type.Object(
     start: orNull(PriceObservation),
     end: orNull(PriceObservation),
     direction: orNull(Type.Enum([...DIRECTIONS]), {
-      description: 'Direction of its move from start to end; null unless it reported both instants',
+      description:
+        'Direction of this source’s price from start to end; null unless it reported both',
     }),
     moveBps: orNull(Type.Number(), {
-      description: 'Size of that move in basis points of its start price',
+      description: 'Size of the price move in basis points of its start price',
     }),
     counted: Type.Boolean({
       description:
-        'True if it has a vote: it reported both instants, and its reports are near those of another source, if there is one',
+        'True if this source has a vote: it reported prices for the start and the end, and they are near those of another source, if another one reported',
     }),
   },
   { title: 'PriceProvider' },
@@ -118,10 +122,11 @@ export const EvidenceAnswer = Type.Object({
   start: orNull(PriceObservation),
   end: orNull(PriceObservation),
   compared: Type.Array(Type.Object({ start: orNull(PriceObservation), end: PriceObservation }), {
-    description: 'Other sources that the outcome was compared with',
+    description: 'Other sources with which the deciding source was compared',
   }),
   providers: Type.Array(PriceProvider, {
-    description: 'Every source, the deciding one included; empty for markets of earlier versions',
+    description:
+      'Reports of every source, including the deciding one; empty for markets decided by earlier versions',
   }),
   average: orNull(
     Type.Object({

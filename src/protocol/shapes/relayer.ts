@@ -9,7 +9,7 @@ export const Relayed = Type.Object(
     success: Type.Literal(true),
     tx_hash: Type.String({
       description:
-        'Hash of the transaction; empty if none was needed and the earlier one is unknown',
+        'Hash of the transaction. If none was needed, the hash of the earlier transaction; empty if that is unknown',
     }),
   },
   { title: 'Relayed' },
@@ -27,11 +27,13 @@ export const RelayedBatch = Type.Object(
 export type RelayedBatch = Answer<typeof RelayedBatch>
 
 export const RelayerNonces = Type.Object({
-  conditionalTokens: Type.String({ description: 'For an approval or a redemption' }),
-  stablecoin: Type.String({ description: 'For a permit' }),
-  delegates: Type.String({ description: 'For a delegation' }),
-  market: Type.Optional(Type.String({ description: 'For a proposal or a settlement' })),
-  bond: Type.Optional(Type.String({ description: 'Bond of a proposal there, 6 decimals' })),
+  conditionalTokens: Type.String({ description: 'Next nonce for an approval or a redemption' }),
+  stablecoin: Type.String({ description: 'Next nonce for a permit' }),
+  delegates: Type.String({ description: 'Next nonce for a delegation' }),
+  market: Type.Optional(
+    Type.String({ description: 'Next nonce for a proposal or a settlement in the market' }),
+  ),
+  bond: Type.Optional(Type.String({ description: 'Bond of a proposal in the market, 6 decimals' })),
   serverTime: Type.Integer({
     description: 'Current time of the exchange in Unix seconds; add to it for a deadline',
   }),
@@ -43,7 +45,7 @@ const claim = {
   userAddress: Type.String(),
   marketAddress: Type.String(),
   marketId: Type.String(),
-  payout: Type.Integer({ description: 'Expected, 6 decimals' }),
+  payout: Type.Integer({ description: 'Payout that is expected, 6 decimals' }),
   winningOutcome: outcome(),
   submittedAt: Type.Integer({ description: 'Unix seconds' }),
 }
@@ -53,7 +55,7 @@ export const PendingClaim = Type.Object(claim, { title: 'PendingClaim' })
 export type PendingClaim = Answer<typeof PendingClaim>
 
 export const FailedClaim = Type.Object(
-  { ...claim, reason: Type.String({ description: 'Why it failed' }) },
+  { ...claim, reason: Type.String({ description: 'Why the redemption failed' }) },
   { title: 'FailedClaim' },
 )
 export type FailedClaim = Answer<typeof FailedClaim>

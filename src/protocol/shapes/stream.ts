@@ -38,7 +38,9 @@ const seq = Type.Integer({ description: 'The market’s sequence number of the c
 const prevSeq = Type.Integer({
   description: 'Position of the previous change in this subscription',
 })
-const cursor = Type.String({ description: 'Opaque; send it back as `since`' })
+const cursor = Type.String({
+  description: 'Position of this message, in no defined format; send it as `since` to resume here',
+})
 const prevCursor = Type.String({ description: 'Cursor of the previous message' })
 const ts = Type.Integer({ description: 'Unix milliseconds' })
 const reset = Type.Optional(
@@ -46,7 +48,8 @@ const reset = Type.Optional(
 )
 const stale = Type.Optional(
   Type.Literal(true, {
-    description: 'The newest changes may be missing: the owner of a market has not been confirmed',
+    description:
+      'True if the newest changes may be missing, because this server has no confirmed connection to the server that runs the market',
   }),
 )
 const named = { sub: Type.String({ description: 'Subscription that the message belongs to' }) }
@@ -59,7 +62,9 @@ const position = Type.Unsafe<number | string>({
   anyOf: [{ type: 'integer' }, { type: 'string' }],
   description: 'A `seq` for books and trades, a `cursor` for everything else',
 })
-const checksum = Type.Integer({ description: 'CRC-32 of the book after this message' })
+const checksum = Type.Integer({
+  description: 'CRC-32 of the best ten levels of each side of the book after this message',
+})
 
 export const OrderStatus = Type.Enum([
   'accepted',
@@ -94,7 +99,7 @@ export const StreamResolution = Type.Object({
   assertionId: Type.Optional(Type.String()),
   proposer: Type.Optional(Type.String()),
   proposedOutcome: Type.Optional(Type.Boolean({ description: 'true = YES' })),
-  bondAmount: Type.Optional(Type.String({ description: 'In the stablecoin, 6 decimals' })),
+  bondAmount: Type.Optional(Type.String({ description: 'Bond in the stablecoin, 6 decimals' })),
   assertionTime: Type.Optional(Type.Integer({ description: 'Unix seconds' })),
   expirationTime: Type.Optional(
     Type.Integer({ description: 'Unix seconds: the end of the dispute window' }),
@@ -133,12 +138,13 @@ export const SERVER_FRAMES = {
   heartbeat: message('heartbeat', {
     ts,
     subs: Type.Record(Type.String(), position, {
-      description: 'Last position of each subscription that is up to date',
+      description:
+        'Position of the last message of each subscription; without those that still wait for a snapshot',
     }),
   }),
   lag: message('lag', {
     ...named,
-    dropped: Type.Integer({ description: 'Minimum number of lost messages' }),
+    dropped: Type.Integer({ description: 'Number of messages that were lost, at least' }),
   }),
   shutdown: message('shutdown', { reconnectInMs: Type.Integer() }),
   error: message('error', { ...echoed, ...ErrorShape.properties }),
@@ -207,11 +213,12 @@ export const SERVER_FRAMES = {
     trader: Type.String(),
     cursor,
     orders: Type.Array(StreamOrder, {
-      description: `The oldest ${OPEN_ORDERS_SNAPSHOT_MAX}`,
+      description: `The oldest ${OPEN_ORDERS_SNAPSHOT_MAX} open orders`,
     }),
     count: Type.Integer({ description: 'Number of all open orders' }),
     nextCursor: orNull(Type.String(), {
-      description: '`cursor` of `GET /api/v1/orders` for the others; null if these are all',
+      description:
+        '`cursor` of `GET /api/v1/orders` for the remaining orders; null if there are none',
     }),
     ts,
     reset,
@@ -274,7 +281,7 @@ export const SERVER_FRAMES = {
     seq: Type.Optional(seq),
     resolution: Type.Optional(
       Type.Object(StreamResolution.properties, {
-        description: 'Details of an event on the chain',
+        description: 'Details of a step on the chain, such as a proposal; other steps have none',
       }),
     ),
     cursor,
@@ -286,7 +293,9 @@ export const SERVER_FRAMES = {
     tickers: Type.Array(StreamTicker, {
       description: `The requested markets; without a list the newest open ones, at most ${TICKERS_PER_MESSAGE_MAX}`,
     }),
-    count: Type.Integer({ description: 'Number of open or requested markets' }),
+    count: Type.Integer({
+      description: 'Number of requested markets; without a list, the number of open markets',
+    }),
     cursor,
     ts,
     reset,
@@ -294,7 +303,9 @@ export const SERVER_FRAMES = {
   }),
   ticker: message('ticker', {
     ...named,
-    tickers: Type.Array(StreamTicker, { description: 'Current state of each changed market' }),
+    tickers: Type.Array(StreamTicker, {
+      description: 'The markets that have changed, each with its current state',
+    }),
     cursor,
     prevCursor,
     ts,

@@ -4,11 +4,11 @@
 
 import Type from 'typebox'
 import { FILL_KINDS, TRADE_STATUSES } from '#domain/trade.ts'
-import { type Answer, outcome, side, word } from './fields.ts'
+import { type Answer, outcome, side, TRADE_ID, word } from './fields.ts'
 
 /** The fields that do not change after the match. The stream has the same ones. */
 const matched = {
-  tradeId: Type.String({ description: 'market, sequence, fill' }),
+  tradeId: Type.String({ description: TRADE_ID }),
   price: Type.Integer({ description: '6 decimals' }),
   size: Type.Integer({ description: 'Shares, 6 decimals' }),
   buyer: Type.String(),

@@ -14,14 +14,16 @@ export const TransparencyAnswer = Type.Object({
       verifierKeys: Type.Array(Type.String(), {
         description: 'Keys that sign checkpoints, each as `name+id+key` (C2SP signed-note)',
       }),
-      size: Type.Integer({ description: 'Entries of the newest checkpoint' }),
+      size: Type.Integer({ description: 'Number of entries in the newest checkpoint' }),
       witnesses: Type.Optional(
         Type.Array(Type.String(), {
           description: 'Verifier keys of the witnesses that the exchange asks for cosignatures',
         }),
       ),
       cosignedSize: Type.Optional(
-        Type.Integer({ description: 'Entries of `cosigned-checkpoint`; 0 before the first one' }),
+        Type.Integer({
+          description: 'Number of entries in `cosigned-checkpoint`; 0 before the first one',
+        }),
       ),
     }),
   ),

@@ -71,7 +71,7 @@ const Holder = Type.Object(
     yesShares: shares('YES'),
     noShares: shares('NO'),
     totalShares: Type.Integer({ description: 'yesShares + noShares' }),
-    totalInvested: Type.Integer({ description: 'Their cost, 6 decimals' }),
+    totalInvested: Type.Integer({ description: 'Cost of the shares, 6 decimals' }),
   },
   { title: 'Holder' },
 )
@@ -110,7 +110,7 @@ const UserTrade = Type.Object(
     size,
     cost: Type.Integer({
       description:
-        'What the buyer paid, stablecoin, 6 decimals; in a mint or merge what the user paid or received',
+        'Amount that the buyer paid, stablecoin, 6 decimals; in a mint or merge the amount that the user paid or received',
     }),
     kind,
     status,
@@ -151,11 +151,13 @@ export const Funds = Type.Object(
   {
     chainId: Type.Integer(),
     trader: Type.String(),
-    blockNumber: Type.Integer({ description: 'The block at which the chain was read' }),
+    blockNumber: Type.Integer({
+      description: 'Number of the block at which the funds were read from the chain',
+    }),
     tokens: Type.Array(
       Type.Object({
         token: Type.Enum(['stablecoin', 'outcome']),
-        marketId: Type.Optional(Type.String({ description: 'Market of an outcome token' })),
+        marketId: Type.Optional(Type.String({ description: 'For an outcome token: its market' })),
         outcome: Type.Optional(outcome()),
         held: amount('Balance of the trader on the chain'),
         allowed: amount('Amount that the settlement contract may take'),

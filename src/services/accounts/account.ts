@@ -1,6 +1,7 @@
 /**
- * One trader on one chain: funds according to the chain, and sums of the needs of orders, trades and promises. Every
- * change of a need goes through here, so the sums are always current and never recounted.
+ * One trader on one chain: the funds according to the chain, and the sums of needs (the amounts that open orders,
+ * unsettled trades and granted reservations take). Every change of a need goes through this file, so the sums are
+ * always current and never counted again.
  */
 
 import {
@@ -28,10 +29,13 @@ import type {
   TradeNeed,
 } from './state.ts'
 
-/** Tokens without a need that are read together with the others, so that the next order need not wait for them. */
+/**
+ * Maximum number of tokens that are read although nothing needs them, so that a later order for one of them need not
+ * wait for the chain.
+ */
 export const IDLE_TOKENS_MAX = 16
 
-/** Recently ended orders that are remembered, in each of two generations. */
+/** Maximum number of recently ended orders in each of the two maps (new and old) that remember them. */
 const ENDED_MAX = 50_000
 
 /** Returns the account; creates and watches it if it does not exist. */
@@ -80,7 +84,7 @@ export function holdingOf(account: Account, token: FundsToken): Holding {
   return holding
 }
 
-/** Something needs the account. */
+/** Counts one more use of the account. */
 export function use(account: Account): void {
   if (account.uses++ > 0) return
   account.chain.idle.delete(account)
@@ -105,7 +109,7 @@ function forgetIdle(state: AccountsState, chain: ChainAccounts): void {
   }
 }
 
-/** An idle account is read again on the next request. */
+/** Forgets an idle account. The next request for it reads the chain again. */
 export function forget(account: Account): void {
   const { chain, trader } = account
   chain.idle.delete(account)
@@ -115,7 +119,7 @@ export function forget(account: Account): void {
   chain.toRead.delete(account)
 }
 
-/** Marks the account as changed. */
+/** Adds the account to those that the current message changed. */
 export function changed(state: AccountsState, account: Account): void {
   if (account.changed) return
   account.changed = true
@@ -186,13 +190,15 @@ function removeOrder(state: AccountsState, order: OrderNeed): void {
   unuse(state, account)
 }
 
-/** Removes an account's orders of a closed market at once. */
+/**
+ * Removes an account's orders of a closed market at once, instead of with the market's other orders in later turns.
+ */
 export function dropClosed(state: AccountsState, account: Account): void {
   if (state.closing.length === 0) return
   for (const order of account.orders) if (order.market.closed) setRemaining(state, order, 0)
 }
 
-/** Remembers an ended order, because its market must answer if it is sent again. */
+/** Remembers an ended order: if a client sends the order again, its market must answer. */
 export function noteEnded(state: AccountsState, orderHash: OrderHash): void {
   if (state.ended.size >= ENDED_MAX) {
     state.endedBefore = state.ended
@@ -211,7 +217,7 @@ export function countBuyer(state: AccountsState, need: TradeNeed, counted: boole
   changed(state, buyer)
 }
 
-/** The order, the permit and the collateral of a side that pays. */
+/** The collateral that one side of a trade pays: its order, that order's permit, and the amount. */
 type Paid = {
   readonly orderHash: OrderHash
   readonly permit: Uint64 | undefined
@@ -228,7 +234,7 @@ function paidBySeller(trade: NeedsTrade): Paid {
   return { orderHash, permit, cost: BigInt(sellerAmount(trade)) }
 }
 
-/** Counts collateral; returns the permit that it uses from now on. */
+/** Adds collateral to the account's needs; returns the permit that the payment uses from now on. */
 function countPaid(
   account: Account,
   before: TradeNeed['permit'],
@@ -253,8 +259,8 @@ function countDelivered(
   const holding = holdingOf(account, outcomeToken(marketId, outcome))
   const need = BigInt(size)
   holding.pending += counted ? need : -need
-  // A taker that was filled at once never grows an open order, and its promise may be from before a reorg:
-  // check it here.
+  // A sell order that is filled at once never rests, so `coverChanged` finds its need only through this entry in
+  // `grown`. The need must be checked, because the order may rely on a promise from before a reorg.
   if (counted) state.grown.push({ account, holding, need })
 }
 

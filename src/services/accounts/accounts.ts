@@ -36,11 +36,10 @@ import {
 import { expirePromises, releasePromise } from './promises.ts'
 import type { AccountsContext, AccountsEvent, AccountsProtocol, AccountsState } from './state.ts'
 import { addTrade, confirmTrade, markSettled } from './trades.ts'
-import { statusOf, viewOf } from './view.ts'
 
 /** Pause before the database is read again. */
 const AGAIN_MS = 1_000
-/** Trades whose details are read at once. */
+/** Maximum number of trades whose details one read returns. */
 const TRADES_READ_MAX = 500
 
 export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent> = {
@@ -64,17 +63,8 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     return viewFor(state, asked, context)
   },
 
-  KnownFunds(state, { chainId, trader }) {
-    const account = state.chains.get(chainId)?.accounts.get(trader)
-    return account === undefined || account.block < 0 ? undefined : viewOf(account)
-  },
-
   Audit(state, { loaded, events }) {
     return auditAccounts(state, loaded, events)
-  },
-
-  Status(state, _message, context) {
-    return statusOf(state, context.nowMs)
   },
 
   Tick(state, _message, context) {
@@ -86,7 +76,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     expireWaiting(state, context)
     readTrades(state, context)
     forgetOver(state, context.nowMs)
-    // Before the logs are read, the relevant owners are unknown.
+    // Chains are read only after the logs were read to their end: before that, the owners to read are not known.
     if (state.caughtUpMs > 0) {
       for (const chain of state.chains.values()) {
         step(chain, state, context)
@@ -132,10 +122,10 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     return undefined
   },
 
-  Stepped(state, { chainId, step: told, begunAtMs }, context) {
+  Stepped(state, { chainId, step: fundsStep, begunAtMs }, context) {
     const chain = state.chains.get(chainId)!
     chain.steppedAtMs = begunAtMs
-    applyFundsStep(state, chain, told, context.nowMs)
+    applyFundsStep(state, chain, fundsStep, context.nowMs)
     sweep(chain, state)
     askAfterStep(state, chain, context)
     readNext(chain, context)
@@ -182,7 +172,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
       if (account === undefined) continue
       account.reading = false
       refuseWaiting(state, account, answer, context)
-      // The account is read again after the next step, which waits for the chain.
+      // An account in use is read again after the next successful step.
       if (account.uses > 0) chain.toRead.add(account)
     }
     context.emit({ type: 'Trouble', what: `funds of chain ${chainId}`, why })
@@ -197,7 +187,8 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
       const need = state.trades.get(tradeId)
       if (need === undefined || need.settledBlock !== undefined) continue
       if (settled[index] === true) markSettled(state, need, at.block)
-      // A trade that its market considers settled is checked until the chain confirms it.
+      // The chain has not settled this trade. It is checked only once, unless its market considers it settled: then
+      // it is checked again after each step until the chain agrees.
       else if (!need.confirmed) chain.toAsk.delete(need)
     }
     askNext(state, chain, context)
@@ -210,7 +201,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     const chain = state.chains.get(chainId)!
     context.emit({ type: 'Trouble', what: `settled trades of chain ${chainId}`, why })
     if (epoch !== chain.epoch) return undefined
-    // Everything is read again after the next step.
+    // This part of the check failed. The next step checks all trades of `toAsk` again.
     chain.isAsking = false
     chain.asking = []
     return undefined
@@ -282,7 +273,10 @@ function drop(state: AccountsState, context: AccountsContext): void {
   if (dropSome(state)) context.after(0, { type: 'Continue', message: {} })
 }
 
-/** Checks the accounts that the current message changed, and emits each uncovered account once. */
+/**
+ * Checks the accounts that the current message changed, and emits one event for each of them whose funds no longer
+ * cover its orders.
+ */
 function emitChanges(state: AccountsState, context: AccountsContext): void {
   coverChanged(state, context)
   for (const account of state.changed) {

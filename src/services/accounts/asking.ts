@@ -29,10 +29,10 @@ export function askFor(
 ): Granted | Rejection | Deferred {
   const { order, deadlineAtMs } = asked
   const { orderHash } = order
-  // The market answers orders that it has already seen,
+  // Orders that their market knows, and invalid orders, are granted without a reservation, because the market itself
+  // answers such orders.
   const isKnown =
     state.orders.has(orderHash) || state.ended.has(orderHash) || state.endedBefore.has(orderHash)
-  // and invalid orders.
   if (isKnown || !isPrice(order.price) || !isShares(order.size)) return GRANTED
   const chain = state.chains.get(order.chainId)
   const closed = notHere(state, chain, order.trader, context.nowMs)
@@ -63,7 +63,7 @@ export function viewFor(
   return wait(state, account, { order: undefined, promises: false, deadlineAtMs }, context)
 }
 
-/** Returns why the request cannot be answered on this thread now. */
+/** Returns why this thread cannot answer the request at present. */
 function notHere(
   state: AccountsState,
   chain: ChainAccounts | undefined,
@@ -87,13 +87,13 @@ function refused(rejection: Rejection | undefined, context: AccountsContext): Re
   return answer
 }
 
-/** Moves a requested idle account to the end of the list to forget. */
+/** Moves an idle account to the end of the list, so that it is removed from memory last. */
 function touch(account: Account): void {
   account.chain.idle.delete(account)
   account.chain.idle.add(account)
 }
 
-/** Undefined if the chain must be read first. */
+/** Returns the answer to a request; undefined if the chain must be read first. */
 function answerTo(
   state: AccountsState,
   account: Account,
@@ -116,12 +116,16 @@ function wait(
   context: AccountsContext,
 ): Deferred | Rejection {
   const { waitingMax, waitingPerOwnerMax } = state.rules
-  if (state.waiting >= waitingMax || account.waiting.length >= waitingPerOwnerMax) {
+  // Anyone may read the funds of a trader, so such reads may fill only half of the queue; the rest is kept for orders.
+  const share = asked.promises ? 1 : 0.5
+  const isFull =
+    state.waiting >= share * waitingMax || account.waiting.length >= share * waitingPerOwnerMax
+  if (isFull) {
     const detail = 'too many requests are waiting for funds to be read: retry shortly'
     return refused(reject('OVERLOADED', undefined, detail), context)
   }
   const { order } = asked
-  // The token is read from now on.
+  // Adds the order's token to those whose balances the account reads.
   if (order !== undefined && order.side !== BUY) {
     holdingOf(account, outcomeToken(order.marketId, order.outcome))
   }

@@ -1,6 +1,6 @@
 /**
  * Compares the accounts' sums with a fresh computation from the database and the logs. Promises and funds are not
- * derived from them and not compared.
+ * compared, because the database and the logs do not contain them.
  */
 
 import { type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
@@ -21,7 +21,10 @@ import { addTrade, confirmTrade } from './trades.ts'
 /** Maximum number of reported differences. */
 const DIFFERENCES_MAX = 1_000
 
-/** `events`: those after the checkpoints of the load, up to the position that the accounts have read. */
+/**
+ * Returns the differences between the accounts' sums and fresh ones, computed from `loaded` and `events`. `events`
+ * begin after the checkpoints of `loaded` and end where the accounts thread has read to.
+ */
 export function auditAccounts(
   state: AccountsState,
   loaded: LoadedAccounts,
@@ -30,7 +33,7 @@ export function auditAccounts(
   const fresh = newAccounts(state.ports, state.rules)
   take(fresh, loaded)
   for (const event of events) fold(fresh, event)
-  // No event contains the details of reverted trades, so they are taken from the accounts' own state.
+  // The log does not contain the details of reverted trades, so they are taken from the accounts' own state.
   for (const [tradeId, isConfirmed] of fresh.reverted) {
     const known = state.trades.get(tradeId)
     const chain = known && fresh.chains.get(known.chain.chainId)
@@ -43,15 +46,17 @@ export function auditAccounts(
   const expected = needsOf(fresh)
   const differences: AccountsDifference[] = []
   for (const what of new Set([...kept.keys(), ...expected.keys()])) {
-    const is = told(kept.get(what))
-    const should = told(expected.get(what))
+    const is = describe(kept.get(what))
+    const should = describe(expected.get(what))
     if (is === should || differences.length >= DIFFERENCES_MAX) continue
     differences.push({ what, kept: is, expected: should })
   }
   return differences
 }
 
-/** An account's needs for one token; `allowance` counts those that need an allowance. */
+/**
+ * An account's needs for one token, or, as `allowance`, the part of its stablecoin needs that requires an allowance.
+ */
 type Needs = {
   readonly account: Account
   readonly what: FundsToken | 'allowance'
@@ -59,11 +64,13 @@ type Needs = {
   pending: bigint
 }
 
-function told({ open, pending }: Pick<Needs, 'open' | 'pending'> = { open: 0n, pending: 0n }) {
+function describe({ open, pending }: Pick<Needs, 'open' | 'pending'> = { open: 0n, pending: 0n }) {
   return `${open} for open orders, ${pending} for pending trades`
 }
 
-/** Returns the sums by owner and token, with exactly the pending trades. */
+/**
+ * Returns the needs by owner and token. Pending trades count as in their markets, even if the chain has settled them.
+ */
 export function needsOf({ chains, trades }: AccountsState): Map<string, Needs> {
   const needs = new Map<string, Needs>()
   const of = (account: Account, what: Needs['what']): Needs => {
@@ -81,7 +88,8 @@ export function needsOf({ chains, trades }: AccountsState): Map<string, Needs> {
     for (const account of accounts.values()) {
       add(account, STABLECOIN, account.cash)
       add(account, 'allowance', account.unpermitted)
-      // The log does not know which permits count, so needs with a permit are left out of the allowance here.
+      // The log does not show which permits count, so needs of orders with a permit are left out of the allowance
+      // here.
       for (const { counts, needs: permitted } of account.permits.values()) {
         if (counts) continue
         const sums = of(account, 'allowance')
@@ -106,7 +114,10 @@ export function needsOf({ chains, trades }: AccountsState): Map<string, Needs> {
   return needs
 }
 
-/** A trade's market and the chain may differ in whether it is settled; the audit follows the market. */
+/**
+ * Returns the factor that corrects a sum by one trade. The audit counts a trade until its market confirms it; the
+ * accounts count it until the chain settles it.
+ */
 function missing({ confirmed }: TradeNeed, isCounted: boolean): bigint {
   if (confirmed === !isCounted) return 0n
   return isCounted ? -1n : 1n

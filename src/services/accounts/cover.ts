@@ -1,8 +1,9 @@
 /**
- * Selects the orders to withdraw if funds do not cover open and pending needs: the newest first, those that need the
- * short token, and only as many as necessary. An order counts with its minimum need. The extra units for rounding many
- * fills (`funds.ts`) are required when an order arrives and used up by its fills, so no order is withdrawn because it
- * traded. Promises withdraw nothing: they are checked when they become orders.
+ * Selects the orders to cancel if a trader's funds do not cover the needs of open orders and pending trades: the newest
+ * first, those that need the short token, and only as many as necessary. An order counts with its minimum need. The
+ * extra units for rounding many fills (`funds.ts`) are required only when an order arrives: its fills may use them up,
+ * and no order is withdrawn because it traded. Promises (reservations for orders on their way) cancel nothing: they are
+ * checked when they become orders.
  */
 
 import type { OrderHash } from '#domain/ids.ts'
@@ -29,8 +30,8 @@ export function cover(state: AccountsState, account: Account, context: AccountsC
     return
   }
   chain.short.add(account)
-  // A missing token may have been sold by a trade whose match is not read yet, so the account is checked again with
-  // each change and tick.
+  // The chain may have settled a sale of the missing tokens whose match is not read from the log yet. Nothing is
+  // cancelled now: the account is checked again with each change and tick.
   if (hasUnreadMatch(state, account)) return
   account.namedAtMs = context.nowMs
   name(state, account, uncovered(account), context)
@@ -42,8 +43,8 @@ export function coverAgain(state: AccountsState, account: Account, context: Acco
 }
 
 /**
- * Checks the changes of the current message: orders without a promise or without funds, and orders with fills that
- * rounded up by a missing unit.
+ * Checks accounts that the current message changed. Three reasons can leave their orders without cover: new orders
+ * without a promise, changed funds, and fills that cost more than was reserved, because of rounding.
  */
 export function coverChanged(state: AccountsState, context: AccountsContext): void {
   const doubtful = new Set<Account>()
@@ -79,7 +80,7 @@ function lack({ openMin, pending }: Sums, has: bigint): bigint {
   return openMin + pending - has
 }
 
-/** Orders that are already being withdrawn come first, so that no other order is withdrawn instead. */
+/** Sorts orders that are already being cancelled to the front, so that no other order is cancelled instead. */
 function byTurn(a: OrderNeed, b: OrderNeed): number {
   if (a.namedAtMs > 0 !== b.namedAtMs > 0) return a.namedAtMs > 0 ? -1 : 1
   return byAge(b, a)
@@ -111,7 +112,7 @@ function uncovered(account: Account): OrderNeed[] {
 
 type Named = { readonly first: OrderHash[]; readonly again: OrderHash[] }
 
-/** Emits the orders to withdraw, by market; a recently emitted order is skipped. */
+/** Emits the orders to cancel, by market; an order that was emitted recently is skipped. */
 function name(
   state: AccountsState,
   account: Account,

@@ -1,6 +1,6 @@
 /**
- * Applies market events to the needs of traders. Values are absolute where possible (`remaining`), and an event that
- * was read before changes nothing: each market's `seq` is gapless.
+ * Applies market events to the needs of traders. Where possible, an event's absolute value is used (`remaining`). An
+ * event that was applied before changes nothing: it is recognised by its market's gapless `seq`.
  */
 
 import assert from 'node:assert/strict'
@@ -21,7 +21,7 @@ import { addTrade, confirmTrade, endTrade, revertTrade } from './trades.ts'
 
 /** Maximum number of orders of closed markets that one turn removes. */
 const CLOSED_ORDERS_MAX = 5_000
-/** Markets checked for their end by one turn of the timer. */
+/** Maximum number of markets whose end one turn of the timer checks. */
 const MARKETS_LOOKED_AT_MAX = 100
 
 function openMarket(
@@ -38,13 +38,13 @@ function openMarket(
     orders: new Set(),
     closed: false,
     trades: 0,
-    heardAtMs: state.startedAtMs,
+    lastEventAtMs: state.startedAtMs,
   }
   state.markets.set(marketId, opened)
   return opened
 }
 
-/** Applies needs loaded from the database. */
+/** Applies the orders and trades that were loaded from the database. */
 export function take(state: AccountsState, loaded: LoadedAccounts): void {
   const { isMine } = state.rules
   for (const market of loaded.markets) {
@@ -62,7 +62,8 @@ export function take(state: AccountsState, loaded: LoadedAccounts): void {
     const market = state.markets.get(trade.marketId)
     if (market === undefined) continue
     if (addTrade(state, market.chain, trade) === undefined) continue
-    // Filled orders are not among the open ones, but may be sent again.
+    // The orders of this trade may be filled, and are then not loaded as open orders. A client may still send them
+    // again.
     noteEnded(state, trade.buyOrderHash)
     noteEnded(state, trade.sellOrderHash)
   }
@@ -73,7 +74,7 @@ export function fold(state: AccountsState, event: MarketEvent): void {
   if (market === undefined && event.type === 'MarketOpened') {
     market = openMarket(state, { marketId: event.marketId, chainId: event.market.chainId })
   }
-  // The market is on a chain without funds checks.
+  // Markets on chains without funds checks are unknown here.
   if (market === undefined) return
   if (event.seq <= market.seq) return
   assert(
@@ -81,7 +82,7 @@ export function fold(state: AccountsState, event: MarketEvent): void {
     `a gap in the events of ${event.marketId}`,
   )
   market.seq = event.seq
-  market.heardAtMs = event.atMs
+  market.lastEventAtMs = event.atMs
   switch (event.type) {
     case 'OrderRested':
       rested(state, market, event)
@@ -113,7 +114,8 @@ function rested(state: AccountsState, market: MarketNeeds, event: OrderRested): 
   }
   order.placedAtMs = placedAtMs
   setRemaining(state, order, remaining)
-  // Called after its need is counted, so that its account is not idle in between.
+  // The promise ends only now, after the order's need is counted, so that the account does not count as unused in
+  // between.
   keepPromise(state, orderHash)
 }
 
@@ -180,7 +182,7 @@ function outcome(state: AccountsState, event: TradeOutcome): void {
   }
 }
 
-/** Removes some orders of closed markets; returns whether there are more. */
+/** Removes some orders of closed markets; returns whether more remain. */
 export function dropSome(state: AccountsState): boolean {
   let left = CLOSED_ORDERS_MAX
   while (state.closing.length > 0) {
@@ -194,7 +196,9 @@ export function dropSome(state: AccountsState): boolean {
   return false
 }
 
-/** Forgets markets that closed long ago and need nothing, a limited number per turn. */
+/**
+ * Forgets markets that closed long ago and have no orders or unsettled trades left; checks a limited number per turn.
+ */
 export function forgetOver(state: AccountsState, nowMs: number): void {
   for (let left = MARKETS_LOOKED_AT_MAX; left > 0; left--) {
     state.looking ??= state.markets.values()
@@ -203,8 +207,8 @@ export function forgetOver(state: AccountsState, nowMs: number): void {
       state.looking = undefined
       return
     }
-    const { marketId, closed, orders, trades, heardAtMs } = next.value
+    const { marketId, closed, orders, trades, lastEventAtMs } = next.value
     if (!closed || orders.size > 0 || trades > 0) continue
-    if (nowMs - heardAtMs > state.rules.closedMs) state.markets.delete(marketId)
+    if (nowMs - lastEventAtMs > state.rules.closedMs) state.markets.delete(marketId)
   }
 }

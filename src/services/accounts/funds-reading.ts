@@ -18,7 +18,7 @@ import type {
 } from './state.ts'
 import { applySettled, recountSettled, unsettleFrom } from './trades.ts'
 
-/** Owners per read, and concurrent reads per chain. */
+/** Maximum number of owners per read, and of concurrent reads per chain. */
 const OWNERS_READ_MAX = 100
 const READS_MAX = 4
 /** Number of trades per request that checks whether they are settled. */
@@ -37,7 +37,7 @@ export function step(chain: ChainAccounts, state: AccountsState, context: Accoun
   const { chainId } = chain
   context.pipe(
     chain.port.step(chain.watched),
-    (told) => ({ type: 'Stepped', message: { chainId, step: told, begunAtMs } }),
+    (fundsStep) => ({ type: 'Stepped', message: { chainId, step: fundsStep, begunAtMs } }),
     (error) => ({ type: 'StepFailed', message: { chainId, why: whyOf(error) } }),
   )
 }
@@ -53,34 +53,34 @@ export function stepFailed(chain: ChainAccounts, why: string, nowMs: number): vo
   chain.failures++
 }
 
-/** Applies the result of a step. The funds of its owners are current at its block, or are read again. */
+/** Applies the result of a step: settled trades end, and owners whose funds may have changed are read again. */
 export function applyFundsStep(
   state: AccountsState,
   chain: ChainAccounts,
-  told: FundsStep,
+  fundsStep: FundsStep,
   nowMs: number,
 ): void {
   chain.stepping = false
   chain.failures = 0
   chain.trouble = ''
   const isFirst = chain.place === undefined
-  chain.place = { block: told.block, blockHash: told.blockHash }
-  if (told.rewoundTo !== undefined) rewind(state, chain, told.rewoundTo)
-  for (const settled of told.settled) {
-    applySettled(state, chain, { ...settled, heardAtMs: nowMs })
+  chain.place = { block: fundsStep.block, blockHash: fundsStep.blockHash }
+  if (fundsStep.rewoundTo !== undefined) rewind(state, chain, fundsStep.rewoundTo)
+  for (const settled of fundsStep.settled) {
+    applySettled(state, chain, { ...settled, lastEventAtMs: nowMs })
   }
-  for (const owner of told.touched) {
+  for (const owner of fundsStep.touched) {
     const account = chain.accounts.get(owner)
-    if (account !== undefined) outdate(account, told.block)
+    if (account !== undefined) outdate(account, fundsStep.block)
   }
-  for (const account of chain.unseen) outdate(account, told.block)
+  for (const account of chain.unseen) outdate(account, fundsStep.block)
   chain.unseen.clear()
   if (isFirst) {
-    for (const account of chain.busy) outdate(account, told.block)
+    for (const account of chain.busy) outdate(account, fundsStep.block)
   }
 }
 
-/** Marks the account's funds as outdated. */
+/** Marks the account's funds as too old. */
 function outdate(account: Account, block: number): void {
   account.wantBlock = Math.max(account.wantBlock, block)
   if (account.uses === 0) forget(account)
@@ -94,7 +94,8 @@ function rewind(state: AccountsState, chain: ChainAccounts, block: number): void
   chain.isOpen = false
   chain.asking = []
   chain.isAsking = false
-  // Trades settled since the last step are unknown, as at the first step.
+  // The step could not find a common block, so trades that settled since the last step are checked one by one, as
+  // after the first step.
   if (block === 0) {
     chain.firstSteppedMs = 0
     chain.hasAskedAll = false
@@ -108,7 +109,10 @@ function rewind(state: AccountsState, chain: ChainAccounts, block: number): void
   unsettleFrom(state, chain, block)
 }
 
-/** Reads a share of the owners with something open again, so that all are read within the interval. */
+/**
+ * Queues some busy owners (with open orders, trades or promises) to be read again. Over `sweepMs`, every busy owner
+ * is queued.
+ */
 export function sweep(chain: ChainAccounts, { rules }: AccountsState): void {
   const turns = Math.max(1, Math.floor(rules.sweepMs / rules.stepEveryMs))
   for (let left = Math.ceil(chain.busy.size / turns); left > 0; left--) {
@@ -122,7 +126,7 @@ export function sweep(chain: ChainAccounts, { rules }: AccountsState): void {
   }
 }
 
-/** Reads as many owners as allowed at once. */
+/** Starts reads of the queued owners, up to the maximum number of concurrent reads. */
 export function readNext(chain: ChainAccounts, context: AccountsContext): void {
   const { place, chainId, epoch } = chain
   if (place === undefined) return
@@ -131,7 +135,7 @@ export function readNext(chain: ChainAccounts, context: AccountsContext): void {
     for (const queue of [chain.asked, chain.toRead]) {
       for (const account of queue) {
         if (accounts.length === OWNERS_READ_MAX) break
-        // If the owner is being read now, it is read again afterwards if necessary.
+        // If the owner is being read now, the read is repeated afterwards if necessary.
         if (account.reading) continue
         queue.delete(account)
         account.reading = true
@@ -157,7 +161,7 @@ function questionOf({ trader, holdings }: Account): FundsQuestion {
   for (const holding of holdings.values()) if (isIdle(holding)) idle++
   const tokens: FundsToken[] = []
   for (const holding of holdings.values()) {
-    // Drops the oldest tokens without a need.
+    // Drops the tokens that have been without a need for the longest time.
     if (isIdle(holding) && idle-- > IDLE_TOKENS_MAX) holdings.delete(holding.token)
     else tokens.push(holding.token)
   }
@@ -168,7 +172,7 @@ function isIdle({ open, pending, promised }: Sums): boolean {
   return open === 0n && pending === 0n && promised === 0n
 }
 
-/** Applies an owner's funds from the chain. Only one read per owner is in progress, so it is the newest. */
+/** Applies an owner's funds from the chain. Only one read per owner is in progress, so these funds are the newest. */
 export function takeFunds(state: AccountsState, account: Account, funds: ChainFunds): void {
   const { balance, allowance, nonce, isApproved, tokens } = funds
   let isSame =
@@ -203,8 +207,8 @@ export function isUnread({ block, wantBlock, holdings, sales }: Account): boolea
 }
 
 /**
- * A trade that settled before the first step was matched before it: its match is known once the logs are read to an end
- * after that step. Then all trades that no step reported are checked.
+ * Starts the check of trades that no step reported as settled. It begins once the logs are read to their end after
+ * the first step: by then the match of every trade that settled before that step is known.
  */
 export function askAfterStep(
   state: AccountsState,
@@ -223,7 +227,7 @@ export function askAfterStep(
   askNext(state, chain, context)
 }
 
-/** Marks a trade whose settlement must be known before any order is judged. */
+/** Adds a trade that may have settled to the trades to check. No order is judged until this check is done. */
 export function doubt(chain: ChainAccounts, need: TradeNeed): void {
   chain.toAsk.add(need)
   if (!chain.hasAskedAll) return
@@ -231,7 +235,7 @@ export function doubt(chain: ChainAccounts, need: TradeNeed): void {
   chain.asking.push(need)
 }
 
-/** Checks the trades that no step reported, part by part. */
+/** Checks the next part of the trades that no step reported as settled. */
 export function askNext(
   state: AccountsState,
   chain: ChainAccounts,

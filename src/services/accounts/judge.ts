@@ -1,4 +1,7 @@
-/** Judges whether an order's need is covered besides everything that its trader has open, pending or promised. */
+/**
+ * Judges whether an order's need (the amount of its token that it takes) is covered, besides everything that its trader
+ * has open, pending or reserved.
+ */
 
 import { needOf, outcomeToken } from '#domain/funds.ts'
 import type { Uint64 } from '#domain/ids.ts'
@@ -10,7 +13,7 @@ import { permitNonceFlaw } from './permits.ts'
 import type { Account, AccountsState, ChainAccounts, Holding, Sums } from './state.ts'
 import { hasUnreadMatch } from './trades.ts'
 
-/** Returns why nothing is granted on this chain now; undefined if funds can be granted. */
+/** Returns why no order is accepted on this chain at present; undefined if funds can be reserved. */
 export function closedBecause(
   state: AccountsState,
   chain: ChainAccounts,
@@ -27,11 +30,11 @@ export function closedBecause(
   return reject(
     'OVERLOADED',
     undefined,
-    'settled trades are still being read from the chain: retry shortly',
+    'the trades that the chain has settled are still being read: retry shortly',
   )
 }
 
-/** Returns the reason if some needs are not known yet; empty if all are known. */
+/** Returns why the needs of orders and trades are not completely known yet; empty if they are. */
 export function startingBecause(state: AccountsState): string {
   if (state.phase !== 'loaded' || state.caughtUpMs === 0)
     return 'reserved funds are still being read: retry shortly'
@@ -43,10 +46,10 @@ export function startingBecause(state: AccountsState): string {
   return ''
 }
 
-/** Result of judging an order: its token and need. */
+/** Result of judging an order: the balance of its token, and the amount that it needs. */
 type Judged = { readonly holding: Holding | undefined; readonly need: bigint }
 
-/** Undefined if the chain must be read first. */
+/** Judges an order: returns its balance and need, or a rejection; undefined if the chain must be read first. */
 export function judge(
   state: AccountsState,
   account: Account,
@@ -54,11 +57,12 @@ export function judge(
 ): Judged | Rejection | undefined {
   const judged = compared(state, account, order)
   if (judged === undefined || !isRejection(judged) || !hasUnreadMatch(state, account)) return judged
-  // The missing amount may still be counted in the needs of a filled order.
+  // The chain settled a trade of this owner whose match is not read from the log yet. That trade may explain the
+  // missing amount.
   return reject(
     'OVERLOADED',
     undefined,
-    'settled trades are still being read from the chain: retry shortly',
+    'the trades that the chain has settled are still being read: retry shortly',
   )
 }
 
@@ -107,15 +111,15 @@ function compared(
 
 function permitFlaw(state: AccountsState, account: Account, permit: Uint64): Rejection | undefined {
   if (permitNonceFlaw(account, permit) === undefined) return undefined
-  // Orders of a closed market may still hold their permits.
+  // Orders of a closed market may still use their permits' nonces.
   dropClosed(state, account)
   return permitNonceFlaw(account, permit)
 }
 
 /**
- * A permit replaces the allowance of the ones before it, and any account may submit them. So a permit that comes after
- * others must cover all payments of the trader. Then settlement can send them together: if it had to wait for each
- * of them, a trader could decide the last trade by what they do meanwhile.
+ * A permit replaces the allowance of earlier permits, and any account may submit them. So a permit that follows others
+ * must cover all payments of the trader; then settlement can send all permits together. If settlement had to wait for
+ * each of them, the trader could make the last trade fail in the meantime.
  */
 function permitValueFlaw(
   state: AccountsState,

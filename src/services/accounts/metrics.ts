@@ -66,11 +66,10 @@ export function accountsMeters(
     why(): string {
       const current = state()
       if (current === undefined) return 'starting'
-      const { why, chains } = statusOf(current, clock.nowMs())
+      const { why, chainWhy } = statusOf(current, clock.nowMs())
       if (why !== '') return why
-      const trouble = chains.find((chain) => chain.why !== '')?.why ?? ''
-      hasRead ||= trouble === ''
-      return hasRead ? '' : trouble
+      hasRead ||= chainWhy === ''
+      return hasRead ? '' : chainWhy
     },
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Decides which permits of an account count. The token accepts the permits of an owner only in the order of their
+ * Decides which permits of an account count, that is, allow the payments of their orders. The token accepts the permits of an owner only in the order of their
  * nonces. So a permit counts only while every nonce between the chain's next one and its own belongs to an open,
  * pending or promised order of the trader: settlement sends those permits along. A permit no longer counts once its
  * nonce is used on chain, by our settlement, another account or the trader: from then on the allowance on chain must
@@ -20,8 +20,9 @@ export function newSums(): Sums {
 }
 
 /**
- * Registers the permit of an order, once for the order, each of its trades and its promise; undefined if it has no
- * permit. If another order holds the same nonce, only one of the two can be used, so the second waits.
+ * Returns the permit of an order, with one more user: the order itself, one of its trades, or its promise. Returns
+ * undefined if the order has no permit. If another order's permit has the same nonce, the token accepts only one of
+ * the two, so the second does not count yet.
  */
 export function holdPermit(
   account: Account,
@@ -44,7 +45,7 @@ export function holdPermit(
   return permit
 }
 
-/** Releases one use of the permit. */
+/** Ends one use of the permit. */
 export function dropPermit(account: Account, permit: PermitNeed | undefined): void {
   if (permit === undefined) return
   permit.uses--
@@ -88,8 +89,8 @@ export function recountPermits(account: Account): void {
 }
 
 /**
- * Rejects a permit if its nonce is not the trader's next one. It also rejects one that would fill a gap before later
- * permits: those were not checked to cover its order too (`judge.ts`).
+ * Rejects a permit if its nonce is not the trader's next one. Also rejects one that would fill a gap before later
+ * permits, because those were not checked to cover this order, too (`judge.ts`).
  */
 export function permitNonceFlaw(account: Account, permit: Uint64): Rejection | undefined {
   const { nonce, nonces, permitsEnd, block } = account

@@ -1,7 +1,8 @@
 /**
- * Promises: needs granted to orders before their events are read. A promise ends when an event of its order is read, or
- * when every request that received it has been released. It also ends when its order can no longer arrive: its deadline
- * and a grace period have passed, and the logs are read to an end after that.
+ * Promises: funds reserved for orders whose events are not read yet. A promise ends when an event of its order is read,
+ * or when every request to which it was granted has released it. It also ends when its order can no longer arrive: its
+ * market refuses the order after the deadline of its request (`reservedMs`), a grace period for the append has
+ * passed, and the logs have been read to their end after that.
  */
 
 import type { OrderHash } from '#domain/ids.ts'
@@ -11,7 +12,7 @@ import { addPromise, removePromise } from './account.ts'
 import { holdPermit } from './permits.ts'
 import type { Account, AccountsState, Holding } from './state.ts'
 
-/** Promises examined by one turn of the timer. */
+/** Maximum number of promises that one turn of the timer examines. */
 const PROMISES_LOOKED_AT_MAX = 10_000
 
 export function promise(
@@ -30,9 +31,9 @@ export function promise(
 }
 
 /**
- * Rejects an order that is already in progress with another permit, or with a permit while this one has none. The
- * permit is not part of an order's hash, and its market accepts the first to arrive, so a check with one permit must
- * not allow the other.
+ * Rejects an order that is in progress with another permit, or with a permit while this submission has none. The permit
+ * is not part of an order's hash, and its market accepts the first submission that arrives. So the check of one permit
+ * must not let another one pass.
  */
 export function otherPermitFlaw(
   { promises }: AccountsState,

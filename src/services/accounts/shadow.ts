@@ -1,6 +1,7 @@
 /**
- * Sums from the database and the logs, for the audit, which compares them with the accounts of a running exchange. A
- * shadow reads no chain, so it cannot know whether a sent trade is settled: accounts may or may not count it.
+ * Needs computed from the database and the logs, for the audit, which compares them with those of a running exchange.
+ * A shadow reads no chain. It cannot know whether a trade that was sent to the chain is settled, so the running
+ * exchange may or may not count that trade.
  */
 
 import assert from 'node:assert/strict'
@@ -48,14 +49,14 @@ export function makeShadow(chainIds: Iterable<number>, loaded: LoadedAccounts): 
     needs() {
       while (dropSome(state));
       const sent = sentNeeds(state, sentIds)
-      const told = new Map<string, ShadowNeeds>()
+      const byName = new Map<string, ShadowNeeds>()
       for (const [name, { account, what, open, pending }] of needsOf(state)) {
         if (what === 'allowance') continue
         const { chain, trader } = account
         const owner = { chainId: chain.chainId, trader, token: what }
-        told.set(name, { ...owner, open, pending, sent: sent.get(name) ?? 0n })
+        byName.set(name, { ...owner, open, pending, sent: sent.get(name) ?? 0n })
       }
-      return told
+      return byName
     },
   }
 }
@@ -76,7 +77,7 @@ function sentNeeds({ trades }: AccountsState, sentIds: ReadonlySet<TradeId>): Ma
 
 /** Creates the empty state of an accounts service that never reads a chain. */
 function emptyState(chainIds: Iterable<number>): AccountsState {
-  const never = (): never => assert.fail('a shadow asks for nothing')
+  const never = (): never => assert.fail('a shadow reads no chain')
   return newAccounts(
     {
       load: never,

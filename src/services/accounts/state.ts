@@ -20,7 +20,6 @@ import type { AccountsRequests, ReserveOrder } from '#protocol/accounts.ts'
 import type { Context, Deferred } from '#runtime/actor.ts'
 
 export type AccountsProtocol = AccountsRequests & {
-  Status: { takes: object; answers: AccountsStatus }
   /**
    * Compares the state with a fresh load and the events after its checkpoints, up to the last `Logged`; for `npm run
    * audit`.
@@ -34,8 +33,8 @@ export type AccountsProtocol = AccountsRequests & {
   Loaded: { takes: { loaded: LoadedAccounts }; answers: undefined }
   LoadFailed: { takes: { why: string }; answers: undefined }
   /**
-   * Events of a partition, in order, after the checkpoint in `CheckpointsLoaded`. `caughtUpAtMs` is set if `toOffset`
-   * was the end of the log at that time; it is also sent without new events.
+   * New events of a partition, in order, that follow those read before. If `caughtUpAtMs` is set, `toOffset` was the
+   * end of the log at that time; the message is then sent even without events.
    */
   Logged: {
     takes: {
@@ -79,27 +78,20 @@ export type AccountsProtocol = AccountsRequests & {
     answers: undefined
   }
   TradesUnread: { takes: { why: string }; answers: undefined }
-  /** Continues work that is too long for one turn: orders of closed markets. */
+  /** Continues to remove the orders of closed markets, which may take several turns. */
   Continue: { takes: object; answers: undefined }
 }
 
 export type AccountsStatus = {
-  /** True if the logs are read to an end, so that needs are known. */
-  readonly ready: boolean
-  /** Why it is not ready; empty if it is. */
+  /** Why the service is not ready; empty if it is. */
   readonly why: string
   readonly accounts: number
   readonly orders: number
   readonly trades: number
   readonly promises: number
   readonly waiting: number
-  readonly chains: readonly {
-    readonly chainId: number
-    readonly blockNumber: number
-    readonly steppedAtMs: number
-    /** Why its funds cannot be judged now; empty if they can. */
-    readonly why: string
-  }[]
+  /** Why funds on some chain cannot be judged now; empty if they can on all. */
+  readonly chainWhy: string
 }
 
 export type AccountsDifference = {
@@ -115,7 +107,9 @@ export type AccountsEvent =
       readonly type: 'CheckpointsLoaded'
       readonly checkpoints: readonly { readonly partition: number; readonly offset: number }[]
     }
-  /** These orders are no longer covered and must be cancelled as `unfunded`. Repeated until they are gone. */
+  /**
+   * The orders are no longer covered and must be cancelled as `unfunded`. The event is repeated until they are gone.
+   */
   | {
       readonly type: 'Withdrawn'
       readonly chainId: number
@@ -129,7 +123,7 @@ export type AccountsEvent =
   | { readonly type: 'Refused'; readonly code: RejectionCode }
   | { readonly type: 'Trouble'; readonly what: string; readonly why: string }
 
-/** Content of the database, in one consistent read. */
+/** Content of the database, read in one snapshot. */
 export type LoadedAccounts = {
   /** Every partition of the log, with the position of the database. */
   readonly checkpoints: readonly { readonly partition: number; readonly offset: number }[]
@@ -139,7 +133,7 @@ export type LoadedAccounts = {
   readonly trades: readonly NeedsTrade[]
 }
 
-/** Functions that accounts need from outside. Each promise fails with a fault. */
+/** Functions that the accounts service needs from outside. If such work fails, its promise rejects with a fault. */
 export type AccountsPorts = {
   readonly load: () => Promise<LoadedAccounts>
   readonly chains: readonly FundsChain[]
@@ -156,26 +150,28 @@ export type AccountsPorts = {
 }
 
 export type AccountsRules = {
-  /** Returns whether this thread serves the trader; other traders' orders are skipped. */
+  /** Returns whether this thread serves the trader. It ignores orders of other traders. */
   readonly isMine: (trader: Address) => boolean
-  /** Interval of steps. */
+  /** Time between two steps of the chain. */
   readonly stepEveryMs: number
-  /** Nothing is granted after this long without a step. */
+  /** Maximum age of a chain's last successful step; beyond it, no funds are granted. */
   readonly staleMs: number
   /** Every owner with open needs is read again within this time. */
   readonly sweepMs: number
-  /** Time after its deadline in which a promise may still become an order. */
+  /** Grace period after an order's deadline in which its promise may still become an order. */
   readonly graceMs: number
   /**
-   * For this long after the start nothing is granted: longer than orders granted by a predecessor can take to arrive. 0
-   * if the whole exchange starts.
+   * Time after the start in which no funds are granted. Orders that a predecessor granted arrive within it; 0 if the
+   * whole exchange starts.
    */
   readonly quietMs: number
-  /** A withdrawn order that is still there is emitted again after this time. */
+  /** A withdrawn order that is still in its book is emitted again after this time. */
   readonly nameAgainMs: number
   /** A closed market is remembered for this long after its last event: a reorg may revert its trades. */
   readonly closedMs: number
-  /** Maximum number of idle owners (without open needs) with cached funds, per chain. */
+  /**
+   * Maximum number, per chain, of unused accounts (without open orders, trades or reservations) whose funds are cached.
+   */
   readonly idleMax: number
   readonly promisesMax: number
   /** Maximum number of requests that wait for funds, in total and per owner. */
@@ -185,51 +181,51 @@ export type AccountsRules = {
 
 /** Needs of one token. */
 export type Sums = {
-  /** Need of open orders, with a unit for each possible fill. */
+  /** Amount that open orders need, with one more unit for each possible fill. */
   open: bigint
-  /** Minimum need of open orders. */
+  /** Smallest amount that open orders need. */
   openMin: bigint
   pending: bigint
   promised: bigint
 }
 
-/** One outcome token of an account; `held` is undefined before the first read. */
+/** One outcome token of an account; `held`, its balance, is undefined before the first read. */
 export type Holding = Sums & { readonly token: FundsToken; held: bigint | undefined }
 
 export type Account = {
   readonly trader: Address
   readonly chain: ChainAccounts
   readonly cash: Sums
-  /** Part of `cash` that needs an allowance: all except the needs of orders whose permit counts. */
+  /** The part of `cash` that needs an allowance: the needs of all orders except those whose permit counts. */
   readonly unpermitted: Sums
-  /** Permits of its orders, and the order that holds each nonce. */
+  /** The permits of the account's orders, by order and by nonce. */
   readonly permits: Map<OrderHash, PermitNeed>
   readonly nonces: Map<bigint, PermitNeed>
-  /** First nonce that counts, and the first nonce after the counting ones. */
+  /** The first nonce whose permit counts, and the first nonce after those that count. */
   permitsFrom: bigint
   permitsEnd: bigint
   readonly holdings: Map<FundsToken, Holding>
-  /** Block of the following values; -1 while unknown. */
+  /** Block at which the following values were read; -1 while unknown. */
   block: number
   balance: bigint
   allowance: bigint
   /** Next nonce of a stablecoin permit. */
   nonce: bigint
   isApproved: boolean
-  /** True if funds of an earlier block are outdated. */
+  /** Funds of a block before this one are outdated. */
   wantBlock: number
   readonly orders: Set<OrderNeed>
-  /** Trades of the account that the chain has settled and that have not ended yet. */
+  /** Trades of the account that the chain has settled but whose end is not read from the log yet. */
   readonly settled: Set<TradeNeed>
   readonly waiting: Asker[]
-  /** Number of orders, trades, promises, requests and reads that hold it. */
+  /** Number of orders, trades, promises, requests and reads that use the account; at 0 it is idle. */
   uses: number
   reading: boolean
   /** True if it is in the list of accounts that the current message changed. */
   changed: boolean
   /** Open orders that sell. */
   sales: number
-  /** Time when its orders were last emitted for withdrawal. */
+  /** Time when the account's orders were last emitted to be cancelled. */
   namedAtMs: number
 }
 
@@ -238,7 +234,7 @@ export type PermitNeed = {
   readonly nonce: Uint64
   readonly orderHash: OrderHash
   readonly needs: Sums
-  /** Number of uses: the order, its trades and its promise. */
+  /** Number of users of the permit: the order, its trades and its promise. */
   uses: number
   /**
    * True while the token would accept the permit after those with lower nonces; otherwise the allowance must
@@ -258,28 +254,31 @@ export type OrderNeed = {
   placedAtMs: number
   need: bigint
   needMin: bigint
-  /** Time when it was emitted for withdrawal; 0 for never. */
+  /** Time when the order was emitted to be cancelled; 0 for never. */
   namedAtMs: number
 }
 
-/** Settled trade from a step, with its time. */
-export type ReportedTrade = SettledTrade & { readonly heardAtMs: number }
+/** A settled trade that a step reported, and the time of that report. */
+export type ReportedTrade = SettledTrade & { readonly lastEventAtMs: number }
 
 export type TradeNeed = {
   readonly trade: NeedsTrade
   readonly chain: ChainAccounts
-  /** Undefined for a trader of another thread, and after the trade has ended. */
+  /**
+   * The buyer's account; undefined if another thread serves that trader. Both accounts are undefined after the trade
+   * has ended.
+   */
   buyer: Account | undefined
   seller: Account | undefined
-  /** Permit of the buy order, while the trade counts for the buyer. */
+  /** Permit of the buy order, while the trade is part of the buyer's needs. */
   permit: PermitNeed | undefined
-  /** Permit of the sell order of a mint, while the trade counts for the seller. */
+  /** Permit of the sell order of a mint, while the trade is part of the seller's needs. */
   sellPermit: PermitNeed | undefined
   isBuyerCounted: boolean
   isSellerCounted: boolean
-  /** Block in which the chain settled it. */
+  /** Block in which the chain settled the trade. */
   settledBlock: number | undefined
-  /** True if its market considers it settled. */
+  /** True if the market considers the trade settled. */
   confirmed: boolean
 }
 
@@ -289,12 +288,15 @@ export type Promised = {
   readonly holding: Holding | undefined
   readonly need: bigint
   readonly permit: PermitNeed | undefined
-  /** Number of requests that were granted it. */
+  /** Number of requests to which this promise was granted. */
   asked: number
   untilMs: number
 }
 
-/** Request that waits for an account's funds; without an order, for its view. */
+/**
+ * A request that waits until an account's funds are read. It asks to judge an order or, without one, for a view of
+ * the account.
+ */
 export type Asker = {
   readonly ticket: Deferred
   readonly order: ReserveOrder | undefined
@@ -307,37 +309,39 @@ export type MarketNeeds = {
   readonly chain: ChainAccounts
   seq: Sequence
   readonly orders: Set<OrderNeed>
-  /** True after the market closed; the rest of `orders` is removed in steps. */
+  /** True after the market closed. The remaining `orders` are then removed in several turns. */
   closed: boolean
-  /** Number of its trades in memory. */
+  /** Number of the market's trades in memory. */
   trades: number
-  /** Time of its last event, or of the load. */
-  heardAtMs: number
+  /** Time of the market's last event; before the first one, the time of the load. */
+  lastEventAtMs: number
 }
 
 export type ChainAccounts = {
   readonly chainId: number
   readonly port: FundsChain
   readonly accounts: Map<Address, Account>
-  /** Owners of `accounts`; the chain must report their changes. */
+  /** Owners with an entry in `accounts`; the chain must report changes of their funds. */
   readonly watched: Set<Address>
   /** Accounts with something open, pending or promised. */
   readonly busy: Set<Account>
   /** Other accounts, the least recently used first. */
   readonly idle: Set<Account>
-  /** Accounts created after the current step began; the step may not report their changes. */
+  /**
+   * Accounts created after the current step began. The step may miss their changes, so they are read again after it.
+   */
   readonly unseen: Set<Account>
   readonly toRead: Set<Account>
   /** Accounts that an order waits for. */
   readonly asked: Set<Account>
   sweeping: IterableIterator<Account> | undefined
   reads: number
-  /** Number of reorgs: results of requests from before a reorg are outdated. */
+  /** Number of reorgs so far. Answers to requests from before the last reorg are ignored. */
   epoch: number
   place: BlockPlace | undefined
   /** Time of the first step; trades that settled before it are not reported. */
   firstSteppedMs: number
-  /** True if all trades that may have settled before that step are among those to check. */
+  /** True once every trade that may have settled before the first step has been checked, or is about to be. */
   hasAskedAll: boolean
   /** Start of the last successful step. */
   steppedAtMs: number
@@ -350,12 +354,15 @@ export type ChainAccounts = {
   /** Trades being checked, in parts. */
   asking: TradeNeed[]
   isAsking: boolean
-  /** True if all trades that were pending at the start, or reverted by a reorg, have been checked. */
+  /** True once all trades that were pending at the start, or reverted by a reorg, have been checked. */
   isOpen: boolean
-  /** Accounts that were not covered at their last check. */
+  /** Accounts whose funds did not cover their orders at the last check. */
   readonly short: Set<Account>
   readonly settled: Set<TradeNeed>
-  /** Settled, confirmed and no longer counted: kept for a reorg, in two generations. */
+  /**
+   * Trades that have ended: settled, confirmed and no longer needs. They are kept in two maps (new and old), because
+   * a reorg may revert them.
+   */
   over: Map<TradeId, TradeNeed>
   overBefore: Map<TradeId, TradeNeed>
   /** Settled trades whose match has not been read yet, keyed by their two orders. */
@@ -372,29 +379,32 @@ export type AccountsState = {
   /** Pending trades by their two orders. */
   readonly pairs: Map<string, TradeNeed[]>
   readonly promises: Map<OrderHash, Promised>
-  /** Recently ended orders, in two generations: they may be sent again. */
+  /** Hashes of recently ended orders, in two sets (new and old), because clients may send such orders again. */
   ended: Set<OrderHash>
   endedBefore: Set<OrderHash>
-  /** Reverted trades while their details are read; true if confirmed again since. */
+  /** Reverted trades whose details are being read; the value is true if the trade was confirmed again meanwhile. */
   readonly reverted: Map<TradeId, boolean>
   readingTrades: boolean
   nextTradesMs: number
   phase: 'new' | 'loading' | 'loaded'
   nextLoadMs: number
   startedAtMs: number
-  /** By partition: the latest time at which its end was reached; 0 for never. */
+  /** For each partition, the latest time at which it was read to its end; 0 for never. */
   readonly caughtUp: Map<number, number>
   caughtUpMs: number
-  /** Closed markets with orders that still count. */
+  /** Closed markets whose orders are not all removed yet. */
   readonly closing: MarketNeeds[]
-  /** Position of the search for ended markets; undefined when it starts over. */
+  /** Position of the search for closed markets to forget; undefined when it starts over. */
   looking: IterableIterator<MarketNeeds> | undefined
   waiting: number
   /** Accounts that an order waits for. */
   readonly waitedFor: Set<Account>
   /** Accounts that the current message changed. */
   readonly changed: Account[]
-  /** Orders that the current message opened or increased, and new pending sales. */
+  /**
+   * Needs of orders that the current message opened or increased, and of new pending sales. `coverChanged` checks
+   * them.
+   */
   readonly grown: Pick<OrderNeed, 'account' | 'holding' | 'need'>[]
   /** Why the last load failed; empty if it did not. */
   trouble: string

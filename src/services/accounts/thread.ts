@@ -32,13 +32,13 @@ import { type LogFeed, makeLogFeed } from './thread/log-feed.ts'
 import { makePass } from './thread/pass-events.ts'
 
 const TICK_MS = 50
-/** The logs are also read without a notification. */
+/** Interval of reading the logs even if no notification arrives. */
 const LOOK_EVERY_MS = 500
-/** Changes of funds are collected for this long before the fronts are notified. */
+/** Time for which changes of funds are collected before the fronts are notified. */
 const TELL_EVERY_MS = 50
 const MAILBOX_MAX = 100_000
 
-/** Reason why this thread does nothing: another node reserves funds, or is about to. */
+/** Answer of this thread while another node reserves funds, or is about to. */
 const AWAY = reject('OVERLOADED', undefined, 'another node is taking over the funds: retry shortly')
 
 type AccountsWorld = ChainWorld & Pick<Adapters, 'openLogReader' | 'openLogEnds'>
@@ -50,12 +50,12 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
   const kit = makeThreadContext(data, world)
   const { log, clock } = kit
   const writers = linkWriters(settings, kit, {
-    told: (type) => void (type === 'Appended' && feed?.read()),
+    received: (type) => void (type === 'Appended' && feed?.read()),
   })
   const fronts = makeFollowers<AccountsFollowerProtocol>(settings, kit, ACCOUNTS_FORMS)
-  /** In a cluster: notifies when the local copy of the log has grown. */
+  /** Set in a cluster: notifies this thread when the local copy of the log has grown. */
   const logCopies = makeFollowers<Protocol>(settings, kit)
-  /** With several machines, one at a time reserves: two would promise the same funds. */
+  /** With several machines, a lease ensures that only one reserves funds: two would reserve the same funds twice. */
   const leases = isNode(settings) ? makeLeases(data, kit, world) : undefined
   const role = `accounts/${index}`
   let logEnds: LogEnds | undefined
@@ -75,7 +75,7 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
     served?.hear(type, message, 0, undefined)
   }
 
-  /** `quietMs`: for this long, orders that a predecessor granted may still arrive. */
+  /** For `quietMs` after the start, orders that a predecessor granted may still arrive. */
   function begin(quietMs: number): void {
     const chainPorts = followChains(settings, world, meters.unanswered)
     state = newStateOf(settings, chainPorts, { reads, isMine, quietMs, nowMs: clock.nowMs })
@@ -103,7 +103,7 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
       if (leases !== undefined) logEnds = world.openLogEnds(settings.eventLog.url)
       feed = makeLogFeed(kit, {
         ...{ reader, logEnds, isStopped: () => stopped },
-        heard: (message) => hear('Logged', message),
+        deliver: (message) => hear('Logged', message),
       })
       const restartMs = 2 * settings.front.deadlineMs
       if (leases === undefined) {

@@ -1,7 +1,8 @@
 /**
- * Needs of trades between match and end. A trade settled in block b is a need of an owner only while their funds are of
- * a block before b. So the money is never counted twice between mining and `TradeConfirmed`, and never released too
- * early. A trade that the market considers confirmed stays a need until the chain itself reports it as settled.
+ * Amounts that unsettled trades need, from match to end. A trade settled in block b is a need of an owner only while
+ * their funds are of a block before b. So the money is never counted twice between mining and `TradeConfirmed`, and
+ * never released too early. A trade that the market considers confirmed stays a need until the chain itself reports it
+ * as settled.
  */
 
 import type { NeedsTrade } from '#domain/funds.ts'
@@ -10,9 +11,12 @@ import { remember } from '#domain/remember.ts'
 import { accountOf, countBuyer, countSeller, unuse, use } from './account.ts'
 import type { Account, AccountsState, ChainAccounts, ReportedTrade, TradeNeed } from './state.ts'
 
-/** Maximum number of remembered ended trades per chain and generation, in case a reorg reverts them. */
+/**
+ * Maximum number of ended trades per chain in each of the two maps (new and old). They are remembered because a reorg
+ * may revert them.
+ */
 const OVER_MAX = 5_000
-/** Maximum number of settled trades without a known match, per chain. */
+/** Maximum number of settled trades, per chain, whose match was not read from the log yet. */
 const EARLY_MAX = 10_000
 
 function pairOf(buyOrderHash: OrderHash, sellOrderHash: OrderHash): string {
@@ -43,7 +47,10 @@ export function addTrade(
   return need
 }
 
-/** Adds the trade as a need of those of its owners that this thread serves. */
+/**
+ * Adds the amounts that the trade takes to the needs of its buyer and seller. Traders of other accounts threads are
+ * skipped.
+ */
 function hold(state: AccountsState, need: TradeNeed): void {
   const { trade, chain } = need
   const { isMine } = state.rules
@@ -94,7 +101,10 @@ function count(
   countSeller(state, need, counted.seller)
 }
 
-/** Decides whether the trade is still a need, from the block of the owner's funds and the block of the settlement. */
+/**
+ * Decides for each side whether the trade is still a need: it is while the owner's funds were read before the
+ * settlement's block.
+ */
 function recount(state: AccountsState, need: TradeNeed): void {
   const { buyer, seller, settledBlock } = need
   const isNeed = (owner: Account | undefined): boolean =>
@@ -102,7 +112,7 @@ function recount(state: AccountsState, need: TradeNeed): void {
   count(state, need, { buyer: isNeed(buyer), seller: isNeed(seller) })
 }
 
-/** The chain or its market has refused the trade, or it has ended. */
+/** Ends a trade that the chain or its market has refused, or that is over. */
 export function endTrade(state: AccountsState, tradeId: TradeId): void {
   const need = state.trades.get(tradeId)
   if (need !== undefined) letGo(state, need)
@@ -116,7 +126,7 @@ export function confirmTrade(state: AccountsState, tradeId: TradeId): void {
   endIfOver(state, need)
 }
 
-/** A reorg removed the confirmation; returns false if the trade is unknown. */
+/** Reverts a trade whose confirmation a reorg removed; returns false if the trade is unknown. */
 export function revertTrade(state: AccountsState, tradeId: TradeId): boolean {
   const held = state.trades.get(tradeId)
   if (held !== undefined) {
@@ -130,7 +140,8 @@ export function revertTrade(state: AccountsState, tradeId: TradeId): boolean {
     overBefore.delete(tradeId)
     need.confirmed = false
     hold(state, need)
-    // The chain decides whether it is settled: its next step may report that it is not.
+    // The market reverted the trade, but only the chain decides whether it is settled. It counts as settled until a
+    // step reports otherwise.
     if (need.settledBlock !== undefined) markSettled(state, need, need.settledBlock)
     return true
   }
@@ -144,7 +155,7 @@ function endIfOver(state: AccountsState, need: TradeNeed): void {
   if (buyer !== undefined && need.isBuyerCounted) return
   if (seller !== undefined && need.isSellerCounted) return
   letGo(state, need)
-  // Whole generations are dropped: finding the oldest entry of a map each time is slow.
+  // A full map replaces the old one, which is dropped as a whole. To find the oldest entry each time would be slow.
   if (chain.over.size >= OVER_MAX) {
     chain.overBefore = chain.over
     chain.over = new Map()
@@ -169,7 +180,10 @@ export function markSettled(state: AccountsState, need: TradeNeed, block: number
   endIfOver(state, need)
 }
 
-/** Handles a settled trade of a step: one of ours, one with a match that is not read yet, or a foreign one. */
+/**
+ * Applies a trade that the chain settled. It may be known, it may have a match that is not read yet, or it may belong
+ * to another exchange.
+ */
 export function applySettled(
   state: AccountsState,
   chain: ChainAccounts,
@@ -188,7 +202,7 @@ export function applySettled(
   remember(chain.early, pair, [...early, settled], EARLY_MAX)
 }
 
-/** Applies a settlement that was reported before the match was read. */
+/** If the chain reported a trade as settled before its match was read from the log, marks the trade as settled now. */
 function settleEarly(state: AccountsState, need: TradeNeed): void {
   const { chain, trade } = need
   const pair = pairOf(trade.buyOrderHash, trade.sellOrderHash)
@@ -204,20 +218,20 @@ function settleEarly(state: AccountsState, need: TradeNeed): void {
 }
 
 /**
- * Returns true if a trade of the owner settled before its match was read from the log. Then the funds lack the tokens
- * that the trade moved, while the orders still count it. Once the logs are read to their end after the settlement was
- * reported, every earlier match is known.
+ * Returns true if a trade of the owner may have settled before its match was read from the log. Then the owner's
+ * balance is already without the tokens that the trade moved, while the owner's orders still count them as needed. Once
+ * the logs are read to their end after the settlement was reported, every earlier match is known.
  */
 export function hasUnreadMatch({ caughtUpMs }: AccountsState, { chain, trader }: Account): boolean {
   for (const early of chain.early.values()) {
-    for (const { buyer, seller, heardAtMs } of early) {
-      if (heardAtMs >= caughtUpMs && (buyer === trader || seller === trader)) return true
+    for (const { buyer, seller, lastEventAtMs } of early) {
+      if (lastEventAtMs >= caughtUpMs && (buyer === trader || seller === trader)) return true
     }
   }
   return false
 }
 
-/** Applies new funds of an owner: trades included in them are no longer needs. */
+/** Ends the needs of settled trades that an owner's new balances already include. */
 export function recountSettled(state: AccountsState, account: Account): void {
   for (const need of account.settled) {
     recount(state, need)
@@ -225,7 +239,9 @@ export function recountSettled(state: AccountsState, account: Account): void {
   }
 }
 
-/** Blocks from this one on were replaced: trades settled there may not be settled. */
+/**
+ * Handles a reorg that replaced the blocks from `block` on: trades that settled in these blocks are checked again.
+ */
 export function unsettleFrom(state: AccountsState, chain: ChainAccounts, block: number): void {
   for (const over of [chain.over, chain.overBefore]) {
     for (const [tradeId, need] of over) {

@@ -1,4 +1,4 @@
-/** Views of accounts for other services: a trader's funds, and the overall state. */
+/** Views of accounts for other services: the funds of one trader, and the state of the whole service. */
 
 import { STABLECOIN } from '#domain/funds.ts'
 import type { FundsView, TokenFunds } from '#protocol/accounts.ts'
@@ -8,7 +8,7 @@ import type { Account, AccountsState, AccountsStatus, Holding, Sums } from './st
 export function viewOf(account: Account): FundsView {
   const { chain, trader, block, cash, unpermitted, balance, allowance } = account
   const tokens: TokenFunds[] = [
-    told(STABLECOIN, cash, {
+    tokenFunds(STABLECOIN, cash, {
       held: balance,
       allowed: allowance,
       free: least(balance - reserved(cash), allowance - reserved(unpermitted)),
@@ -18,12 +18,12 @@ export function viewOf(account: Account): FundsView {
     if (holding.held === undefined || isEmpty(holding)) continue
     const allowed = account.isApproved ? holding.held : 0n
     const free = allowed - reserved(holding)
-    tokens.push(told(holding.token, holding, { held: holding.held, allowed, free }))
+    tokens.push(tokenFunds(holding.token, holding, { held: holding.held, allowed, free }))
   }
   return { chainId: chain.chainId, trader, blockNumber: block, tokens }
 }
 
-function told(
+function tokenFunds(
   token: TokenFunds['token'],
   { open, promised, pending }: Sums,
   { held, allowed, free }: { held: bigint; allowed: bigint; free: bigint },
@@ -54,19 +54,16 @@ export function statusOf(state: AccountsState, nowMs: number): AccountsStatus {
   const why = state.trouble === '' ? startingBecause(state) : state.trouble
   let accounts = 0
   for (const chain of state.chains.values()) accounts += chain.accounts.size
+  const reasons = [...state.chains.values()].map(
+    (chain) => closedBecause(state, chain, nowMs)?.detail,
+  )
   return {
-    ready: why === '',
     why,
     accounts,
     orders: state.orders.size,
     trades: state.trades.size,
     promises: state.promises.size,
     waiting: state.waiting,
-    chains: [...state.chains.values()].map((chain) => ({
-      chainId: chain.chainId,
-      blockNumber: chain.place?.block ?? -1,
-      steppedAtMs: chain.steppedAtMs,
-      why: closedBecause(state, chain, nowMs)?.detail ?? '',
-    })),
+    chainWhy: reasons.find(Boolean) ?? '',
   }
 }

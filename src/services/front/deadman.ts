@@ -1,4 +1,7 @@
-/** Dead-man switches of a front: writes them through the store thread, and fires those that are due. */
+/**
+ * Dead-man switches at a front: the orders of an account are cancelled when its client is silent. Writes switches
+ * through the store thread, and fires those that are due.
+ */
 
 import type { DeadmanStore } from '#api/orders/own-orders.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
@@ -11,7 +14,7 @@ import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
 import type { FrontPools } from './pools.ts'
 
 const TURN_MS = 1_000
-/** Maximum time for the cancels of one address; the rest is cancelled in the next turn. */
+/** Maximum time for the cancels of one account; its remaining orders are cancelled in the next turn. */
 const CANCEL_MS_MAX = 10_000
 
 type DeadmanPorts = Pick<FrontPools, 'query'> &
@@ -29,13 +32,17 @@ export function openDeadman(ports: DeadmanPorts): DeadmanStore {
     async cancelAll({ address, delegate }) {
       const chainIds = delegate === undefined ? undefined : await ports.actsOn(address, delegate)
       if (chainIds !== undefined && isRejection(chainIds)) return false
-      // Revoking a delegate cancels its orders. It must not cancel the account's orders afterwards.
+      // The delegate who set this switch was revoked, which has cancelled the orders that it signed. The account's
+      // other orders stay.
       if (chainIds?.length === 0) return true
       const context = { deadlineAtMs: clock.nowMs() + CANCEL_MS_MAX }
       const cancelled = await gateway.cancelAll(address, { cause: 'deadman', chainIds }, context)
       return !isRejection(cancelled)
     },
-    clear: ({ keyId, dueAtMs }) => askWrite(store, 'clearDeadman', { keyId, dueAtMs }),
+    clear: (fired) =>
+      askWrite(store, 'clearFiredDeadman', {
+        fired: fired.map(({ keyId, dueAtMs }) => ({ keyId, dueAtMs })),
+      }),
     nowMs: clock.nowMs,
     fired: ({ keyId, address }) => log.info({ keyId, address }, 'a dead-man switch has fired'),
     failed: (error) => log.warn({ err: error }, 'dead-man switches could not be read or cleared'),
@@ -43,17 +50,21 @@ export function openDeadman(ports: DeadmanPorts): DeadmanStore {
   ports.every(TURN_MS, () => void watch.turn())
 
   const leftMs = (deadlineAtMs: number) => Math.max(1, deadlineAtMs - clock.nowMs())
-  const unless = (write: Promise<unknown>) =>
-    write.then(
-      () => undefined,
-      (error: unknown) => {
-        log.warn({ err: error }, 'a dead-man switch could not be written')
-        return reject('OUTCOME_UNKNOWN')
-      },
-    )
+  const unknown = (error: unknown) => {
+    log.warn({ err: error }, 'a dead-man switch could not be written')
+    return reject('OUTCOME_UNKNOWN')
+  }
+  const inactive = () => reject('UNAUTHORIZED_KEY_INACTIVE')
   return {
-    set: (one, deadlineAtMs) => unless(askWrite(store, 'setDeadman', one, leftMs(deadlineAtMs))),
+    set: (one, deadlineAtMs) =>
+      askWrite(store, 'setDeadman', one, leftMs(deadlineAtMs)).then(
+        (isSet) => (isSet ? undefined : inactive()),
+        unknown,
+      ),
     clear: (keyId, deadlineAtMs) =>
-      unless(askWrite(store, 'clearDeadman', { keyId }, leftMs(deadlineAtMs))),
+      askWrite(store, 'clearDeadman', { keyId }, leftMs(deadlineAtMs)).then(
+        () => undefined,
+        unknown,
+      ),
   }
 }

@@ -1,4 +1,4 @@
-/** Finds the markets of an event for the stream. */
+/** Finds the markets of an event, for subscriptions of the stream. */
 
 import { EVENT_MARKETS_MAX } from '#domain/limits.ts'
 import type { Query } from '#store/reads/queries.ts'

@@ -1,6 +1,6 @@
 /**
- * Executable examples for the OpenAPI document. They exist on the devnet only, because the keys of its demo traders are
- * public: each example is signed for an open market at the time of the request.
+ * Makes executable examples for the OpenAPI document, on the devnet only: there the keys of the demo traders are
+ * public. Each example is signed for an open market at the time of the request.
  */
 
 import { DEVNET_CHAIN_ID } from '#config/devnet.ts'
@@ -10,7 +10,7 @@ import type { Market } from '#domain/market.ts'
 import type { LiveExamples } from '#http/openapi.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 
-/** The last demo trader, which no other example uses. */
+/** Index of the last demo trader, which no other example uses. */
 const TRADER = 19
 const TTL_SEC = 3_600
 

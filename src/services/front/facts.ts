@@ -34,7 +34,10 @@ export function serviceFacts(
   }
 }
 
-/** The URL of a chain's node may be private to the operator; on the devnet it is public. */
+/**
+ * Returns the facts of a chain. The URL of its Ethereum node is included only on the devnet, because elsewhere it may
+ * be private to the operator.
+ */
 function chainFacts(chain: Settings['chains'][number]): ChainFacts {
   const { chainId, role, rpcUrls, blockExplorer } = chain
   return {

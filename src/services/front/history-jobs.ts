@@ -1,5 +1,5 @@
 /**
- * Past books and archive files, made on a separate thread from the stored books and the public log. Each job reads a
+ * Makes past books and archive files from the stored books and the public log, on a separate thread. Each job reads a
  * limited part of the log.
  */
 
@@ -21,7 +21,7 @@ import { PastBook } from '#transparency/past-book.ts'
 import { eventsIn } from '#transparency/public-event.ts'
 import type { PublicEvent } from '#transparency/public-event-shapes.ts'
 
-/** Leaves that are read at once: up to 4 MB. */
+/** Number of leaves (entries of the public log) per read; together they have up to 4 MB. */
 const LEAVES_READ = 64
 const GZIP_LEVEL = 3
 
@@ -64,7 +64,9 @@ async function eachEvent<Event>(
   return true
 }
 
-/** Returns the published leaves after the stored books; undefined if they are too many for one request. */
+/**
+ * Returns the range of published leaves that follow the stored books; undefined if it is too long for one request.
+ */
 async function tailOf(query: Query, partition: number): Promise<Span | undefined> {
   const [tree] = await query('publicTrees', { partition })
   const fromLeaf = await query('publicBooksEnd', { partition })
@@ -148,7 +150,7 @@ async function readArchivePart(query: Query, ask: ArchiveAsk): Promise<ArchivePa
   }
   const hasMore = !isOver && (!isEnd || segments.length === limit)
   if (lines.length === 0) return { state: 'empty' }
-  // The default level takes twice as long, for a quarter of the size.
+  // Compression level 3: the default level takes about twice as long, for a file that is at most a quarter smaller.
   const file = gzipSync(lines.join(''), { level: GZIP_LEVEL })
   const sha256 = hash('sha256', file, 'hex')
   return { state: 'found', file, sha256, events: lines.length, lastSeq, hasMore }

@@ -5,7 +5,7 @@ import type { ChainFollowerProtocol } from '#protocol/indexer.ts'
 import { Channel, type ChannelOptions } from '#runtime/channel.ts'
 import { makeRef } from '#runtime/ref.ts'
 import { resolutionStep } from '#stream/resolution-step.ts'
-import type { Hearers, LinkPorts, LossReports } from './link-ports.ts'
+import type { EventHandlers, LinkPorts, LossReports } from './link-ports.ts'
 
 export function linkIndexer(
   options: ChannelOptions,
@@ -14,9 +14,12 @@ export function linkIndexer(
 ) {
   const chainEvents = makeRef<ChainFollowerProtocol>()
 
-  /** Publishes resolution steps from the chain on the stream. */
+  /**
+   * Follows an indexer: publishes its events on the stream, and passes withdrawn orders and delegates to the checks
+   * of orders.
+   */
   function follow(port: MessagePort): void {
-    const hearers: Hearers<ChainFollowerProtocol> = {
+    const handlers: EventHandlers<ChainFollowerProtocol> = {
       ChainAdvanced({ chainId, events }) {
         late.withdrawn?.followed(chainId, events)
         late.delegates?.followed(chainId, events)
@@ -43,7 +46,8 @@ export function linkIndexer(
     }
     chainEvents.replace(
       new Channel<ChainFollowerProtocol>(port, options, {
-        heard: (type, message) => hearers[type as keyof ChainFollowerProtocol](message as never),
+        received: (type, message) =>
+          handlers[type as keyof ChainFollowerProtocol](message as never),
         lost() {
           lost('indexer')
           late.withdrawn?.reload()
@@ -54,7 +58,7 @@ export function linkIndexer(
         },
       }),
     )
-    // The last messages of the previous indexer may be lost.
+    // Loads this state again, because the last messages of the previous indexer may be lost.
     late.withdrawn?.reload()
     late.delegates?.reload()
     late.marketEvents?.reset()

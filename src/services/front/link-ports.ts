@@ -1,4 +1,4 @@
-/** The parts of a front that its links reach, and reports of lost messages. */
+/** The parts of a front that its links use, and reports of lost messages. */
 
 import type { Log } from '#config/logging.ts'
 import type { Authenticator } from '#http/auth.ts'
@@ -15,7 +15,7 @@ import type { HeldSessions } from '#stream/held-sessions.ts'
 import type { StreamHub } from '#stream/hub.ts'
 import type { FrontPools } from './pools.ts'
 
-/** Parts that exist once the front has opened its pools: they read the database. */
+/** Parts that exist only after the front has opened its pools, because they read the database. */
 export type LateParts = {
   pools?: FrontPools
   hub?: StreamHub
@@ -39,13 +39,13 @@ export type LinkPorts = {
 }
 
 /** One handler per kind of event. */
-export type Hearers<P extends Protocol> = { [K in keyof P]: (message: P[K]['takes']) => void }
+export type EventHandlers<P extends Protocol> = { [K in keyof P]: (message: P[K]['takes']) => void }
 
 export type LossReports = ReturnType<typeof makeLossReports>
 
 export function makeLossReports({ meters, log }: Pick<LinkPorts, 'meters' | 'log'>) {
   return {
-    /** Reports lost messages of this peer, which were not read in time. */
+    /** Reports that messages of this peer were lost, because this front did not read them quickly enough. */
     lost(peer: string): void {
       meters.reloaded(peer)
       log.warn(

@@ -17,13 +17,21 @@ import type { RelayerRequests } from '#protocol/relayer.ts'
 import { Channel, type ChannelOptions } from '#runtime/channel.ts'
 import { makeRef, type ReplaceableRef } from '#runtime/ref.ts'
 import { linkIndexer } from './indexer-link.ts'
-import { type Hearers, type LinkPorts, type LossReports, makeLossReports } from './link-ports.ts'
+import {
+  type EventHandlers,
+  type LinkPorts,
+  type LossReports,
+  makeLossReports,
+} from './link-ports.ts'
 import { linkMarkets, patienceOf } from './market-links.ts'
 import { linkPrices } from './price-link.ts'
 
 export type FrontLinks = ReturnType<typeof linkFront>
 
-/** The stream exists once the front has started. */
+/**
+ * Makes the links of a front. They need the stream, which does not exist yet: it is set in `late` once the front has
+ * started.
+ */
 export function linkFront(settings: Settings, ports: LinkPorts) {
   const { late } = ports
   const options = channelOptions(settings)
@@ -43,7 +51,7 @@ export function linkFront(settings: Settings, ports: LinkPorts) {
   const chainEvents = linkIndexer(options, ports, lost)
 
   function followAccounts(peer: string, index: number, port: MessagePort): void {
-    const hearers: Hearers<AccountsFollowerProtocol> = {
+    const handlers: EventHandlers<AccountsFollowerProtocol> = {
       FundsChanged({ accounts: changed }) {
         for (const { trader, chainId } of changed) late.hub?.fundsChanged(trader, chainId)
       },
@@ -53,20 +61,20 @@ export function linkFront(settings: Settings, ports: LinkPorts) {
         port,
         { ...options, forms: ACCOUNTS_FORMS },
         {
-          heard: (type, message) =>
-            hearers[type as keyof AccountsFollowerProtocol](message as never),
+          received: (type, message) =>
+            handlers[type as keyof AccountsFollowerProtocol](message as never),
           lost() {
             lost(peer)
             late.hub?.missed(['funds'])
           },
-          // A promise that is not released ends on its own.
+          // A message that releases a reservation may be dropped here; the reservation then expires on its own.
           dropped: dropped(peer),
         },
       ),
     )
   }
 
-  /** Handlers for the links to other threads, by name. */
+  /** For each kind of thread, by name, the function that accepts the port to it. */
   const followers = new Map<string, (port: MessagePort) => void>([
     ['store', storeFollower(store, options, ports, lost)],
     ['indexer', chainEvents.follow],
@@ -81,7 +89,7 @@ export function linkFront(settings: Settings, ports: LinkPorts) {
   }
   for (const { chain, relayer } of relayers) {
     followers.set(relayerThreadName(chain.chainId), (port) =>
-      relayer.replace(new Channel(port, options, { heard() {} })),
+      relayer.replace(new Channel(port, options, { received() {} })),
     )
   }
 
@@ -101,21 +109,23 @@ export function linkFront(settings: Settings, ports: LinkPorts) {
   }
 }
 
-/** Returns the function that takes the port of the store. */
+/** Returns the function that accepts the port to the store thread. */
 function storeFollower(
   store: ReplaceableRef<ApiKeysRequests & WriteRequests>,
   options: ChannelOptions,
   { authenticator, late }: Pick<LinkPorts, 'authenticator' | 'late'>,
   lost: LossReports['lost'],
 ): (port: MessagePort) => void {
-  /** The store may have revoked keys while this front was not linked. */
-  function unheard(): void {
-    // Resets the cache of keys first, because the open sessions read it.
-    authenticator.unheard()
-    late.hub?.unheard()
+  /**
+   * Forgets cached API keys and checks open sessions again: the store may have revoked keys while it was not linked.
+   */
+  function mayHaveMissed(): void {
+    // The cache of keys is reset first, because the check of open sessions reads it.
+    authenticator.mayHaveMissed()
+    late.hub?.mayHaveMissed()
   }
 
-  const hearers: Hearers<KeyFollowerProtocol> = {
+  const handlers: EventHandlers<KeyFollowerProtocol> = {
     KeysRevoked({ ids }) {
       authenticator.revoked(ids)
       late.hub?.revoked(ids)
@@ -126,15 +136,15 @@ function storeFollower(
   return (port) => {
     store.replace(
       new Channel(port, options, {
-        heard: (type, message) => hearers[type as keyof KeyFollowerProtocol](message as never),
-        closed: unheard,
+        received: (type, message) => handlers[type as keyof KeyFollowerProtocol](message as never),
+        closed: mayHaveMissed,
         lost() {
           lost('store')
-          unheard()
+          mayHaveMissed()
         },
       }),
     )
     // The last messages of the previous store may be lost.
-    unheard()
+    mayHaveMissed()
   }
 }

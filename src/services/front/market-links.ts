@@ -22,12 +22,12 @@ import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import { Channel } from '#runtime/channel.ts'
 import { monotonicMs } from '#runtime/clock.ts'
 import { makeRef } from '#runtime/ref.ts'
-import type { Hearers, LinkPorts, LossReports } from './link-ports.ts'
+import type { EventHandlers, LinkPorts, LossReports } from './link-ports.ts'
 
 /** Messages of a market thread. */
 type FollowedProtocol = MarketFollowerProtocol & MovingProtocol
 
-/** How long requests wait for a thread that moves to another machine. */
+/** Limits for requests to a market thread that moves to another machine: how many wait, and for how long. */
 export const patienceOf = (settings: Settings) => ({
   waitingMax: CHANNEL_IN_FLIGHT_MAX,
   deadlineMs: settings.front.deadlineMs,
@@ -44,19 +44,23 @@ function linkMarket(
 ) {
   const topology = topologyOf(settings)
   const plain = makeRef<MarketThreadProtocol & SessionsProtocol & DozeProtocol>()
-  /** In a cluster, a market's thread may be moving to another machine. */
+  /** Holds requests back while a market's thread moves to another machine; only in a cluster. */
   const patient = isNode(settings) ? makePatientRef(plain, patienceOf(settings)) : undefined
   const thread = patient ?? plain
   const isHere = (marketId: MarketId) => threadOfMarket(marketId, topology) === index
   const load = makeBoardLoad(board, plain, isHere, { woken })
-  /** A log in a database server may be taken over; one in files belongs to this process. */
+  /**
+   * Watches whether the thread still owns its log: another node may take over a log in a database server, but never
+   * one in files.
+   */
   const watch = settings.eventLog.url === '' ? undefined : makeOwnerWatch(plain, monotonicMs)
   const isConfirmed = (): boolean => watch?.isConfirmed() ?? true
   const isCurrent = (): boolean => load.isLoaded() && isConfirmed()
+  const isReady = (): boolean => watch?.isReady() ?? true
   const { deadlineMs } = settings.front
   const handOver = makeHandOver({ deadlineMs, nowMs: monotonicMs }, isCurrent)
 
-  const hearers: Hearers<FollowedProtocol> = {
+  const handlers: EventHandlers<FollowedProtocol> = {
     MarketEvents: ({ rows }) => load.follow(readRows(rows)),
     MarketFacts: ({ events }) => load.followFacts(events),
     MarketsReloaded({ views }) {
@@ -76,7 +80,7 @@ function linkMarket(
         port,
         { ...channelOptions(settings), forms: MARKET_FORMS },
         {
-          heard: (type, message) => hearers[type as keyof FollowedProtocol](message as never),
+          received: (type, message) => handlers[type as keyof FollowedProtocol](message as never),
           closed() {
             watch?.changed()
             load.closed()
@@ -97,7 +101,7 @@ function linkMarket(
     handOver.linked()
   }
 
-  return { thread, load, watch, handOver, isConfirmed, isCurrent, follow }
+  return { thread, load, watch, handOver, isReady, isCurrent, follow }
 }
 
 export function linkMarkets(settings: Settings, ports: MarketPorts, losses: LossReports) {
@@ -111,7 +115,7 @@ export function linkMarkets(settings: Settings, ports: MarketPorts, losses: Loss
   }, CONFIRM_EVERY_MS)
   confirming.unref()
   const { dozeMs } = settings.cluster
-  /** In a cluster, a front follows only partitions that its clients use. */
+  /** Only in a cluster: tracks which partitions the clients of this front use, because it follows only these. */
   const use = isNode(settings) && dozeMs > 0 ? usePartitions() : undefined
 
   function usePartitions(): PartitionUse {
@@ -127,38 +131,42 @@ export function linkMarkets(settings: Settings, ports: MarketPorts, losses: Loss
 
   return {
     threads: links.map(({ thread }) => thread),
-    /** Functions that take the port of each market thread. */
+    /** For each market thread, the function that accepts the port to it. */
     followers: links.map(({ follow }) => follow),
     /** Returns whether every market thread was loaded at least once. */
     isWhole: () => links.every(({ load }) => load.isKnown()),
     /**
-     * Returns whether the thread of this market, or every market thread, is loaded and confirmed as the owner of its
-     * log.
+     * Returns whether the thread of this market is loaded and confirmed as the owner of its log; without a market,
+     * whether every market thread is.
      */
     isCurrent: (marketId?: MarketId) =>
       marketId === undefined
         ? links.every((link) => link.isCurrent())
         : linkOf(marketId)?.isCurrent() === true,
     /**
-     * Returns why the board may be stale or incomplete; empty if it is not. Threads that are handed over do not count:
-     * their orders wait, and reads of their markets are marked as stale.
+     * Returns why the board may be incomplete, or stale for longer than a busy machine can explain; empty if neither
+     * is the case. Threads that are being handed over are left out: orders to them wait, and reads of their markets
+     * are marked as stale.
      */
     why(): string {
       const settled = links.filter(({ handOver }) => !handOver.isUnderWay())
       const loading = settled.filter(({ load }) => !load.isLoaded()).length
       if (loading > 0) return `${loading} threads are loading`
-      const unconfirmed = settled.filter(({ isConfirmed }) => !isConfirmed()).length
+      const unconfirmed = settled.filter(({ isReady }) => !isReady()).length
       if (unconfirmed === 0) return ''
-      return `${unconfirmed} market threads have not confirmed for a second that they own their log`
+      return `${unconfirmed} market threads have not confirmed recently that they own their log`
     },
-    /** Undefined if every partition is always followed. */
+    /** Tracks the partitions that clients use; undefined if every partition is always followed. */
     use,
     /** Returns the number of followed partitions. */
     followed: () => links.reduce((left, { load }) => left - load.dozing(), topology.partitions),
-    /** Loads lost events of a market or its partition again; undefined if nothing is missing. */
-    heardAll: (marketId: MarketId): Promise<void> | undefined =>
+    /**
+     * Returns a promise that resolves when lost events of the market, or of its partition, are loaded again;
+     * undefined if none are missing.
+     */
+    caughtUp: (marketId: MarketId): Promise<void> | undefined =>
       use?.need(marketId) ?? linkOf(marketId)?.load.reloaded(),
-    /** Resolves when a market thread was loaded for the first time; undefined after that. */
+    /** Returns a promise that resolves when a market thread was loaded for the first time; undefined after that. */
     known: (index: number) => links[index]?.load.untilKnown(),
     closeMarkets(): void {
       clearInterval(confirming)

@@ -13,7 +13,7 @@ export function pageRoutes(
   previews: PagePreviews,
 ): AnswerRoute[] {
   if (!web.enabled) return []
-  // On the devnet the chain's own node signs for the demo traders.
+  // On the devnet, the page lets the chain's Ethereum node sign for the demo traders.
   const nodes = chains
     .filter(({ chainId }) => chainId === DEVNET_CHAIN_ID)
     .flatMap(({ rpcUrls }) => rpcUrls.slice(0, 1))

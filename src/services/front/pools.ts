@@ -28,25 +28,35 @@ import { makeOrderPacker, makePackedMemory, type PackedFlaws } from '#verify/pac
 import type { VerifyWorkerData } from '#verify/verify-jobs.ts'
 import { type AskPage, LONG_PAGES, type PageTask } from './query-pages.ts'
 
-/** Maximum number of tasks that wait for a thread of a pool; further ones are refused. */
+/** Maximum number of tasks that wait for a thread of a pool; more are refused. */
 const QUEUE_MAX = 10_000
-/** Pages sent to a thread in one message: sending one costs as much as reading one. */
+/**
+ * Maximum number of pages that are requested from a thread in one message. Pages share a message, because sending one
+ * costs as much as reading a page.
+ */
 const PAGES_TOGETHER_MAX = 8
 
 export type FrontPools = {
-  /** Long reads leave one thread for short ones; with a single thread they run one at a time. */
+  /**
+   * Runs a query. Long queries leave one thread free for short ones. If there is only one thread, long queries run
+   * one at a time.
+   */
   readonly query: Query
-  /** Returns an answer as JSON. Answers that scan history are long reads. */
+  /** Returns an answer as JSON text. Answers that scan the history count as long queries. */
   readonly askPage: AskPage
-  /** Reads API keys. If tokens are required it has its own thread, so that no long read delays it. */
+  /**
+   * Reads an API key. If the exchange requires tokens, these reads have a thread of their own, so that no long query
+   * delays them.
+   */
   findKey(id: string): Promise<ApiKey | undefined>
   readonly verifier: OrderVerifier
-  /** Returns the signer of a wallet-signed text; undefined if the signature is invalid. */
+  /** Returns the address that signed a text with its wallet; undefined if the signature is invalid. */
   recoverSigner(message: string, signature: string): Promise<Address | undefined>
   /** Returns the names of the signature engines. */
   engines(): Promise<string>
   /**
-   * Past books and archive files, on a thread that starts with the first request. Undefined if the public log is off.
+   * Makes past books and archive files, on a thread that starts with the first request; undefined if the public log
+   * is off.
    */
   readonly history: History | undefined
   /** Returns the CPU time of the verify threads. */
@@ -151,7 +161,7 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
   }
 }
 
-/** A full pool is not a bug: the client may retry. */
+/** Turns the error of a full pool into a retryable fault, because it is not a bug. */
 async function refusable<Result>(work: Promise<Result>): Promise<Result> {
   try {
     return await work

@@ -1,4 +1,4 @@
-/** Previews of markets and events, for pages that link to them. */
+/** Makes previews of markets and events, for pages that link to them. */
 
 import { makeEventPreview } from '#api/events/event-preview.ts'
 import { type ChancePorts, makeMarketPreview } from '#api/markets/market-preview.ts'

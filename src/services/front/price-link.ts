@@ -6,7 +6,7 @@ import type { PriceFollowerProtocol, PriceLoadProtocol } from '#protocol/prices.
 import { Channel, type ChannelOptions, isUnanswered } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makeRef } from '#runtime/ref.ts'
-import type { Hearers, LinkPorts, LossReports } from './link-ports.ts'
+import type { EventHandlers, LinkPorts, LossReports } from './link-ports.ts'
 
 /** Pause before a failed load is retried. */
 const LOAD_AGAIN_MS = 100
@@ -19,7 +19,7 @@ export function linkPrices(
   const prices = makeRef<PriceLoadProtocol>()
 
   function follow(port: MessagePort): void {
-    const hearers: Hearers<PriceFollowerProtocol> = {
+    const handlers: EventHandlers<PriceFollowerProtocol> = {
       Priced: ({ price }) => priceBoard.priced(price),
       SpeakerChanged: ({ asset, source, why }) => priceBoard.speakerChanged(asset, source, why),
       QuickMarketOpened: ({ quickMarket, atMs }) => priceBoard.quickMarketOpened(quickMarket, atMs),
@@ -28,7 +28,8 @@ export function linkPrices(
     }
     prices.replace(
       new Channel(port, options, {
-        heard: (type, message) => hearers[type as keyof PriceFollowerProtocol](message as never),
+        received: (type, message) =>
+          handlers[type as keyof PriceFollowerProtocol](message as never),
         closed: () => priceBoard.lost(),
         lost() {
           lost(PRICES_THREAD)

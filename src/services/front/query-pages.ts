@@ -1,4 +1,4 @@
-/** Answers that are read and serialized on a thread of the query pool: the result is JSON. */
+/** Answers that are read from the database and written as JSON on a thread of the query pool. */
 
 import { type EarlierTradesPage, tradesPageJson } from '#api/markets/trade-pages.ts'
 import {
@@ -34,11 +34,15 @@ export type PageTask<Name extends keyof Pages = keyof Pages> = {
   readonly args: Pages[Name]
 }
 
-/** A message may occupy a thread for this long, plus the rest of one page, while other reads wait. */
+/**
+ * Time after which a message writes no further page, so that other reads of the thread can run. Pages that are left
+ * are requested again.
+ */
 const TOGETHER_MS = 5
 
 /**
- * Runs such tasks on a pool thread: as many as fit in the time, at least the first. Errors are passed as plain values.
+ * Returns a function that writes requested pages on a pool thread: always the first, and further ones within
+ * `TOGETHER_MS`. A failed page is returned as a plain value.
  */
 export function makePageWriter(
   query: Query,

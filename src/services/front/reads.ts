@@ -1,4 +1,6 @@
-/** The reads of a front: routes over the board, the query pool, and the chains for a sync. */
+/**
+ * The read routes of a front. They answer from its memory, from the database, or, to sync a position, from the chain.
+ */
 
 import { type EventSources, getEvent, listEvents } from '#api/events/list-events.ts'
 import { candles } from '#api/markets/candles.ts'
@@ -50,8 +52,8 @@ import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
 import type { AskPage } from './query-pages.ts'
 
 /**
- * Maximum age of the list of the chain's markets. The list of the database may be older, because traded markets are on
- * the board.
+ * Maximum age of the cached list of markets on the chain. The cached list of the database's markets may be older,
+ * because the front's memory has every market that trades.
  */
 const CHAIN_MARKETS_KEPT_MS_MAX = 250
 const LISTS_KEPT_MAX = 32
@@ -80,7 +82,8 @@ export function readRoutes(ports: ReadPorts): Route[] {
     clock,
   })
   const kept = keepAnswers({ bytesMax: ANSWERS_KEPT_BYTES_MAX })
-  // A separate cache, so that requests with invented ids evict no sums.
+  // Cache of answers about ended and unknown markets. It is separate, so that requests with invented ids do not evict
+  // answers about open markets.
   const over = makeReadCache({
     keepMs: settings.front.readCacheMs,
     entriesMax: OVER_KEPT_MAX,
@@ -182,7 +185,7 @@ function chainsOf(settings: Settings): Map<number, ChainBalances> {
     const { chainId, rpcUrls } = chain
     if (rpcUrls.length === 0) continue
     const contracts = contractsOf(chain)
-    // Chain libraries are a fifth of the code of a front: the first request waits for them.
+    // The chain libraries are a fifth of a front's code. They are loaded only when the first request needs them.
     const balances = lazily(async (): Promise<ChainBalances> => {
       const { makeChainClient } = await import('#chain/clients.ts')
       const { headBalances } = await import('./chain/head-balances.ts')

@@ -67,7 +67,7 @@ type RouteParts = {
   readonly publish: (topic: string, text: string) => void
 }
 
-/** Opens the parts behind the routes, and returns the routes. */
+/** Makes the parts that the routes need, such as services and caches, and returns the routes. */
 export function frontRoutes(data: ThreadData, kit: ThreadContext, parts: RouteParts): Route[] {
   const { settings, version } = data
   const { log, registry } = kit
@@ -81,7 +81,7 @@ export function frontRoutes(data: ThreadData, kit: ThreadContext, parts: RoutePa
   const clock = systemClock
   const threadOf = (marketId: MarketId) => threadOfMarket(marketId, topology)
   const seqOf = (marketId: MarketId) => board.markets.get(marketId)?.seq
-  const gateway = makeGateway(threads, threadOf, clock, { seqOf, heardAll: links.heardAll })
+  const gateway = makeGateway(threads, threadOf, clock, { seqOf, caughtUp: links.caughtUp })
   const funds =
     links.accounts.length === 0
       ? undefined

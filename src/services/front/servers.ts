@@ -45,7 +45,7 @@ export function makeServers({ settings, port }: ThreadData, kit: ThreadContext) 
           scratch = server
         },
       }),
-    /** Returns the port of the clients' server. */
+    /** Opens the servers; returns the port of the server for clients. */
     async open({ routes, info, meter, memory, operation }: ServerParts): Promise<number> {
       const { authenticator, board, limits, turns } = memory
       const { adminHost, adminPort } = settings.front

@@ -17,11 +17,11 @@ import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
 import { portableKeccak } from '#verify/keccak.ts'
 import { personalHash } from '#verify/personal-hash.ts'
 
-/** 65 bytes with a `v` that a key gives. */
+/** Pattern of a signature that a key can make: 65 bytes that end with a usual `v`. */
 const SIGNATURE = /^0x[0-9a-f]{128}(00|01|1b|1c)$/i
-/** Time limit of a query to a contract account: one attempt at a node. */
+/** Maximum time of a query to a contract account: one attempt at one Ethereum node. */
 const ASK_MS_MAX = 2_000
-/** Time limit of a reservation in the database. */
+/** Maximum time for recording a reservation in the database. */
 const RESERVE_MS_MAX = 3_000
 
 type Signing = {
@@ -96,7 +96,7 @@ type ChainAsker = {
   hasCode(account: Address): Promise<boolean>
 }
 
-/** Returns, for each chain with a node, a function that opens its queries of contract accounts. */
+/** For each chain with an Ethereum node: returns a function that loads the queries of contract accounts. */
 function chainAskers(settings: Settings): Map<number, () => Promise<ChainAsker>> {
   const askers = new Map<number, () => Promise<ChainAsker>>()
   for (const chain of settings.chains) {

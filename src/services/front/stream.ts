@@ -57,7 +57,7 @@ export function openStream(
         }),
   }
   const heldSessions = makeHeldSessions({ threads, clock: systemClock })
-  /** A request on the stream costs the same as over HTTP, for its address and its key. */
+  /** A request on the stream is charged like one over HTTP, to the client's IP address and API key. */
   const draw: NonNullable<StreamPorts['draw']> = ({ cost, weight }, ip, principal) => {
     if (limiter === undefined) return { allowed: true }
     const arrival = {

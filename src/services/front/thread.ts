@@ -31,8 +31,8 @@ export function frontThread(data: ThreadData): Thread {
   const servers = makeServers(data, kit)
   const late: LateParts = {}
 
-  // A worker that exits while its app is open ends the whole process, so the app is closed first even after a bug. The
-  // supervisor then restarts the thread.
+  // After a bug, the server is closed before the worker exits, because otherwise the whole process would end with it.
+  // The supervisor then restarts the thread.
   process.once('uncaughtException', (error) => {
     log.fatal({ err: error }, 'this thread ends because of a bug')
     void late.hub?.shutdown({ atOnce: true })
@@ -66,7 +66,7 @@ export function frontThread(data: ThreadData): Thread {
     log.info({ port }, `the front listens; signatures by ${engines}`)
   }
 
-  /** Checks in addition to those of the threads. */
+  /** Returns readiness checks of this front, besides those of the other threads. */
   function readiness(): Readiness {
     const why = links.why()
     const markets = { ok: why === '', why }

@@ -1,6 +1,7 @@
 /**
- * Ensures that a token is used once among all nodes that share a database. A front claims its tokens there, many in one
- * statement, before they count. While the database is away no token is accepted, and the client must retry.
+ * Ensures that a bearer token is used only once among all nodes that share a database. A front records ("claims") its
+ * tokens there, many in one statement, before it accepts them. While the database is away no token is accepted, and the
+ * client must retry.
  *
  * The answer to a claim may be lost after the database stored it, and the token is then refused. The number of a claim
  * is derived from its token: if the token is sent again to this process, its fronts recognise their own claim and
@@ -21,17 +22,20 @@ import type { Database } from '#store/engine/database.ts'
 import type { NonceClaim } from '#store/writes/token-nonces.ts'
 import { makeBatcher } from '#verify/batcher.ts'
 
-/** Maximum wait of a request for its claim. */
+/** Maximum time that a request waits until the use of its token is recorded. */
 const CLAIM_MS = 5_000
-/** Interval of forgetting expired claims. The clocks of nodes may differ by the lifetime of a token. */
+/**
+ * Interval of deleting expired records. Records are kept for one more token lifetime, because clocks of nodes may
+ * differ by that much.
+ */
 const FORGET_EVERY_MS = 10_000
-/** A server that does not answer must not prevent a front from stopping. */
+/** Maximum wait for the database when a front stops. */
 const CLOSE_MS_MAX = 5_000
 const SLACK_SEC = TOKEN_LIFE_SEC
 const CONNECTIONS = 2
 const CLAIM_BYTES = 8
 
-/** Loaded on opening: a front with process-local tokens never needs the database. */
+/** Loads the database code. A front whose tokens are valid only in this process never needs it. */
 const loadStore = async () => ({
   ...(await import('#store/engine/database.ts')),
   ...(await import('#store/open-database.ts')),
@@ -46,19 +50,22 @@ type Opened = {
 
 type TokenClaims = { readonly claim: ClaimToken; close(): Promise<void> }
 
-/** Undefined if tokens are valid in this process only and need no claims elsewhere. */
+/**
+ * Returns the function that records the use of tokens in the database. Undefined if tokens are valid only in this
+ * process, which then records their uses in memory.
+ */
 export function openTokenClaims(
   settings: Settings,
   clock: Clock,
   { log, every }: Pick<ThreadContext, 'log' | 'every'>,
-  /** Random per process, and the same for all its fronts. */
+  /** A random text that all fronts of this process share. */
   secret: string,
 ): TokenClaims | undefined {
   const isShared = settings.auth.nonces === 'database' || isNode(settings)
   if (!isShared || !settings.auth.singleUseNonce) return undefined
   let opening: Promise<Opened> | undefined
-  // Not the time of the first claim: a token that was issued after this front started, and then waited for the
-  // database, cannot have been used before.
+  // Uses count as recorded from the start of the front, not from the first claim. So a token that was issued after
+  // the start is accepted even if it had to wait for the database.
   const startedSec = Math.floor(clock.nowMs() / 1_000)
 
   async function open(): Promise<Opened> {
@@ -74,7 +81,7 @@ export function openTokenClaims(
     }
   }
 
-  /** Opens once; a failed attempt is forgotten, so that the next token tries again. */
+  /** Opens the database once. A failed attempt is forgotten, so that the next token tries again. */
   function opened(): Promise<Opened> {
     opening ??= open().catch((error: unknown) => {
       opening = undefined
@@ -123,8 +130,8 @@ export function openTokenClaims(
       const asked = { keyId, nonce, claim: claim.subarray(0, CLAIM_BYTES), issuedSec, untilSec }
       const outcome = await batcher.ask(asked)
       if (isRejection(outcome) || outcome === 'away') return reject('OVERLOADED')
-      // The token may have been used before the record of uses began; a single process has the same gap after its
-      // start.
+      // The token was issued before uses were recorded, so it may have been used already. A single process has the
+      // same gap after its start.
       if (outcome === 'early') return reject('UNAUTHORIZED_TOKEN_EXPIRED')
       return outcome === 'won' ? undefined : reject('UNAUTHORIZED_TOKEN_USED')
     },

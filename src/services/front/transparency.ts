@@ -17,10 +17,10 @@ import { verifierKeyText } from '#transparency/note.ts'
 import { receiptText } from '#transparency/receipt.ts'
 import { parseWitness } from '#transparency/witness-request.ts'
 
-/** Maximum age of a checkpoint, in addition to the interval at which checkpoints are made. */
+/** Maximum time for which published trees are cached. It adds to the age of a checkpoint. */
 const TREES_KEPT_MS = 50
 
-/** Routes of the public log, and receipts for other routes. */
+/** Opens the routes of the public log, and the receipts that other routes add to their answers. */
 export function openTransparency(
   settings: Settings,
   query: Query,
@@ -28,7 +28,7 @@ export function openTransparency(
 ): { readonly routes: Route[]; readonly receipts: Receipts } {
   const signers = makeCheckpointSigners(settings.transparency.keys)
   const topology = topologyOf(settings)
-  /** Undefined until a first tree is published. */
+  /** Name of the public log; undefined until a first tree is published. */
   let logId: string | undefined
   const trees = shareReads<readonly PublishedTree[]>({
     ...{ keepMs: TREES_KEPT_MS, entriesMax: 1, clock },
@@ -49,7 +49,8 @@ export function openTransparency(
       signers.keys(originOf(settings, logId, partition)).map(verifierKeyText),
   }
   const receipts: Receipts = (receipt) => {
-    // Receipts contain the log's random name, which is loaded with its trees; the first requests may get no receipt.
+    // A receipt contains the random name of the public log, which is loaded with its trees. Until then answers have
+    // no receipt.
     if (logId === undefined && isPublic(settings)) {
       void query('publicTrees', {}).then(
         ([tree]) => {

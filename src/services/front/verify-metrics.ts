@@ -1,4 +1,4 @@
-/** Metrics: CPU time of the verify threads, which is most of an order's CPU time. */
+/** Metrics: CPU time of the verify threads, which is most of the CPU time of an order. */
 
 import { Counter, type Registry } from 'prom-client'
 

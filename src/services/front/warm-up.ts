@@ -1,7 +1,7 @@
 /**
- * Places synthetic orders before a front serves, so that V8 has compiled the path of an order before the first trader
- * arrives: through sockets of this machine, a scratch server, the verify pool and a channel whose other end accepts
- * every order. No market thread takes part, and the orders are of a market that does not exist.
+ * Places synthetic orders before a front serves, so that V8 has compiled this code before the first trader's order
+ * arrives. They pass through local sockets, a scratch server, the verify pool and a channel whose other end accepts
+ * every order. No market thread takes part, and the market of the orders does not exist.
  */
 
 import { connect, type Socket } from 'node:net'
@@ -34,17 +34,23 @@ const WARM_UP_MS_MAX = 3_000
 const HOST = '127.0.0.1'
 const DAY_SEC = 86_400
 
-/** The key 1, known to everybody, and the order of the curve. Its public key is the generator, whose x is below. */
+/**
+ * Address of the private key 1, which is no secret. Its public key is the generator of the curve, whose order and x
+ * coordinate follow.
+ */
 const TRADER = '0x7e5f4552091a69125d5dfcb7b8c2659029395bdf' as Address
 const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
 const GENERATOR_X = 0x79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798n
 
-/** Ids of markets are hashes, so none is zero. */
+/** Id of a market that cannot exist: ids of markets are hashes, and none is zero. */
 const SCRATCH_ID = `0x${'0'.repeat(64)}` as MarketId
 
 const hexOf = (value: bigint): string => value.toString(16).padStart(64, '0')
 
-/** Signs by the key 1 with the nonce 1: `r` is the generator's x, and `s` the digest and `r` together. */
+/**
+ * Signs with the private key 1 and the nonce 1: `r` is the generator's x coordinate, and `s` is the sum of the digest
+ * and `r`.
+ */
 function signatureOf(digest: Uint8Array): string {
   const s = (BigInt(`0x${Buffer.from(digest).toString('hex')}`) + GENERATOR_X) % CURVE_ORDER
   const isHigh = 2n * s > CURVE_ORDER
@@ -74,7 +80,10 @@ function requestsOf(count: number, domain: OrderDomain, nowSec: number): string[
   })
 }
 
-/** Sends the requests over some connections, one at a time over each. Rejects if one of them is not accepted. */
+/**
+ * Sends the requests over some connections, one after another on each connection. Rejects if a request is not
+ * accepted.
+ */
 function send(port: number, requests: readonly string[], sockets: Set<Socket>): Promise<void> {
   const done = Promise.withResolvers<void>()
   let sent = 0
@@ -102,12 +111,12 @@ function send(port: number, requests: readonly string[], sockets: Set<Socket>): 
   return done.promise
 }
 
-/** Two ends of a channel in this thread; the other one accepts every order. */
+/** Makes a channel with both ends in this thread; the second end accepts every order. */
 function openScratchMarket(settings: Settings) {
   const { port1, port2 } = new MessageChannel()
   const options = { ...channelOptions(settings), forms: MARKET_FORMS }
   const other = new Channel(port2, options, {
-    heard(_type, message, replyTo) {
+    received(_type, message, replyTo) {
       const { order } = message as MarketProtocol['PlaceOrder']['takes']
       const accepted: OrderAccepted = {
         orderHash: order.orderHash,
@@ -119,11 +128,14 @@ function openScratchMarket(settings: Settings) {
     },
   })
   const ref = makeRef<MarketThreadProtocol>()
-  ref.replace(new Channel(port1, options, { heard() {} }))
+  ref.replace(new Channel(port1, options, { received() {} }))
   return ref
 }
 
-/** Resolves when the orders were answered, or the time for that is over. Never rejects: a cold front serves too. */
+/**
+ * Resolves when all synthetic orders were answered, or after `limitMs`. It never rejects, because a front without
+ * warm-up can serve too.
+ */
 export async function warmUpFront(options: {
   readonly settings: Settings
   readonly verifier: OrderVerifier
@@ -131,9 +143,9 @@ export async function warmUpFront(options: {
     readonly settings: Omit<FrontOptions['settings'], 'host' | 'port'>
   }
   readonly log: Log
-  /** Maximum time; a front that is still cold then serves nevertheless. */
+  /** Maximum time of the warm-up; the front then serves without the rest of it. */
   readonly limitMs?: number
-  /** Called with the scratch server, which must not be open when the thread exits. */
+  /** Called with the scratch server, which must be closed before the thread exits. */
   readonly opened: (scratch: Front) => void
 }): Promise<void> {
   const { settings, verifier, log } = options

@@ -43,9 +43,8 @@ type Failure = { readonly code: string; readonly why: string; readonly retry: bo
 export type IndexerProtocol = {
   /** Reads the chain; sent by the timer. */
   Tick: { takes: object; answers: undefined }
-  /** Compares the markets of the chain with the open ones. */
+  /** Compares the markets on the chain with the open ones, and emits those to open or close. */
   Reconcile: { takes: object; answers: undefined }
-  ChainStatus: { takes: object; answers: ChainStatus }
   Claimed: { takes: { progress: ChainProgress }; answers: undefined }
   HeadSeen: { takes: { head: BlockMark }; answers: undefined }
   RangeRead: { takes: { reading: RangeReading }; answers: undefined }
@@ -56,20 +55,10 @@ export type IndexerProtocol = {
   ReconcileFailed: { takes: Failure; answers: undefined }
   /** The chain did not answer, or its answer was unusable. */
   ChainFailed: { takes: Failure; answers: undefined }
-  /** The database did not accept a write, or the result is unknown. */
+  /** The database did not accept a write, or it is unknown whether it did. */
   StoreFailed: { takes: Failure; answers: undefined }
 }
 
-type ChainStatus = {
-  readonly chainId: number
-  /** Newest known block; -1 before the first. */
-  readonly head: number
-  /** Everything up to this block is in the database; -1 while unknown. */
-  readonly indexed: number
-  readonly reorgs: number
-  /** Why it does not follow the chain; empty if it does. */
-  readonly why: string
-}
 export type IndexerEvent =
   | ({ readonly type: 'ChainAdvanced' } & ChainFollowerProtocol['ChainAdvanced']['takes'])
   | ({ readonly type: 'ChainRewound' } & ChainFollowerProtocol['ChainRewound']['takes'])
@@ -89,7 +78,9 @@ type IndexedChain = {
 
 /** Functions of the database that the indexer needs. */
 type IndexStore = {
-  /** Returns the position of the database; reads the block before the first if the database is new. */
+  /**
+   * Returns the position of the database. If the database is new, returns the block before the first one to index.
+   */
   readonly claim: () => Promise<ChainProgress>
   readonly write: (range: ChainRange) => Promise<ChainWritten>
   readonly rewind: (rewind: ChainRewind) => Promise<ChainRewound>
@@ -102,16 +93,16 @@ export type IndexerState = {
   readonly rangeBlocksMax: number
   readonly chain: IndexedChain
   readonly store: IndexStore
-  /** Position of the database; undefined before the first read and after a failed write. */
+  /** The last block that the database has; undefined before the first read and after a failed write. */
   indexed: BlockMark | undefined
-  /** Blocks with known hashes, the oldest first; the last one is `indexed`. */
+  /** The last indexed blocks with their hashes, the oldest first; the last one is `indexed`. */
   marks: BlockMark[]
   head: number
-  /** Blocks of the next range: fewer after a refusal, more after a success. */
+  /** Maximum number of blocks of the next range: it shrinks after a failure and grows after a success. */
   span: number
-  /** Blocks of the last requested range, which may be less than the span. */
+  /** Number of blocks of the last requested range, which may be smaller than `span`. */
   asked: number
-  /** Number of next blocks to read from receipts, because a node refused their logs. */
+  /** Number of blocks that are still to be read from receipts, because a node refused to return their logs. */
   receiptsFor: number
   busy: boolean
   reconciling: boolean
@@ -125,7 +116,10 @@ export type IndexerState = {
 
 const PAUSE_MS = 200
 const PAUSE_MS_MAX = 5_000
-/** Blocks read from receipts after one with too many logs: others like it may follow. */
+/**
+ * Number of blocks that are read from receipts after a block with too many logs, because the next ones may have too
+ * many as well.
+ */
 const RECEIPT_BLOCKS = 16
 
 export function newIndexer(
@@ -144,7 +138,7 @@ export function newIndexer(
     failures: 0,
     pauseUntilMs: 0,
     reorgs: 0,
-    why: 'it has not been read yet',
+    why: 'the chain has not been read yet',
   }
 }
 
@@ -158,7 +152,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
       context.pipe(
         state.store.claim(),
         (progress) => ({ type: 'Claimed', message: { progress } }),
-        // The step uses both the chain and the database; the fault's code shows which failed.
+        // This step uses both the chain and the database; the code of the fault shows which of them failed.
         (error) => failed(error, isOfChain(error) ? 'ChainFailed' : 'StoreFailed'),
       )
       return undefined
@@ -182,7 +176,8 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
   HeadSeen(state, { head }, context) {
     const { indexed } = state
     if (indexed === undefined) return idle(state)
-    // A head that goes back means a lagging node, unless the block at that height differs.
+    // A lower head usually means that the node lags. If its block differs from the indexed one of that height, it is
+    // a reorg.
     state.head = Math.max(state.head, head.number)
     const known = state.marks.findLast(({ number }) => number === head.number)
     if (known !== undefined && known.hash !== head.hash) return findAncestor(state, context)
@@ -251,7 +246,8 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
     context.emit({ type: 'ChainAdvanced', chainId, indexed, head: state.head, events, withdrawn })
     const due = dueOf(events, withdrawn)
     if (isDue(due)) context.emit({ type: 'MarketsDue', ...due })
-    // The chain names withdrawn orders only by hash, nonce or delegate; their rows contain the market.
+    // Events name withdrawn orders only by hash, nonce or delegate. Their markets are found by comparing with the
+    // database.
     if (events.some(isWithdrawal)) indexer.Reconcile(state, {}, context)
     return indexer.Tick(state, {}, context)
   },
@@ -262,11 +258,11 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
     if (ancestor === undefined) {
       return pause(
         state,
-        'the chain has none of the blocks that were indexed: it is another one',
+        'the chain has none of the blocks that were indexed, so it is another chain',
         context,
       )
     }
-    // The chain returned to the earlier block meanwhile.
+    // Meanwhile a second reorg has restored the block that was indexed, so nothing is undone.
     if (ancestor.number === indexed.number)
       return pause(state, 'the chain returned to the earlier block', context)
     const rewind = { chainId: state.chainId, from: indexed, to: ancestor, atMs: context.nowMs }
@@ -313,19 +309,16 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
     return undefined
   },
 
-  ChainStatus(state) {
-    return statusOf(state)
-  },
-
   ChainFailed(state, { code, why }, context) {
-    // A range that is too long, or takes too long to read, is read in parts.
+    // Any failure halves the next range. A range that is too long is read again at once, other failures after a
+    // pause.
     if (code !== 'CHAIN_RANGE_TOO_LARGE') {
       state.span = Math.max(1, state.span >> 1)
       return pause(state, why, context)
     }
     state.span = Math.max(1, state.asked >> 1)
     if (state.asked === 1) {
-      // A single block cannot be divided: it is read from receipts later.
+      // A single block cannot be divided, so it is read from receipts after a pause.
       state.receiptsFor = RECEIPT_BLOCKS
       return pause(state, why, context)
     }
@@ -334,15 +327,15 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
   },
 
   StoreFailed(state, { why }, context) {
-    // The result of the write is unknown: the database is read before anything else.
+    // It is unknown whether the write succeeded, so the position is read from the database before the next range.
     state.indexed = undefined
     return pause(state, why, context)
   },
 }
 
-export function statusOf(state: IndexerState): ChainStatus {
-  const { chainId, head, indexed, reorgs, why } = state
-  return { chainId, head, indexed: indexed?.number ?? -1, reorgs, why }
+/** Returns the last block whose events are all in the database; -1 while unknown. */
+export function indexedBlock({ indexed }: IndexerState): number {
+  return indexed?.number ?? -1
 }
 
 /** Returns the events without those set aside. */
@@ -356,7 +349,7 @@ function without(
   return events.filter((event) => !places.has(placeOf(event)))
 }
 
-/** Returns the changes of markets that follow from the events. */
+/** Returns the markets to open or close and the orders to cancel, as these events require. */
 function dueOf(events: readonly ChainEvent[], withdrawn: readonly MarketId[]): MarketsDue {
   const open: Market[] = []
   const close: MarketsDue['close'][number][] = []
@@ -369,7 +362,7 @@ function dueOf(events: readonly ChainEvent[], withdrawn: readonly MarketId[]): M
   return { open, close, cancel: [] }
 }
 
-/** Events after which resting orders may have to leave. */
+/** Returns whether the event may require that resting orders are cancelled. */
 function isWithdrawal({ type }: ChainEvent): boolean {
   return type === 'OrderWithdrawn' || type === 'OrdersWithdrawn' || type === 'DelegateSet'
 }
@@ -385,7 +378,8 @@ function endOfRange(
   { head, by }: { readonly head: number; readonly by: LogSource },
 ): number {
   const upTo = Math.min(head - confirmations, indexed + (by === 'receipts' ? 1 : span))
-  // A node may lack logs of the newest blocks without knowing it: ranges there are short enough to detect that.
+  // A node may lack logs of the newest blocks without knowing it. Ranges near the head are so short that every header
+  // is checked, which detects missing logs.
   const [short, far] = [indexed + CHAIN_HEADERS_PER_RANGE_MAX, head - CHAIN_HEADERS_PER_RANGE_MAX]
   return Math.min(upTo, Math.max(short, far))
 }

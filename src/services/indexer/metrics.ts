@@ -3,9 +3,9 @@
 import { Counter, Gauge } from 'prom-client'
 import type { SetAside } from '#domain/chain-event.ts'
 import type { ThreadContext } from '#services/kit/kit.ts'
-import { type IndexerState, statusOf } from './indexer.ts'
+import { type IndexerState, indexedBlock } from './indexer.ts'
 
-/** Maximum number of warnings per range; a stranger must not be able to fill the log. */
+/** Maximum number of warnings per range, so that a stranger cannot fill the program's log. */
 const WARNINGS_MAX = 10
 
 export function indexerMeters(
@@ -39,10 +39,10 @@ export function indexerMeters(
   gauge(
     'sibyl_chain_indexed_block',
     'The newest block whose events are in the database',
-    (state) => statusOf(state).indexed,
+    indexedBlock,
   )
   gauge('sibyl_chain_lag_blocks', 'Blocks that are due and not in the database', (state) =>
-    Math.max(0, state.head - state.confirmations - statusOf(state).indexed),
+    Math.max(0, state.head - state.confirmations - indexedBlock(state)),
   )
   gauge('sibyl_chain_reorgs', 'Reorganisations since the start', (state) => state.reorgs)
 

@@ -22,12 +22,12 @@ import { indexerMeters } from './metrics.ts'
 import { makeMarketArranger } from './thread/arrange-markets.ts'
 import { indexerOn } from './thread/index-chain.ts'
 
-/** Interval of the comparison of chain markets with open ones. */
+/** Interval between comparisons of the chain's markets with the open ones. */
 const RECONCILE_EVERY_MS = 2_000
-/** Approximate size of a chain event in a message. */
+/** Approximate size in bytes of a chain event in a message. */
 const CHAIN_EVENT_BYTES = 512
 
-/** One node at a time writes the events of a chain. */
+/** Name of the role that lets one node at a time write the events of a chain. */
 const roleOf = ({ chainId }: { readonly chainId: number }): string => `indexer/${chainId}`
 
 export function indexerThread(data: ThreadData, world: ChainWorld = chainWorld): Thread {
@@ -127,11 +127,12 @@ type PassParts = {
   readonly isSure: (role: string) => boolean
 }
 
-/** Passes on an indexer's events: to the threads of its markets, to followers, or to the meters. */
+/** Makes the function that passes an indexer's events on: to market threads, to followers, or to the metrics. */
 function makePass({ arranger, followers, meters, log, isSure }: PassParts) {
   return function pass(chainId: number, said: IndexerEvent): void {
     if (said.type === 'MarketsDue') {
-      // If another node may have the lease by now, nothing is sent; the markets are compared again.
+      // Sends nothing if another node may hold the lease by now. The next comparison of markets repeats what is left
+      // out.
       if (isSure(roleOf({ chainId }))) void arranger.arrange(said)
       return
     }
@@ -140,7 +141,8 @@ function makePass({ arranger, followers, meters, log, isSure }: PassParts) {
       return
     }
     if (said.type === 'ChainRewound') {
-      // A removed market may return and be opened or resolved again.
+      // Forgets earlier answers of the market threads: a market that a reorg removed may be created or resolved
+      // again.
       arranger.forget()
       log.warn(
         { chainId, to: said.to.number, orphaned: said.orphaned },
@@ -148,7 +150,7 @@ function makePass({ arranger, followers, meters, log, isSure }: PassParts) {
       )
     }
     const { type, ...message } = said
-    const told = said.type === 'ChainAdvanced' ? said.events.length : said.reverted.length
-    followers.tell(type, message as never, CHAIN_EVENT_BYTES * (1 + told))
+    const changes = said.type === 'ChainAdvanced' ? said.events.length : said.reverted.length
+    followers.tell(type, message as never, CHAIN_EVENT_BYTES * (1 + changes))
   }
 }

@@ -1,4 +1,4 @@
-/** The world of the threads that use a chain and the database. */
+/** The real world of threads that use a chain and the database: the functions that open them. */
 
 import { makeChainClient } from '#chain/clients.ts'
 import { openDatabase } from '#store/open-database.ts'

@@ -1,7 +1,7 @@
 /**
- * Rate limits over the fronts of several machines. Draws from local buckets are sent to the other nodes a few times a
- * second, and their draws are applied here. A rate holds over all nodes; but each front may allow one burst before the
- * others are notified.
+ * Shares rate limits among fronts on several machines. A few times a second, each node sends the amounts drawn from
+ * its buckets to the other nodes, and applies the amounts that it receives. So a rate holds over all nodes, except
+ * that each front may allow one burst before the others know.
  */
 
 import type { MessagePort } from 'node:worker_threads'
@@ -12,14 +12,17 @@ import { Channel } from '#runtime/channel.ts'
 import { makeRef } from '#runtime/ref.ts'
 import type { ThreadContext } from './kit.ts'
 
-/** Messages of fronts to their node's bridge, and of the bridge to a front about draws elsewhere. */
+/**
+ * Messages about drawn amounts: from a front to its node's bridge (the thread that talks to other nodes), and from
+ * the bridge to a front about other nodes.
+ */
 export type DrawsProtocol = {
   Drawn: { takes: { draws: readonly Draw[] }; answers: undefined }
 }
 
 const TELL_EVERY_MS = 250
 const BUCKETS_MAX = 4_000
-/** Approximate size of one draw; a NATS message may have a megabyte. */
+/** Approximate size in bytes of one draw, to keep a NATS message below its maximum of one megabyte. */
 const DRAW_BYTES = 128
 
 export function openLimiter(
@@ -43,7 +46,7 @@ export function openLimiter(
     connect(port) {
       bridge.replace(
         new Channel<DrawsProtocol>(port, channelOptions(settings), {
-          heard: (_type, message) =>
+          received: (_type, message) =>
             limiter.drawnElsewhere((message as DrawsProtocol['Drawn']['takes']).draws),
         }),
       )

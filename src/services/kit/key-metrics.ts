@@ -1,6 +1,6 @@
 /**
- * Metrics of keys that pay for transactions: the ether that each has left, and how much it has spent. The two together
- * give the days until it is empty.
+ * Metrics of keys that pay for transactions: the ether that each key has left, and the ether that it has spent. Both
+ * together give the days until the key is empty.
  */
 
 import { Counter, Gauge, type Registry } from 'prom-client'
@@ -18,7 +18,7 @@ type MeteredKey = {
 }
 
 export type KeyMeters = {
-  /** Records a balance that was read from the chain; a key that becomes low is logged once. */
+  /** Records a balance that was read from the chain. If it has become low, that is logged once. */
   weighed(key: MeteredKey, wei: bigint, isLow: boolean): void
 }
 

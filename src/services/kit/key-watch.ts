@@ -1,7 +1,8 @@
 /**
- * Watches whether a key of the exchange can do its job on a chain: it has its role in the contract and ether for its
- * transactions. A key that cannot makes its thread not ready, with the reason. The check is repeated, so no restart is
- * needed once the role or the ether is there. While the chain does not answer, the last verdict stands.
+ * Watches whether a key of the exchange can do its job on a chain: it needs its role in the contract, and ether for
+ * its transactions. If it cannot, its thread is not ready, and states the reason. The check is repeated, so no
+ * restart is needed after the operator has granted the role or sent ether. While the chain does not answer, the last
+ * result counts.
  */
 
 import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
@@ -13,7 +14,7 @@ import { etherOf, type KeyMeters } from './key-metrics.ts'
 import type { ThreadContext } from './kit.ts'
 
 type KeyWatch = {
-  /** Empty while the key can do its job, otherwise the reason why not. */
+  /** Returns the reason why the key cannot do its job; empty if it can. */
   why(): string
   look(): Promise<void>
 }
@@ -24,11 +25,11 @@ type WatchedKey = {
   readonly chainId: number
   readonly address: Address
   readonly balanceWei: () => Promise<bigint>
-  /** The role that the key needs in a contract, for keys that need one. */
+  /** The contract in which the key needs a role, and the check of it; absent for keys without a role. */
   readonly role?: { readonly contract: string; readonly isHeld: () => Promise<boolean> }
 }
 
-/** Checks at once, and then at the interval of the relayer's balance reads. */
+/** Checks the key immediately, and then at the interval at which the relayer reads its balances. */
 export function startKeyWatch(
   kit: Pick<ThreadContext, 'log' | 'keys' | 'every'>,
   { balanceMinGwei, balanceLowGwei, balanceEveryMs }: Settings['relayer'],
@@ -58,7 +59,7 @@ export function makeKeyWatch(
     keys.weighed(key, wei, wei < BigInt(balanceLowGwei) * WEI_PER_GWEI)
     const named = `${setting} is ${address}, which`
     if (key.role !== undefined && !(await key.role.isHeld())) {
-      return `${named} is no operator of the ${key.role.contract} on chain ${chainId}: give it the role`
+      return `${named} is not an operator of the ${key.role.contract} on chain ${chainId}: give it the role`
     }
     const min = BigInt(balanceMinGwei) * WEI_PER_GWEI
     if (wei >= min) return ''

@@ -1,6 +1,6 @@
 /**
- * Parts that threads share besides their own adapters and actors: log, metrics and timers; a runner for an actor; links
- * to the writing threads and to followers.
+ * Parts that threads share: log, metrics and timers; a runner for an actor; links to the threads that write, and to
+ * followers.
  */
 
 import type { MessagePort } from 'node:worker_threads'
@@ -31,7 +31,7 @@ const MAILBOX_MAX = 10_000
 
 export type ThreadContext = World & {
   readonly log: Log
-  /** For channels and served actors. */
+  /** Event loop, for channels and served actors. */
   readonly loop: Loop
   /** Registry of the thread's metrics. */
   readonly registry: Registry
@@ -43,11 +43,14 @@ export type ThreadContext = World & {
   /** Calls `act` at this interval until `quiet`. */
   every(ms: number, act: () => void): void
   quiet(): void
-  /** Runs work in the background. If it fails, that is a bug or the end of a role, and the thread ends. */
+  /**
+   * Runs work in the background. If it fails, the thread ends: the failure is a bug, or another node has taken a role
+   * of this thread.
+   */
   detach(work: Promise<void>): void
 }
 
-/** Every metric has a label with its thread; `labels` are added to it. */
+/** Makes the context of a thread. Every metric gets a label with the thread's name, and `labels`. */
 export function makeThreadContext(
   data: ThreadData,
   world: World = realWorld,
@@ -79,7 +82,7 @@ export function makeThreadContext(
   }
 }
 
-/** Runs an actor without a log: its events are published at once. */
+/** Runs an actor that has no log, so its events are published immediately. */
 export function serveActor<State, P extends Protocol, Event = never>(actor: {
   readonly behaviour: Behaviour<State, P, Event>
   readonly state: State
@@ -108,27 +111,30 @@ export function serveActor<State, P extends Protocol, Event = never>(actor: {
 /** Parts of a thread's context that its channels need. */
 type LinkParts = Pick<ThreadContext, 'links' | 'loop'>
 
-/** The writing threads: the store and the market threads. A thread may be linked to only some. */
+/** The threads that write: the store and the market threads. A thread may be linked to only some of them. */
 export type Writers = {
   readonly store: Ref<WriteRequests>
-  /** In the order of their numbers. */
+  /** Market threads in the order of their numbers. */
   readonly markets: readonly Ref<MarketThreadProtocol>[]
   /** Returns the thread of a market. */
   marketOf(marketId: MarketId): Ref<MarketThreadProtocol>
-  /** Takes the port of such a thread and returns its kind; undefined for any other peer. */
+  /**
+   * Accepts the port to a thread that writes; returns `store` or the market thread's reference, and undefined for any
+   * other peer.
+   */
   take(peer: string, port: MessagePort): 'store' | Ref<MarketThreadProtocol> | undefined
   close(): void
 }
 
 /**
- * `told` is called with messages of the store and the market threads; some may be lost. `missed` is called with a
- * thread that lost messages from this one.
+ * Links a thread to the store and the market threads. `received` is called with their messages, of which some may be
+ * lost. `missed` is called with a market thread that lost messages from this one.
  */
 export function linkWriters(
   settings: Settings,
   { links, loop }: LinkParts,
-  hearing: {
-    readonly told?: (type: string, message: unknown) => void
+  handlers: {
+    readonly received?: (type: string, message: unknown) => void
     readonly missed?: (market: Ref<MarketThreadProtocol>) => void
   } = {},
 ): Writers {
@@ -138,7 +144,7 @@ export function linkWriters(
     makeRef<MarketThreadProtocol>(),
   )
   const options = { ...channelOptions(settings), loop }
-  const { told = () => {}, missed } = hearing
+  const { received = () => {}, missed } = handlers
   return {
     store,
     markets,
@@ -146,13 +152,13 @@ export function linkWriters(
     take(peer, port) {
       if (peer === 'store') {
         const dropped = () => links.dropped(peer)
-        store.replace(new Channel(port, options, { heard: told, dropped }))
+        store.replace(new Channel(port, options, { received, dropped }))
         return 'store'
       }
       const market = markets.find((_, thread) => marketThreadName(thread) === peer)
       market?.replace(
         new Channel(port, options, {
-          heard: told,
+          received,
           missed: () => missed?.(market),
           dropped: () => links.dropped(peer),
         }),
@@ -165,13 +171,13 @@ export function linkWriters(
   }
 }
 
-/** Threads that receive events from here, and may send requests. */
+/** Threads that receive events from this thread, and may send requests to it. */
 type Followers<P extends Protocol> = {
-  /** `missed` is called if the follower cannot reload the lost messages on its own. */
+  /** Adds a follower. `missed` is called if it lost messages and cannot reload them on its own. */
   add(
     peer: string,
     port: MessagePort,
-    heard: (type: string, message: unknown, replyTo: number, follower: Channel<P>) => void,
+    received: (type: string, message: unknown, replyTo: number, follower: Channel<P>) => void,
     missed?: (follower: Channel<P>) => void,
   ): Channel<P>
   tell<K extends keyof P & string>(type: K, message: P[K]['takes'], bytes?: number): void
@@ -186,9 +192,9 @@ export function makeFollowers<P extends Protocol>(
   const followers = new Set<Channel<P>>()
   const options = { ...channelOptions(settings), forms, loop }
   return {
-    add(peer, port, heard, missed) {
+    add(peer, port, received, missed) {
       const follower: Channel<P> = new Channel<P>(port, options, {
-        heard: (type, message, replyTo) => heard(type, message, replyTo, follower),
+        received: (type, message, replyTo) => received(type, message, replyTo, follower),
         closed: () => followers.delete(follower),
         missed: () => missed?.(follower),
         dropped: () => links.dropped(peer),

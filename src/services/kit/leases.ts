@@ -1,7 +1,8 @@
 /**
- * Leases for roles that one node at a time may hold, stored in the database. While another node holds its role, a
- * thread stands by, which is not a failure; once it has the lease, the role starts as after any restart. Writes of a
- * role carry the epoch of its lease, so a node that lost its lease cannot write (`store/engine/fence.ts`).
+ * Leases: the right to do the work of a role, which one node at a time has. They are stored in the database. While
+ * another node holds its role, a thread stands by, which is not a failure; once it has the lease, the role starts as
+ * after any restart. Writes of a role carry the epoch of its lease, so a node that lost its lease cannot write
+ * (`store/engine/fence.ts`).
  *
  * A node that learns that it lost a lease stops the role at once. A node that cannot reach the database continues,
  * because perhaps no other node took the lease. But nothing that requires the lease is sent while it is in doubt
@@ -26,31 +27,34 @@ import type { ThreadContext } from './kit.ts'
 import { leaseMeters } from './lease-metrics.ts'
 import type { Adapters } from './world.ts'
 
-/** A lease expires this long after its last renewal. With the next constant: 7 s until another node has it. */
+/**
+ * Time from the last renewal until a lease expires. Another node takes it at most `LOOK_MS` later, so after 7 s in
+ * all.
+ */
 const LEASE_MS = 6_000
-/** Interval of renewing a lease, or of requesting it while standing by. */
+/** Interval at which a holder renews its lease, and a standby node requests it. */
 const LOOK_MS = 1_000
 const HOLDER_CHARS_MAX = 255
-/** A lease that is neither taken nor renewed for this long is logged, and again after each such period. */
+/** If the database has not answered about leases for this long, that is logged, and again after each such period. */
 const SILENT_MS = 10_000
-/** Leases taken within this time share one log line: a store takes one per partition. */
-const TAKEN_TOLD_MS = 250
+/** Leases taken within this time are logged in one line, because a store takes one for each partition. */
+const TAKEN_LOGGED_MS = 250
 
 type Leases = {
   /**
-   * Starts the role as soon as its lease is held; resolves when it has started or stands by. `lost` is called when
-   * another node has taken it; by default the thread ends.
+   * Starts the role once this node has its lease; resolves when the role has started or the node stands by. `lost` is
+   * called if another node takes the lease later; without `lost`, the thread ends.
    */
   hold(
     role: string,
     begin: (lease: Lease) => Promise<void> | void,
     lost?: () => void,
   ): Promise<void>
-  /** Returns the store's write queue for the holder of the role. */
+  /** Returns the store's write queue for a role: its writes carry the epoch of the role's lease. */
   writeQueue(role: string, writeQueue: WriteQueueRef): WriteQueueRef
-  /** Returns whether no other node can hold the role now. */
+  /** Returns true while it is certain that no other node has the lease of the role. */
   isSure(role: string): boolean
-  /** Returns the reason for waiting, or an empty string; waiting is not a failure. */
+  /** Returns why this thread stands by; empty if it does not. Standing by is not a failure. */
   standby(): string
   /** Releases all leases. */
   close(): Promise<void>
@@ -62,9 +66,9 @@ type Role = {
   readonly lost: (() => void) | undefined
   lease: Lease | undefined
   asking: boolean
-  /** Time on the monotonic clock before which no other node can have taken it. */
+  /** Time on the monotonic clock before which no other node can have taken the lease. */
   sureUntilMs: number
-  /** When its last renewal was requested. */
+  /** Time at which the last renewal was requested. */
   renewedAtMs: number
   /** Current holder; empty if unknown. */
   heldBy: string
@@ -89,7 +93,10 @@ const ownLeases: Leases = {
   close: async () => {},
 }
 
-/** Identifies a process: a data folder is used by one process of a machine at a time. */
+/**
+ * Returns a name that identifies this process among all nodes. A data folder is used by only one process of a machine
+ * at a time.
+ */
 function holderOf({ settings }: ThreadData): string {
   const { node, name } = settings.cluster
   const own = node === '' ? `${hostname()}:${resolve(settings.data.dir)}` : `${name}/${node}`
@@ -165,7 +172,7 @@ function sharedLeases(open: () => Promise<Database>, holder: string, kit: Thread
     try {
       await renew()
       for (const role of roles.values()) {
-        // Starting may take long, and leases must be renewed meanwhile.
+        // Not awaited: starting a role may take long, and leases must be renewed meanwhile.
         if (role.lease === undefined && !role.asking && !closed) detach(take(role))
       }
     } finally {
@@ -201,7 +208,7 @@ function sharedLeases(open: () => Promise<Database>, holder: string, kit: Thread
   }
 }
 
-/** A connection of its own: other writes must not delay a renewal. */
+/** Opens a connection for leases only, so that other writes do not delay a renewal. */
 function makeConnection(open: () => Promise<Database>) {
   let opening: Promise<Database> | undefined
   let closed = false
@@ -218,7 +225,7 @@ function makeConnection(open: () => Promise<Database>) {
       closed = true
       const opened = await opening?.catch(() => undefined)
       if (opened === undefined) return
-      // If this fails, the leases expire.
+      // If releasing the leases fails, they expire.
       await giveLeases(opened, leases).catch(() => {})
       await closeDatabase(opened)
     },
@@ -228,8 +235,8 @@ function makeConnection(open: () => Promise<Database>) {
 type SilenceWatch = ReturnType<typeof makeSilenceWatch>
 
 /**
- * Logs that the database has not answered about leases. Meanwhile no role starts, and no holder is certain of
- * its lease.
+ * Logs when the database has not answered about leases for some time. Meanwhile no role starts, and no holder is
+ * certain of its lease.
  */
 function makeSilenceWatch({ log, monotonicMs }: Pick<ThreadContext, 'log' | 'monotonicMs'>) {
   let answeredMs = 0
@@ -251,30 +258,31 @@ function makeSilenceWatch({ log, monotonicMs }: Pick<ThreadContext, 'log' | 'mon
   }
 }
 
-/** Logs taken leases. Leases taken during a start share one line, however slow the server is. */
+/** Logs the leases that this node takes, those within `TAKEN_LOGGED_MS` in one line. */
 function makeAnnouncements(
   { log, clock }: Pick<ThreadContext, 'log' | 'clock'>,
   isAsking: () => boolean,
 ): (lease: Lease) => void {
-  let untold: Lease[] = []
-  function tellUntold(): void {
+  let unlogged: Lease[] = []
+  function logTaken(): void {
     if (isAsking()) {
-      clock.after(TAKEN_TOLD_MS, tellUntold)
+      clock.after(TAKEN_LOGGED_MS, logTaken)
       return
     }
-    const [first] = untold
-    const leases = Object.fromEntries(untold.map(({ role, epoch }) => [role, epoch]))
-    const which = untold.length === 1 ? `the lease of ${first?.role}` : `${untold.length} leases`
-    untold = []
+    const [first] = unlogged
+    const leases = Object.fromEntries(unlogged.map(({ role, epoch }) => [role, epoch]))
+    const which =
+      unlogged.length === 1 ? `the lease of ${first?.role}` : `${unlogged.length} leases`
+    unlogged = []
     log.info({ leases }, `holds ${which}`)
   }
   return (lease) => {
-    untold.push(lease)
-    if (untold.length === 1) clock.after(TAKEN_TOLD_MS, tellUntold)
+    unlogged.push(lease)
+    if (unlogged.length === 1) clock.after(TAKEN_LOGGED_MS, logTaken)
   }
 }
 
-/** Renews leases. Returns those that are kept; undefined if the database is away. */
+/** Renews leases; returns those that this node still has, or undefined if the database is unavailable. */
 async function keptOf(
   leases: readonly Lease[],
   database: () => Promise<Database>,
@@ -291,7 +299,10 @@ async function keptOf(
   }
 }
 
-/** Sends writes with the lease of their role. If the fence refuses a write, the lease is lost. */
+/**
+ * Returns a write queue whose writes carry their role's lease. If the database's fence refuses one, the lease is
+ * lost.
+ */
 function fencedQueue(
   writeQueue: Parameters<Leases['writeQueue']>[1],
   name: string,
@@ -319,12 +330,12 @@ function standBy(role: Role, heldBy: string, log: ThreadContext['log']): void {
   role.heldBy = heldBy
 }
 
-/** Returns why a thread without one of its leases does nothing; empty if it has them all. */
+/** Returns why a thread stands by: it lacks one of its leases. Empty if it has all of them. */
 function standbyOf(roles: Iterable<Role>): string {
   for (const { name, lease, heldBy } of roles) {
     if (lease !== undefined) continue
-    // The holder's name is only for the log: strangers can read this text.
-    const why = heldBy === '' ? 'it is not known who has' : 'another node has'
+    // Strangers can read this text, so only the program's log names the node that has the lease.
+    const why = heldBy === '' ? 'an unknown node has' : 'another node has'
     return `${STANDBY}: ${why} the lease of ${name}`
   }
   return ''
@@ -343,7 +354,7 @@ function loseLease(role: Role, log: ThreadContext['log']): void {
   role.lease = undefined
   const why = `another node has taken the lease of ${name} after epoch ${lease.epoch}`
   log.warn({ role: name, epoch: lease.epoch }, why)
-  // By default the thread ends; it is restarted and stands by.
+  // Without `lost` the thread ends. It is then restarted, and stands by.
   if (role.lost === undefined) throw new Error(why)
   role.lost()
 }

@@ -1,11 +1,13 @@
-/** Metrics of lost messages between threads: a stalled thread loses messages and loads the state again. */
+/**
+ * Metrics of messages that were lost between threads. A thread that stalls loses messages, and loads the state again.
+ */
 
 import { Counter, type Registry } from 'prom-client'
 
 export type LinkMeters = {
-  /** A message to this peer was dropped. */
+  /** Counts a dropped message to this peer. */
   dropped(peer: string): void
-  /** Messages of this peer were lost here, and its state is loaded again. */
+  /** Counts a loss of messages from this peer; the caller then loads the peer's state again. */
   reloaded(peer: string): void
 }
 
@@ -14,7 +16,7 @@ export function linkMeters(registry: Registry): LinkMeters {
   const labelNames = ['peer']
   const drops = new Counter({
     name: 'sibyl_link_dropped_total',
-    help: 'Messages to a thread that were dropped, because it does not receive',
+    help: 'Messages to a thread that were dropped, because it does not read them',
     ...{ labelNames, registers },
   })
   const reloads = new Counter({

@@ -1,4 +1,4 @@
-/** Measures the delay of a worker's event loop: a delayed thread handles its messages late. */
+/** Measures how late the event loop of a worker is. A late loop delays every message of its threads. */
 
 import { Histogram, type Registry } from 'prom-client'
 

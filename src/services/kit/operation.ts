@@ -1,4 +1,4 @@
-/** Requests of operators that every process answers: readiness and metrics. */
+/** Requests of operators that every process answers: its readiness and its metrics. */
 
 import { AggregatorRegistry } from 'prom-client'
 import type { Settings } from '#config/settings-schema.ts'
@@ -7,7 +7,10 @@ import { shareReads } from '#http/shared-reads.ts'
 import { type Clock, hasClockJumped } from '#runtime/clock.ts'
 import type { RemoteSupervisor } from '#runtime/thread.ts'
 
-/** The answer is computed at most once per interval, however many clients ask. `more` adds further checks. */
+/**
+ * Makes the handlers. Each answer is computed at most once per interval, however many clients ask for it. `more`
+ * returns further checks.
+ */
 export function makeOperation(
   { front }: Settings,
   clock: Clock,
@@ -32,7 +35,8 @@ async function threadsOf(supervisor: RemoteSupervisor): Promise<Readiness> {
   const checks = all.map(([thread, { ready, why, optional }]) => {
     return [thread, { ok: ready, why, ...(optional ? { optional } : {}) }] as const
   })
-  // The monotonic clock continues after a jump, so the exchange counts as ready.
+  // A jump of the machine's clock is reported but leaves the exchange ready, because the monotonic clock did not
+  // jump.
   const jumped = hasClockJumped()
   const why = jumped ? 'the clock of the machine has jumped and is not accepted yet' : ''
   return { ...Object.fromEntries(checks), clock: { ok: !jumped, why, optional: true } }

@@ -18,7 +18,7 @@ import {
 const QUEUED_MAX = 4_096
 const SEND_MAX = 512
 const SEND_EVERY_MS = 1_000
-/** Requests per second and thread that are traced because their client asks for it. */
+/** Maximum number of requests per second and thread that are traced because their client asks for it by a header. */
 const ASKED_PER_SECOND_MAX = 10
 const SERVER = 2
 const INTERNAL = 1
@@ -29,7 +29,7 @@ type Value = { readonly stringValue: string } | { readonly intValue: string }
 type OtlpSpan = {
   readonly traceId: string
   readonly spanId: string
-  /** Absent for the first span of a trace. */
+  /** Span that caused this one; absent for the first span of a trace. */
   readonly parentSpanId?: string
   readonly name: string
   readonly kind: number
@@ -39,10 +39,10 @@ type OtlpSpan = {
   readonly status: { readonly code?: number }
 }
 
-/** External functions of a tracer: Unix time of the machine, and the collector. */
+/** Outside functions of a tracer: the machine's Unix time, and the collector. */
 export type TracerWorld = {
   readonly wallMs: () => number
-  /** Offset of `performance.now()` of this thread to Unix time. */
+  /** Difference between Unix time and this thread's `performance.now()`. */
   readonly originMs: number
   /** Resolves with the HTTP status of the answer. */
   readonly post: (url: string, body: string) => Promise<number>
@@ -105,7 +105,10 @@ export function makeTracer(
     if (queued.length >= SEND_MAX) void send()
   }
 
-  /** Bounded: strangers can set the flag of their requests. */
+  /**
+   * Returns whether a client's wish for a trace is granted. The rate is limited, because any client can send the
+   * header.
+   */
   function isAskedFor(): boolean {
     const second = Math.floor(world.wallMs() / 1_000)
     if (second !== askedInSecond) asked = 0

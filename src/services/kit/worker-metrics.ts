@@ -1,4 +1,7 @@
-/** Metrics of a thread's worker: memory shows which one grows, CPU time which one is full. */
+/**
+ * Metrics of a worker: its memory, which shows a leak, and its CPU time, which shows a worker that is busy all the
+ * time.
+ */
 
 import { getHeapStatistics } from 'node:v8'
 import { Counter, Gauge, type Registry } from 'prom-client'

@@ -14,22 +14,22 @@ import type { makeReads } from '#store/reads/reads.ts'
 import { SAMPLE_MS, type WatchLoop } from './loop-lag.ts'
 import type { TracerWorld } from './tracer.ts'
 
-/** Timeout of the collector; after it the next spans are sent. */
+/** Maximum time of a request to the collector of traces; the next spans are sent after it. */
 const POST_MS_MAX = 5_000
 
 type Cancel = () => void
 
-/** Unlike those of `Clock`, these timers keep the thread alive. */
+/** Timers that keep the thread alive, unlike those of `Clock`. */
 type Timers = {
   after(delayMs: number, act: () => void): Cancel
   every(periodMs: number, act: () => void): Cancel
-  /** Runs `act` after the messages that have arrived. */
+  /** Runs `act` after the handlers of the messages that have already arrived. */
   soon(act: () => void): void
 }
 
 export type World = {
   readonly clock: Clock
-  /** For durations: never goes back, and is the same for all threads of the process. */
+  /** Clock for measuring durations. It never goes back, and is the same for all threads of the process. */
   readonly monotonicMs: () => number
   readonly timers: Timers
   readonly random: {
@@ -37,9 +37,9 @@ export type World = {
     int(limit: number): number
     bytes(count: number): Buffer
   }
-  /** Starts measuring the event loop of the thread; absent if time is simulated. */
+  /** Measures how late the thread's event loop is; absent if time is simulated. */
   readonly watchLoop?: WatchLoop
-  /** External functions of traces; absent if time is simulated. */
+  /** Outside functions of a tracer; absent if time is simulated. */
   readonly tracing?: TracerWorld
   /** Ends the thread with an error that no caller can catch. */
   readonly crash: (error: unknown) => void

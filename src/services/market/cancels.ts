@@ -8,12 +8,15 @@ import type { OrderCancelled } from '#protocol/market.ts'
 import { close, closedBy, type MarketContext, secondsOf } from './orders.ts'
 import type { MarketState } from './state.ts'
 
-/** Undefined if no quantity of the order can return, so nothing is left to cancel. */
+/** Cancels a filled order; returns undefined if no quantity of it can return, so that nothing is left to cancel. */
 export function cancelFilled(
   state: MarketState,
   filled: ClosedOrder,
   context: MarketContext,
-  cause?: CancelCause,
+  {
+    why = 'cancelled',
+    cause,
+  }: { readonly why?: 'cancelled' | 'unfunded'; readonly cause?: CancelCause | undefined } = {},
 ): OrderCancelled | undefined {
   const { orderHash, trader, outcome } = filled
   if (filled.reason !== 'filled' || filled.marketId !== state.market.id) return undefined
@@ -22,7 +25,7 @@ export function cancelFilled(
     return undefined
   }
   if (closedBy(state, nowSec, context)) return undefined
-  close(state, outcome, { ...filled, remaining: 0 }, orderHash, 'cancelled', context, cause)
+  close(state, outcome, { ...filled, remaining: 0 }, orderHash, why, context, cause)
   return cancelledAnswer(state, filled)
 }
 

@@ -35,9 +35,9 @@ export function ordersOf({ books: [yes, no] }: MarketState, trader: Address): nu
 }
 
 /**
- * Called when a trade fails by the fault of a trader with more orders here than one step removes. Removes some and
- * returns whether others are left. The trade is undone only afterwards: the returned quantity must not match those
- * orders again.
+ * Called when a trade fails by the fault of a trader with too many orders here for one step. Removes some of these
+ * orders; returns whether others may be left. The caller undoes the trade only after the last one is removed: the
+ * quantity that returns to the other side's order must not match them again.
  */
 export function hasTooMany(
   state: MarketState,

@@ -7,7 +7,10 @@ import type { OrderAccepted } from '#protocol/market.ts'
 import { type MarketContext, secondsOf, withdraw } from './orders.ts'
 import type { MarketState } from './state.ts'
 
-/** Returns the first answer to an order; undefined if the order is new. */
+/**
+ * Returns the first answer to an order, or `ORDER_CLOSED` if it has ended otherwise than by a fill; undefined if the
+ * order is new.
+ */
 export function firstAnswer(
   state: MarketState,
   { orderHash, outcome }: Pick<VerifiedOrder, 'orderHash' | 'outcome'>,

@@ -1,6 +1,7 @@
 /**
- * Orders of a market that end with their session, derived from its log, so that they outlive every thread. A snapshot
- * contains these rows. `SessionIndex` finds the orders of a session in all markets of the thread.
+ * Orders of a market that are cancelled when their session (an authenticated stream) ends. The list is derived from the
+ * market's log, so it survives a restart of the thread. A snapshot contains one row per such order. `SessionIndex`
+ * finds the orders of a session in all markets of the thread.
  */
 
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
@@ -15,7 +16,7 @@ export type HeldOrder = {
   readonly trader: Address
 }
 
-/** Row of a snapshot: an order that is held, or that was until its trades settled. */
+/** Row of a snapshot: a session order, or a former one whose trades have all settled. */
 export type HeldRow = RowOf<'held'> | RowOf<'settled'>
 
 type RowOf<Kind> = readonly [
@@ -26,7 +27,7 @@ type RowOf<Kind> = readonly [
   session: string,
 ]
 
-/** Returns whether any part of an order can still be cancelled. */
+/** The parts of the market's state that show whether an order rests or has pending trades. */
 type Around = {
   readonly books: readonly { locate(orderHash: OrderHash): number }[]
   readonly pending: { sizeOf(trader: Address, orderHash: OrderHash): number }
@@ -65,7 +66,10 @@ export class SessionIndex {
   }
 }
 
-/** Settled orders that a market remembers, because a reorg may bring them back; the oldest are dropped. */
+/**
+ * Maximum number of settled orders that a market remembers, because a reorg may bring them back; the oldest are
+ * dropped.
+ */
 const SETTLED_MAX = 1_000
 
 type Held = { readonly session: string; readonly side: Side; readonly trader: Address }
@@ -73,9 +77,9 @@ type Held = { readonly session: string; readonly side: Side; readonly trader: Ad
 export class LoggedHolds {
   readonly #marketId: MarketId
   readonly #index: SessionIndex
-  /** Most markets have none. */
+  /** Session orders of the market; undefined while it has none, as most markets do. */
   #orders: Map<OrderHash, Held> | undefined
-  /** Orders whose trades all settled, the newest last. */
+  /** Orders whose trades have all settled, the newest last. */
   #settled: Map<OrderHash, Held> | undefined
 
   constructor(marketId: MarketId, index = new SessionIndex()) {
@@ -87,7 +91,7 @@ export class LoggedHolds {
     return this.#orders?.get(orderHash)?.session
   }
 
-  /** True if the session holds `max` other orders in the markets of this thread. */
+  /** True if the session has `max` other orders in the markets of this thread. */
   isFull(session: string, orderHash: OrderHash, max: number): boolean {
     return this.#index.sizeOf(session) >= max && !this.#index.has(session, orderHash)
   }
@@ -108,7 +112,7 @@ export class LoggedHolds {
     else if (this.#orders === undefined) return
     else if (event.type === 'OrderClosed') {
       const { orderHash, trader, reason } = event
-      // If the fill fails, the order is open again.
+      // The order stays in the session while a pending fill may fail and open it again.
       const mayReturn = reason === 'filled' && around.pending.sizeOf(trader, orderHash) > 0
       if (!mayReturn) this.#release(orderHash)
     } else if (event.type === 'TradeConfirmed' && ended !== undefined) {
@@ -117,7 +121,7 @@ export class LoggedHolds {
     }
   }
 
-  /** Releases an order whose trades have all settled. */
+  /** Removes an order whose trades have all settled from its session. */
   #settle(orderHash: OrderHash, around: Around): void {
     const held = this.#orders?.get(orderHash)
     this.forgetEnded(orderHash, around)
@@ -126,7 +130,7 @@ export class LoggedHolds {
     remember(this.#settled, orderHash, held, SETTLED_MAX)
   }
 
-  /** A reorg removed a trade of the order, so its quantity may return. */
+  /** Adds an order to its session again: a reorg removed one of its trades, so its quantity may return to the book. */
   #holdAgain(orderHash: OrderHash): void {
     const settled = this.#settled?.get(orderHash)
     if (settled === undefined) return
@@ -134,7 +138,7 @@ export class LoggedHolds {
     this.#hold(orderHash, settled)
   }
 
-  /** Returns rows for a snapshot, without filled orders whose quantity cannot return. */
+  /** Returns rows for a snapshot. It leaves out filled orders of which no quantity can return to the book. */
   rows(around: Around): HeldRow[] {
     for (const orderHash of this.#orders?.keys() ?? []) this.forgetEnded(orderHash, around)
     return [...rowsOf('held', this.#orders), ...rowsOf('settled', this.#settled)]
@@ -170,7 +174,7 @@ export class LoggedHolds {
     this.#index.delete(session, orderHash)
   }
 
-  /** Forgets an order if nothing of it rests and nothing can return. */
+  /** Forgets an order if no part of it rests, and no part can return to the book. */
   forgetEnded(orderHash: OrderHash, { books, pending }: Around): void {
     const held = this.#orders?.get(orderHash)
     if (held === undefined || pending.sizeOf(held.trader, orderHash) > 0) return

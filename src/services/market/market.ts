@@ -33,7 +33,7 @@ import type { MarketRules, MarketState, Recall } from './state.ts'
 import { TaggedOrders } from './tagged-orders.ts'
 import { failTrade, isOverdrawn, mayBecome, recordTrade, reported, reportFlaw } from './trades.ts'
 
-/** `counts` are the pending trades of each trader on the chain, in all markets of the thread. */
+/** `counts` has the number of pending trades of each trader on the chain, in all markets of the thread. */
 export function newMarket(
   market: Market,
   rules: MarketRules,
@@ -134,10 +134,14 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
         if (ended === why) cancelled.push(cancelledAnswer(state, resting))
       }
     }
-    for (const orderHash of state.pending.ordersOf(trader)) {
+    // The accounts thread reports only resting orders without cover. An order that was filled since then needs no
+    // funds until a failed trade returns its quantity, and is checked again then, so it is not cancelled here.
+    const isLate = reason === 'unfunded' && wanted !== undefined
+    for (const orderHash of isLate ? [] : state.pending.ordersOf(trader)) {
       if (wanted !== undefined && !wanted.has(orderHash)) continue
       const closed = state.recall.closed.get(orderHash)
-      const answer = closed === undefined ? undefined : cancelFilled(state, closed, context, cause)
+      const answer =
+        closed === undefined ? undefined : cancelFilled(state, closed, context, { why, cause })
       if (answer !== undefined) cancelled.push(answer)
     }
     const isAll = left > 0 || wanted !== undefined || ordersOf(state, trader) === 0
@@ -145,7 +149,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
   },
 
   CloseMarket(state, { reason }, context) {
-    // An expired market is resolved later; resolution is final.
+    // Changes an open market, or one that expired and is resolved now. A resolved market never changes again.
     const changes = state.closed === undefined || (reason === 'resolved' && state.closed !== reason)
     if (changes) endMarket(state, reason, context)
     return { seq: state.seq }
@@ -173,10 +177,14 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     if (flaw !== undefined) return flaw
     const before = state.recall.trades.get(report.tradeId)
     const status = before?.status ?? 'matched'
-    const told = status === report.status && before?.txHash === report.txHash
-    if (told || !mayBecome(status, report.status)) return reported(state, report, status)
+    const isRepeated = status === report.status && before?.txHash === report.txHash
+    if (isRepeated || !mayBecome(status, report.status)) return reported(state, report, status)
     if (report.status === 'failed' && isOverdrawn(state, report)) {
-      return reject('INVALID_FIELD', 'report.size', 'more than has been traded')
+      return reject(
+        'INVALID_FIELD',
+        'report.size',
+        'the failed trade is larger than the filled quantity of one of its orders',
+      )
     }
     if (report.status === 'failed' && hasTooMany(state, report, context)) {
       return reject(
@@ -191,7 +199,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
   },
 }
 
-/** Reused by every market of the thread, like `matched`. */
+/** These lists are reused by every market of the thread, like `matched` in `orders.ts`. */
 const expired = new OrderList()
 
 function allCancelled(cancelled: readonly OrderCancelled[]): {
@@ -221,7 +229,7 @@ export function viewOf(state: MarketState): MarketView {
 /** Applies a logged event during recovery. It changes the books exactly as the handler that emitted it. */
 export function apply(state: MarketState, event: MarketEvent): void {
   note(state, event)
-  // During a replay, the log contains the cancels of groups that exceeded their limit.
+  // During a replay, the cancels of exceeded groups come from the log, so none are added here.
   state.tagged.takeExceeded()
   switch (event.type) {
     case 'OrderRested': {

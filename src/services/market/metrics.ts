@@ -19,7 +19,7 @@ export function marketMeters({ registry }: ThreadContext) {
     committed(tookMs: number): void {
       commitSeconds.observe(tookMs / 1_000)
     },
-    /** A caller waits for its whole batch. */
+    /** Each caller waits until its whole batch is handled, so each counts the time of the batch. */
     handled(batch: readonly Command<MarketThreadProtocol>[], times: BatchTimes): void {
       const { begunMs, handledMs, durableMs } = times
       let waiting = 0

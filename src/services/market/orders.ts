@@ -82,7 +82,7 @@ export function note(state: MarketState, event: MarketEvent): void {
   }
 }
 
-/** Returns the traders at fault, according to the chain and without the excused ones. */
+/** Returns the traders at fault for a failed trade, as the chain reports it, without a side that is excused. */
 export function tradersAtFault(
   { fault, excused }: Pick<TradeFailed, 'fault' | 'excused'>,
   { buyer, seller }: { readonly buyer: Address; readonly seller: Address },
@@ -110,7 +110,7 @@ function pauseAtFault(state: MarketState, event: TradeFailed, trade: PendingTrad
   }
 }
 
-/** Returns whether the market accepts no orders; closes it if its time has come. */
+/** Returns whether the market is closed to orders. Closes it first if its expiration has passed. */
 export function closedBy(state: MarketState, nowSec: number, context: MarketContext): boolean {
   if (state.closed === undefined && nowSec >= state.market.expiration) {
     endMarket(state, 'expired', context)
@@ -130,7 +130,9 @@ export function endMarket(state: MarketState, reason: CloseReason, context: Mark
   })
 }
 
-/** Removes a resting order for this reason, or as expired if it expired before. */
+/**
+ * Removes a resting order for the given reason, or as expired if its expiration has passed; returns the reason used.
+ */
 export function withdraw(
   state: MarketState,
   outcome: Outcome,
@@ -148,10 +150,10 @@ export function withdraw(
 }
 
 /**
- * Matches the quantity and rests the remainder; returns the number of makers it matched. Events are emitted in an order
- * that never crosses a book on replay: removals, fills, then the resting order. `first` is the original state of an
- * order that a failed trade brings back. The remainder of an IOC or FOK order is cancelled instead of resting. `held` is
- * the session that the order ends with; `tags` and `terms` are those of a new order.
+ * Matches `quantity` and rests the remainder, or cancels it if `atOnce` (IOC and FOK). Returns the number of makers
+ * that were matched. Events are ordered so that a replay never crosses a book: removals, fills, then the resting
+ * order. `first` is the original state of an order that a failed trade returns to the book. `held` is the session
+ * that the order ends with; `tags` and `terms` are those of a new order.
  */
 export function admit(
   state: MarketState,
@@ -198,7 +200,7 @@ export function admit(
   if (left === 0) {
     close(state, outcome, life, order.orderHash, atOnce ? 'taken' : 'filled', context)
   } else if (limited || atOnce) {
-    // The order reached the maximum number of makers and cannot rest without crossing the book.
+    // The order matched the maximum number of makers. The rest cannot enter the book, because it would cross it.
     close(state, outcome, { ...life, remaining: 0 }, order.orderHash, 'cancelled', context)
     if (first === undefined && matches > 0) rememberTaken(state, order.orderHash, quantity - left)
   } else {
@@ -216,12 +218,15 @@ export function admit(
   return matches
 }
 
-/** Returns the books of a complementary market from the point of view of an order of this outcome. */
+/** Returns the two books of a complementary market as an order of this outcome sees them: its own book first. */
 export function pairOf({ books }: MarketState, outcome: Outcome): BookPair {
   return { same: books[outcome], other: books[otherOutcome(outcome)] }
 }
 
-/** Rests an order. In a complementary market, its place among the arrivals is the number of its event. */
+/**
+ * Rests an order. In a complementary market, the number of its event decides its place among orders at the same
+ * price.
+ */
 export function restIn(
   state: MarketState,
   outcome: Outcome,
@@ -236,14 +241,17 @@ export function restIn(
   return book.restAs(seq, order, order.remaining, order.matches)
 }
 
-/** The exchange itself ended the remainder, so a resubmission gets the first answer instead of "closed". */
+/**
+ * Remembers the order as taken: the exchange ended its remainder, so a resubmission must get the first answer, not
+ * `ORDER_CLOSED`.
+ */
 function rememberTaken(state: MarketState, orderHash: OrderHash, filled: number): void {
   const closed = state.recall.closed.get(orderHash)
   assert(closed !== undefined, 'it was closed just now')
   state.recall.closed.set(orderHash, { ...closed, reason: 'taken', size: filled as Shares })
 }
 
-/** Emits the fills in `matched`, in as many events as needed, and the makers that they ended. */
+/** Emits the fills in `matched`, in several events if there are many, and the end of each maker that was filled. */
 function emitFills(
   state: MarketState,
   taker: VerifiedOrder,
@@ -274,7 +282,7 @@ function emitFills(
       }
       fills[index - from] =
         makerTags === undefined ? fill : { ...fill, makerTags: echoOf(makerTags) }
-      // If both buy, or both sell, the maker rested in the other book.
+      // If maker and taker are on the same side, the maker rested in the book of the other outcome.
       if (isPair && list.side(index) === taker.side) {
         fills[index - from] = {
           ...fills[index - from]!,
@@ -291,7 +299,7 @@ function emitFills(
       takerRemaining: left,
       fills,
     }
-    // Only the first event of an order contains its tags and terms.
+    // Only the first event of an order contains the order's tags and terms.
     const tagged = tags === undefined || from > 0 ? plain : { ...plain, takerTags: tags }
     const event = terms === undefined || from > 0 ? tagged : { ...tagged, terms }
     if (known || from > 0) emit(state, context, { ...event, known: true })
@@ -304,7 +312,7 @@ function emitFills(
   }
 }
 
-/** Emits that an order rests: whole, in part, or with a returned quantity. */
+/** Emits that an order rests: in full, in part, or with a quantity that a failed trade returned. */
 export function emitRest(
   state: MarketState,
   resting: RestingOrder,
@@ -317,9 +325,9 @@ export function emitRest(
     readonly returned: boolean
     readonly held?: string | undefined
     readonly kept?: boolean
-    /** The tags of a new order; those of a known order are remembered. */
+    /** The tags of a new order; undefined for a known order, whose tags the market already has. */
     readonly tags?: OrderTags | undefined
-    /** Those of a new order. */
+    /** The terms of a new order. */
     readonly terms?: PlacementTerms | undefined
   },
 ): void {

@@ -22,7 +22,7 @@ import { buyerLeg, sellerLeg } from '#domain/trade-legs.ts'
 /** Number of pending trades of each trader on a chain, in all markets of a thread. */
 export class PendingCounts {
   readonly #traders = new Map<Address, number>()
-  /** Pending trades by the trader who is charged for their settlement. */
+  /** For each trader, the number of pending trades whose settlement the trader is charged for. */
   readonly #paying = new Map<Address, number>()
   #total = 0
 
@@ -43,7 +43,7 @@ export class PendingCounts {
     if (payer !== undefined) add(this.#paying, payer === 'buyer' ? buyer : seller, by)
   }
 
-  /** Returns the number of pending trades with a settlement charged to the trader. */
+  /** Returns the number of pending trades whose settlement is charged to the trader. */
   paidBy(trader: Address): number {
     return this.#paying.get(trader) ?? 0
   }
@@ -63,17 +63,17 @@ function add(counts: Map<Address, number>, trader: Address, by: 1 | -1): void {
 type TraderPending = {
   /** By order: the size of its pending trades. */
   readonly orders: Map<OrderHash, number>
-  /** Pending purchases from other traders, in the order of matching. */
+  /** Keys (`keyOf`) of pending trades in which the trader bought from others, in the order of matching. */
   readonly buys: Set<number>
 }
 
-/** Tokens that a trader bought and did not receive, through no fault of their own. */
+/** Tokens that a trader bought and did not receive, through no fault of the trader. */
 type LostBuy = {
   readonly trader: Address
   readonly outcome: Outcome
   readonly key: number
   readonly atMs: number
-  /** Size of sales that this purchase still excuses. */
+  /** Size of sales that this failed purchase can still excuse. */
   left: number
 }
 
@@ -84,16 +84,16 @@ export type PendingRow =
 
 /** A purchase that failed by another trader's fault excuses sales of its tokens for this long. */
 const EXCUSED_FOR_MS = 10 * 60_000
-/** Maximum number of such purchases per market; the oldest are dropped. */
+/** Maximum number of failed purchases kept per market; the oldest are dropped. */
 const LOST_BUYS_MAX = 1_000
 
 export class PendingTrades {
   readonly #trades = new Map<number, PendingTrade>()
   readonly #traders = new Map<Address, TraderPending>()
-  /** By pending purchase: the size of sales that it excused. Both buyers of a mint share it. */
+  /** Size of the sales that each pending purchase has excused. Both buyers of a mint share it. */
   readonly #excused = new Map<number, number>()
   readonly #counts: PendingCounts
-  /** False if the exchange does not settle these trades; then none ever ends and none is kept. */
+  /** False if the exchange does not settle this market's trades: such trades never end, so none is remembered. */
   readonly #isSettled: boolean
   #lost: LostBuy[] = []
 
@@ -115,7 +115,13 @@ export class PendingTrades {
     return this.#traders.has(trader)
   }
 
-  /** Returns the size of an order that is matched and not settled. */
+  /** Returns the trader who is charged for the settlement of a pending trade. */
+  payerOf(tradeId: TradeId): Address | undefined {
+    const trade = this.#trades.get(keyOf(tradeId))
+    return trade?.payer === undefined ? undefined : trade[trade.payer]
+  }
+
+  /** Returns the total size of an order's trades that are not settled yet. */
   sizeOf(trader: Address, orderHash: OrderHash): number {
     return this.#traders.get(trader)?.orders.get(orderHash) ?? 0
   }
@@ -157,8 +163,8 @@ export class PendingTrades {
   }
 
   /**
-   * Returns whether another trader owes this seller tokens of the outcome: by a trade that matched before the
-   * undelivered sale, and that is pending or failed recently through no fault of the seller.
+   * Returns whether another trader owes this seller tokens of the outcome. The seller bought them before the
+   * undelivered sale, and that purchase is pending, or failed recently through no fault of the seller.
    */
   isOwed(trade: { seller: Address; outcome: Outcome; tradeId: string }, nowMs: number): boolean {
     const { seller, outcome } = trade
@@ -188,7 +194,7 @@ export class PendingTrades {
     }
   }
 
-  /** Called when the market leaves its thread: removes its counts. */
+  /** Called when the market is unloaded from its thread: subtracts its trades from the counts. */
   drop(): void {
     for (const trade of this.#trades.values()) this.#counts.count(trade, -1)
     this.#trades.clear()
@@ -200,12 +206,14 @@ export class PendingTrades {
     for (let index = 0; index < fills.length; index++) {
       const { maker, makerHash, size, price: makerPrice, kind } = fills[index]!
       const isBuy = isTakerBuyer(taker, fills[index]!)
-      // A failed trade's quantity returns at the price of its order, so the buyer may have to pay that price.
+      // Takes the buyer's own price, not the maker's: if the trade fails, its quantity returns to the order at that
+      // price.
       const price = isBuy ? taker.price : makerPrice
       const sides = isBuy
         ? { buyer: trader, seller: maker, buyHash: orderHash, sellHash: makerHash }
         : { buyer: maker, seller: trader, buyHash: makerHash, sellHash: orderHash }
-      // The taker pays for the last fill. Every earlier fill used up a maker, and that maker pays.
+      // The taker is charged for the settlement of the last fill. Every earlier fill used up its maker's order, and
+      // that maker is charged.
       const takerPays = index === fills.length - 1
       const payer = isBuy === takerPays ? 'buyer' : 'seller'
       const trade: PendingTrade = { outcome, size, price, payer, ...sides }
@@ -291,7 +299,7 @@ export class PendingTrades {
     return trade
   }
 
-  /** Records an excused sale: the purchase behind it excuses less from now on. */
+  /** Records an excused sale: the purchase that excuses it can excuse less from now on. */
   #excuse(
     { size }: PendingTrade,
     { seller, outcome }: { readonly seller: Address; readonly outcome: Outcome },

@@ -1,5 +1,5 @@
 /**
- * Places orders: it first checks without changing anything, then cancels the replaced order, then places the new one. A
+ * Places orders in three steps: checks without changing anything, cancels the replaced order, and places the new one. A
  * refused order changes nothing, with one exception: in a batch, all replaced orders are cancelled before the first new
  * order is placed.
  */
@@ -37,8 +37,8 @@ export function place(
 }
 
 /**
- * Places several orders in one step. All replaced orders are cancelled first, so that a new quote does not match the
- * old quote of the other side.
+ * Places several orders in one step. All replaced orders are cancelled first, so that a trader's new bid does not match
+ * the trader's own old ask.
  */
 export function placeAll(
   state: MarketState,
@@ -56,7 +56,7 @@ export function placeAll(
       flawOf(state, placed, context, replaced) ??
       replaceFlaw(state, placed, context)
     if (refused !== undefined || replaces === undefined) return refused
-    // If two orders replace the same one, the second is refused.
+    // If two orders of a batch replace the same order, the second is refused, unless its mode is `always`.
     if (leaving.has(replaces) && replaceMode !== 'always') return reject('ORDER_CLOSED', 'replaces')
     leaving.add(replaces)
     return undefined
@@ -64,12 +64,12 @@ export function placeAll(
   for (const orderHash of leaving) cancelByMarket(state, orderHash, 'replaced', context)
   return orders.map((placed, at) => {
     const known = first[at] ?? seenBefore(state, placed, context)
-    // Earlier orders of the batch may have changed the book.
+    // The order is checked again, because earlier orders of the batch may have changed the book.
     return known ?? flawOf(state, placed, context, undefined) ?? enter(state, placed, context)
   })
 }
 
-/** Returns the first answer to an order that the market knows. */
+/** Returns the first answer to an order that the market already knows; undefined for a new one. */
 function seenBefore(
   state: MarketState,
   { order, session }: PlacedOrder,
@@ -78,7 +78,7 @@ function seenBefore(
   const crowded = session === undefined ? undefined : sessionFlaw(state, session, order)
   if (crowded !== undefined) return crowded
   const seen = firstAnswer(state, order, context)
-  // An order placed again by a session ends with that session.
+  // If a session sends a known order again, the order ends with that session from now on.
   if (seen !== undefined && session !== undefined) mark(state, order.orderHash, session, context)
   return seen
 }
@@ -94,7 +94,7 @@ function flawOf(
   if (closedBy(state, nowSec, context)) return reject('MARKET_CLOSED')
   const leaving = leavingOf(state, order.trader, replaced)
   if (bookByMs !== undefined && context.nowMs > bookByMs) {
-    const detail = `it reached its market ${context.nowMs - bookByMs} ms after bookByMs`
+    const detail = `the order reached its market ${context.nowMs - bookByMs} ms after bookByMs`
     return reject('TOO_LATE', 'bookByMs', detail)
   }
   return (
@@ -110,7 +110,10 @@ function flawOf(
   )
 }
 
-/** Returns why the order cannot replace the other; undefined if the other is open, or need not be. */
+/**
+ * Returns why the order cannot replace the named one. Returns undefined if the named order is open, or if the mode
+ * does not require that.
+ */
 function replaceFlaw(
   state: MarketState,
   { order, replaces, replaceMode }: PlacedOrder,
@@ -144,11 +147,11 @@ function enter(
   const terms = termsOf(placed)
   const matches = admit(state, order, order.size, undefined, context, atOnce, held, tags, terms)
   if (matches === 0 && matched.limited) {
-    // No event of the order exists yet, so it can simply be refused.
+    // The order matched nothing and has no event yet, so it can simply be refused.
     return reject(
       'OVERLOADED',
       undefined,
-      'too many ended orders must be removed first: retry shortly',
+      'the market must first remove many orders that have expired: retry shortly',
     )
   }
   const filled = order.size - matched.left
@@ -187,7 +190,9 @@ function leavingOf(
   )
 }
 
-/** Returns why there is no room for another order of this trader; undefined if there is. */
+/**
+ * Returns why another order does not fit into the book, or into the trader's number of orders; undefined if it does.
+ */
 function crowdedFor(
   { books, rules }: MarketState,
   trader: Address,
@@ -196,9 +201,9 @@ function crowdedFor(
   const [yes, no] = books
   const count = yes.count + no.count - leaving
   if (count >= rules.ordersMax) {
-    return reject('OVERLOADED', undefined, 'the books of this market are full')
+    return reject('OVERLOADED', undefined, 'this market has the maximum number of resting orders')
   }
-  // With so few orders in the book no trader can exceed the limit; this check is cheaper than a look-up.
+  // With so few orders in the book, no trader can exceed the limit. This check is cheaper than a look-up of the trader.
   if (count < ORDERS_PER_TRADER_MAX) return undefined
   if (yes.countOf(trader) + no.countOf(trader) - leaving < ORDERS_PER_TRADER_MAX) return undefined
   const detail = `the trader has ${ORDERS_PER_TRADER_MAX} open orders in this market`
@@ -218,7 +223,7 @@ function groupFlaw(
   return reject('RATE_LIMITED', 'group', detail)
 }
 
-/** Rejects an order of a session that holds the maximum number of orders. */
+/** Rejects an order of a session that already holds the maximum number of orders. */
 function sessionFlaw(
   state: MarketState,
   session: string,

@@ -7,14 +7,17 @@ import { cancelFilled } from './cancels.ts'
 import { type MarketContext, withdraw } from './orders.ts'
 import type { MarketState } from './state.ts'
 
-/** Called after every match, before its answer. */
+/** Called after every match, before the command is answered. */
 export function protect(state: MarketState, context: MarketContext): void {
   for (const orderHash of state.tagged.takeExceeded()) {
     cancelByMarket(state, orderHash, 'protection', context)
   }
 }
 
-/** Cancels an order that rests, or a tagged one that is filled and may return. Returns whether it did. */
+/**
+ * Cancels an order of a group: a resting one, or a filled one whose quantity may return. Returns whether it was
+ * cancelled.
+ */
 export function cancelByMarket(
   state: MarketState,
   orderHash: OrderHash,
@@ -28,12 +31,12 @@ export function cancelByMarket(
     return withdraw(state, outcome, slot, resting, context, 'cancelled', cause) === 'cancelled'
   }
   const closed = state.recall.closed.get(orderHash) ?? filledOf(state, orderHash)
-  return closed !== undefined && cancelFilled(state, closed, context, cause) !== undefined
+  return closed !== undefined && cancelFilled(state, closed, context, { cause }) !== undefined
 }
 
 /**
- * Returns the end of a filled order of a group, as the partition stores it. Only the batch's own hashes are looked up
- * there.
+ * Returns how a filled order of a group ended, in the form in which the partition stores ended orders. The partition
+ * itself cannot be asked, because it looks up only hashes of the current batch.
  */
 function filledOf(state: MarketState, orderHash: OrderHash) {
   const filled = state.tagged.filledOf(orderHash)

@@ -19,10 +19,10 @@ const MARK_BYTES = 8
 const PENDING = 2
 
 const VERSION = 6
-/** Version 3 did not name the sessions. */
+/** Version 3 cannot be read, because it did not name the sessions. */
 const READABLE: ReadonlySet<number> = new Set([1, 2, 4, 5, VERSION])
 
-/** State of a market that is stored row by row. */
+/** A row of a snapshot: a part of the market's state that is stored row by row. */
 export type SnapshotRow = PendingRow | HeldRow | TagRow
 
 type SnapshotHead = {
@@ -57,7 +57,7 @@ function markOf(kind: number): Buffer {
   return mark
 }
 
-/** Rows per chunk; far below the maximum size of a chunk. */
+/** Maximum number of rows per chunk; far below the maximum size of a chunk. */
 export const PENDING_ROWS_MAX = 128
 
 export function rowsOf(state: MarketState): SnapshotRow[] {

@@ -12,7 +12,8 @@ import type { PendingTrades } from './pending.ts'
 import type { TaggedOrders } from './tagged-orders.ts'
 
 /**
- * Known state of the hashes and trades of the current batch: the partition's records, updated by the batch so far.
+ * State of the orders and trades that the current batch names, from the partition's records, updated as the batch is
+ * handled.
  */
 export type Recall = {
   readonly closed: Map<OrderHash, ClosedOrder>
@@ -28,7 +29,7 @@ export type MarketState = {
   /** Trades that the chain has neither confirmed nor refused. */
   unsettled: number
   readonly pending: PendingTrades
-  /** Orders that end with their session, according to the log. */
+  /** Orders that are cancelled when their session ends, according to the log. */
   readonly held: LoggedHolds
   /** Labels and groups of orders, according to the log. */
   readonly tagged: TaggedOrders

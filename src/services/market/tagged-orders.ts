@@ -12,7 +12,8 @@ type TaggedOrder = {
   readonly trader: Address
   readonly tags: OrderTags
   /**
-   * Set if the order is filled and its trades are not settled: the values that a second `OrderClosed` has to repeat.
+   * The last event of a filled order with unsettled trades: if it is cancelled later, a second `OrderClosed` has to
+   * repeat its values.
    */
   filled?: OrderClosed
 }
@@ -29,23 +30,26 @@ type Group = {
   fills: CountedFill[]
 }
 
-/** Rows of a snapshot. The fills of a group are cut into several rows. */
+/** Rows of a snapshot. A group with many fills takes several rows. */
 export type TagRow =
   | readonly ['tags', OrderHash, Address, OrderTags, OrderClosed | null]
   | readonly ['group', Address, name: string, Protection | null, readonly CountedFill[]]
 
-/** Returns whether any part of an order can still be cancelled. */
+/** The parts of the market's state that show whether an order rests or has pending trades. */
 type Around = {
   readonly books: readonly { locate(orderHash: OrderHash): number }[]
   readonly pending: { sizeOf(trader: Address, orderHash: OrderHash): number }
 }
 
 const FILLS_PER_ROW = 100
-/** Groups without orders are searched for when the number of groups has doubled since the last search. */
+/**
+ * Minimum number of groups before groups without orders are searched for and removed. Later searches follow each time
+ * the number has doubled.
+ */
 const SWEPT_MIN = 64
 
 export class TaggedOrders {
-  /** Most markets have none. */
+  /** Tagged orders of the market; undefined while there are none, as in most markets. */
   #orders: Map<OrderHash, TaggedOrder> | undefined
   readonly #groups = new Map<string, Group>()
   /** Groups whose protection the latest events exceeded. */
@@ -56,7 +60,7 @@ export class TaggedOrders {
     return this.#orders?.get(orderHash)?.tags
   }
 
-  /** Returns the filled order's end, if the order is tagged and may return. */
+  /** Returns how a filled order ended, if it has tags and its quantity may return to the book. */
   filledOf(orderHash: OrderHash): OrderClosed | undefined {
     return this.#orders?.get(orderHash)?.filled
   }
@@ -108,7 +112,7 @@ export class TaggedOrders {
     }
   }
 
-  /** Returns rows for a snapshot, without filled orders whose quantity cannot return. */
+  /** Returns rows for a snapshot. It leaves out filled orders of which no quantity can return to the book. */
   rows(around: Around, nowMs: number): TagRow[] {
     for (const orderHash of this.#orders?.keys() ?? []) this.forgetEnded(orderHash, around)
     this.#sweep(nowMs)
@@ -143,7 +147,7 @@ export class TaggedOrders {
   #tag(orderHash: OrderHash, trader: Address, tags: OrderTags): void {
     this.#orders ??= new Map()
     const isNew = !this.#orders.has(orderHash)
-    // An order that a failed trade brought back rests again.
+    // A failed trade returned this order to the book, so its old ending is forgotten.
     this.#orders.set(orderHash, { trader, tags })
     if (tags.group === undefined) return
     const group = this.#group(trader, tags.group)
@@ -179,7 +183,7 @@ export class TaggedOrders {
     fills.push([atMs, size])
     const shares = fills.reduce((sum, [, each]) => sum + each, 0)
     const isOver = fills.length > fillsMax || shares > (sharesMax ?? Number.POSITIVE_INFINITY)
-    // The market cancels the group in this step, so counting starts over.
+    // The market cancels the orders of the group in this step, so the fills are counted from zero again.
     group.fills = isOver ? [] : fills
     if (isOver) this.#exceeded.add(group)
   }
@@ -210,7 +214,7 @@ export class TaggedOrders {
     this.#sweepAt = Math.max(SWEPT_MIN, 2 * this.#groups.size)
   }
 
-  /** Forgets an order if nothing of it rests and nothing can return. */
+  /** Forgets an order if no part of it rests, and no part can return to the book. */
   forgetEnded(orderHash: OrderHash, { books, pending }: Around): void {
     const order = this.#orders?.get(orderHash)
     if (order === undefined || pending.sizeOf(order.trader, orderHash) > 0) return

@@ -78,9 +78,13 @@ export function recordTrade(
     case 'submitted':
       emit(state, context, { type: 'TradeSubmitted', ...head, tradeId, txHash })
       break
-    case 'confirmed':
+    case 'confirmed': {
+      const payer = state.pending.payerOf(tradeId)
       emit(state, context, { type: 'TradeConfirmed', ...head, tradeId, txHash })
+      if (payer === undefined) break
+      state.rules.risk?.budgets?.settled(state.market.chainId, payer, context.nowMs)
       break
+    }
     case 'failed':
       emit(state, context, {
         type: 'TradeFailed',

@@ -1,6 +1,6 @@
 /**
- * The links between threads here and their peers on other nodes. The thread that lists the other in its links opens the
- * link.
+ * The links between threads of this node and threads of other nodes. A link is opened by the thread whose list of links
+ * names the other thread.
  *
  * Protocol of a link: open (a request), opened or refused, *[frames in both directions], close by either.
  */
@@ -16,8 +16,8 @@ import { encode, type Opening, readOpened, readOpening } from './messages.ts'
 const LINK_EVERY_MS = 50
 const MARK_EVERY_MS = 1_000
 /**
- * A link is lost if its peer has sent no mark for this many times the silence after which a node counts as
- * dead.
+ * A link ends if it has received no mark (the number of frames sent so far) for this multiple of `silenceMs`, after
+ * which a node without beats counts as dead.
  */
 const MARK_SILENCES = 5
 const OPEN_MS_MAX = 2_000
@@ -25,7 +25,7 @@ const OPEN_MS_MAX = 2_000
 type BridgeLinksOptions = {
   readonly node: string
   readonly incarnation: string
-  /** Slots of the whole cluster. */
+  /** Slots (threads that one node at a time runs) of the whole cluster. */
   readonly slots: readonly string[]
   readonly threads: readonly BridgedThread[]
   readonly silenceMs: number
@@ -48,7 +48,7 @@ export function makeBridgeLinks(
   const opening = new Set<string>()
   let stopped = false
 
-  /** Opens missing links, and ends links to nodes that no longer serve the thread. */
+  /** Opens links that are missing between threads of this node and the threads of other nodes. */
   function lookAtLinks(): void {
     if (!line.isConnected || stopped) return
     for (const { name: thread, links: peers } of options.threads) {
@@ -68,7 +68,7 @@ export function makeBridgeLinks(
   async function openLink(thread: string, peer: string, owner: Owner): Promise<void> {
     const id = random.bytes(LINK_BYTES)
     const { port1, port2 } = new MessageChannel()
-    // From now on frames may arrive, and wait in the port.
+    // The link is added before the request, because frames may arrive before the answer; they wait in the port.
     const link = table.add(id, `${thread}>${peer}`, owner, port1)
     const asked: Opening = {
       ...{ link: id.toString('hex'), node, incarnation },
@@ -77,7 +77,8 @@ export function makeBridgeLinks(
     const answer = await line.request(subjects.open(owner.node), encode(asked), OPEN_MS_MAX)
     const opened = answer !== undefined && readOpened(answer)
     if (!opened || !link.isOpen) link.end(NOT_OPENED, answer === undefined)
-    else if (!(await ports.connect(thread, peer, port2))) link.end('its thread is not there')
+    else if (!(await ports.connect(thread, peer, port2)))
+      link.end('the requested thread is not running')
     if (!link.isOpen) port2.close()
   }
 
@@ -94,7 +95,7 @@ export function makeBridgeLinks(
     const way = `${peer}<${thread}@${asked.node}`
     const link = table.add(Buffer.from(asked.link, 'hex'), way, asked, port1)
     if (await ports.connect(peer, thread, port2)) return true
-    link.end('its thread is not there', false)
+    link.end('the requested thread is not running', false)
     port2.close()
     return false
   }
@@ -105,7 +106,7 @@ export function makeBridgeLinks(
   })
   line.subscribe(subjects.data(node), (bytes) => {
     const frame = readFrame(bytes)
-    if (frame !== undefined) table.find(frame.link)?.hear(frame)
+    if (frame !== undefined) table.find(frame.link)?.receive(frame)
   })
   const cancels = [
     timers.every(LINK_EVERY_MS, lookAtLinks),

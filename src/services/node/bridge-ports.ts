@@ -1,10 +1,10 @@
-/** The functions through which a node's part in the cluster reaches the rest. */
+/** The functions by which a node's bridge reaches the other components. */
 
 import type { MessagePort } from 'node:worker_threads'
 import type { World } from '#services/kit/world.ts'
 import type { NodeLine } from './node-line.ts'
 
-/** A thread of this node, running or not, and its peers. */
+/** A thread of this node, running or not, and the names of the threads to which it has links. */
 export type BridgedThread = { readonly name: string; readonly links: readonly string[] }
 
 export type BridgePorts = {
@@ -14,19 +14,22 @@ export type BridgePorts = {
     info(fields: object, message: string): void
     warn(fields: object, message: string): void
   }
-  /** Called for each slot that this node takes. */
+  /** Called for each slot (a thread that one node at a time runs) that this node takes. */
   readonly taken: (slot: string, epoch: number) => void
-  /** Starts the thread of a slot; resolves when it is ready. Rejects if it is no longer wanted. */
+  /**
+   * Starts the thread of a slot; resolves when the thread is ready. Rejects if `isWanted` returns false before the
+   * start.
+   */
   readonly begin: (slot: string, isWanted: () => boolean) => Promise<void>
-  /** Resolves with the reason when a started thread has ended. */
+  /** Resolves when a started thread has ended, with the reason. */
   readonly ended: (slot: string) => Promise<string>
-  /** Resolves when the ending thread of a slot does nothing more that another owner could do. */
+  /** Resolves when the thread of a released slot has stopped all work that the next owner takes over. */
   readonly handOver: (slot: string) => Promise<void>
   readonly end: (slot: string) => Promise<void>
-  /** Gives a thread the port to a peer; returns false if the thread does not exist. */
+  /** Hands a thread the port of its link to `peer`; returns false if the thread does not exist here. */
   readonly connect: (thread: string, peer: string, port: MessagePort) => Promise<boolean>
-  /** Called when this node can no longer be part of the cluster. */
+  /** Called when this node cannot be part of the cluster any more. */
   readonly unfit: (why: string) => void
-  /** Called with messages of other nodes to all. */
-  readonly heardAll: (message: object) => void
+  /** Called with each message that another node broadcasts to all nodes. */
+  readonly broadcast: (message: object) => void
 }

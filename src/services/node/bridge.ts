@@ -1,6 +1,7 @@
 /**
- * A node's part in the cluster: sends beats, starts and stops the threads that the directory assigns to this node
- * (`owned-slots.ts`), and keeps a link from each thread here to its peers elsewhere (`bridge-links.ts`).
+ * A node's part in the cluster: sends beats (messages that the node is alive), starts and stops the threads that the
+ * directory assigns to this node (`owned-slots.ts`), and keeps the links between threads of this node and those of
+ * other nodes (`bridge-links.ts`).
  */
 
 import { makeBridgeLinks } from './bridge-links.ts'
@@ -14,16 +15,19 @@ const BEAT_EVERY_MS = 300
 type BridgeOptions = {
   readonly cluster: string
   readonly node: string
-  /** Settings that all nodes must have in common, as text. */
+  /** Text of the settings that must be the same on all nodes. */
   readonly shape: string
-  /** Slots of the whole cluster, and those that this node can serve. */
+  /** Slots (threads that one node at a time runs) of the whole cluster, and those that this node can run. */
   readonly slots: readonly string[]
   readonly offers: readonly string[]
-  /** Threads that always run here, and threads of the slots. */
+  /** Threads of this node: those that always run, and those that run in its slots. */
   readonly threads: readonly BridgedThread[]
-  /** A node is dead after this long without a beat. */
+  /** Time without a beat after which a node counts as dead. */
   readonly silenceMs: number
-  /** Slots that may move to their first node, once that node has been ready for `moveAfterMs`; 0 means never. */
+  /**
+   * Slots that may move to their first node (by rendezvous hash) after that node has been ready for `moveAfterMs`; 0
+   * means never.
+   */
   readonly moves: readonly string[]
   readonly moveAfterMs: number
 }
@@ -31,13 +35,16 @@ type BridgeOptions = {
 export type Bridge = {
   /** Hands all slots over; resolves when none is left here. */
   leave(): Promise<void>
-  /** Reports that this node can now serve a slot within moments, so slots may move here. */
+  /**
+   * Reports that this node has a current copy of the log, so that it can serve a slot within moments and slots may
+   * move here.
+   */
   warmed(): void
   /** Ends the links and sends the last beat. */
   stop(): void
   /** Sends a message to all other nodes. It may be lost, and is dropped if it exceeds the maximum size. */
   sayAll(message: object): void
-  /** The connection is lost, or may have gaps. */
+  /** Reports that the connection is lost, or that messages on it may be missing. */
   lost(why: string): void
   /** Returns the problem; empty if there is none. */
   why(): string
@@ -45,11 +52,11 @@ export type Bridge = {
   /** Returns the node that serves each slot of the cluster; undefined where none does. */
   owners(): readonly { readonly slot: string; readonly node: string | undefined }[]
   readonly links: number
-  /** Resolves when the other nodes are known; rejects if this node cannot join. */
+  /** Resolves when this node knows the other nodes; rejects if this node cannot join them. */
   readonly joined: Promise<void>
 }
 
-/** Names under which nodes send to all, or to one. */
+/** Names of the subjects by which nodes send to all nodes, or to one node. */
 const subjectsOf = (cluster: string) => ({
   beat: `${cluster}.beat`,
   all: `${cluster}.all`,
@@ -104,11 +111,11 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
 
   line.subscribe(subjects.beat, (bytes) => {
     const beat = readBeat(bytes, slots)
-    if (!stopped && beat !== undefined) follow(directory.hear(beat, nowMs()))
+    if (!stopped && beat !== undefined) follow(directory.receive(beat, nowMs()))
   })
   line.subscribe(subjects.all, (bytes) => {
     const said = readSaid(bytes)
-    if (!stopped && said && said.incarnation !== incarnation) ports.heardAll(said.message)
+    if (!stopped && said && said.incarnation !== incarnation) ports.broadcast(said.message)
   })
   const cancel = ports.world.timers.every(BEAT_EVERY_MS, () => {
     follow(directory.tick(nowMs()))

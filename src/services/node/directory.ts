@@ -3,40 +3,45 @@
  * all nodes, including its own, and returns what this node has to do. It may be wrong for a while: the log's fence
  * decides which node may write.
  *
- * A slot is a thread that runs on one node at a time. A live node's claim holds while its epoch is the highest known
- * for the slot. Without a claim, the slot goes to the first by rendezvous hash of the nodes that offer it. If it was
- * served before, nodes that can serve it within moments come first. A node that has just started, or did not receive its
- * own beats, listens before it takes slots.
+ * A slot is a thread that runs on one node at a time. A node claims a slot by stating, in its beats (regular messages),
+ * that it runs the thread. The claim of a live node counts while its epoch is the highest known for the slot. A slot
+ * without a claim goes to the node that is first by rendezvous hash among those that offer it. If the slot was served
+ * before, nodes that can serve it within moments come first. A node that has just started, or did not receive its own
+ * beats, listens before it takes slots.
  *
- * Some slots are shared evenly: each goes to the first node by that hash that has room. They move there when that node
- * arrives later, one at a time, by a planned hand-over, after it has been ready for long enough.
+ * Some slots are shared evenly: each goes to the first node, by that hash, that has fewer of them than its share. They
+ * move there when that node arrives later, one at a time, by a planned hand-over, after it has been ready for long
+ * enough.
  */
 
 import { createHash } from 'node:crypto'
 
-/** Pause before a slot is offered again after its thread failed to start here, and its maximum. */
+/** First pause and maximum pause before a slot is started here again after its thread failed. */
 const FAILED_PAUSE_MS = 500
 const FAILED_PAUSE_MS_MAX = 15_000
-/** A thread that served for this long has not failed when it ends. */
+/** Minimum time for which a thread must serve so that its end does not count as a failure. */
 const SERVED_WELL_MS = 10_000
-/** A slot that returned after a move waits twice as long before the next, with at most this many doublings. */
+/**
+ * Maximum number of times that the wait before a slot's next move doubles. It doubles each time the slot moves away
+ * from here again.
+ */
 const MOVE_DOUBLINGS_MAX = 7
-/** Hashes that are kept. */
+/** Maximum number of remembered hashes. */
 const WEIGHTS_MAX = 100_000
 /**
- * A claim that is further above the highest known epoch of its slot is ignored: each takeover raises the epoch by
- * one. A claim near the largest integer would leave no epoch for the next takeover.
+ * Maximum amount by which a claim may exceed the highest known epoch of its slot; higher claims are ignored. Each
+ * takeover raises the epoch by one, and a claim near the largest integer would leave no epoch for the next takeover.
  */
 const EPOCH_LEAP_MAX = 1_000_000
-/** More nodes than this are a mistake; beats of further ones are ignored. */
+/** Maximum number of nodes. More must be a mistake, so beats of further nodes are ignored. */
 const NODES_MAX = 1_000
 
 type Claim = {
   readonly slot: string
   readonly epoch: number
-  /** True if its thread is ready for links. */
+  /** True if the thread of the slot is ready, so that other threads can open links to it. */
   readonly serving: boolean
-  /** True if another node is about to serve it. */
+  /** True if the node is handing the slot over to another node. */
   readonly releasing?: boolean
 }
 
@@ -44,17 +49,20 @@ export type Beat = {
   readonly node: string
   /** Random for each start of the node. */
   readonly incarnation: string
-  /** Settings that all nodes of a cluster must have in common. */
+  /** Text of the settings that must be the same on all nodes. */
   readonly shape: string
-  /** Counts the beats of this incarnation, so that recorded ones are ignored; undefined from older versions. */
+  /**
+   * Number of this beat within its incarnation, so that a beat which is sent again is ignored; undefined from older
+   * versions.
+   */
   readonly number?: number
   readonly offers: readonly string[]
   readonly claims: readonly Claim[]
-  /** True if it takes nothing new and releases its slots. */
+  /** True if the node takes no more slots and releases those that it has. */
   readonly leaving: boolean
-  /** True if it can serve a slot within moments. */
+  /** True if the node can serve a slot within moments. */
   readonly warm?: boolean
-  /** True if it has listened long enough to know the other nodes. */
+  /** True if the node has received beats for long enough to know the other nodes. */
   readonly settled?: boolean
   /** True for its last beat. */
   readonly gone: boolean
@@ -63,7 +71,7 @@ export type Beat = {
 export type Duty =
   | { readonly type: 'take'; readonly slot: string; readonly epoch: number }
   | { readonly type: 'release'; readonly slot: string; readonly why: string }
-  /** This incarnation of a node sends nothing any more. */
+  /** This incarnation of a node has ended and sends nothing more. */
   | {
       readonly type: 'gone'
       readonly node: string
@@ -81,14 +89,16 @@ type DirectoryOptions = {
   readonly shape: string
   /** Slots that this node's roles can serve. */
   readonly offers: readonly string[]
-  /** A node is dead after this long without a beat. */
+  /** Time without a beat after which a node counts as dead. */
   readonly silenceMs: number
-  /** Slots that move to their first node, and after how long; 0 means never. */
+  /**
+   * Slots that may move to their first node, and the time for which that node must have been ready; 0 means never.
+   */
   readonly moves: readonly string[]
   readonly moveAfterMs: number
 }
 
-type Peer = { beat: Beat; heardAtMs: number; warmSinceMs: number | undefined }
+type Peer = { beat: Beat; lastBeatAtMs: number; warmSinceMs: number | undefined }
 
 type Held = { readonly epoch: number; servingSinceMs: number | undefined; releasing: boolean }
 
@@ -99,25 +109,25 @@ export class Directory {
   readonly #silenceMs: number
   readonly #peers = new Map<string, Peer>()
   readonly #held = new Map<string, Held>()
-  /** Highest epoch ever received for a slot. */
+  /** Highest epoch ever received for each slot. */
   readonly #epochs = new Map<string, number>()
   readonly #failures = new Map<string, Failure>()
-  /** Slots that moved from here: how often, and the earliest time of the next move. */
+  /** For each slot that moved away from here: the number of moves, and the earliest time of the next one. */
   readonly #moved = new Map<string, Failure>()
-  /** Number of the newest beat of each incarnation, also of those that are gone. */
+  /** For each incarnation, also those that are gone: the number of its newest beat. */
   readonly #numbers = new Map<string, number>()
   #sent = 0
   /** Refused nodes; each is reported once. */
   readonly #refused = new Set<string>()
-  /** Time since which it receives its own beats without a break; undefined while it does not. */
-  #hearsSinceMs: number | undefined
+  /** Time since which this node has received its own beats without interruption; undefined while it does not. */
+  #ownBeatsSinceMs: number | undefined
   #echoAtMs = 0
   /** Weights of nodes for slots (rendezvous hashing): a slot prefers the node with the highest weight. */
   readonly #weights = new Map<string, string>()
   #leaving = false
   #warm = false
   #unfit = false
-  /** True once this node has settled: from then on, nodes with different settings are refused. */
+  /** True after this node was settled for the first time; from then on it refuses nodes with different settings. */
   #joined = false
 
   constructor(own: DirectoryOptions) {
@@ -139,16 +149,18 @@ export class Directory {
     }
   }
 
-  /** Returns whether this node has received its own heartbeats for long enough to know the other nodes. */
+  /** Returns whether this node has received its own beats for long enough to know the other nodes. */
   isSettled(nowMs: number): boolean {
     return (
-      this.#hearsSinceMs !== undefined &&
-      nowMs - this.#hearsSinceMs >= this.#silenceMs &&
+      this.#ownBeatsSinceMs !== undefined &&
+      nowMs - this.#ownBeatsSinceMs >= this.#silenceMs &&
       nowMs - this.#echoAtMs < this.#silenceMs
     )
   }
 
-  /** Returns the node whose thread of this slot can be linked. */
+  /**
+   * Returns the node that runs the thread of this slot; undefined if there is none whose thread is ready for links.
+   */
   ownerOf(slot: string): Owner | undefined {
     const { node, incarnation } = this.#own
     const held = this.#held.get(slot)
@@ -176,22 +188,23 @@ export class Directory {
     return [this.beat(nowMs), ...[...this.#peers.values()].map(({ beat }) => beat)]
   }
 
-  hear(heard: Beat, nowMs: number): Duty[] {
+  receive(received: Beat, nowMs: number): Duty[] {
     this.#noticeBreak(nowMs)
-    if (this.#isRepeated(heard)) return []
-    const beat = { ...heard, claims: heard.claims.filter((claim) => this.#isCredible(claim)) }
+    if (this.#isRepeated(received)) return []
+    const beat = { ...received, claims: received.claims.filter((claim) => this.#isCredible(claim)) }
     const { node, incarnation, shape } = this.#own
     if (beat.node === node) {
-      if (beat.incarnation !== incarnation) return this.#heardNamesake(beat, nowMs)
+      if (beat.incarnation !== incarnation) return this.#receivedNamesake(beat, nowMs)
       this.#echoAtMs = nowMs
-      this.#hearsSinceMs ??= nowMs
+      this.#ownBeatsSinceMs ??= nowMs
       return this.#decide(nowMs)
     }
     if (beat.shape !== shape) return this.#refuse(beat)
     const duties: Duty[] = []
     const known = this.#peers.get(beat.node)
     const isOther = known !== undefined && known.beat.incarnation !== beat.incarnation
-    // The last beat of an earlier incarnation, or of a newcomer with a taken name, ends only that incarnation.
+    // The last beat of an earlier incarnation does not end the current one. Nor does that of a node which joined with
+    // a taken name.
     if (beat.gone && isOther) return this.#decide(nowMs)
     if (known !== undefined && (beat.gone || isOther)) {
       duties.push(...this.#forget(known.beat, beat.gone ? 'it has left' : 'it was started again'))
@@ -199,7 +212,7 @@ export class Directory {
     if (!beat.gone && this.#peers.size < NODES_MAX) {
       const before = known?.beat.incarnation === beat.incarnation ? known.warmSinceMs : undefined
       const warmSinceMs = beat.warm === true ? (before ?? nowMs) : undefined
-      this.#peers.set(beat.node, { beat, heardAtMs: nowMs, warmSinceMs })
+      this.#peers.set(beat.node, { beat, lastBeatAtMs: nowMs, warmSinceMs })
       for (const { slot, epoch } of beat.claims) this.#note(slot, epoch)
     }
     return [...duties, ...this.#decide(nowMs)]
@@ -208,8 +221,8 @@ export class Directory {
   tick(nowMs: number): Duty[] {
     this.#noticeBreak(nowMs)
     const duties: Duty[] = []
-    for (const { beat, heardAtMs } of [...this.#peers.values()]) {
-      const silentMs = nowMs - heardAtMs
+    for (const { beat, lastBeatAtMs } of [...this.#peers.values()]) {
+      const silentMs = nowMs - lastBeatAtMs
       if (silentMs < this.#silenceMs) continue
       duties.push(...this.#forget(beat, `it sent nothing for ${Math.round(silentMs)} ms`))
     }
@@ -217,18 +230,18 @@ export class Directory {
     return [...duties, ...this.#moveOne(nowMs)]
   }
 
-  /** Reports that this node can serve a slot within moments. */
+  /** Reports that this node has a current copy of the log, so that it can serve a slot within moments. */
   warmed(): void {
     this.#warm = true
   }
 
-  /** Its thread is ready. */
+  /** Reports that the thread of the slot is ready. */
   serving(slot: string, nowMs: number): void {
     const held = this.#held.get(slot)
     if (held !== undefined) held.servingSinceMs = nowMs
   }
 
-  /** Reports that the slot's thread has ended: released, dead, or never ready. */
+  /** Reports that the slot's thread has ended: it was released, has died, or never became ready. */
   ended(slot: string, nowMs: number): Duty[] {
     const held = this.#held.get(slot)
     if (held === undefined) return []
@@ -237,7 +250,7 @@ export class Directory {
       const { servingSinceMs } = held
       const isWell = servingSinceMs !== undefined && nowMs - servingSinceMs >= SERVED_WELL_MS
       const times = (isWell ? 0 : (this.#failures.get(slot)?.times ?? 0)) + 1
-      // A thread that has served is restarted at once; one that keeps dying waits.
+      // A thread that has served is restarted without a pause at first; if it keeps ending, the pauses grow.
       const isFirst = servingSinceMs !== undefined && times === 1
       const pauseMs = Math.min(FAILED_PAUSE_MS_MAX, FAILED_PAUSE_MS * 2 ** (times - 1))
       this.#failures.set(slot, { times, untilMs: isFirst ? nowMs : nowMs + pauseMs })
@@ -245,9 +258,12 @@ export class Directory {
     return this.#decide(nowMs)
   }
 
-  /** Reports a lost connection: beats received before it no longer count. */
+  /**
+   * Reports that the connection was lost, so that this node must receive its own beats for some time before it is
+   * settled.
+   */
   cutOff(): void {
-    this.#hearsSinceMs = undefined
+    this.#ownBeatsSinceMs = undefined
   }
 
   /** Releases all slots; other nodes take them. */
@@ -261,11 +277,14 @@ export class Directory {
   }
 
   #noticeBreak(nowMs: number): void {
-    const deaf = this.#hearsSinceMs !== undefined && nowMs - this.#echoAtMs >= this.#silenceMs
+    const deaf = this.#ownBeatsSinceMs !== undefined && nowMs - this.#echoAtMs >= this.#silenceMs
     if (deaf) this.cutOff()
   }
 
-  /** NATS keeps the order of beats, so one that is not newer was recorded and sent again by another client. */
+  /**
+   * Returns whether the beat is not newer than the last one. NATS keeps the order of beats, so another client
+   * recorded it and sent it again.
+   */
   #isRepeated({ incarnation, number }: Beat): boolean {
     const before = this.#numbers.get(incarnation)
     if (number === undefined) return before !== undefined
@@ -279,10 +298,10 @@ export class Directory {
     return false
   }
 
-  #heardNamesake(beat: Beat, nowMs: number): Duty[] {
+  #receivedNamesake(beat: Beat, nowMs: number): Duty[] {
     if (beat.gone || this.#unfit) return []
-    // The node that came second leaves: it has not listened for long. So does one that was away while the other joined,
-    // and one of two that a network partition kept apart.
+    // Another node has the same name. This node leaves if it has joined later, if it was away when the other one
+    // joined, or, of two nodes that a network partition separated, if it has the higher incarnation.
     const goes =
       beat.settled === true
         ? !this.isSettled(nowMs) || beat.incarnation > this.#own.incarnation
@@ -341,7 +360,7 @@ export class Directory {
     return duties
   }
 
-  /** Releases one slot that belongs to another node, if no other is moving. */
+  /** Releases one slot whose first node is another node, unless a slot is already moving. */
   #moveOne(nowMs: number): Duty[] {
     const { node, moves, moveAfterMs } = this.#own
     if (moveAfterMs === 0 || this.#leaving || !this.isSettled(nowMs) || !this.#isAtRest()) return []
@@ -354,7 +373,8 @@ export class Directory {
       const since = this.#peers.get(first)?.warmSinceMs
       if (first === node || since === undefined || nowMs - since < moveAfterMs) continue
       held.releasing = true
-      // A node that failed to start the slot, or that comes and goes, gets the slot less and less often.
+      // Each move doubles the wait for the slot's next move, in case the other node fails to start it, or often
+      // leaves and returns.
       const pauseMs = moveAfterMs * 2 ** Math.min(times + 1, MOVE_DOUBLINGS_MAX)
       this.#moved.set(slot, { times: times + 1, untilMs: nowMs + pauseMs })
       return [{ type: 'release', slot, why: `it belongs to ${first}` }]
@@ -362,7 +382,7 @@ export class Directory {
     return []
   }
 
-  /** Returns whether each movable slot is served and none is moving. */
+  /** Returns true if every movable slot is served and none is being handed over. */
   #isAtRest(): boolean {
     const served = new Set<string>()
     const claims = [...this.#peers.values()].flatMap(({ beat }) => beat.claims)
@@ -381,7 +401,7 @@ export class Directory {
     return (this.#failures.get(slot)?.untilMs ?? 0) <= nowMs
   }
 
-  /** Returns a live node with a higher claim than this one's. */
+  /** Returns a live node that claims the slot with a higher epoch; undefined if there is none. */
   #rivalOf(slot: string, epoch: number): string | undefined {
     const own = { node: this.#own.node, epoch }
     for (const { beat } of this.#peers.values()) {
@@ -391,7 +411,10 @@ export class Directory {
     return undefined
   }
 
-  /** A claim below the highest epoch is lost; its node does not know yet. */
+  /**
+   * Returns whether another node claims the slot with the highest known epoch. A claim with a lower epoch is lost,
+   * even if its node does not know that yet.
+   */
   #isClaimed(slot: string): boolean {
     const highest = this.#epochs.get(slot) ?? 0
     for (const { beat } of this.#peers.values()) {
@@ -402,7 +425,8 @@ export class Directory {
 
   #firstFor(slot: string, nowMs: number): string {
     const nodes = this.nodes(nowMs)
-    // A node without a copy of the log would keep clients waiting although another is ready.
+    // If the slot was served before, a node with a current copy of the log is preferred. Without a copy, clients
+    // would wait for it.
     const ready = this.#epochs.has(slot)
       ? nodes.filter(({ warm, offers }) => warm === true && offers.includes(slot))
       : []
@@ -412,7 +436,10 @@ export class Directory {
     return this.#heaviest(slot, offering) ?? this.#own.node
   }
 
-  /** Shares movable slots evenly: each belongs to the first node by the hash that has room. */
+  /**
+   * Returns the first node of each movable slot. Slots are shared evenly: each goes to the first node by rendezvous
+   * hash that has fewer slots than its share.
+   */
   #places(nodes: readonly Beat[]): Map<string, string> {
     const { moves } = this.#own
     const able = nodes.filter(({ offers }) => moves.some((slot) => offers.includes(slot)))

@@ -1,4 +1,7 @@
-/** The links that have an end on this node, by the name in their frames and by the threads that they connect. */
+/**
+ * The links with one end at a thread of this node. They are found by the name in their frames, and by the pair of
+ * threads that they connect.
+ */
 
 import type { MessagePort } from 'node:worker_threads'
 import type { BridgePorts } from './bridge-ports.ts'
@@ -7,7 +10,7 @@ import { linkName } from './frames.ts'
 import { Link } from './link.ts'
 
 const LINKS_MAX = 10_000
-/** Reason of a link whose peer refused it. */
+/** Reason for the end of a link that the other node refused to open. */
 export const NOT_OPENED = 'it could not be opened'
 
 type Known = { readonly link: Link; readonly incarnation: string }
@@ -37,13 +40,14 @@ export function makeLinkTable(
       ended(why) {
         links.delete(name)
         if (ways.get(way) === link) ways.delete(way)
-        // The owner has just changed; retried in a moment.
+        // A link that could not be opened is not logged: the requested thread has just moved to another node, and the
+        // request is repeated soon.
         if (!stopped && why !== NOT_OPENED)
           log.info({ way, node: to.node, why }, `the link ${way} has ended: ${why}`)
       },
     })
     links.set(name, { link, incarnation: to.incarnation })
-    ways.get(way)?.end('it is made anew')
+    ways.get(way)?.end('it is opened again')
     ways.set(way, link)
     return link
   }
@@ -62,7 +66,10 @@ export function makeLinkTable(
       for (const known of links.values()) if (known.link === link) return known.incarnation
       return undefined
     },
-    /** Sends a mark over every link, and ends those that received none for this long. */
+    /**
+     * Sends a mark (the number of frames sent so far) over every link, and ends links that have received none for
+     * `silenceMs`.
+     */
     mark(silenceMs: number): void {
       for (const { link } of [...links.values()]) link.mark(silenceMs)
     },

@@ -1,7 +1,8 @@
 /**
- * One end of a link between threads of two machines. Messages of the port are sent as numbered frames, and the peer's
- * frames go into the port. If a frame is missing, or nothing arrives for too long, the link ends and closes the port.
- * It queues only the pieces of one batch; the two threads limit what is in flight (`runtime/credit.ts`).
+ * One end of a link between threads of two machines. Messages of the port are sent as numbered frames, and frames
+ * from the other machine are delivered to the port. If a frame is missing, or none arrives for too long, the link
+ * ends and closes the port. The link itself stores only the pieces of one batch; the two threads limit the messages
+ * in flight (`runtime/credit.ts`).
  */
 
 import { deserialize, serialize } from 'node:v8'
@@ -9,7 +10,7 @@ import type { MessagePort } from 'node:worker_threads'
 import { monotonicMs } from '#runtime/clock.ts'
 import { FRAME, type Frame, frameOf, HEADER_BYTES } from './frames.ts'
 
-/** A batch may have several megabytes, such as views of many markets. More than this is a mistake. */
+/** Maximum size of a batch. It may have several megabytes, such as the states of many markets; more is a mistake. */
 const BATCH_BYTES_MAX = 64 * 1024 * 1024
 
 type LinkPorts = {
@@ -17,7 +18,7 @@ type LinkPorts = {
   /** Maximum size of a message. */
   readonly payloadMax: number
   readonly send: (frame: Uint8Array) => void
-  /** Called once when either side ends it. */
+  /** Called once, when either side has ended the link. */
   readonly ended: (why: string) => void
 }
 
@@ -25,11 +26,11 @@ export class Link {
   readonly #id: Buffer
   readonly #ports: LinkPorts
   #sent = 0
-  #heard = 0
+  #received = 0
   #pieces: Buffer[] = []
   #pieceBytes = 0
   #open = true
-  #heardAtMs = monotonicMs()
+  #lastFrameAtMs = monotonicMs()
   #deliveredAtMs = 0
 
   constructor(id: Buffer, ports: LinkPorts) {
@@ -43,23 +44,26 @@ export class Link {
     return this.#open
   }
 
-  hear({ number, kind, body }: Frame): void {
+  receive({ number, kind, body }: Frame): void {
     if (!this.#open) return
-    this.#heardAtMs = monotonicMs()
+    this.#lastFrameAtMs = monotonicMs()
     if (kind === FRAME.close) {
       this.end('its peer has ended', false)
-    } else if (number !== this.#heard >>> 0) {
-      this.end(`frame ${this.#heard} is missing`)
+    } else if (number !== this.#received >>> 0) {
+      this.end(`frame ${this.#received} is missing`)
     } else if (kind !== FRAME.mark) {
-      this.#heard++
+      this.#received++
       this.#take(kind, body)
     }
   }
 
-  /** Sends the number of frames so far. Ends the link if its peer was silent for too long. */
+  /**
+   * Sends a mark, the number of frames sent so far. Ends the link if the other end was silent for longer than
+   * `silentMsMax`.
+   */
   mark(silentMsMax: number): void {
     if (!this.#open) return
-    const silentMs = monotonicMs() - this.#heardAtMs
+    const silentMs = monotonicMs() - this.#lastFrameAtMs
     if (silentMs > silentMsMax) this.end(`its peer was silent for ${Math.round(silentMs)} ms`)
     else this.#ports.send(frameOf(this.#id, this.#sent, FRAME.mark))
   }
@@ -95,7 +99,7 @@ export class Link {
     }
     this.#pieces.push(body)
     if (kind === FRAME.more) return
-    // Copied: rows are views into it, and the connection reuses its buffer.
+    // The bytes are copied: rows of the batch are views into them, and the connection reuses its buffer.
     const bytes = Buffer.concat(this.#pieces)
     this.#pieces = []
     this.#pieceBytes = 0
@@ -104,15 +108,15 @@ export class Link {
       this.end('a batch cannot be read')
       return
     }
-    // The last value is the send time by the other machine's clock. It is replaced by this machine's time, strictly
-    // increasing, because it identifies batches and measures their waiting time.
+    // The last value of a batch is its send time by the other machine's clock. It is replaced by a time of this
+    // machine that always increases, because it identifies the batch and measures how long it waited.
     this.#deliveredAtMs = Math.max(monotonicMs(), this.#deliveredAtMs + 0.001)
     batch[batch.length - 1] = this.#deliveredAtMs
     this.#ports.port.postMessage(batch)
   }
 }
 
-/** Undefined if the bytes are invalid. */
+/** Returns the batch; undefined if the bytes are invalid. */
 function readBatch(bytes: Buffer): unknown[] | undefined {
   try {
     const batch: unknown = deserialize(bytes)

@@ -13,7 +13,7 @@ export function logCopyMeters({
   const copies = new Map<number, Copy>()
   new Gauge({
     ...{ name: 'sibyl_log_copy_lag_seconds', registers },
-    help: 'Time since the copy of the oldest partition last had all that the log has',
+    help: 'Time since the most outdated copy of a partition was last complete',
     collect() {
       const nowMs = monotonicMs()
       const lags = [...copies.values()].map(({ copiedAtMs }) => nowMs - copiedAtMs)
@@ -30,7 +30,7 @@ export function logCopyMeters({
     },
   })
   return {
-    /** Reports that exactly these partitions are copied from now on. */
+    /** Sets the partitions that are copied from now on; the values of others are removed. */
     follow(partitions: readonly number[]): void {
       for (const partition of copies.keys()) {
         if (!partitions.includes(partition)) copies.delete(partition)
@@ -40,16 +40,14 @@ export function logCopyMeters({
         copies.set(partition, { copiedAtMs: monotonicMs(), copied: 0, appended: 0 })
       }
     },
-    /** Records the last offsets that an owner has reported for its partitions. */
+    /** Records how far the log of each partition has grown, as its owner reported. */
     appended(offsets: readonly (readonly [partition: number, offset: number])[]): void {
       for (const [partition, offset] of offsets) {
         const copy = copies.get(partition)
         if (copy !== undefined) copy.appended = Math.max(copy.appended, offset)
       }
     },
-    /**
-     * Records that the copy of a partition is complete; `offset` is undefined if the partition is no longer followed.
-     */
+    /** Records the offset up to which a partition is copied; undefined if it is no longer copied here. */
     pulled(partition: number, offset: number | undefined): void {
       const copy = copies.get(partition)
       if (copy === undefined || offset === undefined) return

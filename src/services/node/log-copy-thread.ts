@@ -1,7 +1,7 @@
 /**
  * The log-copy thread of a node: copies all partitions that other nodes own, so that this node can take them over
- * quickly, and so that store and accounts can read them. Market threads notify it of new records; it also checks by
- * itself.
+ * quickly, and so that its store and accounts threads can read them. Market threads notify it of new records; it also
+ * looks for them at intervals.
  */
 
 import { channelOptions, type ThreadData } from '#config/thread-data.ts'
@@ -20,9 +20,9 @@ import { logCopyMeters } from './log-copy-metrics.ts'
 
 /** Requests of the bridge. */
 export type LogCopyProtocol = {
-  /** Follows these partitions from now on; answered when the files of the others are free. */
+  /** Copies exactly these partitions from now on. Answered when the files of the other partitions are closed. */
   Follow: { takes: { partitions: readonly number[] }; answers: { why: string } }
-  /** Answered when the copy has everything that the log had at the time of the request. */
+  /** Completes the copy. Answered when it contains all records that the log had at the time of the request. */
   CatchUp: { takes: object; answers: { why: string } }
 }
 
@@ -40,19 +40,19 @@ export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): Thr
   const { log } = kit
   let follower: LogFollower
   let stopped = false
-  /** By partition: what is wrong with its copy. */
+  /** Reason why a partition cannot be copied now. */
   const whys = new Map<number, string>()
-  /** Partitions being copied; true if more was appended meanwhile. */
+  /** Partitions that are being copied; true if their logs have grown meanwhile. */
   const pulling = new Map<number, boolean>()
   const readers = makeFollowers<LogReaderProtocol>(settings, kit)
   const tellers = makeFollowers<Protocol>(settings, kit)
   const meters = logCopyMeters(kit)
 
-  function heard(type: string, message: unknown): void {
+  function received(type: string, message: unknown): void {
     if (type !== 'Appended') return
     const { offsets, ...more } = message as Appended
     const followed = new Set(follower.followed)
-    // Records of this node's own threads are in the files already.
+    // Records of partitions that this node owns need no copy: its own threads wrote them to the files.
     const own = offsets.filter(([partition]) => !followed.has(partition))
     if (own.length > 0 || more.traces !== undefined)
       readers.tell('Appended', { ...more, offsets: own })
@@ -78,7 +78,7 @@ export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): Thr
     } catch (error) {
       if (!(error instanceof Fault)) throw error
       if (!whys.has(partition)) {
-        log.error({ partition, why: error.message }, 'the log cannot be copied at present')
+        log.error({ partition, why: error.message }, 'the log cannot be copied now')
       }
       whys.set(partition, error.message)
     }
@@ -113,10 +113,10 @@ export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): Thr
     },
     connect(peer, port) {
       if (peer === 'store' || isAccountsThread(peer)) readers.add(peer, port, () => {})
-      else if (peer !== BRIDGE_THREAD) tellers.add(peer, port, heard)
+      else if (peer !== BRIDGE_THREAD) tellers.add(peer, port, received)
       else {
         const channel: Channel<Protocol> = new Channel(port, channelOptions(settings), {
-          heard: (type, message, replyTo) =>
+          received: (type, message, replyTo) =>
             void answer(type, message).then((answered) => channel.reply(replyTo, answered)),
         })
       }

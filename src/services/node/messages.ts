@@ -1,6 +1,6 @@
 /**
- * Messages between nodes besides frames, as JSON. Any client of the same NATS server can publish to a subject, and an
- * exception in a handler ends the connection. So invalid messages are detected here and dropped.
+ * Messages between nodes, except frames, as JSON. Any client of the same NATS server can publish on these subjects,
+ * and an exception in a handler ends the connection. So invalid messages are detected here and dropped.
  */
 
 import type { Beat } from './directory.ts'
@@ -11,7 +11,7 @@ export type Opening = {
   readonly link: string
   readonly node: string
   readonly incarnation: string
-  /** Requesting thread, and requested thread on the node of this incarnation. */
+  /** The thread that requests the link, and the requested thread, which runs on the node with this incarnation. */
   readonly thread: string
   readonly peer: string
   readonly peerIncarnation: string
@@ -27,7 +27,7 @@ export function encode(value: object): Uint8Array {
   return Buffer.from(JSON.stringify(value))
 }
 
-/** Returns a beat, without slots that are not in this cluster; undefined if it is invalid. */
+/** Parses a beat, and leaves out slots that this cluster does not have; undefined if it is invalid. */
 export function readBeat(bytes: Uint8Array, slots: ReadonlySet<string>): Beat | undefined {
   const beat = decode(bytes) as Beat | undefined
   if (beat === undefined || !areTexts(beat.node, beat.incarnation, beat.shape)) return undefined

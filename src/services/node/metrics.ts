@@ -48,7 +48,7 @@ export function bridgeMeters({ registry }: ThreadContext, bridge: () => Bridge |
   })
   return {
     refused: () => refused.inc(),
-    /** The first epoch of a slot is not a takeover. */
+    /** The first epoch of a slot is a first start, so it is not counted as a takeover. */
     taken: (slot: string, epoch: number) => takeovers.inc({ slot }, epoch > 1 ? 1 : 0),
   }
 }

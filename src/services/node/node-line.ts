@@ -1,6 +1,6 @@
 /**
- * A node's connection to NATS: sends to all nodes or to one, and receives. The only file that uses the library. NATS
- * keeps the order of one sender on one subject, and does not guarantee delivery.
+ * A node's connection to NATS, which sends to all nodes or to one, and receives. No other file uses the NATS library.
+ * NATS keeps the order of one sender's messages on one subject, and does not guarantee delivery.
  */
 
 import { readFileSync } from 'node:fs'
@@ -12,7 +12,10 @@ import {
 } from '@nats-io/transport-node'
 import { Fault } from '#domain/fault.ts'
 
-/** A server that does not answer is replaced quickly: a second of silence means a dead node. */
+/**
+ * Interval of pings to the NATS server, and the number without an answer after which another server is used. They are
+ * short, because other nodes soon count a silent node as dead.
+ */
 const PING_EVERY_MS = 2_000
 const PINGS_MAX = 2
 const RECONNECT_MS = 100
@@ -23,9 +26,11 @@ export type NodeLine = {
   readonly payloadMax: number
   readonly isConnected: boolean
   publish(subject: string, bytes: Uint8Array): void
-  /** `answer` is defined if the sender waits for an answer. */
-  subscribe(subject: string, hear: (bytes: Uint8Array, answer?: Answer) => void): void
-  /** Returns the answer; undefined if none arrived. Without a subscriber this is known at once. */
+  /** Calls `handle` with each message; `answer` is defined if the sender waits for an answer. */
+  subscribe(subject: string, handle: (bytes: Uint8Array, answer?: Answer) => void): void
+  /**
+   * Resolves with the answer; undefined if none arrived within `timeoutMs`, or immediately if there is no subscriber.
+   */
   request(subject: string, bytes: Uint8Array, timeoutMs: number): Promise<Uint8Array | undefined>
   /** Sends queued messages, and closes. */
   close(): Promise<void>
@@ -36,10 +41,10 @@ type Answer = (bytes: Uint8Array) => void
 type NodeLineOptions = {
   /** `nats://user:password@host:port,host:port`, or `tls://…` */
   readonly url: string
-  /** File with credentials; empty if there is none. */
+  /** Path of a file with NATS credentials; empty if there is none. */
   readonly credsFile: string
   readonly name: string
-  /** The connection is lost, or messages may be missing; later, it is restored. */
+  /** `lost` is called when the connection is lost or messages may be missing, `back` when it is restored. */
   readonly lost: (why: string) => void
   readonly back: () => void
 }
@@ -53,7 +58,7 @@ type NatsAddress = {
   readonly password: string
 }
 
-/** Returns undefined if it is invalid. A user without a password is used as a token. */
+/** Parses the URL of NATS servers; undefined if it is invalid. A user without a password is used as a NATS token. */
 export function parseNatsUrl(url: string): NatsAddress | undefined {
   const [, scheme, user = '', password = '', hosts] = SHAPE.exec(url) ?? []
   if (hosts === undefined) return undefined
@@ -117,14 +122,14 @@ export async function openNodeLine(options: NodeLineOptions): Promise<NodeLine> 
     publish(subject, bytes) {
       if (isConnected && !connection.isClosed()) connection.publish(subject, bytes)
     },
-    subscribe(subject, hear) {
+    subscribe(subject, handle) {
       connection.subscribe(subject, {
         callback: (error, message) => {
           if (error !== null) return
           const { data, reply } = message
-          if (reply === undefined || reply === '') hear(data)
+          if (reply === undefined || reply === '') handle(data)
           else {
-            hear(data, (bytes) => {
+            handle(data, (bytes) => {
               if (isConnected && !connection.isClosed()) message.respond(bytes)
             })
           }
@@ -135,7 +140,7 @@ export async function openNodeLine(options: NodeLineOptions): Promise<NodeLine> 
       try {
         return (await connection.request(subject, bytes, { timeout: timeoutMs })).data
       } catch (error) {
-        // No subscriber, no answer in time, or no connection: the caller retries.
+        // There was no subscriber, no answer in time, or no connection; the caller retries.
         if (error instanceof Error && !(error instanceof TypeError)) return undefined
         throw error
       }

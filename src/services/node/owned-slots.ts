@@ -1,6 +1,6 @@
 /**
- * The slots that this node has taken: starts and ends their threads. A slot may be taken, released and taken again before
- * its first thread has ended; each start waits for what came before.
+ * The slots (threads that one node at a time runs) that this node has taken: starts and ends their threads. A slot
+ * may be released and taken again before its earlier thread has ended, so each start waits for that end.
  */
 
 import type { BridgePorts } from './bridge-ports.ts'
@@ -11,7 +11,7 @@ export function makeOwnedSlots(
     readonly sayBeat: () => void
     /** Called when the thread of a slot is ready. */
     readonly serving: (slot: string) => void
-    /** Called when this node no longer has a slot. */
+    /** Called when this node no longer runs a slot. */
     readonly ended: (slot: string) => void
   },
 ) {
@@ -21,9 +21,9 @@ export function makeOwnedSlots(
   /** Epoch of each slot that this node has taken. */
   const taken = new Map<string, number>()
   const releasing = new Set<string>()
-  /** Starts in progress, also of slots that were released meanwhile. */
+  /** Starts in progress by slot, including those of slots that this node has released meanwhile. */
   const beginnings = new Map<string, Promise<void>>()
-  /** Threads that may run elsewhere by now and have not ended here. */
+  /** Threads of released slots that are still ending here; another node may already serve these slots. */
   const endings = new Map<string, Promise<void>>()
 
   async function take(slot: string, epoch: number): Promise<void> {
@@ -68,7 +68,9 @@ export function makeOwnedSlots(
     if (endings.get(slot) === ending) endings.delete(slot)
   }
 
-  /** May be called twice, and the slot may be taken again meanwhile. */
+  /**
+   * Notes that a slot has ended here. Ignored if the slot was taken again meanwhile, or if its end was noted before.
+   */
   function slotEnded(slot: string, epoch: number | undefined): void {
     if (taken.get(slot) !== epoch) return
     taken.delete(slot)

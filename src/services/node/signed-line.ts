@@ -1,7 +1,8 @@
 /**
- * A node's connection with signed messages: each ends with an HMAC over its subject and its bytes, by a key that all nodes
- * of a cluster share. A message without the right signature is dropped, so a client that can publish on the cluster's
- * subjects but does not have the key cannot impersonate a node. Messages are not encrypted: use `tls://` for that.
+ * A node's connection with signed messages. Each message ends with an HMAC over its subject and its bytes, by a key
+ * that all nodes of a cluster share, and is dropped if the HMAC is wrong. So a client without the key cannot
+ * impersonate a node, even if it can publish on the cluster's subjects. Messages are not encrypted: use `tls://` for
+ * that.
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
@@ -10,7 +11,7 @@ import type { NodeLine } from './node-line.ts'
 /** 128 bits of an HMAC-SHA256. */
 const SIGNATURE_BYTES = 16
 
-/** `refused` is called for each message that is dropped. */
+/** Returns the same connection with signed messages. `refused` is called for each message that is dropped. */
 export function signLine(line: NodeLine, key: string, refused: () => void): NodeLine {
   const secret = Buffer.from(key.replace(/^0x/, ''), 'hex')
 
@@ -23,7 +24,7 @@ export function signLine(line: NodeLine, key: string, refused: () => void): Node
     return Buffer.concat([bytes, signatureOf(context, bytes)])
   }
 
-  /** Returns the message without its signature, or undefined if that is wrong. */
+  /** Returns the message without its signature; undefined if the signature is wrong. */
   function open(context: string, signed: Uint8Array): Uint8Array | undefined {
     const end = signed.byteLength - SIGNATURE_BYTES
     if (end >= 0) {
@@ -34,7 +35,10 @@ export function signLine(line: NodeLine, key: string, refused: () => void): Node
     return undefined
   }
 
-  /** The signature of an answer includes its request's subject, so it fits no other request. */
+  /**
+   * Returns the context of an answer's signature: it includes the signature of the request, so the answer fits no
+   * other request.
+   */
   const answerTo = (subject: string, question: Uint8Array): string =>
     `answer ${subject} ${Buffer.from(question.subarray(-SIGNATURE_BYTES)).toString('hex')}`
 
@@ -44,12 +48,12 @@ export function signLine(line: NodeLine, key: string, refused: () => void): Node
       return line.isConnected
     },
     publish: (subject, bytes) => line.publish(subject, sign(subject, bytes)),
-    subscribe(subject, hear) {
+    subscribe(subject, handle) {
       line.subscribe(subject, (signed, answer) => {
         const bytes = open(subject, signed)
         if (bytes === undefined) return
-        if (answer === undefined) hear(bytes)
-        else hear(bytes, (reply) => answer(sign(answerTo(subject, signed), reply)))
+        if (answer === undefined) handle(bytes)
+        else handle(bytes, (reply) => answer(sign(answerTo(subject, signed), reply)))
       })
     },
     async request(subject, bytes, timeoutMs) {

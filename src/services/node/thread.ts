@@ -1,5 +1,6 @@
 /**
- * The bridge thread of a node: its connection to NATS, and the start and stop of threads that the directory decides.
+ * The bridge thread of a node: its connection to NATS, over which it exchanges messages with other nodes. It starts
+ * and stops threads of this node as the directory decides.
  */
 
 import { channelOptions, reserves, type ThreadData, topologyOf } from '#config/thread-data.ts'
@@ -35,12 +36,12 @@ export type BridgeData = ThreadData & {
   }
 }
 
-/** The first copy of a large log takes long. */
+/** Maximum time for copying the log: the first copy of a large log takes long. */
 const COPY_MS_MAX = 600_000
 const LOG_COPY_WAIT_MS = 20
 const WARM_UP_AGAIN_MS = 1_000
 
-/** Settings that all nodes must have in common, as text. */
+/** Returns the text of the settings that must be the same on all nodes. */
 function shapeOf(settings: ThreadData['settings']): string {
   const { markets, risk } = settings
   const shape = `SIBYL_MARKET_THREADS=${markets.threads} SIBYL_LOG_PARTITIONS=${markets.partitions}`
@@ -78,7 +79,7 @@ async function openLine(
   }
 }
 
-/** Keeps a copy of the partitions that other nodes own. */
+/** Makes the functions that control which partitions the log-copy thread copies, and that wait for it. */
 function makeLogCopying(
   { settings, plan }: BridgeData,
   { log, timers }: Pick<ThreadContext, 'log' | 'timers'>,
@@ -89,10 +90,7 @@ function makeLogCopying(
   const { running, isStopped } = ports
   const pause = (ms: number) => new Promise<void>((done) => void timers.after(ms, done))
 
-  /**
-   * Copies the partitions of other nodes. It closes the files of this node's own partitions, so that their threads can
-   * open them.
-   */
+  /** Returns the partitions to copy: all except those of market threads here, which open the files themselves. */
   function othersPartitions(): number[] {
     return Array.from({ length: topology.partitions }, (_, partition) => partition).filter(
       (partition) => !running.has(marketThreadName(threadOf(partition, topology))),
@@ -120,7 +118,10 @@ function makeLogCopying(
     if (!isStopped()) log.warn({ err: error }, 'the log of other nodes is not copied')
   }
 
-  /** A node with a current copy of the log reads only the tail of a partition that moves to it. */
+  /**
+   * Resolves when the copy of the log is current. From then on, a partition that moves to this node needs only its
+   * tail to be read.
+   */
   async function caughtUp(): Promise<void> {
     while (plan.hasCopy && !isStopped()) {
       const isWhole = await askCopy('CatchUp', {}).then(
@@ -135,10 +136,10 @@ function makeLogCopying(
   return { logCopy, askCopy, copyOthers, notCopied, caughtUp }
 }
 
-/** Starts the threads of slots, each after its part of the log is here. */
+/** Returns the function that starts the threads of slots, each after its part of the log was copied here. */
 function makeSlotStarts(ports: {
   readonly marketNames: ReadonlySet<string>
-  /** Market threads that run here, or are starting. */
+  /** Market threads that run here or are being started here. */
   readonly running: Set<string>
   readonly copying: ReturnType<typeof makeLogCopying>
   readonly isStopped: () => boolean
@@ -154,11 +155,13 @@ function makeSlotStarts(ports: {
     if (marketNames.has(slot)) running.add(slot)
     try {
       if (marketNames.has(slot)) await copyOthers()
-      // Rows that another store wrote were in the log before, so the copy of the log must contain them.
+      // The database may have rows that the store of another node wrote. The local copy must contain the records
+      // behind these rows.
       else if (slot === 'store' || isAccountsThread(slot)) await askCopy('CatchUp', {})
-      // Copying takes a while. If the slot was released meanwhile, its thread must not start: it would run beside the
-      // next owner's.
-      if (!isWanted()) throw new Error('the slot was released before its thread started')
+      // The slot may have been released while the log was copied. Its thread must not start then, because the next
+      // owner may run it already.
+      if (!isWanted())
+        throw new Error('this node released the thread to another node before it had started')
       await supervisor.begin(slot)
     } catch (error) {
       await freed(slot)
@@ -182,11 +185,11 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
   const marketNames = new Set(
     Array.from({ length: markets.threads }, (_, thread) => marketThreadName(thread)),
   )
-  /** Market threads that run here, or are starting. */
+  /** Market threads that run here or are being started here. */
   const running = new Set<string>()
   let line: NodeLine | undefined
   let bridge: Bridge | undefined
-  /** Fronts of this node, which report their draws from rate limits. */
+  /** Channels to the fronts of this node, which report the amounts drawn from their rate limits. */
   let fronts: Channel<DrawsProtocol>[] = []
   let stopped = false
   const meters = bridgeMeters(kit, () => bridge)
@@ -202,7 +205,7 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
 
   return {
     async start(supervisor) {
-      // If this thread has died, no other knows about these threads.
+      // Ends threads that an earlier bridge thread started before it died: no other thread can end them.
       for (const slot of await supervisor.begun()) await supervisor.end(slot)
       if (cluster.key === '') {
         log.warn({}, 'SIBYL_CLUSTER_KEY is not set: any client of NATS can impersonate a node')
@@ -223,7 +226,7 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
             await freed(slot)
             return why
           },
-          // Files are closed and workers ended while another node already starts; leases are released last.
+          // A market thread only finishes its work: its files are closed while another node already starts it.
           async handOver(slot) {
             if (marketNames.has(slot)) await supervisor.drain(slot)
             else await supervisor.end(slot)
@@ -232,11 +235,12 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
             await supervisor.end(slot)
             await freed(slot)
           },
-          // Ends this thread. The next one ends all threads started here, and reports why this node cannot join.
+          // Ends this thread. The next bridge thread ends all threads that this one started, and reports why the node
+          // cannot join.
           unfit: (why) => kit.crash(new Error(why)),
           connect: (thread, peer, port) => handPort(supervisor, thread, peer, port),
-          // The fronts of one node share their buckets, so one of them reports the draws of all.
-          heardAll: (message) => {
+          // The fronts of one node share their buckets, so one of them receives the draws of other nodes.
+          broadcast: (message) => {
             const draws = readDraws((message as { draws?: unknown }).draws)
             fronts.find(({ isOpen }) => isOpen)?.tell('Drawn', { draws })
           },
@@ -251,12 +255,12 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
     connect(peer, port) {
       if (isFrontThread(peer)) {
         const front = new Channel<DrawsProtocol>(port, channelOptions(settings), {
-          heard: (_type, message) => bridge?.sayAll(message as object),
+          received: (_type, message) => bridge?.sayAll(message as object),
         })
         fronts = [...fronts.filter(({ isOpen }) => isOpen), front]
       }
       if (peer !== LOG_COPY_THREAD) return
-      logCopy.replace(new Channel(port, channelOptions(settings), { heard() {} }))
+      logCopy.replace(new Channel(port, channelOptions(settings), { received() {} }))
       // A restarted thread follows nothing yet.
       void copyOthers().catch(notCopied)
     },

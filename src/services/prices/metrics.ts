@@ -1,4 +1,4 @@
-/** Metrics and log lines of prices, their providers, and quick markets. */
+/** Metrics and log lines of prices, price providers, and quick markets. */
 
 import { Counter, Gauge } from 'prom-client'
 import { PRICE_SOURCES, type PriceSource } from '#domain/price-providers.ts'
@@ -9,12 +9,15 @@ import type { Feed, FeedTrouble } from './feeds/feed.ts'
 import type { PricesEvent, PricesState } from './prices.ts'
 import type { QuickMarketsEvent, QuickMarketsState } from './quick-markets/state.ts'
 
-/** Time without an active provider before a warning: a moved clock silences all of them for a moment. */
+/**
+ * Time without an active provider after which a warning is logged. If the machine's clock is set, all providers count
+ * as silent for a moment.
+ */
 const SILENCE_MS = 5_000
 /** At the start, providers have this long to deliver the first price of an asset. */
 const FIRST_PRICE_MS = 30_000
 /** Period in which the same trouble of a provider is logged only once. */
-const TELL_AGAIN_MS = 600_000
+const LOG_AGAIN_MS = 600_000
 
 const EVENT_LABELS = {
   QuickMarketOpened: 'opened',
@@ -33,7 +36,7 @@ export function pricesMeters(
   },
 ) {
   const registers = [registry]
-  /** Time since when prices are expected; a node that stands by expects none. */
+  /** Time since which prices are expected; undefined on a standby node, which expects none. */
   let waitsSinceMs: number | undefined
   const observed = new Counter({
     name: 'sibyl_price_observations_total',
@@ -73,7 +76,7 @@ export function pricesMeters(
   })
   new Gauge({
     name: 'sibyl_price_age_seconds',
-    help: 'How old the price of an asset is, by its provider’s clock; before the first price, how long it has been waited for',
+    help: 'How old the price of an asset is, by its provider’s clock; before the first price, the time since the start',
     labelNames: ['asset'],
     registers,
     collect() {
@@ -117,12 +120,12 @@ export function pricesMeters(
       }
     },
   })
-  const toldAtMs = new Map<string, number>()
+  const loggedAtMs = new Map<string, number>()
   /** Assets that have had an active provider. */
   const spoken = new Set<string>()
   const silences = new Map<
     string,
-    { readonly sinceMs: number; readonly why: string; told: boolean }
+    { readonly sinceMs: number; readonly why: string; isLogged: boolean }
   >()
 
   return {
@@ -143,11 +146,11 @@ export function pricesMeters(
             silences.delete(asset)
             log.info({ asset, source }, 'an asset has an active price provider')
           } else {
-            const { sinceMs, told } = silences.get(asset) ?? {
+            const { sinceMs, isLogged } = silences.get(asset) ?? {
               sinceMs: now.monotonicMs(),
-              told: false,
+              isLogged: false,
             }
-            silences.set(asset, { sinceMs, why, told })
+            silences.set(asset, { sinceMs, why, isLogged })
           }
           return
         }
@@ -167,8 +170,8 @@ export function pricesMeters(
     lookAtSilences(): void {
       for (const [asset, silence] of silences) {
         const limitMs = spoken.has(asset) ? SILENCE_MS : FIRST_PRICE_MS
-        if (silence.told || now.monotonicMs() - silence.sinceMs < limitMs) continue
-        silence.told = true
+        if (silence.isLogged || now.monotonicMs() - silence.sinceMs < limitMs) continue
+        silence.isLogged = true
         log.warn({ asset, why: silence.why }, 'an asset has no active price provider')
       }
     },
@@ -185,13 +188,14 @@ export function pricesMeters(
       troubles.inc({ source, kind })
       const about = { source, kind, detail }
       const nowMs = clock.nowMs()
-      const isNew = nowMs - (toldAtMs.get(`${source} ${kind}`) ?? 0) > TELL_AGAIN_MS
-      // Problems that an operator can fix: a key, an address, a provider that changed.
+      const isNew = nowMs - (loggedAtMs.get(`${source} ${kind}`) ?? 0) > LOG_AGAIN_MS
+      // Only problems that an operator can fix are logged as warnings, such as a wrong key, a wrong URL or a changed
+      // provider.
       if (!isNew || kind === 'closed' || kind === 'silent' || kind === 'away') {
         log.debug(about, 'a price provider has trouble')
         return
       }
-      toldAtMs.set(`${source} ${kind}`, nowMs)
+      loggedAtMs.set(`${source} ${kind}`, nowMs)
       log.warn(about, 'a price provider has trouble')
     },
   }

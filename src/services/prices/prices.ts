@@ -1,7 +1,7 @@
 /**
- * The latest price of each asset, and those of the last minutes. It receives observations of the providers, lets the
- * failover choose the active source, and publishes a price when that source has a new one. Published prices never go
- * back in time, and come only from the active source.
+ * The latest price of each asset, and those of the last minutes. The actor receives observations of the providers,
+ * lets the failover choose the active source, and publishes a price when that source has a new one. The times of
+ * published prices never go back.
  */
 
 import type { Observation } from '#domain/asset-price.ts'
@@ -28,7 +28,7 @@ export type PricesEvent =
       readonly source: PriceSource | undefined
       readonly why: string
     }
-  /** From a trusted provider, active or not. */
+  /** An observation that was accepted, from the active source or another one. */
   | { readonly type: 'ObservationAccepted'; readonly observation: Observation }
   | {
       readonly type: 'ObservationRefused'
@@ -47,13 +47,13 @@ type AssetState = {
 
 type PricesOptions = {
   readonly assets: readonly string[]
-  /** Minimum time between two prices of an asset. */
+  /** Minimum time between two published prices of an asset. */
   readonly publishMs: number
   /** Interval of database writes. */
   readonly writeMs: number
 }
 
-/** Functions from outside. */
+/** Functions that prices need from outside. */
 export type PricesPorts = {
   readonly failover: Failover
   readonly write: (batch: PriceBatch) => Promise<unknown>
@@ -63,7 +63,7 @@ export type PricesState = PricesPorts & {
   readonly options: PricesOptions
   readonly assets: ReadonlyMap<string, AssetState>
   waiting: PriceRecord[]
-  /** Number of waiting prices that are being written. */
+  /** Number of prices at the start of `waiting` that are being written. */
   writing: number
   wroteAtMs: number
   /** Why the last write failed; '' if it did not. */
@@ -104,13 +104,13 @@ export const prices: Behaviour<PricesState, PricesProtocol, PricesEvent> = {
     const verdict = failover.observe(observation, context.nowMs)
     const known = state.assets.get(asset)
     if (verdict !== 'accepted' || known === undefined) {
-      // A repeated observation is dropped without a report: it is normal.
+      // A repeated observation is normal, so it is dropped without an event.
       const why = verdict === 'accepted' ? 'unknown' : verdict
       if (why !== 'repeated') context.emit({ type: 'ObservationRefused', observation, why })
       return undefined
     }
     review(state, known, context)
-    // The price of a source that disagrees with the others may be wrong, so it is not published.
+    // A suspect source disagrees with the others. Its price may be wrong, so it counts as refused.
     if (failover.isSuspect(asset, source)) {
       context.emit({ type: 'ObservationRefused', observation, why: 'suspect' })
     } else context.emit({ type: 'ObservationAccepted', observation })
@@ -173,8 +173,8 @@ function review(state: PricesState, known: AssetState, context: PricesContext): 
 }
 
 /**
- * Keeps one price per second: a later one of the same second replaces it, except among the first `fixed`, which are
- * being written and are removed by their number.
+ * Adds a price to the list, which keeps one price per second: a later price of the same second replaces the last one.
+ * The first `fixed` prices are never replaced: they are being written, and are later removed by their number.
  */
 function remember(list: PriceRecord[], price: PriceRecord, fixed = 0): void {
   const last = list.length > fixed ? list.at(-1) : undefined
@@ -214,7 +214,7 @@ export function assetPricesOf(state: PricesState): AssetPrices[] {
   }))
 }
 
-/** Returns why prices are missing; '' if they are fine. */
+/** Returns why prices are missing; '' if none are. */
 export function whyUnpriced(state: PricesState): string {
   const silent = [...state.assets.values()].filter(({ speaker }) => speaker === undefined)
   return silent.map(({ asset, why }) => `${asset}: ${why}`).join('; ')

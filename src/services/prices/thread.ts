@@ -28,7 +28,7 @@ import { loadPrices } from './thread/load-prices.ts'
 import { fetchFromFeed, makeFeeds, openFeedSocket } from './thread/price-feeds.ts'
 import { type QuickMarkets, startQuickMarkets } from './thread/quick-markets.ts'
 
-/** One node at a time publishes prices and uses the key of quick markets. */
+/** Name of the role that lets one node at a time publish prices and use the key of quick markets. */
 const ROLE = 'prices'
 const TICK_MS = 200
 const MAILBOX_MAX = 100_000
@@ -100,7 +100,7 @@ export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Threa
       })
     }
     feeds = makeFeeds(rules, world, (source) => ({
-      heard: (observation) => served?.hear('Observed', { observation }, 0, undefined),
+      observed: (observation) => served?.hear('Observed', { observation }, 0, undefined),
       troubled: (kind, detail) => pass.trouble(source, kind, detail),
     }))
     for (const feed of feeds) feed.start()
@@ -119,7 +119,8 @@ export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Threa
         front.reply(replyTo, { assets: assetPricesOf(state), active })
       })
     },
-    // Unreachable providers do not restart the thread; the fronts receive `whyUnpriced`.
+    // Unreachable providers do not make the thread unhealthy, because a restart would not help. The fronts receive
+    // the reason from `whyUnpriced`.
     health: () => (state === undefined ? leases.standby() || 'starting' : (quick?.why() ?? '')),
     metrics: kit.metrics,
     async drain() {
@@ -137,7 +138,10 @@ export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Threa
   }
 }
 
-/** Passes on events of prices and quick markets to the fronts, and prices and bad reports to quick markets. */
+/**
+ * Passes events on: prices and quick markets to the fronts, accepted prices and refused reports to the actor of quick
+ * markets.
+ */
 function makePass(
   meters: ReturnType<typeof pricesMeters>,
   fronts: Pick<ReturnType<typeof makeFollowers<PriceFollowerProtocol>>, 'tell'>,

@@ -1,7 +1,7 @@
 /**
- * Registers and revokes API keys. It runs in the store's thread, the only writer of the database. Changes are written
- * one after another, because the limit of keys per address counts earlier ones. It answers once the database has the
- * change, and notifies the fronts.
+ * Registers and revokes API keys, in the store thread, which alone writes the database. Changes are written one after
+ * another, because each must count the keys that an address has already. A change is answered once the database has
+ * it, and the fronts are notified.
  */
 
 import type { ApiKey } from '#domain/api-key.ts'

@@ -1,6 +1,7 @@
 /**
- * Keeps the volumes by which events are sorted. The projector reports markets whose trades changed; every few seconds
- * their events are summed again, outside of its transactions. A restart sums all events once.
+ * Keeps the trading volumes by which events (groups of markets) are sorted. The projector reports markets whose
+ * trades changed. Every few seconds the volumes of their events are summed again, outside of the projector's
+ * transactions. A restart sums all events once.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -15,15 +16,15 @@ type EventVolumesPorts = {
 }
 
 type EventVolumes = {
-  /** Reports a batch that is in the database. */
+  /** Reports a batch that the database has, to find the markets whose trades changed. */
   written(batch: Pick<ProjectionBatch, 'trades' | 'tradeChanges'>): void
-  /** Sums the events of the reported markets; does nothing while an earlier call is running. */
+  /** Sums the volumes of the reported markets' events; does nothing while an earlier call runs. */
   refresh(): Promise<void>
 }
 
 export function makeEventVolumes({ sum, sumAll, failed }: EventVolumesPorts): EventVolumes {
   const waiting = new Set<MarketId>()
-  /** True if every event must be summed: at the start, and if too many markets wait. */
+  /** True if the next refresh must sum all events: at the start, and if too many markets were reported. */
   let all = true
   let busy = false
 

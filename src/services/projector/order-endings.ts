@@ -1,7 +1,7 @@
 /**
- * Ends orders in the database that were open when their market closed: in steps, besides the projector, because there
- * may be a million. At the start it scans all markets, also in steps, for orders that an earlier process left. No
- * client waits for it, and repeating a step changes nothing.
+ * Ends orders in the database that were open when their market closed. There may be a million, so they are ended in
+ * short steps, apart from the projector. At the start it also scans all markets, in steps, for orders that an earlier
+ * process left. No client waits for this, and repeating a step changes nothing.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -9,7 +9,7 @@ import type { MarketId } from '#domain/ids.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
 
 export type OrderEndingsProtocol = {
-  /** Starts the scan of all markets. */
+  /** Starts to scan all markets for closed ones with open orders. */
   Start: { takes: object; answers: undefined }
   /** Markets have closed in the database. */
   MarketsClosed: { takes: { marketIds: readonly MarketId[] }; answers: undefined }
@@ -18,7 +18,7 @@ export type OrderEndingsProtocol = {
     answers: undefined
   }
   Stepped: { takes: { marketId: MarketId; more: boolean }; answers: undefined }
-  /** The market that failed; left out if the scan of all markets failed. */
+  /** A step failed for this market; without a market, the scan of all markets failed. */
   Failed: {
     takes: { marketId: MarketId | undefined; why: string; retry: boolean }
     answers: undefined
@@ -29,8 +29,8 @@ export type OrderEndingsProtocol = {
 }
 
 /**
- * The database refuses the write. The orders of the market stay as they are; without a market, those that were not
- * scanned yet.
+ * The database refuses a write. The market's orders stay open there. Without a market, the scan was refused, and the
+ * orders of markets it has not reached stay open.
  */
 export type OrderEndingsEvent = {
   readonly type: 'OrdersNotEnded'
@@ -39,9 +39,9 @@ export type OrderEndingsEvent = {
 }
 
 export type OrderEndingsPorts = {
-  /** Ends some orders of a closed market; returns whether there may be more. */
+  /** Ends some orders of a closed market in the database; returns whether there may be more. */
   end(marketId: MarketId): Promise<boolean>
-  /** Returns some closed markets with open orders, after a position in the list of all. */
+  /** Returns some closed markets that still have open orders. `after` is the last market of the previous page. */
   find(
     after: MarketId | undefined,
   ): Promise<{ readonly marketIds: readonly MarketId[]; readonly next: MarketId | undefined }>
@@ -51,7 +51,7 @@ export type OrderEndingsState = {
   readonly ports: OrderEndingsPorts
   /** Closed markets that may have open orders. */
   readonly closed: Set<MarketId>
-  /** Position of the scan of all markets; undefined when it has ended. */
+  /** Position of the scan of all markets; undefined when the scan has ended. */
   look: { readonly after: MarketId | undefined } | undefined
   underway: boolean
   stopped: boolean
@@ -95,12 +95,12 @@ export const orderEndings: Behaviour<OrderEndingsState, OrderEndingsProtocol, Or
   Failed(state, { marketId, why, retry }, context) {
     state.underway = false
     if (retry) {
-      // Moves it to the end of the queue, because possibly only this market fails.
+      // Retries the other markets first, because the failure may concern only this one.
       if (marketId !== undefined && state.closed.delete(marketId)) state.closed.add(marketId)
       if (!state.stopped) context.after(RETRY_MS, { type: 'Again', message: {} })
       return undefined
     }
-    // A refused write is retried at the next start. Reads are still right, because they check that the market is
+    // Gives the market up until the next start. Reads are still right, because they check whether the market is
     // closed.
     if (marketId === undefined) state.look = undefined
     else state.closed.delete(marketId)

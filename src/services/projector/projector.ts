@@ -1,7 +1,7 @@
 /**
- * Follows the logs as the only writer of the database. It reads each partition from its checkpoint, derives rows from
- * the events, and writes them together with the new checkpoint. It never answers for a market: an unavailable database
- * stops only the projection, which catches up later.
+ * Follows the logs and writes them to the database. For each partition it reads the log from the checkpoint, derives
+ * rows from the events, and writes them together with the new checkpoint. Markets never wait for it: an unavailable
+ * database stops only the projection, which catches up later.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -23,21 +23,10 @@ import type {
   TradeRow,
 } from '#store/projection/rows.ts'
 
-type ProjectionStatus = {
-  readonly partition: number
-  /** The database has everything up to and including this offset. */
-  readonly projected: number
-  /** Last offset of the log that the store knows. */
-  readonly appended: number
-  /** Why the last attempt failed; empty if it did not. */
-  readonly fault: string
-}
-
 export type StoreProtocol = LogReaderProtocol & {
   /** Reads the logs, independent of notifications. */
   Tick: { takes: object; answers: undefined }
-  ProjectionStatus: { takes: object; answers: { partitions: ProjectionStatus[]; why: string } }
-  /** The collection time after an append is over: writes the collected events. */
+  /** The time for collecting events has passed: writes the collected events. */
   Gathered: { takes: object; answers: undefined }
   Claimed: { takes: { checkpoints: readonly Checkpoint[] }; answers: undefined }
   ClaimFailed: { takes: { why: string; retry: boolean }; answers: undefined }
@@ -53,7 +42,7 @@ export type StoreProtocol = LogReaderProtocol & {
   /** Positions of partitions that another store writes. */
   Followed: { takes: { checkpoints: readonly Checkpoint[] }; answers: undefined }
   BatchFailed: { takes: { partition: number; why: string; retry: boolean }; answers: undefined }
-  /** Another store takes over: the current write ends, and no other starts. */
+  /** Sent when the store of another node takes over: the current write is finished, and no other starts. */
   Leave: { takes: object; answers: undefined }
 }
 
@@ -69,12 +58,12 @@ type PartitionProgress = {
   projected: number
   appended: number
   writing: boolean
-  /** Everything up to this offset is written without waiting for more. */
+  /** Events up to this offset are written without waiting for more. */
   due: number
   fault: string
   /**
-   * The database refuses the partition's next events, or contradicts them. Skipping them could lose a trade
-   * unnoticed, so this partition stops; the others continue.
+   * True if the database refuses the partition's next events, or contradicts them. To skip them could lose a trade
+   * unnoticed, so this partition stops, and the others continue.
    */
   refused: boolean
 }
@@ -84,15 +73,16 @@ export type StoreDatabase = {
   /** Claims the database for the log, and returns its positions. */
   readonly claim: (log: { logId: string; partitions: number }) => Promise<readonly Checkpoint[]>
   /**
-   * Returns the position of the database after the write. It differs from the end of the batch if an earlier one was
-   * committed without an answer and the log has grown since. Batches of one turn may share a transaction.
+   * Writes a batch; returns the position of the database afterwards. It may differ from the end of the batch: an
+   * earlier batch may have been committed without an answer, and the log has grown since. Several batches may share a
+   * transaction.
    */
   readonly write: (batch: ProjectionBatch) => Promise<{ readonly offset: number }>
-  /** Set if several stores share the database: another one may write a partition instead. */
+  /** Set if several stores share the database, each writing some partitions. */
   readonly shared?: {
     /** Returns whether this store writes the partition. */
     readonly isOwn: (partition: number) => boolean
-    /** Returns the positions of the database, whichever store wrote them. */
+    /** Returns the positions of all partitions in the database, also those that other stores write. */
     readonly read: () => Promise<readonly Checkpoint[]>
   }
 }
@@ -100,27 +90,31 @@ export type StoreDatabase = {
 export type StoreState = {
   readonly log: LogReader<MarketEvent>
   readonly database: StoreDatabase
-  /** Empty until the database is claimed. */
+  /** State of each partition; empty until this log has claimed the database. */
   readonly partitions: Map<number, PartitionProgress>
   claiming: boolean
-  /** True if a write is planned for all partitions. */
+  /** True if a write of all partitions is planned for the end of `GATHER_MS`. */
   gathering: boolean
   /** Time of the next retry. */
   retryAtMs: number
   /** Why the last claim failed; empty if it did not. */
   fault: string
-  /** Set if the database belongs to another log: writing would only hide the mistake. */
+  /**
+   * Set if the database belongs to another log. Nothing is written then, because that would only hide the mistake.
+   */
   refused: string
   leaving: boolean
 }
 
 /**
- * Events are collected for this long before they are written. Rows of one transaction share index pages: per order, a
- * transaction of 2,000 takes half the time of one of 100. Its sync also delays that of the log, and no client reads the
- * database for the newest changes.
+ * Time for which events are collected before they are written. Large transactions are cheaper, because their rows
+ * share index pages: per order, one of 2,000 orders takes half the time of one of 100. Each sync of the database also
+ * delays one of the log, and no client reads the newest changes from the database.
  */
 const GATHER_MS = 100
-/** When this many events of all partitions wait, they are written without waiting for the rest of `GATHER_MS`. */
+/**
+ * Number of waiting events, of all partitions together, from which on they are written before `GATHER_MS` has passed.
+ */
 const GATHER_EVENTS = PROJECTION_ROWS_MAX
 
 /** Pause before a failed write is retried. */
@@ -163,14 +157,6 @@ export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
       writeNext(state, partition, progress, context)
     }
     return undefined
-  },
-
-  ProjectionStatus(state) {
-    const partitions = [...state.partitions].map(([partition, progress]) => {
-      const { projected, appended, fault } = progress
-      return { partition, projected, appended, fault }
-    })
-    return { partitions, why: whyBehind(state) }
   },
 
   Claimed(state, { checkpoints }, context) {
@@ -240,14 +226,14 @@ export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
   },
 }
 
-/** Returns why the projection does not follow; empty if it does. */
+/** Returns why the database falls behind the logs; empty if it does not. */
 export function whyBehind(state: StoreState): string {
   if (state.refused !== '') return state.refused
   for (const { fault } of state.partitions.values()) if (fault !== '') return fault
   return state.fault
 }
 
-/** Retries a partition later, or only after the next start if a retry cannot help. */
+/** Retries a failed partition later. If a retry cannot help, the partition stops until the next start. */
 function failed(
   state: StoreState,
   progress: PartitionProgress,
@@ -281,7 +267,7 @@ function isOwn({ database: { shared } }: StoreState, partition: number): boolean
   return shared === undefined || shared.isOwn(partition)
 }
 
-/** Reads the positions of partitions that others write, so that the log may be truncated here too. */
+/** Reads the positions of partitions that other stores write. Market threads here need them to truncate the log. */
 function follow(state: StoreState, context: StoreContext): void {
   const { shared } = state.database
   if (shared === undefined || state.leaving || [...state.partitions.keys()].every(shared.isOwn))
@@ -294,7 +280,7 @@ function follow(state: StoreState, context: StoreContext): void {
   context.pipe(shared.read(), followed, () => followed([]))
 }
 
-/** Plans one write for all partitions, or starts it if enough has accumulated. */
+/** Plans one write of all partitions; starts it immediately if enough events wait. */
 function writeSoon(state: StoreState, context: StoreContext): void {
   let waiting = 0
   for (const [partition, progress] of state.partitions) {
@@ -348,7 +334,7 @@ function writeNext(
   )
 }
 
-/** Reads the log, which is outside too: its faults are handled like those of the database. */
+/** Reads the log. A fault of the log fails the partition, as a fault of the database does. */
 function readLog<Result>(
   state: StoreState,
   progress: PartitionProgress,

@@ -1,4 +1,4 @@
-/** The store thread: runs the projector on the logs, and has the only connection that writes. */
+/** The store thread: runs the projector on the logs, and has the only connections that write. */
 
 import { databaseUrlOf, isNode, type ThreadData } from '#config/thread-data.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -19,7 +19,7 @@ import { type StoreActors, startActors } from './thread/store-actors.ts'
 import { makeStoreLinks } from './thread/store-links.ts'
 import { makeProjectionTraces } from './thread/trade-traces.ts'
 
-/** The store also reads on its own, in case a notification is lost. */
+/** Interval at which the store reads the logs even without a notification, because one may be lost. */
 const LOOK_EVERY_MS = 1_000
 /** Maximum age of the volumes by which events are sorted, while the database answers. */
 const VOLUMES_EVERY_MS = 2_000
@@ -33,10 +33,15 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): Thread 
   const kit = makeThreadContext(data, world)
   const { log } = kit
   let database: Database
+  /**
+   * Connection that writes the partitions. On a database server it is separate, so that other writes never delay a
+   * partition.
+   */
+  let projection: Database
   let reader: LogReader<MarketEvent>
   let actors: StoreActors | undefined
   let stopped = false
-  /** True if another node takes over: nothing more is written here. */
+  /** True while another node takes over: from then on nothing is written here. */
   let leaving = false
   const leases = makeLeases(data, kit, world)
   const isDatabaseShared = isShared(databaseUrlOf(settings))
@@ -51,13 +56,15 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): Thread 
 
   storeMeters(kit, () => actors?.state)
 
-  /** One node at a time projects a partition. The others only read its position. */
+  /**
+   * Holds the leases of the partitions: one node at a time projects a partition, the others only read its position.
+   */
   async function holdProjectors(): Promise<void> {
     for (let partition = 0; partition < reader.partitions; partition++) {
       await leases.hold(
         `projector/${partition}`,
         (fence) => {
-          projectors.set(partition, { ...database, fence })
+          projectors.set(partition, { ...projection, fence })
           look()
         },
         () => projectors.delete(partition),
@@ -71,7 +78,11 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): Thread 
 
   return {
     async start() {
-      database = await world.openDatabase(databaseUrlOf(settings), { copier: databaseCopier })
+      const url = databaseUrlOf(settings)
+      database = await world.openDatabase(url, { copier: databaseCopier })
+      projection = isDatabaseShared
+        ? await world.openDatabase(url, { connectionsMax: settings.database.writers })
+        : database
       reader = world.openLogReader(settings.data.dir, { form: PACKED })
       actors = startActors({ database, reader }, kit, {
         ...links,
@@ -79,7 +90,8 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): Thread 
         projectors: isDatabaseShared ? projectors : undefined,
       })
       actors.endings.hear('Start', {}, 0, undefined)
-      // An unavailable database must not prevent the thread from starting: API keys and others wait for it too.
+      // Not awaited: this thread must start without the database too, because API keys and other services wait for
+      // its start.
       if (isDatabaseShared) kit.detach(holdProjectors())
       look()
       kit.every(LOOK_EVERY_MS, look)
@@ -92,11 +104,12 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): Thread 
     health: () => (actors === undefined ? 'starting' : whyBehind(actors.state)),
     metrics: kit.metrics,
     async drain() {
-      // In a cluster, orders and the log continue meanwhile, and the next store reads them.
+      // In a cluster, other nodes continue to append to the log meanwhile, and the next store reads that. So only the
+      // current write is finished.
       leaving = isNode(settings)
       actors?.projector.hear(leaving ? 'Leave' : 'Tick', {}, 0, undefined)
       await actors?.projector.drained()
-      // The orders of closed markets are ended at the next start.
+      // Orders of closed markets that are still open in the database are ended after the next start.
       actors?.endings.hear('Stop', {}, 0, undefined)
       await Promise.all([
         actors?.endings.drained(),
@@ -110,6 +123,7 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): Thread 
       links.close()
       await reader.close()
       await leases.close()
+      if (projection !== database) await closeDatabase(projection)
       await closeDatabase(database)
     },
   }

@@ -1,9 +1,9 @@
 /**
- * Limits of the relayer: operations of an owner per minute, gas of an owner and of all owners per day (UTC).
- * Redemptions have a budget of their own, so that other operations cannot use up the gas that winners need. Owners with
- * settled trades may spend more, and a part of each budget is kept for them, so one person with many wallets cannot use
- * it up. Delegates of an owner get half of the owner's rate and gas: a stolen key must not use up what the owner needs to
- * revoke it.
+ * Limits of the relayer: operations of an owner per minute, and gas per day (UTC) of one owner and of all owners
+ * together. Redemptions have a budget of their own, so that other operations cannot use up the gas that winners need.
+ * Owners with settled trades may spend more, and a part of each budget is kept for them, so one person with many
+ * wallets cannot use it up. Operations signed by a delegate get half of the owner's rate and gas: a stolen key must
+ * not use up what the owner needs to revoke it.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -17,7 +17,10 @@ const DAY_MS = 86_400_000
 
 export const nothingSpent = (): Record<RelayPurpose, number> => ({ redemption: 0, other: 0 })
 
-/** Returns today's state of an owner. Owners with nothing in progress are forgotten when there are too many. */
+/**
+ * Returns what an owner has spent today; adds an unknown owner. At the maximum number of owners, the oldest is
+ * forgotten.
+ */
 export function ownerOf(state: RelayerState, address: Address, nowMs: number): Owner {
   const day = dayOf(nowMs)
   if (day !== state.day) {
@@ -40,7 +43,10 @@ export function ownerOf(state: RelayerState, address: Address, nowMs: number): O
   return owner
 }
 
-/** A bucket is one number: the time at which it is full again. */
+/**
+ * Counts an operation against the owner's rate; returns a rejection if the rate is exceeded. The rate is a bucket,
+ * stored as the time at which it is full again.
+ */
 export function drawFor(
   state: RelayerState,
   address: Address,
@@ -74,7 +80,7 @@ export function budgetFlaw(
   const { gasPerDay, newcomers } = state.rules
   const { ownerGas, allGas } = gasPerDay[purpose]
   const owner = ownerOf(state, address, nowMs)
-  // Creating wallets is free, settling trades is not, so a wallet's gas grows with its trades.
+  // An owner's gas grows with the number of settled trades: creating wallets is free, settled trades are not.
   const earned = newcomers.ownerGas + owner.trades * newcomers.gasPerTrade
   const most = partFor(byDelegate, Math.min(ownerGas, earned))
   if (owner.gas[purpose] + gas > most) {

@@ -8,7 +8,7 @@ import type { RelayerContext, RelayerState, Underway, Writing } from './state.ts
 import { troubleOf } from './trouble.ts'
 import { newUnderway, pass } from './turns.ts'
 
-/** Takes over a transaction that an earlier process sent. */
+/** Follows a transaction that an earlier process sent; returns its operation. */
 export function adopt(state: RelayerState, transaction: LaneTransaction, nowMs: number): Underway {
   const { lane: address, nonce, reference, txHash } = transaction
   const { key, attempt } = readReference(reference)
@@ -27,8 +27,8 @@ export function hear(state: RelayerState, news: LaneUpdate, context: RelayerCont
   const transaction = { lane: news.lane, nonce: news.nonce }
   const { key, attempt } = readReference(news.reference)
   if (attempt !== one.attempt || one.stage !== 'follow') {
-    // An abandoned attempt succeeded after all: its row is updated unless another attempt followed. In both cases the
-    // sender may forget it.
+    // This transaction belongs to an abandoned attempt. Its end is still written, unless a later attempt exists, and
+    // acknowledged.
     if (news.type !== 'finished') return
     const change = changeOf({ key, attempt, status: endOf(news), txHash: news.txHash }, context)
     write(state, { change, turn: 0, transaction }, context)
@@ -39,7 +39,7 @@ export function hear(state: RelayerState, news: LaneUpdate, context: RelayerCont
   switch (news.type) {
     case 'replaced':
     case 'vanished':
-      one.isMined = false
+      unmined(state, one, context)
       lane?.open.add(news.reference)
       lane?.waiting.set(news.reference, context.nowMs)
       submitted(state, one, context)
@@ -52,8 +52,12 @@ export function hear(state: RelayerState, news: LaneUpdate, context: RelayerCont
       const status = endOf(news)
       const reason = REASONS[news.outcome]
       const { gas, txHash } = one
-      context.emit({ type: 'ended', key, kind: one.operation?.kind, status, gas, reason })
-      const known = news.gasUsed === null ? {} : { gas }
+      const paid = news.gasUsed ?? 0
+      context.emit({ type: 'ended', key, kind: one.operation?.kind, status, gas: paid, reason })
+      // After a restart, the gas limit of an attempt after the first is unknown. Its row then keeps its gas, which
+      // includes that limit.
+      const isSumKnown = one.trial !== undefined || attempt === 1
+      const known = news.gasUsed !== null && isSumKnown ? { gas } : {}
       const change = changeOf({ key, attempt, status, txHash, reason, ...known }, context)
       write(state, { change, turn: ++one.turn, transaction }, context)
     }
@@ -83,7 +87,7 @@ export function submission(one: Underway, context: RelayerContext): Writing {
   }
 }
 
-/** The operation is in a block: the owner's next one can be examined. */
+/** Called when the operation's transaction is in a block: the owner's next operation can be examined. */
 function mined(
   state: RelayerState,
   one: Underway,
@@ -95,11 +99,21 @@ function mined(
   if (one.isMined) return
   one.isMined = true
   if (gasUsed !== null && one.operation !== undefined && one.trial !== undefined) {
-    const saved = one.trial.gas - gasUsed
-    spend(state, one.operation, -saved, context.nowMs)
-    one.gas -= saved
+    one.saved = one.trial.gas - gasUsed
+    spend(state, one.operation, -one.saved, context.nowMs)
+    one.gas -= one.saved
   } else if (gasUsed !== null) one.gas = gasUsed
   pass(state, one, context)
+}
+
+/**
+ * Called when a reorg removed the operation's transaction from its block: in another block it may use all its gas.
+ */
+function unmined(state: RelayerState, one: Underway, context: RelayerContext): void {
+  one.isMined = false
+  if (one.operation !== undefined) spend(state, one.operation, one.saved, context.nowMs)
+  one.gas += one.saved
+  one.saved = 0
 }
 
 export function write(state: RelayerState, writing: Writing, context: RelayerContext): void {

@@ -1,8 +1,9 @@
 /**
- * Prevents the relayer from helping a trader to escape a match. Before it sends an operation that takes an approval, an
- * allowance, a permit's nonce or money from its owner's orders, one message makes the market threads refuse new orders
- * of that owner, and returns the needs of their open orders and unsettled trades. The hold lasts until the operation
- * has ended, so every match before that was part of the check.
+ * Prevents a trader from escaping a match with the relayer's help. Some operations take away an approval, an
+ * allowance, a permit's nonce or money that the owner's orders may need. Before the relayer sends such an operation,
+ * one message makes the market threads refuse new orders of that owner, and returns the needs of the owner's open
+ * orders and unsettled trades. The refusal (hold) lasts until the operation has ended, so no match in the meantime
+ * escapes the check.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -24,11 +25,11 @@ export function needsFlaw(
   if (needs.unsettledCost > buysMax) return tradesPending(field, needs.buys, 'this allowance')
   const needed = needs.unsettledCost + needs.openCost
   if (needed <= buysMax) return undefined
-  const detail = `${field}: open buy orders and unsettled trades need ${needed} units of stablecoin and ${buysMax} would be left for them, cancel the orders first`
+  const detail = `${field}: open buy orders and unsettled trades need ${needed} units of stablecoin, but only ${buysMax} would be left for them: cancel the orders first`
   return reject('ORDERS_OPEN', field, detail)
 }
 
-/** `what` is the name of the approval, allowance or funds that the trades need. */
+/** Returns the rejection for pending trades. `what` is the name of the approval, allowance or funds that they need. */
 export function tradesPending(
   field: string,
   { count, tradeIds }: UnsettledTrades,
@@ -41,7 +42,10 @@ export function tradesPending(
   return { ...reject('TRADES_PENDING', field, detail), tradeIds }
 }
 
-/** Returns the hold for an operation that an earlier process sent; its details are not known. */
+/**
+ * Returns the orders to refuse again for an operation that an earlier process sent. Only its kind is known, not its
+ * details.
+ */
 export function heldAgain(kind: RelayKind): HeldOrders | undefined {
   if (kind === 'ctf-approval') return 'sells'
   return kind === 'stablecoin-permit' || kind === 'propose-resolution' ? 'buys' : undefined

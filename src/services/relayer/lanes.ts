@@ -24,8 +24,8 @@ export function pollLane(state: RelayerState, address: Address, context: Relayer
   lane.turn++
   context.pipe(
     state.ports.poll(address),
-    (news) => ({ type: 'Told', message: { lane: address, news } }),
-    (error) => ({ type: 'Unheard', message: { lane: address, trouble: troubleOf(error) } }),
+    (news) => ({ type: 'Polled', message: { lane: address, news } }),
+    (error) => ({ type: 'PollFailed', message: { lane: address, trouble: troubleOf(error) } }),
   )
 }
 
@@ -51,7 +51,10 @@ export function missed(again: 'Begin' | 'Weigh', what: string, error: unknown) {
   return { type: 'Missed', message: { what, trouble: troubleOf(error), again } } as const
 }
 
-/** Returns the keys that can pay, the least busy first. */
+/**
+ * Returns the keys with enough ether: keys without a stuck transaction first, then those with the fewest open
+ * transactions.
+ */
 export function lanesByPreference(state: RelayerState, nowMs: number): Address[] {
   const { balanceMin, stuckAfterMs } = state.rules
   const isStuck = ({ waiting }: Lane): number => {

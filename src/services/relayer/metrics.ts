@@ -52,7 +52,7 @@ export function relayerMeters(
   underwayGauge(registers, state)
   new Gauge({
     name: 'sibyl_relayer_gas_today',
-    help: 'Gas of today by the budget that pays, what is under way by its limit',
+    help: 'Gas of today by budget; operations in progress count with their limit',
     labelNames: ['purpose'],
     registers,
     collect() {
@@ -107,7 +107,7 @@ export function relayerMeters(
         }
       }
     },
-    /** Counts an error that the client or lane recovers from. */
+    /** Counts an error from which the chain client or the lane recovers on its own. */
     troubled(where: 'rpc' | 'journal'): void {
       troubles.inc({ where })
     },

@@ -15,11 +15,11 @@ export type SentRelay = { readonly txHash: string; readonly nonce: number }
 export type RelayerPorts = {
   readonly recover: () => Promise<readonly LaneTransaction[]>
   readonly unfinished: () => Promise<readonly RelayRecord[]>
-  /** Returns the total spending since then, by budget. */
+  /** Returns the gas spent since that time, by budget. */
   readonly gasSince: (sinceMs: number) => Promise<Readonly<Record<RelayPurpose, number>>>
   /**
-   * Returns the same request if it was received before, the owner's spending from its budget, and the number of the
-   * owner's recently settled trades.
+   * Looks up an operation: returns its row if it was requested before, the gas that the owner has spent from its
+   * budget, and the number of the owner's recently settled trades.
    */
   readonly find: (
     key: RelayKey,
@@ -32,8 +32,8 @@ export type RelayerPorts = {
   }>
   readonly examine: (operation: RelayOperation) => Promise<RelayExamination | Rejection>
   /**
-   * Makes the market threads refuse these new orders of the owner until `lift`; returns the needs of the open orders
-   * and unsettled trades. Call `lift` also after a rejection.
+   * Makes the market threads refuse such new orders of the owner until `lift` is called; returns the needs of the
+   * owner's open orders and unsettled trades. After a rejection, `lift` must be called too.
    */
   readonly hold: (
     key: RelayKey,

@@ -154,11 +154,11 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     for (const transaction of open) adopt(state, transaction, context.nowMs)
     for (const { key, attempt, kind, owner } of unfinished) {
       const sent = state.underway.get(key)
-      if (sent !== undefined) {
-        holdAgain(state, sent, { kind, owner }, context)
-        continue
-      }
-      // The journal is written before anything is sent, so an operation without an entry was never sent.
+      if (sent !== undefined) holdAgain(state, sent, { kind, owner }, context)
+      // If a transaction of an earlier attempt is followed, this attempt was stored but never sent: the answer about
+      // its row was lost.
+      if (sent?.attempt === attempt) continue
+      // The journal has every transaction before it is sent, so an attempt that is not in the journal was never sent.
       const change = changeOf({ key, attempt, status: 'failed', reason: NEVER_SENT }, context)
       write(state, { change, turn: 0 }, context)
     }
@@ -176,6 +176,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const purpose = purposeOf(operation.kind)
     owner.gas[purpose] = Math.max(owner.gas[purpose], gas)
     owner.trades = trades
+    one.attempt = record?.attempt ?? 0
+    one.gas = record?.gas ?? 0
     if (record !== undefined && record.status !== 'failed' && record.txHash !== '') {
       context.emit({ type: 'repeated', kind: operation.kind })
       const status = record.status === 'confirmed' ? 'confirmed' : 'pending'
@@ -183,7 +185,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       return undefined
     }
     if (record?.status === 'sending') {
-      // An answer from the database was lost. The operation is not in progress here, so it was not sent.
+      // The row says that an earlier request is being sent, but none is in progress here: it was never sent, because
+      // the answer to `open` was lost.
       moveTo(one, 'open')
       const change = changeOf(
         { key, attempt: record.attempt, status: 'failed', reason: NEVER_SENT },
@@ -212,7 +215,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       leave(state, one, { txHash: found.doneBy, status: 'confirmed' }, context)
       return undefined
     }
-    // Counted against the owner's rate only now, when the signature is known to be the owner's.
+    // The owner's rate is charged only now, because the signature shows that the owner asked for the operation.
     const limited = drawFor(state, one.operation.owner, found, context.nowMs)
     if (limited !== undefined) return refuse(state, one, limited, context)
     one.examination = found
@@ -246,11 +249,14 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     if (overspent !== undefined) return refuse(state, one, overspent, context)
     spend(state, operation, trial.gas, context.nowMs)
     one.trial = trial
-    one.gas = trial.gas
+    one.gas += trial.gas
     moveTo(one, 'open')
     const { chainId, kind, owner } = operation
     const claims = examination?.claims ?? []
-    const opened = { key, chainId, kind, owner, gas: trial.gas, claims, atMs: context.nowMs }
+    const opened = {
+      ...{ key, chainId, kind, owner, attempt: one.attempt + 1 },
+      ...{ gas: trial.gas, claims, atMs: context.nowMs },
+    }
     step(
       one,
       { name: 'open', work: state.ports.open(opened) },
@@ -267,8 +273,11 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const one = state.underway.get(key)
     if (one?.operation === undefined || one.trial === undefined) return undefined
     if (!opened) {
-      // Only this thread opens rows of its chain, so the row exists because an earlier answer was lost.
-      const wanted = record.txHash === '' ? reject('OUTCOME_UNKNOWN') : answerOf(record)
+      // The row exists already. Only this thread opens rows of its chain, so it opened this one, and the answer was
+      // lost.
+      const isSent = record.txHash !== '' && record.status !== 'failed'
+      const wanted = isSent ? answerOf(record) : reject('OUTCOME_UNKNOWN')
+      spend(state, one.operation, -one.trial.gas, context.nowMs)
       leave(state, one, wanted, context)
       return undefined
     }
@@ -298,8 +307,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const tookMs = context.nowMs - one.beganAtMs
     context.emit({ type: 'sent', kind, lane: one.lane, txHash: sent.txHash, tookMs })
     for (const ticket of one.tickets.splice(0)) context.answer(ticket, answerOf(one))
-    // The journal has its hash. If it appears in no list of claims, its row need not be updated yet: most are mined
-    // soon, and then one write is enough.
+    // An operation with claims is listed by them, so its row gets the hash at once. Others wait: most are mined soon,
+    // and then one write is enough. The journal has the hash anyway.
     if ((one.examination?.claims.length ?? 0) > 0) submitted(state, one, context)
     else context.after(SUBMITTED_AFTER_MS, { type: 'Write', message: submission(one, context) })
     pollLane(state, one.lane, context)
@@ -312,8 +321,9 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     if (one === undefined || one.stage === 'follow') return undefined
     const gas = one.trial?.gas ?? 0
     if (one.operation !== undefined) spend(state, one.operation, -gas, context.nowMs)
-    if (at === 'send') {
-      // If sending throws, nothing has been sent.
+    if (at === 'open' || at === 'send') {
+      // If `send` failed, nothing was sent. If `open` failed, the row of the next attempt may exist all the same.
+      const attempt = at === 'open' && one.trial !== undefined ? one.attempt + 1 : one.attempt
       const lane = one.lane === undefined ? undefined : state.lanes.get(one.lane)
       lane?.waiting.delete(referenceOf(one))
       lane?.open.delete(referenceOf(one))
@@ -322,7 +332,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       write(
         state,
         {
-          change: changeOf({ key, attempt: one.attempt, status: 'failed', ...rest }, context),
+          change: changeOf({ key, attempt, status: 'failed', ...rest }, context),
           turn: 0,
         },
         context,
@@ -336,13 +346,13 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     return undefined
   },
 
-  Told(state, { lane, news }, context) {
+  Polled(state, { lane, news }, context) {
     polled(state, lane, context)
     for (const one of news) hear(state, one, context)
     return undefined
   },
 
-  Unheard(state, { lane, trouble }, context) {
+  PollFailed(state, { lane, trouble }, context) {
     polled(state, lane, context)
     context.emit({ type: 'trouble', where: 'poll', trouble })
     return undefined
@@ -350,7 +360,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
 
   Write(state, writing, context) {
     const { change, turn } = writing
-    // A newer change has been written, or will be.
+    // Skips a change that is outdated by a newer one.
     if (turn !== 0 && state.underway.get(change.key)?.turn !== turn) return undefined
     write(state, writing, context)
     return undefined
@@ -364,7 +374,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
   Unwritten(state, { trouble, ...writing }, context) {
     context.emit({ type: 'trouble', where: 'write', trouble })
     if (trouble.retryable) context.after(AGAIN_MS, { type: 'Write', message: writing })
-    // The database refuses the change permanently. The journal keeps an unacknowledged end for the next start.
+    // The database refuses the change for good. The operation ends here, and the journal keeps its transaction as
+    // open for the next start.
     else if (writing.transaction !== undefined) release(state, writing, context)
     return undefined
   },
@@ -393,7 +404,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
   },
 }
 
-/** Ends an operation once its end is recorded. */
+/** Ends an operation after the end of its transaction was written. */
 function release(state: RelayerState, { change, transaction }: Writing, context: RelayerContext) {
   const one = state.underway.get(change.key)
   if (transaction === undefined || one?.attempt !== change.attempt) return
@@ -423,7 +434,7 @@ function tryOut(
   return undefined
 }
 
-/** An operation that an earlier process sent holds its owner's orders until it ends. */
+/** Makes market threads refuse orders again for an operation that an earlier process sent, until it ends. */
 function holdAgain(
   state: RelayerState,
   one: Underway,

@@ -43,16 +43,16 @@ export type RelayerProtocol = RelayerRequests & {
   /** A step of an operation failed outside. */
   Failed: { takes: Work & { step: Step; trouble: Trouble }; answers: undefined }
   Poll: { takes: { lane: Address; turn: number }; answers: undefined }
-  Told: { takes: { lane: Address; news: readonly LaneUpdate[] }; answers: undefined }
-  Unheard: { takes: { lane: Address; trouble: Trouble }; answers: undefined }
-  /** Writes the state of an operation; retried until it is written or outdated. */
+  Polled: { takes: { lane: Address; news: readonly LaneUpdate[] }; answers: undefined }
+  PollFailed: { takes: { lane: Address; trouble: Trouble }; answers: undefined }
+  /** Writes a change of an operation to its row; retried until it is written or a newer change exists. */
   Write: { takes: Writing; answers: undefined }
   Written: { takes: Writing; answers: undefined }
   Unwritten: { takes: Writing & { trouble: Trouble }; answers: undefined }
   Weigh: { takes: Record<never, never>; answers: undefined }
   Weighed: { takes: { balances: readonly { lane: Address; wei: string }[] }; answers: undefined }
   NoncesRead: { takes: { ticket: Deferred; answer: RelayNonces | Rejection }; answers: undefined }
-  /** Outside work that no client waits for has failed. */
+  /** Outside work failed that belongs to no request. It is started again by the message `again`. */
   Missed: {
     takes: { what: string; trouble: Trouble; again: 'Begin' | 'Weigh' }
     answers: undefined
@@ -61,9 +61,9 @@ export type RelayerProtocol = RelayerRequests & {
 
 export type Writing = {
   readonly change: RelayChange
-  /** Number of this change of the operation; 0 if it is not followed. */
+  /** Number of this change among those of its operation; 0 if the operation is not followed here. */
   readonly turn: number
-  /** Transaction that the sender may forget once this is written. */
+  /** Transaction whose end is acknowledged with this change, so that the sender may forget it. */
   readonly transaction?: { readonly lane: Address; readonly nonce: number }
 }
 
@@ -86,6 +86,7 @@ export type RelayerEvent =
       readonly key: RelayKey
       readonly kind: RelayKind | undefined
       readonly status: 'confirmed' | 'failed'
+      /** Gas that this attempt's transaction paid for; 0 if another transaction replaced it. */
       readonly gas: number
       readonly reason: string
     }
@@ -99,15 +100,15 @@ export type RelayerEvent =
 
 export type RelayerRules = {
   readonly chainId: number
-  /** Rate of an owner's requests, if rates are limited. */
+  /** Maximum rate of an owner's operations; undefined for no limit. */
   readonly ownerRate: { readonly perMinute: number; readonly burst: number } | undefined
-  /** Gas per day of one owner, and of all owners, by budget. */
+  /** Maximum gas per day of one owner, and of all owners together, for each budget. */
   readonly gasPerDay: Readonly<
     Record<RelayPurpose, { readonly ownerGas: number; readonly allGas: number }>
   >
   /** Limits of wallets with few or no settled trades. */
   readonly newcomers: {
-    /** Gas of an owner without trades, from each budget. */
+    /** Maximum gas of an owner without settled trades, for each budget. */
     readonly ownerGas: number
     /** Gas that each settled trade adds to `ownerGas`, up to the limit that every owner has. */
     readonly gasPerTrade: number
@@ -118,7 +119,7 @@ export type RelayerRules = {
   readonly balanceMin: bigint
   /** A key with less causes a warning. */
   readonly balanceLow: bigint
-  /** A key with a transaction that waits this long is used only if there is no other. */
+  /** A key whose oldest transaction has waited this long for a block is used only if there is no other key. */
   readonly stuckAfterMs: number
   readonly pollMs: number
   readonly idlePollMs: number
@@ -139,17 +140,19 @@ export type Underway = {
   gas: number
   examination: RelayExamination | undefined
   trial: RelayTrial | undefined
-  /** True if new orders of its owner are held. */
+  /** True if market threads refuse new orders of the owner because of this operation. */
   isHolding: boolean
   lane: Address | undefined
   nonce: number
   txHash: string
   isMined: boolean
-  /** Counts its changes: an older one that could not be written is not retried. */
+  /** Part of the gas limit that the transaction did not use in its block; 0 while it is in no block. */
+  saved: number
+  /** Number of changes of the operation so far. A write that failed is not retried if a newer change exists. */
   turn: number
 }
 
-/** Waits for its turn, runs one step of outside work, or follows its transaction. */
+/** Stage of an operation: it waits for its turn, runs one step of outside work, or follows its transaction. */
 export type Stage = 'waiting' | Step | 'follow'
 
 /**
@@ -169,7 +172,7 @@ export const STEPS: Readonly<Record<Stage, readonly Stage[]>> = {
   follow: [],
 }
 
-/** The only place that changes a stage. A step outside the table is a bug of the relayer. */
+/** Moves an operation to another stage; the only function that does so. A step that is not in `STEPS` is a bug. */
 export function moveTo(one: Pick<Underway, 'key' | 'stage'>, to: Stage): void {
   assert(STEPS[one.stage].includes(to), `${one.key} cannot go from ${one.stage} to ${to}`)
   ;(one as { stage: Stage }).stage = to
@@ -180,12 +183,12 @@ export type RelayerState = {
   readonly ports: RelayerPorts
   readonly lanes: ReadonlyMap<Address, Lane>
   readonly underway: Map<RelayKey, Underway>
-  /** By owner and contract: the operation that uses the nonces now, and those that wait, in order. */
+  /** For each owner and contract, operations in order: the first one uses the nonces now, the others wait. */
   readonly scopes: Map<string, RelayKey[]>
   readonly owners: Map<Address, Owner>
   day: number
   gasToday: Record<RelayPurpose, number>
-  /** Why nothing is accepted yet; empty after the start. */
+  /** Reason why no operation is accepted while the relayer starts; empty afterwards. */
   closedFor: string
 }
 
@@ -204,11 +207,11 @@ export type Lane = {
   /** Undefined before the first read. */
   balance: bigint | undefined
   isLow: boolean
-  /** References of transactions that are in no block yet, with the time when they were sent. */
+  /** For each transaction that is in no block yet: its reference, and the time when it was sent. */
   readonly waiting: Map<string, number>
-  /** Transactions that were sent and have not ended. */
+  /** References of transactions that were sent and have not ended. */
   readonly open: Set<string>
   isPolling: boolean
-  /** Counts plans, so that only the last one is carried out. */
+  /** Number of the last planned poll; a planned poll with a lower number is skipped. */
   turn: number
 }

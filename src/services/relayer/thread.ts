@@ -42,14 +42,16 @@ import { makeRelayKnowledge } from './thread/relay-knowledge.ts'
 import { relayRulesOf } from './thread/relay-rules.ts'
 import { relayStore } from './thread/relay-store.ts'
 
-/** Maximum wait for operations in progress; the rest is found in the journal later. */
+/**
+ * Maximum wait for operations in progress when the thread stops. The next process finds the others in the journal.
+ */
 const DRAIN_MS = 3_000
 
 export function relayerThread(data: ThreadData, world: ChainWorld = chainWorld): Thread {
   const { name, index, settings } = data
   const chain = relayedChains(settings)[index] ?? assert.fail(`${name} has no chain`)
   const { chainId } = chain
-  // One node at a time uses the keys of a chain.
+  // Name of the role that lets one node at a time use the relayer's keys on this chain.
   const role = `relayer/${chainId}`
   const kit = makeThreadContext(data, world, { chain: String(chainId) })
   const { log, clock } = kit

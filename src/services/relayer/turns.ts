@@ -1,6 +1,6 @@
 /**
  * Turns of operations. A contract numbers the signatures of one owner, so operations of one owner at one contract run
- * one after another. This file starts an operation, answers it, and passes the turn on.
+ * one after another. This file starts an operation, answers it, and starts the next one.
  */
 
 import { RELAYS_IN_LINE_MAX } from '#domain/limits.ts'
@@ -37,6 +37,7 @@ export function newUnderway(key: RelayKey, nowMs: number, known: Partial<Underwa
     nonce: 0,
     txHash: '',
     isMined: false,
+    saved: 0,
     turn: 0,
     ...known,
   }
@@ -53,7 +54,7 @@ export function find(state: RelayerState, one: Underway, context: RelayerContext
   }))
 }
 
-/** Runs outside work of one operation: a failure comes back with the name of the step. */
+/** Starts one step of outside work of an operation; if it fails, the actor receives `Failed` with the step's name. */
 export function step<T>(
   { key }: Underway,
   { name, work }: { readonly name: Step; readonly work: Promise<T> },
@@ -79,7 +80,7 @@ export function refuse(
   return undefined
 }
 
-/** Ends an operation that is not followed, and starts the owner's next one. */
+/** Ends an operation without a transaction to follow, answers its callers, and starts the owner's next operation. */
 export function leave(
   state: RelayerState,
   one: Underway,
@@ -90,14 +91,14 @@ export function leave(
   forget(state, one, context)
 }
 
-/** Ends an operation: its owner may place orders again, and the next operation may begin. */
+/** Ends an operation: lifts its hold on the owner's orders, and starts the owner's next operation. */
 export function forget(state: RelayerState, one: Underway, context: RelayerContext): void {
   state.underway.delete(one.key)
   if (one.isHolding) state.ports.lift(one.key)
   pass(state, one, context)
 }
 
-/** Passes on the turn for the owner's nonces; skips operations if their caller no longer waits. */
+/** Starts the owner's next waiting operation at this contract; skips operations whose caller no longer waits. */
 export function pass(state: RelayerState, one: Underway, context: RelayerContext): void {
   const queue = state.scopes.get(one.scope)
   if (queue === undefined || queue[0] !== one.key) return
@@ -117,8 +118,8 @@ export function pass(state: RelayerState, one: Underway, context: RelayerContext
 }
 
 /**
- * Returns why an operation cannot join the queue: too many operations have this owner. Counted per owner, because the
- * queue for the relayer's own bond is shared by all.
+ * Rejects an operation if too many operations of its owner wait. The queue for the relayer's own bond is shared by
+ * all owners, so the limit is per owner, not per queue.
  */
 export function lineFlaw(state: RelayerState, operation: RelayOperation): Rejection | undefined {
   let before = 0
@@ -130,11 +131,14 @@ export function lineFlaw(state: RelayerState, operation: RelayOperation): Reject
   return reject('RATE_LIMITED', undefined, detail)
 }
 
-/** Returns the owner and contract of the nonces that an operation uses: only one operation at a time may use them. */
+/**
+ * Returns the name of the queue for an operation: the owner and the contract whose nonces it uses. Only one operation
+ * of a queue runs at a time.
+ */
 export function scopeOf(operation: RelayOperation): string {
   const { kind, owner } = operation
   if (kind === 'propose-resolution' || kind === 'settle-market') {
-    // The relayer's own permits are numbered too.
+    // Permits for the relayer's own bond use nonces of its keys, so all such operations share one queue.
     const ownBond = kind === 'propose-resolution' && operation.bond === undefined
     return ownBond ? BOND_SCOPE : `${operation.marketAddress} ${owner}`
   }

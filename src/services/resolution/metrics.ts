@@ -17,7 +17,7 @@ export function resolutionMeters(
   })
   const troubles = new Counter({
     name: 'sibyl_resolution_faults_total',
-    help: 'Failures of the chain or the database that settling resolutions met',
+    help: 'Failures of the chain or the database while settling resolutions',
     registers,
   })
   new Gauge({
@@ -52,7 +52,7 @@ export function resolutionMeters(
           log.warn({ why: said.why }, 'settling resolutions failed; it is retried')
       }
     },
-    /** Counts an error that the lane recovers from. */
+    /** Counts an error from which the lane recovers on its own. */
     troubled: () => troubles.inc(),
   }
 }

@@ -22,7 +22,7 @@ export type ResolutionDue = {
   readonly market: Address
 }
 
-/** Whether the step would succeed now, and if not, why. */
+/** Result of simulating a step: its gas, or the reason why it would fail now. */
 export type ResolutionTrial = { readonly gas: number } | { readonly refused: string }
 
 type ResolutionSent = { readonly nonce: number; readonly txHash: string }
@@ -30,7 +30,7 @@ type ResolutionSent = { readonly nonce: number; readonly txHash: string }
 export type SettledStep = ResolutionSent & {
   readonly reference: string
   readonly type: 'waiting' | 'finished'
-  /** Result of a finished step. */
+  /** How the transaction of the step ended. */
   readonly outcome: 'succeeded' | 'reverted' | 'cancelled' | 'lost' | undefined
 }
 
@@ -52,9 +52,9 @@ export type ResolutionProtocol = {
   Read: { takes: { due: readonly ResolutionDue[] }; answers: undefined }
   Tried: { takes: { due: ResolutionDue; trial: ResolutionTrial }; answers: undefined }
   Sent: { takes: { due: ResolutionDue; sent: ResolutionSent }; answers: undefined }
-  Told: { takes: { news: readonly SettledStep[] }; answers: undefined }
+  Polled: { takes: { news: readonly SettledStep[] }; answers: undefined }
   Acknowledged: { takes: { reference: string }; answers: undefined }
-  /** A check failed outside, or a due step failed. */
+  /** The search for due steps failed or, with a reference, this step failed. */
   Failed: { takes: { why: string; reference?: string }; answers: undefined }
 }
 
@@ -69,12 +69,15 @@ export type ResolutionEvent =
   | { readonly type: 'refused'; readonly due: ResolutionDue; readonly why: string }
   | { readonly type: 'trouble'; readonly why: string }
 
-/** Stages: simulates, sends, follows its transaction, or waits until its end is acknowledged in the journal. */
+/**
+ * Stage of a step: it is simulated, is sent, follows its transaction, or waits until the journal has acknowledged its
+ * end.
+ */
 type Stage = 'simulate' | 'send' | 'follow' | 'ended'
 
 type Underway = {
   readonly stage: Stage
-  /** Nonce of a transaction with an end. */
+  /** Nonce of the transaction whose end was reported. */
   nonce: number
 }
 
@@ -90,7 +93,7 @@ const STEPS: Readonly<Record<Stage, readonly Stage[]>> = {
   ended: [],
 }
 
-/** The only place that changes a stage. A step outside the table is a bug of this service. */
+/** Moves a step to another stage; the only function that does so. A change that is not in `STEPS` is a bug. */
 function moveTo(underway: Underway, to: Stage): void {
   assert(STEPS[underway.stage].includes(to), `a step cannot go from ${underway.stage} to ${to}`)
   ;(underway as { stage: Stage }).stage = to
@@ -100,11 +103,11 @@ type Pause = { untilMs: number; times: number }
 
 export type ResolutionState = {
   readonly ports: ResolutionPorts
-  /** By reference: steps from their simulation until their end is acknowledged. */
+  /** Steps in progress by reference, from their simulation until their end is acknowledged. */
   readonly underway: Map<string, Underway>
-  /** Refused steps, and the time of their retry. */
+  /** For each refused step, the time of its next attempt. */
   readonly pauses: Map<string, Pause>
-  /** Number of its transactions that reverted; bounded, because each costs gas. */
+  /** For each step, the number of its transactions that reverted. It is limited, because each costs gas. */
   readonly reverts: Map<string, number>
   recovered: boolean
   looking: boolean
@@ -114,7 +117,7 @@ export type ResolutionState = {
 
 const PAUSE_MS = 5_000
 const PAUSE_MS_MAX = 3_600_000
-/** Limit of transactions per resolution that revert although their simulation succeeded. */
+/** Maximum number of reverted transactions for one resolution, although each was simulated successfully. */
 const REVERTS_MAX = 5
 
 export function newResolution(ports: ResolutionPorts): ResolutionState {
@@ -142,10 +145,10 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
       )
       return undefined
     }
-    // Sent transactions are checked first: their end may make room.
+    // Open transactions are polled before due steps are read: each one that has ended makes room for another step.
     context.pipe(
       ports.poll(),
-      (news) => ({ type: 'Told', message: { news } }),
+      (news) => ({ type: 'Polled', message: { news } }),
       (error) => failed(error),
     )
     return undefined
@@ -158,7 +161,7 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
     return resolution.Tick(state, {}, context)
   },
 
-  Told(state, { news }, context) {
+  Polled(state, { news }, context) {
     for (const { type, reference, nonce, txHash, outcome } of news) {
       const known = state.underway.get(reference) ?? { stage: 'follow', nonce }
       state.underway.set(reference, known)
@@ -187,7 +190,8 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
 
   Acknowledged(state, { reference }, context) {
     state.underway.delete(reference)
-    // The indexer will report the result. Until then, or if it failed, it is not retried at once.
+    // Pauses the step. The database still has it as due until the indexer reports the result; if it failed, it is
+    // retried after the pause.
     hold(state, reference, context.nowMs)
     return undefined
   },
@@ -248,8 +252,8 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
       state.why = why
       return undefined
     }
-    // An end that could not be acknowledged is retried by the next check. Any other failure happened before sending:
-    // the sender throws only if nothing was sent.
+    // An end that could not be acknowledged stays in the list, and the next check repeats that. Any other failure is
+    // one before sending, because the sender throws only if nothing was sent: the step is dropped.
     if (state.underway.get(reference)?.stage !== 'ended') state.underway.delete(reference)
     hold(state, reference, context.nowMs)
     return undefined

@@ -1,4 +1,4 @@
-/** A resolution thread: settles due resolutions on a chain, so that no holder waits. */
+/** A resolution thread: settles due resolutions on a chain, so that holders of shares need not wait. */
 
 import assert from 'node:assert/strict'
 import { accountOf, balanceOf } from '#chain/accounts.ts'
@@ -27,7 +27,7 @@ export function resolutionThread(data: ThreadData, world: ChainWorld = chainWorl
   const kit = makeThreadContext(data, world, { chain: String(chainId) })
   const { log, clock } = kit
   const writers = linkWriters(settings, kit)
-  // One node at a time uses the key.
+  // Name of the role that lets one node at a time use the key of this chain.
   const role = `resolution/${chainId}`
   const leases = makeLeases(data, kit, world)
   const reads = world.makeReads(databaseUrlOf(settings))

@@ -1,4 +1,4 @@
-/** The changes of traders' balances by trades. */
+/** Computes how trades change the balances of their traders. */
 
 import { type FundsToken, STABLECOIN } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'
@@ -6,10 +6,13 @@ import type { Trade, TradeToSettle } from '#domain/trade.ts'
 import type { SettlementState } from './state.ts'
 import { broughtTo, SIDES, takenFrom } from './trade-sides.ts'
 
-/** The part of a trader's dollars that the settlement contract may take. Each payment uses some of it. */
+/**
+ * The allowance (dollars that the settlement contract may take) counts like a token of this name: each payment uses
+ * some of it.
+ */
 export const ALLOWANCE = 'allowance'
 
-/** Returns the change of the trader's token balance, or of the allowance, by a trade. */
+/** Returns by how much a trade changes the trader's balance of a token, or the allowance. */
 export function changeOf(
   trade: Trade,
   trader: Address,
@@ -25,7 +28,7 @@ export function changeOf(
   return change
 }
 
-/** Returns trades that are sent and in no block yet. */
+/** Returns trades whose transaction is sent but in no block yet. */
 export function unminedTrades({ flight, trades }: SettlementState): TradeToSettle[] {
   return [...flight.batches.values()]
     .filter(({ mined, ended }) => !mined && !ended)

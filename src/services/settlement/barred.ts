@@ -1,7 +1,7 @@
 /**
- * Fails the unsent trades of a trader who has used up the gas budget of the day by failed fills. They were matched
- * before that was known. Each would be sent, fail and cost gas again, so they fail without a transaction, by that
- * trader's fault.
+ * Fails the unsent trades of a trader who has used up the gas budget of the day by failed fills. The trades were
+ * matched before market threads knew that. Each would be sent, fail and cost gas again, so they fail without a
+ * transaction, by that trader's fault.
  */
 
 import type { FaultySide } from '#domain/trade.ts'
@@ -15,7 +15,7 @@ export function failBarred(state: SettlementState, context: SettlementContext): 
   if (barred === undefined || barred.size === 0) return
   for (const tradeId of [...state.queue.tradeIds]) {
     const trade = state.trades.get(tradeId)?.trade
-    // A trade that was sent before may be on chain.
+    // Skips a trade that was sent before: the chain may have settled it.
     if (trade === undefined || trade.status !== 'matched' || trade.attempts > 0) continue
     if (state.history.unverified.has(tradeId)) continue
     const fault = sideOf(barred.has(trade.buyer), barred.has(trade.seller))

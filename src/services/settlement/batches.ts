@@ -80,9 +80,9 @@ export function markSent(state: SettlementState, batch: Batch): void {
 }
 
 /**
- * Follows a transaction from the journal, or one that a reorg removed. Its end may have been reported before a restart,
- * and a reorg may have removed it since. If one of its trades has failed, or the removed block refused one by the fault
- * of a side, the transaction is abandoned: that trade must not settle.
+ * Follows a transaction again: one that the journal has after a restart, or one that a reorg removed. The transaction
+ * is abandoned if one of its trades must not settle: the trade has failed, or the removed block refused it by the
+ * fault of a side.
  */
 export function resumeBatch(
   state: SettlementState,
@@ -140,7 +140,10 @@ export function applyUpdate(
   }
 }
 
-/** Handles trades that are now in a block: others may wait for them, and their permits need not be sent again. */
+/**
+ * Records that a block contains this batch: trades that wait for these can go on, and the permits of settled trades
+ * are used.
+ */
 function noteBlock(
   state: SettlementState,
   { tradeIds }: Batch,
@@ -178,7 +181,8 @@ function finishBatch(
     const pending = state.trades.get(tradeId)
     if (pending?.isConfirmed !== true) continue
     const verdict = verdictOf.get(pending.trade.tradeKey)
-    // The market knows the trade as confirmed by a block that a reorg removed; the new block did not settle it.
+    // A reorg removed the block by which the market recorded the trade as confirmed, and the new block did not settle
+    // it.
     const isSettled = verdict?.settled === true || verdict?.reason === 'AlreadySettled'
     if (!isSettled) revertConfirmed(state, tradeId, txHash)
   }
@@ -202,7 +206,7 @@ function finishBatch(
   }
 }
 
-/** Fails trades that a block had refused before a reorg removed it; returns the others. */
+/** Fails trades that an earlier block refused, although a reorg removed that block; returns the others. */
 function failRefused(
   state: SettlementState,
   tradeIds: readonly TradeId[],
@@ -240,7 +244,7 @@ function applyVerdict(
   }
   switch (verdict.reason) {
     case 'AlreadySettled':
-      // The next submission finds the transaction that settled it.
+      // Another transaction settled the trade. The next submission searches for that transaction on the chain.
       requeue(state, tradeId, 0)
       break
     case 'MarketUnknown':
@@ -256,7 +260,7 @@ function applyVerdict(
   }
 }
 
-/** The permits of a settled trade are used: of its buyer, or of both sides of a mint. */
+/** Remembers that the permits of a settled trade are used: the buyer's, and in a mint the seller's too. */
 function rememberPermits({ flight }: SettlementState, trade: TradeToSettle): void {
   for (const { permit, orderHash } of payersOf(trade)) {
     if (permit === undefined) continue
@@ -265,7 +269,7 @@ function rememberPermits({ flight }: SettlementState, trade: TradeToSettle): voi
   }
 }
 
-/** Closes a batch's row in the journal once all trades of the batch are reported. */
+/** Closes a batch's row in the journal (the table of sent transactions) once all trades of the batch are reported. */
 export function acknowledge(state: SettlementState, context: SettlementContext): void {
   for (const [name, batch] of state.flight.batches) {
     if (!batch.ended || batch.acknowledging) continue

@@ -1,13 +1,14 @@
 /**
- * Claims of trades that lacked a balance. From its refusal until it is sent, such a trade has a claim on the balances
- * of both its sides and on the buyer's allowance: a younger trade that takes from them waits, unless they cover both.
- * Otherwise the younger one could settle first, and whether the older one fails would depend on its trader's actions
- * meanwhile.
+ * Claims: they protect a trade that was refused because a balance was too low. From its refusal until it is sent, such a
+ * trade has first right to the balances of both its sides and to the buyer's allowance: a younger trade that takes from
+ * them waits, unless they cover both trades. Otherwise the younger one could settle first, and whether the older one
+ * fails would depend on its trader's actions meanwhile.
  *
- *   Ann has no YES   1. buys 5 YES, sent   2. sells 5 YES: refused, waits for 1   3. sells 1 YES: waits until 2 is sent
+ *   Ann has no YES   1. buys 5 YES, sent   2. sells 5 YES: refused, waits for 1   3. sells 1 YES: waits until 2 is
+ *   sent
  *
- * A claim holds only younger trades, and a trade waits only for older ones, so they do not wait for each other in a ring.
- * Permits, which are sent in the order of their nonces, could close one: so a claim ends after a minute.
+ * A claim delays only younger trades, and a trade waits only for older ones, so trades cannot wait for each other in
+ * a ring. The order of permit nonces could still create such a ring, so a claim ends after a minute.
  */
 
 import type { TradeToSettle } from '#domain/trade.ts'
@@ -16,17 +17,17 @@ import { isPermitBefore } from './permit-turns.ts'
 import type { MissingSide, PendingSettlement, SettlementState } from './state.ts'
 import { byAge } from './turns.ts'
 
-/** A trade usually waits for fewer blocks than fit into this time, unless the chain is stuck. */
+/** Maximum duration of a claim. Unless the chain is stuck, a trade waits for fewer blocks than fit into this time. */
 const CLAIM_MS = 60_000
 
 type Claim = {
   readonly trade: TradeToSettle
   readonly side: MissingSide
-  /** The balance that younger trades may take. */
+  /** Part of the balance that younger trades may take. */
   spare: bigint
 }
 
-/** Returns the trades that take nothing from a balance on which an older trade has a claim. */
+/** Leaves out trades that would take from a claimed balance more than it can spare. */
 export function withoutClaimed(
   state: SettlementState,
   waiting: readonly TradeToSettle[],
@@ -46,7 +47,7 @@ export function withoutClaimed(
   })
 }
 
-/** True if the trade settles after the one with the claim. */
+/** True if the trade has to settle after the one with the claim. */
 function isYounger(state: SettlementState, trade: TradeToSettle, claim: Claim): boolean {
   if (byAge(claim.trade, trade) >= 0 || claim.side.changes.has(trade.tradeId)) return false
   return !isPermitBefore(state, trade, claim.trade)
@@ -69,7 +70,9 @@ function claimsOf(state: SettlementState, nowMs: number): Claim[] {
   )
 }
 
-/** A retried trade has no claim, because it may take long. */
+/**
+ * Returns whether the trade has a claim. A trade that is being retried has none, because its retries may take long.
+ */
 function hasClaim(
   { missing, stage, retries, submitFailures }: PendingSettlement,
   nowMs: number,

@@ -1,9 +1,9 @@
 /**
  * Protects ended trades from a database that lags. It may still return them as pending. If a trade failed without a
  * transaction, neither the chain nor the journal knows that; sent again, it could settle after its market has given
- * both quantities back. So settlement ignores an ended trade for a minute. A trade that was matched before the youngest
- * ended trade that is forgotten by now, or before this process started, is first verified with its market. Later trades
- * need no verification.
+ * both quantities back. So settlement ignores an ended trade for a minute. A trade is first verified with its market
+ * if it was matched before this process started, or before the youngest of the ended trades that are already
+ * forgotten. Later trades need no verification.
  *
  *   12:00:00  a matches and fails at once; the database does not learn of it
  *   12:00:50  b matches and settles
@@ -15,14 +15,17 @@ import { SETTLEMENT_ENDED_MAX } from '#domain/limits.ts'
 import { addReport } from './reports.ts'
 import type { Ended, PendingSettlement, SettlementContext, SettlementState } from './state.ts'
 
-/** How long an ended trade is ignored if the database returns it as pending. */
+/** Time for which an ended trade is ignored, even if the database still returns it as pending. */
 const ENDED_KEPT_MS = 60_000
-/** Maximum difference between the clocks of two nodes: markets and an earlier settlement may run elsewhere. */
+/**
+ * Maximum difference between the clocks of two nodes. It matters because the markets, and the previous settlement
+ * thread, may run on other nodes.
+ */
 const CLOCKS_APART_MS = 60_000
-/** How long all trades wait for the first answers, so that they share a batch. */
+/** Maximum time for which all trades wait for the markets' first answers, so that verified trades share a batch. */
 const ANSWERS_MS = 500
 
-/** After a restart, trust only trades matched from now on. */
+/** Makes settlement verify every trade matched before now with its market; called after a restart. */
 export function trustOnlyNew(state: SettlementState, nowMs: number): void {
   state.history.trustedFromMs = nowMs + CLOCKS_APART_MS
 }
@@ -38,13 +41,13 @@ export function verifyWithMarket(
   addReport(state, trade.tradeId, { status: 'matched', txHash: '', reason: '', fault: 'none' })
 }
 
-/** True while first answers are expected: waiting for them avoids many small batches. */
+/** True while markets are expected to answer soon. No batch is sent meanwhile, which avoids many small batches. */
 export function isVerifying({ history }: SettlementState, nowMs: number): boolean {
   const { unverified, verifyingSinceMs } = history
   return unverified.size > 0 && nowMs - verifyingSinceMs < ANSWERS_MS
 }
 
-/** Drops an ended trade after its market has acknowledged the end. */
+/** Forgets a trade after its market has acknowledged the trade's end. */
 export function drop(
   state: SettlementState,
   pending: PendingSettlement,
@@ -61,7 +64,7 @@ export function expireEnded(state: SettlementState, nowMs: number): void {
   removeEnded(state, ({ atMs }) => nowMs - atMs >= ENDED_KEPT_MS)
 }
 
-/** Removes ended trades from the oldest on, until `isDue` is false. */
+/** Removes ended trades, the oldest first, until `isDue` is false for one. */
 function removeEnded(state: SettlementState, isDue: (ended: Ended) => boolean): void {
   for (const [tradeId, ended] of state.history.ended) {
     if (!isDue(ended)) return

@@ -25,7 +25,6 @@ export function statusOf(state: SettlementState): SettlementStatus {
     if (reports.length > 0) unreported++
   }
   return {
-    chainId: state.rules.chainId,
     queued:
       state.queue.tradeIds.length +
       state.queue.groups.reduce((sum, group) => sum + group.length, 0),
@@ -33,15 +32,14 @@ export function statusOf(state: SettlementState): SettlementStatus {
     waiting,
     retrying,
     unreported,
-    oldestMs: state.lag.oldestMs,
-    behind: state.lag.behind,
     why: whyStuck(state),
   }
 }
 
 /**
- * Computes how long the oldest trade that could have settled has waited. A trade that is retried while others settle
- * does not count: it alone must not stop the chain's markets. Nor does a trade that its market has not verified.
+ * Computes the lag of settlement: the time that the oldest unsettled trade has waited since it could have settled. A
+ * trade that is retried while others settle does not count, because one trade must not stop the chain's markets. Nor
+ * does a trade whose market has not yet answered that it is pending.
  */
 export function watchLag(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
@@ -66,7 +64,8 @@ export function watchLag(state: SettlementState, context: SettlementContext): vo
     )
     oldestMs = Math.min(oldestMs, couldMs)
   }
-  // While the database cannot be read, older trades may wait in it.
+  // While the database cannot be read, older trades may be in it that are unknown here, so the lag grows from the
+  // last read.
   const blind = state.steps.pauses.has('read') || state.steps.pauses.has('recover')
   if (blind) oldestMs = Math.min(oldestMs, state.reads.lastMs)
   state.lag.ms = nowMs - oldestMs

@@ -1,13 +1,16 @@
 /**
- * Trades that were mined during a submission. A refusal may be older than that block: shares that a trader bought a
- * moment ago may be missing in the simulation and present when the answer arrives. So these trades count as in flight
- * when the refusal is judged, unless they have failed, or the refusal is of their block or later.
+ * Trades that were mined during a submission. A refusal in that submission may have been computed before their block:
+ * shares that a trader bought a moment ago may have been missing in the simulation and be there when the answer
+ * arrives. So these trades count as in flight when the refusal is judged, unless they have failed, or the refusal was
+ * computed at their block or later.
  */
 
 import type { TradeToSettle } from '#domain/trade.ts'
 import type { SettlementState } from './state.ts'
 
-/** Starts a submission: its simulation sees only the blocks before it. */
+/**
+ * Forgets the trades of earlier submissions; called when one begins, because its simulation includes their blocks.
+ */
 export function beginMinedWatch({ older }: SettlementState): void {
   older.minedSince.clear()
 }
@@ -20,7 +23,7 @@ export function noteMined(
   if (steps.busy.has('submit')) older.minedSince.set(trade.tradeId, { trade, block })
 }
 
-/** Removes a trade that has failed: it brings nothing. */
+/** Removes a trade that has failed, because it will not bring any tokens. */
 export function forgetMined({ older }: SettlementState, { tradeId }: TradeToSettle): void {
   older.minedSince.delete(tradeId)
 }

@@ -1,7 +1,8 @@
 /**
- * Notes about trades that are not settled, kept in the database. A kill must not give a trade a new deadline, new retries
- * or new gas, nor forget that a block refused it. A note is saved when a block refuses the trade, with each retry, and
- * every 30 s of reachable chain, and is deleted when the trade has ended.
+ * Notes about unsettled trades, stored in the database. If settlement is killed, the next process reads them: the
+ * deadline, the retries and the gas of each trade continue, and a block's refusal of it is remembered. A trade's note
+ * is saved when a block refuses the trade, with each retry, and after every 30 s in which the chain was reachable. It
+ * is deleted when the trade has ended.
  */
 
 import type { TradeNote } from '#domain/trade.ts'
@@ -9,7 +10,7 @@ import type { PendingSettlement, SettlementContext, SettlementState } from './st
 import { failure, tryBegin } from './steps.ts'
 
 const NOTE_EVERY_MS = 30_000
-/** Most notes of one write. */
+/** Maximum number of notes in one write. */
 const NOTES_MAX = 500
 
 /** Applies the note of a trade that was read after a restart. */

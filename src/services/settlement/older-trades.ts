@@ -1,10 +1,14 @@
 /**
  * Trades that lack a balance which older trades of the same trader will bring, such as a sale of shares that were
- * bought a moment ago. An older trade brings dollars or shares, and never an allowance, an approval or a permit. So a
- * trade waits only if the side at fault lacks a balance, and if both sides' balances together with their trades in
- * flight cover it, and if the allowance of each side that pays covers it after these. It waits for these trades and for nothing else.
- * Once they are decided, it is submitted again if they brought the missing balance, and fails if not. Other actions of
- * the trader meanwhile change nothing, and no younger trade takes that balance first (`claims.ts`).
+ * bought a moment ago. An older trade brings dollars or shares, and never an allowance, an approval or a permit.
+ * Therefore a trade waits only if all of this is true:
+ * - the side at fault lacks a balance, and nothing else;
+ * - each side's balance, together with its trades in flight, covers the trade;
+ * - the allowance of each side that pays still covers the trade after those.
+ *
+ * The trade waits for these older trades and for nothing else. Once they are decided, it is submitted again if they
+ * brought the missing balance, and fails if not. Other actions of the trader meanwhile change nothing, and no younger
+ * trade takes that balance first (`claims.ts`).
  *
  *   Ann has 2 YES on chain   1. buys 5 YES, sent, in no block      2. sells 6 YES: refused, has 2, waits for 1
  *                            1 settles: 2 + 5 cover 6, submitted again.    1 fails: 2 fails too, at once.
@@ -25,7 +29,7 @@ import {
   type SettlementContext,
   type SettlementState,
 } from './state.ts'
-import { SIDES, type TradeSide, takenFrom } from './trade-sides.ts'
+import { neededBy, SIDES, type TradeSide } from './trade-sides.ts'
 import { byAge } from './turns.ts'
 
 type Judged = {
@@ -35,7 +39,10 @@ type Judged = {
   readonly missing: MissingBalance | undefined
 }
 
-/** Returns refused trades that are still being submitted, the oldest first, and for each whether it waits. */
+/**
+ * Judges refused trades that are still being submitted, the oldest first: returns for each whether it waits for older
+ * trades.
+ */
 export function judge(
   state: SettlementState,
   refused: readonly RefusedTrade[],
@@ -51,7 +58,7 @@ export function judge(
   const inFlight: InFlight = isOwing ? tradesInFlight(state, refused) : new Map()
   return found.map(({ pending, refusal }) => {
     const missing = missingOf(state, pending.trade, refusal, { inFlight, nowMs })
-    // A younger trade may need the tokens that this one brings.
+    // Trades judged after this one are younger, and may need the tokens that it brings.
     if (missing !== undefined) note(inFlight, pending.trade, false)
     return { pending, refusal, missing }
   })
@@ -64,11 +71,11 @@ function missingOf(
   { inFlight, nowMs }: { readonly inFlight: InFlight; readonly nowMs: number },
 ): MissingBalance | undefined {
   const sides: MissingSide[] = []
-  // The other side must stay covered too: older trades may take from it meanwhile.
+  // Both sides are checked, because older trades may also take tokens from the side that is not at fault.
   for (const side of SIDES) {
     const has = refusal.has?.[side]
     if (has === undefined) return undefined
-    const { token, amount: needs } = takenFrom(trade, side)
+    const { token, amount: needs } = neededBy(trade, side)
     const before = settlingBefore(state, trade, side, inFlight)
     const balance = sideOf({ trader: trade[side], token, has, needs }, before)
     const isAtFault = refusal.fault === side || refusal.fault === 'both'
@@ -81,7 +88,7 @@ function missingOf(
   return { refusal, block: refusal.block ?? 0, sinceMs: nowMs, sides }
 }
 
-/** Returns the trades of this side that settle before the trade, if they settle. */
+/** Returns the trades of this side's trader that settle before the given trade, if they settle. */
 function settlingBefore(
   state: SettlementState,
   trade: TradeToSettle,
@@ -89,17 +96,17 @@ function settlingBefore(
   inFlight: InFlight,
 ): TradeToSettle[] {
   return (inFlight.get(trade[side]) ?? []).flatMap(({ other, isSent }) => {
-    // A younger trade counts too once it is sent.
+    // An unsent trade counts only if it is older; a sent one always counts.
     if (!isSent && byAge(other, trade) >= 0) return []
-    // An older trade with a later permit of the same owner waits for this one.
+    // Skips an older trade whose permit comes later: it waits for the given trade, not the reverse.
     return !isSent && isPermitBefore(state, trade, other) ? [] : [other]
   })
 }
 
 /**
- * Returns the allowance of a paying side, treated like a balance: trades before this one may use so much of it that the
- * rest is too low, and the trader could raise it while the trade waits. Undefined if a permit brings the allowance, or
- * replaces it before.
+ * Returns the allowance of a paying side as a balance that earlier trades reduce. If they leave too little, the trade
+ * must not wait, because the trader could raise the allowance meanwhile. Returns undefined if a permit sets the
+ * allowance: that of this trade, or of an earlier one.
  */
 function allowanceOf(
   trade: TradeToSettle,
@@ -118,7 +125,7 @@ function allowanceOf(
   if (allowance === undefined) return undefined
   const trader = trade[side]
   if (before.some((other) => permitOf(state, other, trader) !== undefined)) return undefined
-  const { amount: needs } = takenFrom(trade, side)
+  const { amount: needs } = neededBy(trade, side)
   return sideOf({ trader, token: ALLOWANCE, has: allowance, needs }, before)
 }
 
@@ -149,8 +156,8 @@ function note(inFlight: InFlight, other: TradeToSettle, isSent: boolean): void {
 }
 
 /**
- * Returns by trader the trades that are to be sent, or are sent and in no block that the simulation has seen. It
- * leaves out refused trades, and trades with retries, which may take long.
+ * Returns, for each trader, the trades that are to be sent, or are sent and in no block that the simulation has seen.
+ * It leaves out refused trades, and trades with retries, which may take long.
  */
 function tradesInFlight(state: SettlementState, refused: readonly RefusedTrade[]): InFlight {
   const seen = refused.find(({ block }) => block !== undefined)?.block ?? 0
@@ -169,7 +176,9 @@ function tradesInFlight(state: SettlementState, refused: readonly RefusedTrade[]
   return inFlight
 }
 
-/** Makes the trade wait for older ones. Older trades that were mined during its submission count as decided. */
+/**
+ * Makes the trade wait for older ones. Those that a block has settled since its submission began are applied at once.
+ */
 export function awaitOlder(
   state: SettlementState,
   pending: PendingSettlement,
@@ -185,9 +194,12 @@ export function awaitOlder(
   requeueOrFail(state, pending, context)
 }
 
-/** Handles decided trades: those that wait for them are submitted again, or fail. */
+/**
+ * Checks trades that wait for older ones. Once all of these are decided, the trade is queued if its balance suffices,
+ * and fails if not.
+ */
 export function resumeWaiting(state: SettlementState, context: SettlementContext): void {
-  // A trade that fails in this loop also decides those that wait for it.
+  // Repeats: a trade that fails in this loop is itself decided, and other trades may wait for it.
   while (state.older.decided.size > 0) {
     const decided = [...state.older.decided]
     state.older.decided.clear()
@@ -207,9 +219,10 @@ export function resumeWaiting(state: SettlementState, context: SettlementContext
 }
 
 /**
- * Applies a decided trade to one that waits; `block` is undefined if the decided one brings nothing. That one may also
- * have taken from its balance without being awaited. Tokens that such a trade brings do not count: it may be younger, and
- * its traders chose it meanwhile. Nor does a block that the balance was read at, or after.
+ * Applies a decided trade to a trade that waits. `block` is the block that settled it; undefined if it failed, which
+ * changes no balance. If the waiting trade was not waiting for it, only the amounts that it took count: it may be
+ * younger, made during the wait, so the amounts that it brought do not count. A block is skipped if the waiting
+ * trade's balance was read at that block or later.
  */
 function applyDecided(
   { missing }: PendingSettlement,
@@ -240,7 +253,7 @@ function requeueOrFail(
   if (missing.sides.some(({ changes }) => changes.size > 0)) return
   const ahead = unminedTrades(state)
   const isCovered = ({ trader, token, has, needs }: MissingSide): boolean => {
-    // A sent trade settles before this one; its result is not known yet.
+    // A sent trade settles before this one. Its result is unknown, so the amounts that it takes count as gone.
     const taken = ahead.map((other) => changeOf(other, trader, token)).filter((by) => by < 0n)
     return taken.reduce((sum, by) => sum + by, has) >= needs
   }

@@ -1,19 +1,20 @@
 /**
- * Decides when the permits of an owner are sent together and when one at a time. A permit is public as soon as its transaction is in the pool, and any
- * account may submit it first. For a single permit this is harmless: it brings the same allowance. But each permit
- * replaces the allowance of the one before. If another account submits two at once, only the allowance of the second
- * remains, and the trade of the first takes from it. So a transaction contains at most one unused permit of an owner,
- * the one with the lowest nonce, and the next permit waits until that transaction is in a block.
+ * Decides when the permits of an owner are sent together and when one at a time. A permit is public as soon as its
+ * transaction is in the pool, and any account may submit it first. For a single permit this is harmless: it brings
+ * the same allowance. But each permit replaces the allowance of the one before. If another account submits two at
+ * once, only the allowance of the second remains, and the trade of the first takes from it. So a transaction contains
+ * at most one unused permit of an owner, the one with the lowest nonce, and the next permit waits until that
+ * transaction is in a block.
  *
  *   waiting: A1 (permit 0)  A2 (permit 1)  A3 (no permit)      sent now: A1 A3      A2, once that is mined
  *
- * If each permit of an owner covers the payments with earlier permits too, nothing can go wrong, and all are sent at once.
- * Where funds are reserved every order has such a permit (`accounts/judge.ts`): otherwise a trader could delay a trade
- * by permits before it, and decide it by what they do meanwhile.
+ * If each permit of an owner covers the payments with earlier permits too, nothing can go wrong, and all are sent at
+ * once. If funds are reserved, every order has such a permit (`accounts/judge.ts`): otherwise a trader could delay a
+ * trade by permits before it, and decide it by what they do meanwhile.
  *
- * A trade that waits for others (`older-trades.ts`) keeps its turn only while none of them waits for a turn: two trades
- * that wait for each other would block the chain's settlement until their deadline. A mint may bring a permit of each
- * side: it needs both turns.
+ * A trade that waits for others (`older-trades.ts`) keeps its turn only while none of those others waits for a turn: two
+ * trades that wait for each other would block the chain's settlement until their deadline. A mint may bring
+ * permits of both sides, and then needs both turns.
  */
 
 import { type Address, type OrderHash, type TradeId, ZERO_ADDRESS } from '#domain/ids.ts'
@@ -50,8 +51,9 @@ export function onePermitEach(
 }
 
 /**
- * Returns whether the trade is the oldest of a ring of mints that wait for each other's permits: Ann's first permit is in
- * a mint with Bob's second, and Bob's first in a mint with Ann's second. It is sent with the permits before its own.
+ * Returns whether the trade is the oldest of a ring of mints that wait for each other's permits. Example: one mint
+ * has Ann's first permit and Bob's second; the other has Bob's first and Ann's second. The oldest mint of a ring is
+ * sent together with the earlier permits of its owners.
  */
 function isFirstOfRing(
   trade: TradeToSettle,
@@ -67,7 +69,10 @@ function isFirstOfRing(
   return at?.tradeId === trade.tradeId
 }
 
-/** Returns owners of whom each permit but the first covers their payments with the permits before it and its own. */
+/**
+ * Returns the owners whose permits may be sent together: each permit except the first covers the owner's payments
+ * under it and under all earlier permits.
+ */
 function coveringOwners({ trades }: SettlementState): ReadonlySet<Address> {
   const payments = [...trades.values()]
     .filter(({ stage }) => stage !== 'ended')
@@ -93,7 +98,7 @@ function coveringOwners({ trades }: SettlementState): ReadonlySet<Address> {
   return covering
 }
 
-/** Returns by owner the order with a permit in a transaction that is in no block yet. */
+/** Returns, for each owner, the order whose permit is in a sent transaction that is in no block yet. */
 function permitsInFlight(state: SettlementState): Map<Address, OrderHash> {
   const inFlight = new Map<Address, OrderHash>()
   for (const { mined, ended, tradeIds } of state.flight.batches.values()) {
@@ -113,7 +118,7 @@ type PermittedOrder = {
   readonly permit: PermitSignature
 }
 
-/** Returns the orders of a trade that bring an unused permit: at most one, or two in a mint. */
+/** Returns the paying orders of a trade whose permit is unused: at most one, or two in a mint. */
 function permitsOf({ flight }: SettlementState, trade: TradeToSettle): PermittedOrder[] {
   return SIDES.filter((side) => isPaying(trade, side)).flatMap((side) => {
     const { orderHash, permit } = side === 'buyer' ? trade.buy : trade.sell
@@ -122,7 +127,7 @@ function permitsOf({ flight }: SettlementState, trade: TradeToSettle): Permitted
   })
 }
 
-/** Returns the unused permit of the trader that the trade brings. */
+/** Returns the trader's permit from this trade, if it is unused. */
 export function permitOf(
   state: SettlementState,
   trade: TradeToSettle,
@@ -131,7 +136,9 @@ export function permitOf(
   return permitsOf(state, trade).find((order) => order.trader === trader)?.permit
 }
 
-/** True if both trades bring unused permits of one owner and the first has the lower nonce. */
+/**
+ * True if both trades have unused permits of the same owner, and the permit of the first trade has the lower nonce.
+ */
 export function isPermitBefore(
   state: SettlementState,
   first: TradeToSettle,
@@ -143,7 +150,7 @@ export function isPermitBefore(
   })
 }
 
-/** True if all trades that this one waits for end without a permit turn. */
+/** True if every trade that this one waits for can go on without waiting for a turn to send a permit. */
 function waitsForNoTurn(state: SettlementState, { missing }: PendingSettlement): boolean {
   const isFree = (tradeId: TradeId): boolean => {
     const pending = state.trades.get(tradeId)
@@ -153,7 +160,9 @@ function waitsForNoTurn(state: SettlementState, { missing }: PendingSettlement):
   return missing?.sides.every(({ changes }) => [...changes.keys()].every(isFree)) === true
 }
 
-/** Returns orders with an unused permit and their trades to send, the lowest nonce first. */
+/**
+ * Returns the orders with unused permits, each with its trade, among trades that can be sent; the lowest nonce first.
+ */
 function byNonce(
   state: SettlementState,
 ): readonly { readonly trade: TradeToSettle; readonly order: PermittedOrder }[] {

@@ -16,10 +16,13 @@ import {
 import { failure, mayBegin, tryBegin } from './steps.ts'
 import { endTurns, inTurns, takerOf } from './turns.ts'
 
-/** A trade that was just read does not count as lag until its first submission, for at most this time. */
+/**
+ * Maximum time after a new trade is read in which it does not count as lag; it counts earlier if its first submission
+ * ends.
+ */
 const UNTRIED_MS = 5_000
 
-/** Maximum gas of a mint or merge, relative to an ordinary trade (see contracts/README.md). */
+/** Maximum gas of a mint or merge, as a multiple of the gas of an ordinary trade (see contracts/README.md). */
 const SET_WEIGHT = 2.5
 
 /** Returns the pending trade in the given stage; adds it if it is new. */
@@ -59,7 +62,10 @@ export function track(
   return pending
 }
 
-/** Returns '' for a trade that cannot be hashed: the contract cannot settle it, and its submission fails alone. */
+/**
+ * Returns the trade's id on the chain. Returns '' for a trade that cannot be hashed: the contract cannot settle it,
+ * so its own submission fails.
+ */
 function keyOf({ ports }: SettlementState, trade: TradeWithOrders): string {
   try {
     return ports.keyOf(trade)
@@ -104,7 +110,7 @@ export function sendNext(state: SettlementState, context: SettlementContext): vo
   )
 }
 
-/** Takes a batch out of the queue, or out of the groups. */
+/** Removes the trades of a batch from the queue, or from the groups that are sent separately. */
 function takeOut(state: SettlementState, chosen: TradeId[]): TradeToSettle[] {
   const { queue, trades } = state
   const taken = chosen.map((tradeId) => {
@@ -124,7 +130,7 @@ function takeOut(state: SettlementState, chosen: TradeId[]): TradeToSettle[] {
   return taken
 }
 
-/** Returns the trades of the next batch; empty if it is too early for one. */
+/** Returns the trades of the next batch; empty while it waits for more trades. */
 function nextBatch(state: SettlementState, nowMs: number): TradeId[] {
   const ready = (tradeId: TradeId): boolean =>
     (state.trades.get(tradeId)?.notBeforeMs ?? Number.POSITIVE_INFINITY) <= nowMs

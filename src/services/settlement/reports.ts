@@ -26,7 +26,7 @@ export function emitContradiction(tradeId: TradeId, context: SettlementContext):
   context.emit({ type: 'Contradiction', tradeId, what })
 }
 
-/** Result of a trade. */
+/** The fields of a report that states how a trade ended. */
 type Ending = Partial<Pick<TradeReport, 'txHash' | 'reason' | 'fault'>> & {
   readonly status: 'confirmed' | 'failed'
 }
@@ -42,7 +42,8 @@ export function end(
   const pending = state.trades.get(tradeId)
   if (pending === undefined) return
   leaveQueue(state, pending)
-  // A failed trade must never settle: if a transaction may still settle it, that transaction decides.
+  // A failed trade must never settle. If a transaction in flight contains the trade, the result of that transaction
+  // decides.
   if (status === 'failed' && isInFlight(state, tradeId)) {
     moveTo(pending, 'sent')
     return
@@ -50,7 +51,8 @@ export function end(
   moveTo(pending, 'ended')
   if (status === 'failed') forgetMined(state, pending.trade)
   addReport(state, tradeId, { status, txHash, reason, fault })
-  // If another trade waits for this one, it knows the block already, unless one poll decides both.
+  // One poll may report both the block of this trade and the trade's end. Then the block is recorded already, and
+  // must not be overwritten.
   if (!state.older.decided.has(tradeId) || status === 'failed')
     state.older.decided.set(tradeId, undefined)
   state.progress.lastMs = context.nowMs
@@ -65,7 +67,7 @@ export function end(
   })
 }
 
-/** True if one of our transactions that is not final contains the trade. */
+/** True if the trade is in one of our transactions that is not final yet. */
 export function isInFlight(state: SettlementState, tradeId: TradeId): boolean {
   for (const { ended, tradeIds } of state.flight.batches.values()) {
     if (!ended && tradeIds.includes(tradeId)) return true
@@ -108,7 +110,7 @@ export function sendReports(state: SettlementState, context: SettlementContext):
   }
 }
 
-/** True if the market may accept the same report later. */
+/** True if a retry of the same report may succeed. */
 export function isTransient({ rejected }: Rejection): boolean {
   return rejected === 'OVERLOADED' || rejected === 'OUTCOME_UNKNOWN'
 }
@@ -122,7 +124,8 @@ export function applyAnswer(
 ): void {
   const { tradeId } = pending.trade
   if (report.status === 'reverted') {
-    // Nothing to do, unless the trade has failed: a failed trade must not settle.
+    // No further report of the trade is needed. If the market has recorded it as failed, no transaction may settle it
+    // later.
     if (status === 'failed') abandonFailed(state, pending)
     return
   }
@@ -132,14 +135,15 @@ export function applyAnswer(
     if (status === 'failed') abandonFailed(state, pending)
     else markSentBefore(pending, status)
   } else if (report.status === 'submitted' && status === 'failed') {
-    // The trade failed before a restart, and the database did not have that yet.
+    // The trade failed before a restart, but the database still had it as pending.
     abandonFailed(state, pending)
   } else if (report.status === 'submitted' && status === 'confirmed') {
     pending.isConfirmed = true
     if (pending.stage !== 'sent' && pending.stage !== 'ended')
       revertConfirmed(state, tradeId, report.txHash)
   } else if (report.status === 'failed' && status === 'confirmed') {
-    // A block that a reorg removed had confirmed the trade: revert first, then fail.
+    // The market has recorded the trade as confirmed, but a reorg removed that block. So the trade is reported as
+    // reverted first, then as failed.
     const before = { status: 'reverted', reason: REORGANISED, fault: 'none' } as const
     pending.reports.unshift({ ...report, ...before }, report)
   } else if (report.status === 'confirmed' && status === 'failed') {
@@ -147,7 +151,10 @@ export function applyAnswer(
   }
 }
 
-/** Marks a trade as sent before: its submission first checks it on the chain. */
+/**
+ * Records that the trade was sent before a restart. Its next submission first checks whether the chain has settled
+ * it.
+ */
 function markSentBefore(pending: PendingSettlement, status: TradeStatus): void {
   pending.trade = { ...pending.trade, status }
   pending.isConfirmed = status === 'confirmed'
@@ -176,7 +183,10 @@ function abandonFailed(state: SettlementState, pending: PendingSettlement): void
   }
 }
 
-/** True if the market still needs a report of this trade: after a restart the report could not be sent again. */
+/**
+ * True if the market has not acknowledged the trade's end, or a reorg that reverted it. Until then its transaction
+ * stays open in the journal, because a restart loses such a report.
+ */
 export function isUnreported(pending: PendingSettlement | undefined): boolean {
   if (pending === undefined) return false
   return pending.stage === 'ended' || pending.reports.some(({ status }) => status === 'reverted')

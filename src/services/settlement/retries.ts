@@ -34,7 +34,7 @@ const SYSTEMIC: ReadonlySet<string> = new Set([
 
 const MARKET_UNKNOWN = 'MarketUnknown'
 
-/** Stages of a trade that is neither in a transaction nor being submitted. */
+/** Stages in which a trade is neither in a transaction nor being submitted. */
 const IDLE: ReadonlySet<Stage> = new Set(['queued', 'awaitingMarket', 'awaitingOlder'])
 
 /** Notes a market that the chain does not know; its trades are retried after `MARKET_AGAIN_MS`. */
@@ -42,7 +42,7 @@ export function noteMissingMarket(state: SettlementState, marketId: MarketId, no
   state.markets.missing.set(marketId, nowMs + MARKET_AGAIN_MS)
 }
 
-/** Makes a trade wait until its market is on chain, at most as long as its orders could settle. */
+/** Makes a trade wait until its market is on the chain. The wait ends when its orders can no longer settle. */
 export function awaitMarket(
   state: SettlementState,
   pending: PendingSettlement,
@@ -58,9 +58,9 @@ export function awaitMarket(
 }
 
 /**
- * Handles a trade after its transaction reverted, or after it was refused on chain after a good simulation, without a
- * side at fault. It is retried with growing pauses until its deadline. If its refusals have cost too much gas, it fails
- * with fault `both`, so that the two quantities do not match again.
+ * Retries a trade with growing pauses until its deadline. No side is at fault: its transaction reverted, or the chain
+ * refused it after a simulation that succeeded. If the refusals have cost too much gas, the trade fails with fault
+ * `both`, so that the two quantities do not match again.
  */
 export function retryLater(
   state: SettlementState,
@@ -84,8 +84,9 @@ export function retryLater(
 }
 
 /**
- * Not the fault of a trader, although the contract reports it so. An order matches before it expires, and can settle
- * for the whole grace after that. The grace passes only if the exchange or the chain was unavailable for that long.
+ * Reason for which no trader is at fault, although the contract names a side. Every order matches before it expires,
+ * and can still settle during the grace after that. The grace passes only if the exchange or the chain was
+ * unavailable for as long.
  */
 export const OUT_OF_TIME = 'OrderExpired'
 
@@ -118,9 +119,9 @@ export function applyRefusals(
 }
 
 /**
- * Handles trades if their transaction could not be built or simulated although the chain is reachable: one of them is
- * bad. The batch is halved until that trade is alone. It fails if this process cannot handle its data; if a node does
- * not accept it, it is retried with growing pauses until its deadline.
+ * Handles a batch that could not be built or simulated although the chain is reachable, because one of its trades is
+ * bad. The batch is halved until that trade is alone. The trade fails if this process cannot handle its data. If a
+ * node does not accept it, it is retried with growing pauses until its deadline.
  */
 export function isolateFailing(
   state: SettlementState,
@@ -139,7 +140,8 @@ export function isolateFailing(
     end(state, first.trade.tradeId, ending, context)
     return
   }
-  // Others were sent since its last failure, so only this trade is stuck, and it does not count as lag.
+  // Other batches were sent since this trade last failed, so only this trade is stuck. It counts as retried, and no
+  // longer as lag.
   if (state.flight.lastSentMs > first.submitFailedAtMs && first.submitFailures > 0) first.retries++
   first.submitFailedAtMs = context.nowMs
   first.trouble = why
@@ -155,14 +157,16 @@ function halve(state: SettlementState, tradeIds: readonly TradeId[]): void {
 }
 
 /**
- * Fails trades that have not settled although the chain was reachable until their deadline. A trade that is in a
- * transaction is decided by that transaction. If its market does not answer, a trade cannot be reported yet.
+ * Fails trades that have not settled by their deadline, which counts only time in which the chain was reachable. A
+ * trade in a transaction is left out, because the transaction decides it. So is a trade whose market does not answer,
+ * because its end cannot be reported.
  */
 export function failOverdue(state: SettlementState, context: SettlementContext): void {
   for (const [tradeId, { stage, reachableAtMs, trouble }] of state.trades) {
     if (state.chain.reachableMs - reachableAtMs <= state.rules.tradeDeadlineMs) continue
     if (!IDLE.has(stage) || state.history.unverified.has(tradeId)) continue
-    const why = trouble || state.chain.stopped || state.chain.trouble || 'it was never in a batch'
+    const why =
+      trouble || state.chain.stopped || state.chain.trouble || 'the trade was never in a batch'
     context.emit({ type: 'TradeOverdue', tradeId, why })
     end(state, tradeId, { status: 'failed', reason: `DeadlinePassed: ${why}` }, context)
   }

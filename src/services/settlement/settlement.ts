@@ -22,7 +22,7 @@ import { failBarred } from './barred.ts'
 import { acknowledge, applyUpdate, resumeBatch, startBatch } from './batches.ts'
 import type { OpenSettlement } from './chain/settlement-lane.ts'
 import { drop, expireEnded, isVerifying, trustOnlyNew, verifyWithMarket } from './history.ts'
-import { statusOf, watchLag } from './lag.ts'
+import { watchLag } from './lag.ts'
 import { applyNote, saveNotes } from './notes.ts'
 import { resumeWaiting } from './older-trades.ts'
 import { enqueue, requeue, sendNext, track } from './queue.ts'
@@ -47,17 +47,22 @@ import type {
 import { done, failure, pause, tryBegin } from './steps.ts'
 import { takersAtQuota } from './turns.ts'
 
-/** Most new trades per read. */
+/** Maximum number of new trades per read. */
 const READ_TRADES = 500
-/** Minimum time between two reads while new trades keep arriving. */
+/** Minimum time between two reads of the database, however fast new trades arrive. */
 const READ_GAP_MS = 50
-/** Ended trades that a read excludes; the projection has usually caught up with older ones. */
+/**
+ * Maximum number of ended trades that a read excludes, the newest. The database usually has the end of older ones.
+ */
 const ENDED_READ_MAX = 2_000
 const REPORT_AGAIN_MS = 200
 const UNCONFIRMED_AGAIN_MS = 2_000
-/** Two polls further apart than this do not count as reachable time. */
+/**
+ * Maximum time between two polls of the chain. If more time passes, it does not count as time in which the chain was
+ * reachable.
+ */
 const OUTAGE_MS = 30_000
-/** After this many failed submissions in a row while the poll succeeds, a batch is halved. */
+/** Number of failed submissions in a row, while polls succeed, after which a batch is halved. */
 const SUBMIT_FAILURES_MAX = 4
 
 export const settlement: Behaviour<SettlementState, SettlementProtocol, SettlementEvent> = {
@@ -81,15 +86,11 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     return undefined
   },
 
-  Status(state) {
-    return statusOf(state)
-  },
-
   Recovered(state, { open }, context) {
     done(state, 'recover')
     state.reads.recovered = true
     for (const batch of open) resumeBatch(state, batch, context)
-    // The lag is known only after the database was read.
+    // Reads at once: the age of the oldest pending trade, and so the lag, is unknown before.
     readPending(state, context)
     poll(state, context)
     return undefined
@@ -113,7 +114,8 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
       if (state.trades.size >= SETTLEMENT_HELD_MAX) break
       const pending = track(state, trade, 'queued', context.nowMs)
       applyNote(pending, noteOf.get(trade.tradeId), state)
-      // Sent before a restart and in no open transaction: it may have been waiting for a retry.
+      // The trade was sent before a restart and is in no open transaction. It may have been waiting for a retry, so
+      // its lag counts from now.
       if (trade.attempts > 0) pending.settleableSinceMs = context.nowMs
       enqueue(state, pending)
       if (trade.matchedAtMs < state.history.trustedFromMs)
@@ -148,7 +150,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
       state.flight.lastSentMs = context.nowMs
       for (const tradeId of rest) {
         const pending = state.trades.get(tradeId)
-        // The transaction may leave out trades; they are submitted again.
+        // Trades of the batch that the transaction left out are queued again.
         if (pending !== undefined && !sent.tradeIds.includes(tradeId)) requeue(state, tradeId, 0)
       }
       startBatch(state, sent, context)
@@ -220,7 +222,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     done(state, 'note')
     for (const note of notes) {
       const pending = state.trades.get(note.tradeId)
-      // A trade that is not pending any more has ended meanwhile: its note must be deleted.
+      // A trade that is no longer pending has ended meanwhile: its note must be deleted.
       if (pending === undefined) state.notes.ended.add(note.tradeId)
       else pending.noted = note
     }
@@ -229,7 +231,8 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
   },
 
   Acknowledged(state, { batch }) {
-    // If a reorg reopened the batch meanwhile, follow it to its next end.
+    // Stops following the batch, unless a reorg reopened it since. Then it is followed until its transaction has
+    // ended again.
     if (state.flight.batches.get(batch)?.acknowledging === true) state.flight.batches.delete(batch)
     return undefined
   },
@@ -252,8 +255,8 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
 }
 
 /**
- * True if a submission failed because of its content: retrying it unchanged cannot succeed, or it has failed several
- * times while the chain answered other requests.
+ * Returns true if a submission failed because of its content: retrying it unchanged cannot succeed, or it has failed
+ * several times while the chain answered other requests.
  */
 function isAboutTrades(
   { steps: { pauses } }: SettlementState,
@@ -283,9 +286,10 @@ function readPending(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
   const { readEveryMs, batchMax } = state.rules
   const isNew = state.reads.notified > state.reads.notifiedBefore
-  // Each excluded trade makes a read more expensive, so with many trades notices are collected for longer.
+  // Waits longer between two reads the more trades they exclude, because each excluded trade makes a read more
+  // expensive.
   const noticeMs = Math.min(readEveryMs, READ_GAP_MS + state.trades.size)
-  // With two batches queued, reads continue only for takers that have nothing queued yet.
+  // If two batches are queued already, a read is not repeated at once to fetch the rest.
   const isEnough = state.queue.tradeIds.length >= 2 * batchMax
   const pauseMs = state.reads.isFull && !isEnough ? 0 : isNew ? noticeMs : readEveryMs
   if (nowMs - state.reads.lastMs < pauseMs) return
@@ -306,7 +310,7 @@ function readPending(state: SettlementState, context: SettlementContext): void {
   )
 }
 
-/** Reads pending trades, and the notes of those that an earlier process may have noted. */
+/** Reads pending trades, and the notes about trades matched before this process started. */
 function readWithNotes(
   { ports, history }: SettlementState,
   filter: Parameters<SettlementState['ports']['readPending']>[0],
@@ -321,7 +325,8 @@ function readWithNotes(
 function poll(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
   if (nowMs - state.chain.lastPollMs < state.rules.pollEveryMs) return
-  // A poll would send a vanished batch again before its markets have acknowledged the reorg.
+  // No poll while a batch is vanished (removed by a reorg): a poll would send it again before its markets have
+  // acknowledged that.
   for (const { vanished } of state.flight.batches.values()) if (vanished) return
   if (state.flight.vanished.length > 0 || !tryBegin(state, 'poll', nowMs)) return
   context.pipe(
@@ -334,7 +339,7 @@ function poll(state: SettlementState, context: SettlementContext): void {
   )
 }
 
-/** Does all work that need not wait for the timer. */
+/** Starts every step that need not wait for the timer. */
 function advance(state: SettlementState, context: SettlementContext): void {
   resumeWaiting(state, context)
   readVanished(state, context)

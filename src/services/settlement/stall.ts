@@ -1,6 +1,6 @@
 /**
- * Logs the reason of a wait. If trades are open and none has ended for 10 s, an event names the reason, and again every
- * 30 s, whichever part is late.
+ * Logs why settlement waits. If trades are open and none has ended for 10 s, an event states the reason, and again
+ * every 30 s, whichever part of settlement is slow.
  */
 
 import type { PendingSettlement, SettlementContext, SettlementState } from './state.ts'
@@ -17,8 +17,8 @@ export function watchStall(state: SettlementState, context: SettlementContext): 
     return
   }
   const forMs = nowMs - progress.lastMs
-  if (forMs < STALLED_MS || nowMs - progress.toldMs < AGAIN_MS) return
-  progress.toldMs = nowMs
+  if (forMs < STALLED_MS || nowMs - progress.loggedMs < AGAIN_MS) return
+  progress.loggedMs = nowMs
   context.emit({
     type: 'Stalled',
     forMs,

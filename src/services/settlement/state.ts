@@ -27,12 +27,11 @@ import type { RefusedTrade } from './chain/simulation.ts'
 export type SettlementProtocol = SettlementRequests & {
   /** The thread's timer. */
   Tick: { takes: object; answers: undefined }
-  Status: { takes: object; answers: SettlementStatus }
   Recovered: {
     takes: { open: readonly RecoveredBatch[] }
     answers: undefined
   }
-  /** `upTo` is the number of notices about new trades when the read began. */
+  /** `upTo` is the number of `TradesWritten` messages received before the read began. */
   PendingRead: {
     takes: PendingTrades & { upTo: number; notes: readonly TradeNote[] }
     answers: undefined
@@ -50,7 +49,7 @@ export type SettlementProtocol = SettlementRequests & {
     }
     answers: undefined
   }
-  /** The trades of a batch that a reorg removed. */
+  /** The trades of a batch that a reorg removed have been read. */
   VanishedRead: { takes: { batch: RecoveredBatch }; answers: undefined }
   Reported: {
     takes: { tradeId: TradeId; report: TradeReport; answer: ReportAnswer }
@@ -62,9 +61,9 @@ export type SettlementProtocol = SettlementRequests & {
     takes: {
       step: Step
       why: string
-      /** True if the same request may succeed later; otherwise its content is at fault. */
+      /** True if the same submission may succeed later; otherwise its trades are at fault. */
       retry: boolean
-      /** True if this process failed on its own data, and nothing external failed. */
+      /** True if this process could not handle its own data: neither the chain nor the database failed. */
       unexpected: boolean
       tradeIds?: readonly TradeId[]
       batch?: string
@@ -78,20 +77,16 @@ export type RecoveredBatch = OpenSettlement & {
   readonly notes: readonly TradeNote[]
 }
 
-/** Answer of a market, or why there is none. */
+/** The answer of a market, or the reason why it gave none. */
 export type ReportAnswer = { readonly status: TradeStatus } | Rejection | { unanswered: string }
 
 export type SettlementStatus = {
-  readonly chainId: number
   readonly queued: number
   readonly inFlight: number
   readonly waiting: number
-  /** The trade did not settle, no side was at fault, and it is retried. */
+  /** Number of trades that did not settle through no side's fault and are being retried. */
   readonly retrying: number
   readonly unreported: number
-  /** Age of the oldest unsettled trade. */
-  readonly oldestMs: number
-  readonly behind: boolean
   readonly why: string
 }
 
@@ -111,7 +106,7 @@ export type SettlementEvent =
       readonly reason: string
       readonly fault: FaultySide
       readonly waitedMs: number
-      /** Gas that the trade has cost in transactions in which it did not settle. */
+      /** Gas that was paid for this trade in transactions in which it did not settle. */
       readonly wastedGas: number
     }
   | { readonly type: 'BatchVanished'; readonly trades: number }
@@ -132,19 +127,19 @@ export type SettlementEvent =
 
 export type SettlementRules = {
   readonly chainId: number
-  /** Most trades in one transaction. */
+  /** Maximum number of trades in one transaction. */
   readonly batchMax: number
-  /** Time that a trade waits for others to share its transaction. */
+  /** Maximum time that a trade waits for other trades to share its transaction. */
   readonly batchWaitMs: number
   /** Maximum number of transactions that are sent and in no block yet. */
   readonly inFlightMax: number
   readonly readEveryMs: number
   readonly pollEveryMs: number
-  /** Lag above which the markets accept cancels only; 0 for never. */
+  /** Maximum lag; above it, the chain's markets accept cancels only. 0 for no limit. */
   readonly maxLagMs: number
   /** Maximum time that a trade may stay unsettled while the chain is reachable. */
   readonly tradeDeadlineMs: number
-  /** Gas that may be spent on refusals of one trade without a side at fault. */
+  /** Maximum gas that may be spent on refusals of one trade without a side at fault. */
   readonly retryGasMax: number
 }
 
@@ -158,9 +153,9 @@ export type SettlementPorts = {
     readonly exceptTakers: readonly Address[]
     readonly exceptTrades: readonly TradeId[]
   }) => Promise<PendingTrades>
-  /** Reads these trades, in the same order; unknown ones are left out. */
+  /** Reads these trades, in the order of their ids; unknown ones are left out. */
   readonly readTrades: (tradeIds: readonly TradeId[]) => Promise<readonly TradeWithOrders[]>
-  /** A trade's id on chain; computed, once per trade. */
+  /** Computes a trade's id on the chain; called once per trade. */
   readonly keyOf: (trade: TradeWithOrders) => string
   /** Returns the notes of these trades. */
   readonly readNotes: (tradeIds: readonly TradeId[]) => Promise<readonly TradeNote[]>
@@ -176,9 +171,9 @@ export type SettlementPorts = {
 
 /** Stage of a trade in settlement. */
 export type Stage =
-  /** In the queue, or in a group that is sent separately. */
+  /** The trade is in the queue, or in a group that is sent separately. */
   | 'queued'
-  /** In a batch that is being simulated and sent. */
+  /** The trade is in a batch that is being simulated and sent. */
   | 'submitting'
   /** In a transaction that is not final. */
   | 'sent'
@@ -186,16 +181,16 @@ export type Stage =
   | 'awaitingMarket'
   /** The trade lacks a balance that older trades of the same trader will bring. */
   | 'awaitingOlder'
-  /** Confirmed or failed; its market has still to acknowledge that. */
+  /** Confirmed or failed; its market has not acknowledged that yet. */
   | 'ended'
 
 /**
- * Every step that a trade may take. A trade starts as `queued`, or as `sent` if the journal has its transaction; it is
- * dropped once it has ended and its market knows.
+ * Every step that a trade may take. A trade starts as `queued`, or as `sent` if the journal has its transaction; it
+ * is dropped once it has ended and its market knows.
  *
- * Each stage leads to `sent`: a reorg or a replaced transaction can put a trade back into a transaction at any time, even
- * one that has ended. A trade that its market has as failed ends again if a block settles it all the same; its market
- * then contradicts the report.
+ * Each stage leads to `sent`: a reorg or a replaced transaction can put a trade back into a transaction at any time,
+ * even one that has ended. A trade that its market has recorded as failed ends again if a block settles it all the
+ * same; its market then contradicts the report.
  */
 export const STEPS: Readonly<Record<Stage, readonly Stage[]>> = {
   queued: ['submitting', 'sent', 'ended'],
@@ -206,14 +201,14 @@ export const STEPS: Readonly<Record<Stage, readonly Stage[]>> = {
   ended: ['sent', 'ended'],
 }
 
-/** The only place that changes a stage. A step outside the table is a bug of settlement. */
+/** Moves a trade to another stage; the only function that does so. A step that is not in `STEPS` is a bug. */
 export function moveTo(pending: Pick<PendingSettlement, 'trade' | 'stage'>, to: Stage): void {
   const { stage, trade } = pending
   assert(STEPS[stage].includes(to), `${trade.tradeId} cannot go from ${stage} to ${to}`)
   ;(pending as { stage: Stage }).stage = to
 }
 
-/** The balance that a trade lacks until older ones have settled. */
+/** The balances of a trade that waits for older trades to bring the missing amount. */
 export type MissingBalance = {
   readonly refusal: RefusedTrade
   /** Block at which the trade was refused and the balances were read. */
@@ -222,54 +217,59 @@ export type MissingBalance = {
   readonly sides: readonly MissingSide[]
 }
 
-/** One side of the trade: its balance or allowance, its need of it, and the change by each older trade. */
+/**
+ * One side of a trade that waits for older trades: the side's balance or allowance, the amount that the trade needs of
+ * it, and the expected change by each older trade.
+ */
 export type MissingSide = {
   readonly trader: Address
   readonly token: FundsToken | 'allowance'
   has: bigint
   readonly needs: bigint
   readonly changes: Map<TradeId, bigint>
-  /** Trades in blocks that `has` already includes. */
+  /** Trades whose effects `has` already includes. */
   readonly counted: Set<TradeId>
 }
 
-/** A trade from the read of the database until its market has acknowledged its end. */
+/** A trade that settlement follows: from its read from the database until its market has acknowledged its end. */
 export type PendingSettlement = {
   trade: TradeToSettle
   /** Changed by `moveTo` only. */
   readonly stage: Stage
-  /** When it could first have been sent. */
+  /** Time at which the trade could first have been sent. */
   readonly readySinceMs: number
-  /** When it could first have settled. */
+  /** Time at which the trade could first have settled. */
   settleableSinceMs: number
   /**
-   * The age of the trade counts as lag from this time on: the first submission shows whether it can settle at
-   * all.
+   * Time from which the trade counts as lag. Before its first submission it is unknown whether it can settle at all.
    */
   lagFromMs: number
   notBeforeMs: number
-  /** The balance that it lacked at its last submission, until it is sent. */
+  /** The balance that was too low when the trade was last submitted, until the trade is sent. */
   missing: MissingBalance | undefined
-  /** The refusal by a block, by the fault of one side. It still counts if a reorg removes that block. */
+  /** Set if a block refused the trade by the fault of one side. It stays set if a reorg removes that block. */
   refusal: TradeRefusal | undefined
-  /** Number of times it could not settle without a side at fault while others did. */
+  /** Number of failed attempts to settle the trade that were no side's fault, while other trades settled. */
   retries: number
-  /** Number of times its transaction could not even be simulated. */
+  /** Number of times that a transaction with only this trade could not be simulated. */
   submitFailures: number
   submitFailedAtMs: number
-  /** The last known reason why it has not settled; empty if there is none. */
+  /** The last known reason why the trade has not settled; empty if there is none. */
   trouble: string
-  /** `chain.reachableMs` when it was read; earlier by the time before a restart. */
+  /** Value of `chain.reachableMs` when the trade was read, minus the time counted for it before a restart. */
   reachableAtMs: number
-  /** Its note in the database. */
+  /** The note about this trade in the database. */
   noted: TradeNote | undefined
-  /** Gas that the trade has cost in transactions in which it did not settle. */
+  /** Gas that was paid for this trade in transactions in which it did not settle. */
   wastedGas: number
   /** Reports that its market has not acknowledged, the oldest first. */
   readonly reports: TradeReport[]
   isReporting: boolean
   reportAgainMs: number
-  /** True if its market has it as confirmed; the market must be notified if that is undone. */
+  /**
+   * True if its market has recorded the trade as confirmed. If a reorg undoes the confirmation, the market must be
+   * notified.
+   */
   isConfirmed: boolean
 }
 
@@ -281,12 +281,12 @@ export type Batch = {
   txHash: string
   tradeIds: readonly TradeId[]
   mined: boolean
-  /** The chain has decided; it is acknowledged once its trades are reported. */
+  /** True if the transaction is final. The journal is updated once its trades are reported. */
   ended: boolean
   acknowledging: boolean
-  /** A reorg removed it; nothing is sent again until the markets have acknowledged that. */
+  /** True if a reorg removed the transaction. Nothing is sent until the markets have acknowledged that. */
   vanished: boolean
-  /** Trades of the batch that have failed and must not settle any more, by their id on chain. */
+  /** Trades of the batch, by their id on the chain, that have failed and must not settle any more. */
   readonly unwanted: Map<string, TradeId>
 }
 
@@ -296,7 +296,7 @@ export type SettlementState = {
   readonly trades: Map<TradeId, PendingSettlement>
   readonly queue: {
     readonly tradeIds: TradeId[]
-    /** The takers of queued trades, in the order of their turns. */
+    /** Takers with queued trades, in the order in which they are served. */
     readonly turns: Set<Address>
     /** Batches that are sent separately, before the queue: the halves of a batch that reverts. */
     readonly groups: TradeId[][]
@@ -304,7 +304,7 @@ export type SettlementState = {
   /** Transactions under way. */
   readonly flight: {
     readonly batches: Map<string, Batch>
-    /** Batches that a reorg removed; their trades are still to be read. */
+    /** Batches that a reorg removed, and whose trades are not read yet. */
     readonly vanished: OpenSettlement[]
     readonly usedPermits: Set<OrderHash>
     lastSentMs: number
@@ -312,7 +312,10 @@ export type SettlementState = {
   /** Trades that wait for older ones. */
   readonly older: {
     readonly waiting: Set<TradeId>
-    /** Trades decided since the waiting trades were last checked, with the block if one settled them. */
+    /**
+     * Trades decided since the waiting trades were last checked; the value is the block that settled the trade, if
+     * one did.
+     */
     readonly decided: Map<TradeId, number | undefined>
     /** Trades that were mined during a submission. */
     readonly minedSince: Map<TradeId, { readonly trade: TradeToSettle; readonly block: number }>
@@ -320,17 +323,21 @@ export type SettlementState = {
   readonly markets: {
     /** Markets that the chain does not know yet, and the time of the next check. */
     readonly missing: Map<MarketId, number>
-    /** Time until which they were missing: before it their trades could not have settled. */
+    /**
+     * Time until which each market was missing on the chain. Before that time none of the market's trades could have
+     * settled.
+     */
     readonly missingUntilMs: Map<MarketId, number>
   }
-  /** Trades that have or may have ended, although the database may not have that yet. */
+  /** Trades that have ended, or may have, while the database still has them as pending. */
   readonly history: {
     readonly ended: Map<TradeId, Ended>
-    /** A trade matched before this time may have ended and been forgotten, here or before a restart. */
-    trustedFromMs: number
     /**
-     * Trades to verify with their markets; nothing is done for them before their markets answer that they are pending.
+     * Trades matched before this time are verified with their market: they may have ended and been forgotten, here or
+     * before a restart.
      */
+    trustedFromMs: number
+    /** Trades whose market has not answered yet whether they are pending; they are neither sent nor failed. */
     readonly unverified: Set<TradeId>
     verifyingSinceMs: number
   }
@@ -341,12 +348,12 @@ export type SettlementState = {
     /** Why the last report was not acknowledged; empty if it was. */
     unanswered: string
   }
-  /** When a trade last ended, and when the wait for the next was last logged. */
-  readonly progress: { lastMs: number; toldMs: number }
+  /** Times at which the last trade ended, and at which a stall was last logged. */
+  readonly progress: { lastMs: number; loggedMs: number }
   readonly steps: {
-    /** Steps in progress, and since when. */
+    /** Steps in progress, with the time of their start. */
     readonly busy: Map<Step, number>
-    /** After a failure a step does not start before this time. */
+    /** For each step that failed: the time before which it is not repeated. */
     readonly pauses: Map<Step, { untilMs: number; failures: number; why: string }>
   }
   /** Reads of the database. */
@@ -354,21 +361,21 @@ export type SettlementState = {
     recovered: boolean
     lastMs: number
     isFull: boolean
-    /** Number of notices about new trades, now and when the last read began. */
+    /** Number of `TradesWritten` messages, now and when the last read began. */
     notified: number
     notifiedBefore: number
   }
   readonly chain: {
     lastPollMs: number
-    /** Time for which the chain was reachable since the start. */
+    /** Time since the start during which the chain was reachable. */
     reachableMs: number
-    /** Time after its expiration in which an order can settle; infinite until it is known. */
+    /** Time for which an order can still settle after its expiration; infinite until it is known. */
     graceSec: number
-    /** The sender's complaint; empty if there is none. */
+    /** The problem that the transaction sender reports; empty if there is none. */
     trouble: string
     /** Why the settings do not fit the contract; empty if they do. */
     misfit: string
-    /** Why batches are not sent although the chain answers; empty if they are. */
+    /** Why no batches are sent although the chain answers; empty if there is no such reason. */
     stopped: string
   }
   readonly lag: {
@@ -396,7 +403,7 @@ export function newSettlement(rules: SettlementRules, ports: SettlementPorts): S
     },
     notes: { ended: new Set() },
     reports: { inFlight: 0, unanswered: '' },
-    progress: { lastMs: 0, toldMs: 0 },
+    progress: { lastMs: 0, loggedMs: 0 },
     steps: { busy: new Map(), pauses: new Map() },
     reads: { recovered: false, lastMs: 0, isFull: true, notified: 0, notifiedBefore: 0 },
     chain: {

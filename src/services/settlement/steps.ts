@@ -1,4 +1,7 @@
-/** Steps of asynchronous work. Each runs at most once at a time, and pauses longer after each failure. */
+/**
+ * Steps: kinds of asynchronous work, such as a read or a poll. Each runs at most once at a time, and pauses longer
+ * after each failure.
+ */
 
 import { backoff } from '#domain/backoff.ts'
 import { Fault } from '#domain/fault.ts'

@@ -1,4 +1,7 @@
-/** The settlement thread: one settlement actor per chain, each with the lane of its key. */
+/**
+ * The settlement thread: one settlement actor per chain, each with its lane (the key of that chain and its
+ * transactions).
+ */
 
 import {
   databaseUrlOf,
@@ -27,10 +30,10 @@ import { makeSpendingRelay } from './thread/spending-relay.ts'
 import { epochOf, roleOf, startChain } from './thread/start-chain.ts'
 import { makeSettlementTraces } from './thread/trade-traces.ts'
 
-/** Bounds of the interval between ticks of each actor. */
+/** Bounds of the time between two ticks of an actor. */
 const TICK_MS_MIN = 10
 const TICK_MS_MAX = 50
-/** Interval between requests to market threads that have not answered with their pauses. */
+/** Interval at which market threads that have not returned their pauses are asked again. */
 const PAUSES_EVERY_MS = 1_000
 /** Interval between reads of the journal for the traders' spending. */
 const SPENDING_EVERY_MS = 1_000
@@ -45,7 +48,7 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
   const actors: Served[] = []
   const traces = makeSettlementTraces(kit.tracer)
   const { store, markets, marketOf, ...writers } = linkWriters(settings, kit, {
-    told: (type, message) => {
+    received: (type, message) => {
       if (type === 'TradesTraced') traces.received((message as TracedTrades).traces)
       if (type !== 'TradesWritten') return
       for (const actor of actors) actor.hear(type, {}, 0, undefined)
@@ -140,7 +143,7 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
       sendAll(market)
     },
     health() {
-      // An unreachable chain stops no market, but lag does, and only this check shows the reason.
+      // An unreachable chain does not make the thread unready. Lag does: no other health check shows it.
       for (const state of states.values()) {
         if (state.chain.misfit !== '') return state.chain.misfit
         if (state.lag.behind)

@@ -15,6 +15,18 @@ export function takenFrom(trade: Trade, side: TradeSide): Amount {
   return isPaying(trade, side) ? dollarsOf(trade, side) : sharesOf(trade, side)
 }
 
+/**
+ * Returns the token and amount that a side must have. A trader who mints with themselves needs the amounts of both
+ * sides together.
+ */
+export function neededBy(trade: Trade, side: TradeSide): Amount {
+  const taken = takenFrom(trade, side)
+  if (trade.buyer !== trade.seller) return taken
+  const other = takenFrom(trade, side === 'buyer' ? 'seller' : 'buyer')
+  const isShared = other.token === taken.token
+  return isShared ? { ...taken, amount: taken.amount + other.amount } : taken
+}
+
 /** Returns the token and amount that a trade brings to a side. */
 export function broughtTo(trade: Trade, side: TradeSide): Amount {
   return isPaying(trade, side) ? sharesOf(trade, side) : dollarsOf(trade, side)

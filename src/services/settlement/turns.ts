@@ -1,7 +1,8 @@
 /**
- * Takers take turns, so that a trader with thousands of trades does not delay the others. A trade counts for its taker,
- * because the maker did not choose the moment. Each round takes the oldest trade of every taker, the taker with the
- * oldest last turn first. The chosen trades are sent by age, because a trade may need tokens that an older one brings.
+ * Takers take turns, so that a trader with thousands of trades does not delay the others. A trade belongs to the turn
+ * of its taker, because the maker did not choose the moment. Each round takes the oldest trade of every taker, the
+ * taker with the oldest last turn first. The chosen trades are sent by age, because a trade may need tokens that an
+ * older one brings.
  *
  * Worked example with batches of four. Ann took a1 to a9, then Bob b1 and Cid c1 and c2. The first batch has a1, a2, b1
  * and c1. The next one has a3, a4, a5 and c2, because Bob has none left.
@@ -20,7 +21,7 @@ export function takerOf({ takerSide, buyer, seller }: Trade): Address {
   return takerSide === BUY ? buyer : seller
 }
 
-/** Compares by age: negative if `a` is older, zero if that is unknown. */
+/** Compares two trades by age: negative if `a` is older, zero if neither is known to be older. */
 export function byAge(a: Trade, b: Trade): number {
   return a.matchedAtMs - b.matchedAtMs || a.seq - b.seq || a.fillIndex - b.fillIndex
 }
@@ -52,7 +53,7 @@ export function inTurns(
   return chosen.sort(byAge)
 }
 
-/** Moves the takers of sent trades behind all others, or removes them if they have nothing queued. */
+/** Moves the takers of sent trades to the end of the turns, or removes them if they have nothing queued. */
 export function endTurns(state: SettlementState, chosen: readonly TradeToSettle[]): void {
   const { queue, trades } = state
   const { turns, tradeIds } = queue
@@ -70,8 +71,9 @@ export function endTurns(state: SettlementState, chosen: readonly TradeToSettle[
 }
 
 /**
- * Returns takers that have enough queued: two batches, or an equal share of half of `SETTLEMENT_HELD_MAX` if that is
- * less. Their other trades stay in the database and leave room for younger trades of other takers.
+ * Returns takers with enough queued trades: two batches, or, if less, their equal share of half of
+ * `SETTLEMENT_HELD_MAX`. Their other trades stay in the database, which leaves room for younger trades of other
+ * takers.
  */
 export function takersAtQuota({ queue, trades, rules }: SettlementState): Address[] {
   const counts = new Map<Address, number>()

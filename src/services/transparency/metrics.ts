@@ -32,7 +32,7 @@ export function publicLogMeters(
   })
   const cosignatures = new Counter({
     name: 'sibyl_public_log_cosignatures_total',
-    help: 'Checkpoints that a witness cosigned, or did not, by result',
+    help: 'Checkpoints submitted to a witness, by result',
     labelNames: ['witness', 'result'],
     registers,
   })

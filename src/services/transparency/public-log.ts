@@ -1,6 +1,6 @@
 /**
- * Publishes the event log as a transparency log. Each turn reads new rows of all partitions, adds their entries to the
- * trees, stores entries, tiles, size and root, and only then signs and publishes the checkpoints.
+ * Publishes the event log as a transparency log. Each turn reads new rows of all partitions, adds their entries to
+ * the trees, and stores the trees' entries, tiles, sizes and roots. Only then it signs and publishes the checkpoints.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -26,7 +26,7 @@ export type PublicLogProtocol = {
   Grown: { takes: { growths: readonly TreeGrowth[] }; answers: undefined }
   GrowFailed: { takes: { why: string; retry: boolean }; answers: undefined }
   Published: { takes: object; answers: undefined }
-  /** Another node takes over: finishes the current turn, and starts no other. */
+  /** Another node takes over: the current turn is finished, and no other starts. */
   Leave: { takes: object; answers: undefined }
 }
 
@@ -39,7 +39,7 @@ export type PublicLogEvent =
     }
   | { readonly type: 'fault'; readonly why: string }
 
-/** A tree as the database has it, with the partial tiles that it continues from. */
+/** A tree as it is stored in the database, with the incomplete tiles to which entries are added. */
 export type LoadedTree = {
   readonly stored: PublicTree | undefined
   readonly partition: number
@@ -50,7 +50,7 @@ export type LoadedTree = {
 export type PublicLogPorts = {
   readonly logId: string
   readonly partitions: number
-  /** The rows of the log and of its archive. */
+  /** Reads rows of a partition from the log or from its archive. */
   readRows(partition: number, fromOffset: number, limit: number): LogRow[]
   firstOffset(partition: number): number
   lastOffset(partition: number): number
@@ -68,7 +68,7 @@ type Tree = {
   readonly beginsAt: number
   nextOffset: number
   throughMs: number
-  /** A rebuilt tree is published from this offset on, so that its published size does not shrink. */
+  /** A rebuilt tree is published only once it has reached this offset, so that its published size does not shrink. */
   readonly publishFrom: number
 }
 
@@ -76,9 +76,12 @@ export type PublicLogState = {
   readonly ports: PublicLogPorts
   /** Empty until the stored trees are loaded. */
   readonly trees: Map<number, Tree>
-  /** True while something is loaded, stored or published. */
+  /** True while trees are being loaded, stored or published. */
   busy: boolean
-  /** Growth that is being stored. After a fault it is stored again, because the database may already have it. */
+  /**
+   * The new parts of the trees that are being stored. After a fault they are stored again, although the database may
+   * already have them.
+   */
   growing: readonly TreeGrowth[]
   /** Why the last turn failed; empty if it did not. */
   fault: string
@@ -146,7 +149,7 @@ export const publicLog: Behaviour<PublicLogState, PublicLogProtocol, PublicLogEv
   GrowFailed(state, { why, retry }, context) {
     state.busy = false
     fail(state, why, context)
-    // The database decides: another writer may have extended the trees.
+    // Loads the trees again: the database has another tree than expected, so another writer may have extended it.
     if (!retry) {
       state.growing = []
       state.trees.clear()
@@ -175,7 +178,7 @@ function load(state: PublicLogState, context: PublicLogContext): void {
   )
 }
 
-/** Continues a stored tree; throws if it is damaged or belongs to another log. */
+/** Makes the tree in memory from its stored state; throws if it is damaged or belongs to another log. */
 function treeOf(ports: PublicLogPorts, { stored, partition, tiles, throughMs }: LoadedTree): Tree {
   if (stored === undefined) {
     const beginsAt = ports.firstOffset(partition)
@@ -195,19 +198,20 @@ function treeOf(ports: PublicLogPorts, { stored, partition, tiles, throughMs }: 
     )
   }
   const { beginsAt, nextOffset } = stored
-  // A tree that was never published may be one that is built anew, and was interrupted.
+  // A tree that was never published may be an interrupted rebuild, so it is published only once it contains the whole
+  // log.
   const publishFrom = stored.publishedSize === 0 ? ports.lastOffset(partition) : 0
   return { builder, beginsAt, nextOffset, throughMs, publishFrom }
 }
 
-/** Adds new rows to the trees, up to a total number of events. */
+/** Adds new rows to the trees, up to a maximum number of events in all, and stores the new parts. */
 function turn(state: PublicLogState, context: PublicLogContext): void {
   if (state.growing.length === 0) {
     try {
       state.growing = grownTrees(state)
     } catch (error) {
       if (!(error instanceof Fault)) throw error
-      // Some trees may have grown in memory only: load them again.
+      // Loads the trees again, because some may have grown in memory only.
       state.trees.clear()
       fail(state, error.message, context)
       return
@@ -259,7 +263,7 @@ function grow(
   return { partition, logId: ports.logId, beginsAt, from, to, leaves, tiles }
 }
 
-/** Returns the time of the last event of a row: the clock of a partition never goes back. */
+/** Returns the time of a row's last event, which is the latest, because the clock of a partition never goes back. */
 function lastTimeOf({ payload }: LogRow): number {
   const line = payload.toString(
     'utf8',

@@ -1,4 +1,7 @@
-/** The transparency thread: publishes the logs of all partitions. Only one node at a time runs it. */
+/**
+ * The transparency thread: publishes the logs of all partitions so that anyone can verify them. Only one node at a
+ * time runs it.
+ */
 
 import { hash } from 'node:crypto'
 import { archiveDirOf, databaseUrlOf, originOf, type ThreadData } from '#config/thread-data.ts'
@@ -36,9 +39,12 @@ import { makeCheckpointSigners } from './thread/checkpoint-signers.ts'
 import { makeCosigners } from './thread/cosigners.ts'
 
 const ROLE = 'transparency'
-/** A hanging store must not stop the thread forever; the same growth is stored again after this time. */
+/**
+ * Maximum wait for the store, so that a store that hangs does not stop the thread forever; the write is then
+ * repeated.
+ */
 const WRITE_DEADLINE_MS = 30_000
-/** Minimum time between two segments of past books, so that catching up leaves time for checkpoints. */
+/** Minimum time between two segments of past books, which leaves time for checkpoints while the index catches up. */
 const BOOKS_EVERY_MS = 100
 /** Shortest time between two rounds of cosignatures. */
 const COSIGN_EVERY_MS = 1_000
@@ -60,7 +66,7 @@ export function transparencyThread(data: ThreadData, world: TransparencyWorld = 
   const kit = makeThreadContext(data, world)
   const leases = makeLeases(data, kit, world)
   const writers = linkWriters(settings, kit)
-  /** On a cluster node the log is a copy, which another thread maintains. */
+  /** On a cluster node the log is a local copy, and the log-copy thread sends a notification when it grows. */
   const logCopies = makeFollowers<Protocol>(settings, kit)
   const reads = world.makeReads(databaseUrlOf(settings))
   const store = leases.writeQueue(ROLE, writers.store)
@@ -118,7 +124,7 @@ export function transparencyThread(data: ThreadData, world: TransparencyWorld = 
     kit.log.info({ origin: key?.name, partitions: reader.partitions }, 'the log is public')
   }
 
-  /** Collects cosignatures of the configured witnesses, beside the publishing of checkpoints. */
+  /** Starts rounds of cosignatures by the configured witnesses. Checkpoints do not wait for them. */
   function cosign(): void {
     const cosigners = makeCosigners({
       witnesses: settings.transparency.witnesses.flatMap((text) => parseWitness(text) ?? []),
@@ -155,7 +161,7 @@ export function transparencyThread(data: ThreadData, world: TransparencyWorld = 
   }
 }
 
-/** Runs work that is started again and again, never twice at a time. */
+/** Returns a function that starts work, unless earlier work of it is still in progress. */
 function oneAtATime(onFailure: (error: unknown) => void) {
   let underWay: Promise<void> | undefined
   return {

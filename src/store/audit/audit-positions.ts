@@ -1,6 +1,6 @@
 /**
  * Compares stored positions with the sum of the chain's movements that the indexer wrote: shares, cost, realised
- * profits, holders and open interest. A caller with access to the chain compares with `heldAt` as well.
+ * profits, holders and open interest. A caller that can read the chain also compares them with the result of `heldAt`.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'
@@ -54,7 +54,7 @@ export async function auditPositions(database: Database): Promise<PositionAudit>
         total.profits.set(holder, (total.profits.get(holder) ?? 0n) + profit)
       }
     }
-    // A chain without a market must have no holdings.
+    // Also compares chains that have rows but no market; they must have no holdings.
     const others = await sql.all<{ chain_id: number | string }>(
       'select chain_id from chain_holdings union select chain_id from holder_profits',
       [],
@@ -74,7 +74,7 @@ export async function auditPositions(database: Database): Promise<PositionAudit>
       const what = (holder: Address) => `profit of ${holder} on chain ${chainId}`
       compareProfits(made, profits, (holder, ...both) => compare(what(holder), ...both))
     }
-    // Finds rows of markets that the chain does not have: the loop above skips them.
+    // The loop above skips rows of markets that the chain does not have. Comparing the number of rows finds them.
     compare('rows of positions', await counted(sql, 'positions'), String(positions))
     compare('markets that are held', await counted(sql, HELD), String(held))
     compare('rows of profits', await counted(sql, 'position_profits'), String(profitable))
@@ -82,7 +82,7 @@ export async function auditPositions(database: Database): Promise<PositionAudit>
   })
 }
 
-/** A market without holders keeps its row, with zeros. */
+/** Condition for markets with holders: a market that lost all of them keeps a row with zeros. */
 const HELD = "market_holdings where holders <> 0 or locked_e6 <> '0'"
 
 async function counted(sql: Statements, from: string): Promise<string> {

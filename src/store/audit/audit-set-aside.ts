@@ -1,4 +1,7 @@
-/** Events of all chains that were set aside. They change no table, so they are only listed, not compared. */
+/**
+ * Lists the events of all chains that were set aside, because the indexer could not decode or store them. They change
+ * no table, so nothing is compared.
+ */
 
 import type { SetAside } from '#domain/chain-event.ts'
 import { setAsideOf } from '../chain-index/set-aside.ts'

@@ -45,7 +45,7 @@ export async function auditTrades(database: Database): Promise<TradeAudit> {
       trades += chain.trades
       await compareChain(sql, chainId, chain, compare)
     }
-    // Finds rows of markets without trades: the loop above skips them.
+    // The loop above skips rows of markets without trades. Comparing the number of rows finds them.
     compare('rows of candles', await counted(sql, 'candles'), String(candles))
     compare('markets that have traded', await counted(sql, TRADED), String(markets))
     return { markets, trades, candles, differences }

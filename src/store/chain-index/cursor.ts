@@ -12,10 +12,10 @@ import { type Statements, statements } from '../engine/statements.ts'
 
 type ChainClaim = {
   readonly chainId: number
-  /** Addresses of the contracts as one string: a database follows one deployment. */
+  /** Addresses of the exchange's contracts as one string: a database accepts only one deployment. */
   readonly deployment: string
   readonly startBlock: number
-  /** Block before the first one to read. */
+  /** The block before the first block to read. */
   readonly anchor: BlockMark
   readonly atMs: number
 }
@@ -84,7 +84,7 @@ export async function claimChain(database: Database, claim: ChainClaim): Promise
 
 type CursorRow = { indexed_block: number | string; indexed_hash: Uint8Array }
 
-/** Moves the cursor from one block to another. Returns false if it had been moved there before. */
+/** Moves the cursor from one block to another. Returns false if the cursor was already at the second block. */
 export async function moveCursor(
   sql: Statements,
   chainId: number,

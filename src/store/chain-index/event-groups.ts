@@ -1,6 +1,7 @@
 /**
- * Events and their markets, according to the chain. The first event of a chain with a slug keeps it. An event cannot
- * change: if metadata has other bytes but the same slug, it is refused, and its market has no event.
+ * Writes events (groups of markets) and their markets, as the chain has them. If several events of a chain have the
+ * same slug (name in links), the first one keeps it. An event cannot change: if another market names the same slug with
+ * different metadata, this metadata is refused, and the market has no event.
  */
 
 import type { EventMarketCreated } from '#domain/chain-event.ts'
@@ -52,7 +53,7 @@ export async function joinEvent(
   await sql.insert('event_markets', [
     { market_id: bytesOf(marketId), chain_id: chainId, event_hash: hash, ...at },
   ])
-  // While a database is rebuilt, the market may already have trades.
+  // Add the market's volume to the event's: while a database is rebuilt, the market may already have trades.
   await sql.run(
     `update events set volume_e6 = ${VOLUME_OF_EVENT} where chain_id = ? and event_hash = ?`,
     [chainId, hash],

@@ -6,7 +6,7 @@ import { bytesOf } from '../engine/hex.ts'
 import type { Row, Statements } from '../engine/statements.ts'
 import { STEPS } from './resolution-steps.ts'
 
-/** Returns the row of an event that has a table of its own. */
+/** Returns the table and the row of an event whose kind has its own table; undefined for other events. */
 function rowOf(event: ChainEvent): { readonly table: string; readonly row: Row } | undefined {
   switch (event.type) {
     case 'TokensMoved':
@@ -140,7 +140,10 @@ export async function insertEventRows(
   for (const [table, rows] of tables) await sql.insert(table, rows)
 }
 
-/** Returns the name and the facts of a step in a market's life. */
+/**
+ * Returns the market, the name and the data of an event in a market's life, such as a proposal; undefined for other
+ * events.
+ */
 function resolutionUpdate(
   event: ChainEvent,
 ): { marketId: MarketId; event: string; facts: object } | undefined {

@@ -1,7 +1,7 @@
 /**
- * Writes the indexer's ranges. A range of blocks is one transaction with the cursor and everything derived from its
- * events. If the database refuses an event, the event is set aside and the range is written without it: no stranger's
- * transaction can stop the cursor.
+ * Writes the blocks that the indexer has read, in ranges. Each range is one transaction, with the new cursor and
+ * everything derived from the events of its blocks. If the database refuses an event, the event is set aside (listed,
+ * not applied), and the rest of the range is written. So no transaction on the chain can stop the indexer.
  */
 
 import type { BlockMark, ChainEvent, SetAside, TradeOnChain } from '#domain/chain-event.ts'
@@ -33,12 +33,12 @@ export type ChainRange = {
   readonly events: readonly ChainEvent[]
   /** Events that the reader could not decode. */
   readonly setAside: readonly SetAside[]
-  /** Markets that a reorg removed at or below this block, and that have not come back, are given up. */
+  /** Markets that a reorg removed from a block up to this one are given up, unless the chain has them again. */
   readonly giveUpOrphansOf: number
   readonly atMs: number
 }
 
-/** `already` is true if the range had been written before. */
+/** `already` is true if an earlier call wrote this range. */
 export type ChainWritten = {
   readonly written: 'applied' | 'already'
   /** Markets that are given up because the chain no longer has them. */
@@ -154,7 +154,7 @@ function costsOf(events: readonly ChainEvent[]): (move: Move) => bigint {
   return makeCostOf(events.filter((event): event is TradeOnChain => event.type === 'TradeSettled'))
 }
 
-/** Codes of faults that concern the database, not the event: the next event would fail too. */
+/** Codes of faults that concern the whole database, not one event: writing the next event would fail, too. */
 const OF_THE_DATABASE = new Set([
   'STORE_REFUSED',
   'STORE_CORRUPT',

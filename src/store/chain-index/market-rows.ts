@@ -6,7 +6,7 @@ import type { MarketId } from '#domain/ids.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 import type { Statements } from '../engine/statements.ts'
 
-/** If a reorg moved a known market to another block, it keeps its `withdrawn` flag. */
+/** Writes a new market. If a reorg moved a known market to another block, the market keeps its `withdrawn` flag. */
 export async function createMarket(
   sql: Statements,
   chainId: number,

@@ -22,7 +22,7 @@ import { type Outcome, YES } from '#domain/order.ts'
 /** Shares of one outcome and their cost, both with six decimals. */
 export type Holding = { shares: bigint; cost: bigint }
 
-/** A holder's shares of both outcomes of a market. The profit covers both. */
+/** A holder's shares of both outcomes of a market. The profit is that of both together. */
 export type Stake = { readonly sides: readonly [yes: Holding, no: Holding]; profit: bigint }
 
 /** The fields of a token movement that positions need. */
@@ -52,11 +52,10 @@ function receive(holding: Holding, amount: bigint, cost: bigint): void {
   holding.cost += cost
 }
 
-/** Removes shares and returns their cost. */
+/** Removes shares from a holding, and returns the part of the cost that leaves with them. */
 function give(holding: Holding, amount: bigint): bigint {
   const { shares, cost } = holding
-  // A position can have fewer shares than leave only if it was corrected by hand: the chain's balance covers every
-  // movement.
+  // The chain's balance covers every movement, so a position can have too few shares only if it was corrected by hand.
   const part = amount < shares ? amount : shares
   holding.shares -= part
   const left = holding.shares === 0n ? cost : proportionFloor(cost, part, shares)
@@ -64,7 +63,7 @@ function give(holding: Holding, amount: bigint): bigint {
   return left
 }
 
-/** Overwrites the shares. If there are fewer, the missing ones take their cost with them. */
+/** Sets the number of shares. If it falls, the shares that are gone take their part of the cost with them. */
 export function correct(holding: Holding, shares: bigint): void {
   if (shares < holding.shares) give(holding, holding.shares - shares)
   else holding.shares = shares
@@ -78,17 +77,17 @@ export function applyMove(
 ): void {
   const { from, to, amount, outcome } = move
   const cost = costOf(move)
-  // Sender first, so that a trade with oneself is a sale and then a purchase.
+  // The sender is handled first, so that a trade with oneself is a sale and then a purchase.
   if (from !== ZERO_ADDRESS) {
     const stake = stakeOf(from)
     stake.profit -= give(stake.sides[outcome], amount)
-    // The seller receives the price that the buyer pays.
+    // The seller's proceeds are the price that the buyer pays.
     if (move.kind === 'trade') stake.profit += cost
   }
   if (to !== ZERO_ADDRESS) receive(stakeOf(to).sides[outcome], amount, cost)
 }
 
-/** Books the collateral that was received for tokens. Collateral paid into a split is the cost of its tokens. */
+/** Records the collateral that was received for tokens. Collateral paid into a split is the cost of its tokens. */
 export function applyConversion(
   { kind, amount }: { readonly kind: ConversionKind; readonly amount: bigint },
   stake: Stake,
@@ -132,7 +131,10 @@ export function makeCostOf(trades: readonly SettledTrade[]): (move: Move) => big
   }
 }
 
-/** Returns whether the movement is between the traders of a report, or one leg of its mint or merge. */
+/**
+ * Returns whether the movement is the one of a reported trade, or one half of the movements of a reported mint or
+ * merge.
+ */
 function isOf({ buyer, seller, outcome }: SettledTrade, { from, to, ...move }: Move): boolean {
   if (outcome === move.outcome && buyer === to && seller === from) return true
   const isMint =

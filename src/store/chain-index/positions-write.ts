@@ -1,7 +1,7 @@
 /**
  * Keeps positions in step with the chain, in the transaction that writes its blocks. New blocks change the positions
- * that their movements touch. If blocks are undone, or a new market's tokens had moved before, the whole market is
- * folded again from the tables.
+ * that their movements touch. If blocks are undone, or a new market's tokens had moved before, all positions of the
+ * market are computed again from its movements in the tables.
  */
 
 import type {
@@ -34,11 +34,11 @@ type Position = Stake & {
   readonly holder: Address
   /** True if the position has a row. */
   isKept: boolean
-  /** Profit that the tables have. */
+  /** The profit that the tables have for this position; `profit` is the new one. */
   counted: bigint
 }
 
-/** Keys per query. */
+/** Maximum number of keys per query. */
 const KEYS_MAX = 100
 
 /** Applies the events of a range, in chain order; their rows are already in the tables. */
@@ -79,7 +79,10 @@ export async function movePositions(
   }
 }
 
-/** Folds markets again after their movements were undone. Call it after their rows were deleted. */
+/**
+ * Computes the positions of markets again after their movements were undone. Call it after the rows of the movements
+ * were deleted.
+ */
 export async function refoldMarkets(
   sql: Statements,
   chainId: number,
@@ -147,7 +150,7 @@ async function applyEvents(
   await writePositions(sql, chainId, positions.values())
 }
 
-/** Folds a market from its first movement, and replaces its stored positions. */
+/** Computes all positions of a market from its first movement on, and replaces the stored ones. */
 async function foldMarket(sql: Statements, chainId: number, marketId: MarketId): Promise<void> {
   const { positions, locked } = await foldedMarket(sql, chainId, marketId)
   await sql.run('delete from positions where market_id = ?', [bytesOf(marketId)])
@@ -160,7 +163,7 @@ async function foldMarket(sql: Statements, chainId: number, marketId: MarketId):
     positionIn(positions, marketId, holder).counted = profit
   }
   await writePositions(sql, chainId, positions.values())
-  // `writePositions` has already counted the new positions; subtract the old counts.
+  // `writePositions` has already counted the new positions; the counts of the old positions are subtracted here.
   await changeHoldings(sql, chainId, marketId, {
     holders: -Number(before?.holders ?? 0),
     locked: locked - BigInt(before?.locked ?? 0),
@@ -337,7 +340,7 @@ function noHolding(): Holding {
   return { shares: 0n, cost: 0n }
 }
 
-/** Returns the positions that have a row or a profit. */
+/** Returns those of the positions that have a row or a profit in the tables. */
 export async function positionsOf(
   sql: Statements,
   keys: readonly (readonly [MarketId, Address])[],
@@ -410,7 +413,9 @@ async function writePositions(
   }
 }
 
-/** Number of digits of the sum of two uint256 values, so that text sorts like the amounts. */
+/**
+ * Number of digits to which amounts are padded (the sum of two uint256 values), so that text sorts like the amounts.
+ */
 const DIGITS = 78
 
 function sortable(amount: bigint): string {

@@ -15,14 +15,14 @@ type Profit = {
   readonly profit: bigint
 }
 
-/** A profit, and its stored value. */
+/** A changed profit, with its stored value. */
 export type ProfitChange = Profit & { readonly counted: bigint }
 
 type ProfitRow = { market_id: Uint8Array; holder: Uint8Array; profit: string }
 
 const COLUMNS = 'market_id, holder, cast(profit_e6 as char) as profit'
 
-/** Keys per query. */
+/** Maximum number of keys per query. */
 const KEYS_MAX = 100
 
 export async function profitsOf(

@@ -1,4 +1,4 @@
-/** Changes that steps of a resolution make to existing rows, and the proposals at the oracle. */
+/** Writes the steps of a resolution: the changes of existing rows, and the proposals at the oracle. */
 
 import type { ChainEvent, ResolutionProposed } from '#domain/chain-event.ts'
 import { bytesOf } from '../engine/hex.ts'

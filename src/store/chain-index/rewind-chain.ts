@@ -14,7 +14,7 @@ import { dropSyncs } from './sync-position.ts'
 export type ChainRewind = {
   readonly chainId: number
   readonly from: BlockMark
-  /** Last block that both branches have. */
+  /** Last block that the chain has both before and after the reorg. */
   readonly to: BlockMark
   readonly atMs: number
 }
@@ -91,7 +91,8 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
         (select market_id from chain_markets where chain_id = ? and created_block > ?)`,
       [chainId, ...above],
     )
-    // A removed market has no tokens here, so its positions become empty even if tokens moved before its creation.
+    // A removed market has no tokens in the tables, so its positions become empty even if tokens moved before its
+    // creation.
     await refoldMarkets(sql, chainId, new Set([...moved, ...orphaned]))
     await dropSyncs(sql, chainId)
     await sql.run('delete from chain_assertions where chain_id = ? and proposed_block > ?', above)
@@ -118,7 +119,7 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
         where chain_id = ? and payouts_block > ?`,
       above,
     )
-    // The market may come back in another block, so its row stays, hidden, until it is given up.
+    // The market may come back in another block, so its row stays, hidden from reads, until the market is given up.
     await sql.run(
       `update chain_markets set orphaned_block = ?, listed = 0
         where chain_id = ? and created_block > ? and orphaned_block is null`,

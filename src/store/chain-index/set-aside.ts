@@ -11,8 +11,8 @@ import type { Statements } from '../engine/statements.ts'
 const WHY_CHARS_MAX = 200
 
 /**
- * Inserts the events and deletes old ones. At most twice the limit remains: the newest, and the rest of their oldest
- * block.
+ * Inserts the events, and deletes blocks that are older than the newest events up to the limit. The block of the oldest
+ * of these stays whole, so up to twice the limit can remain.
  */
 export async function insertSetAside(
   sql: Statements,

@@ -1,8 +1,8 @@
 /**
- * Positions that users requested to be read from the chain. The indexer may be behind that block, by its confirmations
- * or more. So the reading is stored beside the position and shown instead of it until the indexer has passed the block
- * (`index-range.ts`); a rewind drops it (`rewind-chain.ts`). The position itself is unchanged, so no movement is
- * counted twice when the indexer reaches it.
+ * Reads of single positions from the chain, at the request of users. The block of such a read may be newer than the
+ * indexer's last block. So the result is stored beside the position and shown instead of it until the indexer has
+ * passed the block (`index-range.ts`); a reorg deletes it (`rewind-chain.ts`). The position itself is unchanged, so no
+ * movement is counted twice when the indexer reaches it.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'
@@ -55,9 +55,9 @@ export function overlaid(
 }
 
 /**
- * Stores a reading of the chain at a block. Ahead of the indexer, or on another branch, the reading is stored beside
- * the position. At the indexer's own block the position itself is corrected. If the indexer is further on the same
- * branch, its position and block are returned instead.
+ * Stores a reading of the chain at a block. If that block is ahead of the indexer or on another branch, the reading is
+ * stored beside the position. If it is the indexer's own block, the position itself is corrected. If the indexer is
+ * further on the same branch, nothing is stored, and its position and block are returned.
  */
 export async function syncPosition(
   database: Database,
@@ -81,7 +81,10 @@ export async function syncPosition(
   })
 }
 
-/** Returns the indexer's block if it has reached this one, unless it saw another hash there. */
+/**
+ * Returns the last indexed block if the indexer has passed the given block and saw the same hash at that block;
+ * otherwise undefined.
+ */
 async function indexedPast(
   sql: Statements,
   { chainId, blockNumber, blockHash }: PositionSync,
@@ -165,7 +168,7 @@ export async function dropSyncsUpTo(
   ])
 }
 
-/** After a reorg, no reading is known to be on the chain. */
+/** Deletes all readings of a chain: after a reorg, it is unknown whether their blocks are still on the chain. */
 export async function dropSyncs(sql: Statements, chainId: number): Promise<void> {
   await sql.run('delete from position_syncs where chain_id = ?', [chainId])
 }

@@ -1,6 +1,7 @@
 /**
- * Copies a whole database as of one instant while an exchange may write it, and restores a copy into an empty one.
- * SQLite writes the file itself. From a server, each table is read in one transaction into its own file.
+ * Copies a whole database as of one instant while an exchange may write it, and restores a copy into an empty database.
+ * SQLite itself writes the copy of its file. Each table of a database server is copied into its own file, all in one
+ * transaction.
  */
 
 import { copyFileSync, existsSync, mkdirSync } from 'node:fs'
@@ -17,7 +18,7 @@ export type Dialect = DatabaseAddress['dialect']
 
 const SQLITE_FILE = 'sibyl.db'
 
-/** The folder must exist and be empty. */
+/** Copies the database into this folder, which must exist and be empty. */
 export async function copyDatabase(url: string, folder: string): Promise<Dialect> {
   const address = parseDatabaseUrl(url)
   if (address.dialect === 'mysql') await dumpServer(url, folder)
@@ -63,7 +64,7 @@ async function migrationsInCopy(dialect: Dialect, folder: string): Promise<strin
   }
 }
 
-/** Returns the reason why a copy cannot be restored here; empty if it can. */
+/** Returns the reason why a copy cannot be restored into this database; empty if it can. */
 export async function inTheWay(url: string): Promise<string> {
   const address = parseDatabaseUrl(url)
   if (address.dialect === 'sqlite') {

@@ -1,7 +1,7 @@
 /**
- * Copy of a MySQL or MariaDB database: one compressed file per table. Its first line has the table's definition and
- * columns; each further line is a row as a JSON array of strings. Bytes are hexadecimal. All tables are read in one
- * transaction, so the copy is of one instant.
+ * Copy of a MySQL or MariaDB database: one compressed file per table. The first line of a file has the table's
+ * definition and columns; each further line is a row as a JSON array of strings. Bytes are hexadecimal. All tables are
+ * read in one transaction, so the copy is of one instant.
  */
 
 import { createReadStream, createWriteStream, existsSync, readdirSync } from 'node:fs'
@@ -24,14 +24,14 @@ type Head = { readonly table: string; readonly create: string; readonly columns:
 type Field = { readonly name: string; string(): string | null; buffer(): Buffer | null }
 
 const END = '.rows.gz'
-/** Rows per statement, and their approximate total number of characters. */
+/** Maximum number of rows per statement, and approximate maximum number of their characters. */
 const ROWS_MAX = 500
 const CHARACTERS_MAX = 1_000_000
-/** Tables of an event log in the same database: they are copied as a log. */
+/** Tables of an event log in the same database. They are not copied here, but with the log (`src/log/copy-log.ts`). */
 const LOG_TABLES = ['log', 'log_homes', 'log_bases', 'log_files']
 /**
- * Restored first: if the restore is interrupted, the exchange refuses to start, because the database has checkpoints
- * and no log.
+ * This table is restored first: if the restore is interrupted, the exchange refuses to start, because the database has
+ * checkpoints and no log.
  */
 const FIRST = 'checkpoints'
 
@@ -170,7 +170,7 @@ async function columnsOf(connection: Connection, table: string): Promise<Column[
     .map(({ name, type }) => ({ name, isBinary: /binary|blob/.test(type) }))
 }
 
-/** Opens its own connection, because a transaction belongs to one. */
+/** Runs work on a connection of its own, because a transaction belongs to one connection. */
 async function onServer<Result>(
   url: string,
   readOnly: boolean,

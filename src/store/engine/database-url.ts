@@ -23,7 +23,7 @@ export type DatabaseAddress =
     })
 
 const SQLITE = 'sqlite:'
-/** Groups: text before the servers, the first server, the others, the rest. */
+/** Groups of the pattern: the text before the servers, the first server, the other servers, the text after them. */
 const SEVERAL = /^(mysql:\/\/(?:[^@/]*@)?)([^,/?#]*)((?:,[^,/?#]*)+)([/?#].*)?$/
 
 export function parseDatabaseUrl(text: string): DatabaseAddress {
@@ -36,7 +36,7 @@ export function parseDatabaseUrl(text: string): DatabaseAddress {
     url = new URL(`${before}${first}${after}`)
     others = more.split(',').slice(1).map(readPlace)
   } catch {
-    // The cause is left out: Node's error contains the whole address.
+    // Leave out the cause: Node's error contains the whole URL with its password.
     throw invalid('it is not a valid URL')
   }
   let name: string, user: string, password: string
@@ -65,7 +65,7 @@ export function parseDatabaseUrl(text: string): DatabaseAddress {
   }
 }
 
-/** Returns whether several processes may write it at once. A SQLite file belongs to one. */
+/** Returns whether several processes may write the database at the same time. A SQLite file belongs to one process. */
 export function isShared(url: string): boolean {
   return parseDatabaseUrl(url).dialect === 'mysql'
 }
@@ -78,7 +78,7 @@ export function describeDatabaseUrl(text: string): string {
   return `mysql://${address.user}@${places.join(',')}/${address.name}`
 }
 
-/** Returns every server of the address, in order. */
+/** Returns every server of the database URL, in order. */
 export function placesOf(address: DatabaseAddress & { dialect: 'mysql' }): ServerPlace[] {
   const { host, port, others = [] } = address
   return [{ host, port }, ...others]
@@ -98,7 +98,7 @@ function readPlace(text: string): ServerPlace {
 function sqlitePath(text: string): string {
   const path = text.slice(SQLITE.length)
   if (path === '') throw invalid('it names no file')
-  // Each thread would open its own database, and all data would be lost at exit.
+  // Refuse a database in memory: each thread would open its own, and all data would be lost at exit.
   if (path.includes(':memory:')) throw invalid('a database in memory cannot be shared by threads')
   if (path.startsWith('//')) throw invalid('a file is named as sqlite:path or sqlite:/path')
   return resolve(path)

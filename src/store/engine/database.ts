@@ -41,7 +41,7 @@ export type Database = {
   readonly logins?: Logins
   /** SQLite opened for writing only. */
   readonly writeAhead?: WriteAhead | undefined
-  /** The open transaction; transactions inside it are savepoints. */
+  /** The transaction that is open, if any; a transaction inside it is a savepoint. */
   readonly within?: Transaction
   /** Lease that every transaction checks: once it is lost, nothing is committed. */
   readonly fence?: Lease
@@ -52,28 +52,28 @@ type Entities = NonNullable<Options<AbstractSqlDriver>['entities']>
 export type DatabaseOptions = {
   /** SQLite opens the file for reading only; MySQL refuses writes in the session. */
   readonly readOnly?: boolean
-  /** Maximum number of connections to a MySQL server; SQLite always has one. */
+  /** Maximum number of connections to a MySQL server; SQLite always has one connection. */
   readonly connectionsMax?: number
   /**
-   * If there are several servers: maximum time without a byte of an answer; then connections go to the next. An
-   * operator's slow statements need `Infinity`.
+   * Maximum time without a byte from the server while an answer is due; after that, connections go to the next of
+   * several servers. An operator's slow statements need `Infinity`.
    */
   readonly silentMsMax?: number
-  /** Opens a thread that copies SQLite's write-ahead file back; for heavy writers. */
+  /** Opens a thread that copies SQLite's write-ahead file into the database; for threads that write a lot. */
   readonly copier?: (path: string) => Copier
   /** Clock for the pauses after refused logins. */
   readonly nowMs?: () => number
 }
 
-/** Maximum wait of a SQLite writer for another, and of a MySQL connection for its server. */
+/** Maximum time that a SQLite writer waits for another writer, and that a MySQL connection waits for its server. */
 const PATIENCE_MS = 5_000
 
 const SILENT_MS_MAX = 10_000
 
-/** Calls that may wait for a connection; further ones fail as unavailable. */
+/** Maximum number of calls that wait for a connection; further ones fail as unavailable. */
 const WAITING_MAX = 4_096
 
-/** Attempts of a read whose connection turns out to be dead. */
+/** Maximum number of attempts of a read if its connections turn out to be dead. */
 const READ_ATTEMPTS_MAX = 3
 
 /**
@@ -91,11 +91,18 @@ const MYSQL_SESSION =
   `/*M!100300 , idle_write_transaction_timeout = ${PATIENCE_MS / 1_000} */`
 
 /**
- * Each server of a cluster applies commits of the others a little later. With 7, reads (1) and the reads within
- * updates, deletes (2) and inserts (4), such as a fence's, wait for all earlier commits on any server. The last
- * statement fails if the server is not part of the cluster.
+ * Each server of a Galera cluster applies commits of the others a little later. With this setting, statements first
+ * wait for all earlier commits on any server: reads (1), and reads within updates and deletes (2) and inserts (4), such
+ * as that of a fence. It is set for every address, because one address may lead to any server of a cluster. MariaDB
+ * without a cluster ignores it.
  */
-const CLUSTER_SESSION = ['set session wsrep_sync_wait = 7', 'select 1']
+const SYNC_WAIT = 'set session wsrep_sync_wait = 7'
+
+/** Statement that fails if the server is not part of its cluster. */
+const PROBE = 'select 1'
+
+/** MySQL's answer to `SYNC_WAIT`: it has no such variable, so it is no Galera server. */
+const UNKNOWN_VARIABLE = 1193
 
 /** Opens a database with these ORM entities. */
 export async function openEntities(
@@ -108,7 +115,8 @@ export async function openEntities(
   const connectionsMax = options.connectionsMax ?? (readOnly ? 2 : 4)
   let orm: MikroORM<AbstractSqlDriver> | undefined
   try {
-    // `init` would look for ORM extensions and load the one for migrations each time.
+    // Create the ORM by its constructor below: `MikroORM.init` would look for ORM extensions, and load the one for
+    // migrations each time.
     const servers = serversOf(address, options.silentMsMax ?? SILENT_MS_MAX)
     const logins = makeLogins(options.nowMs)
     const given = await ormOptions(address, { readOnly, connectionsMax, servers, logins })
@@ -122,7 +130,10 @@ export async function openEntities(
   }
 }
 
-/** Closes permanently. Later queries fail; the ORM would open a connection that is never closed. */
+/**
+ * Closes the database permanently. Later queries must fail, because the ORM would open a connection for them that
+ * nothing closes.
+ */
 export async function closeDatabase({ orm, writeAhead }: Database): Promise<void> {
   orm.em.getConnection().connect = () => Promise.reject(closedFault())
   await writeAhead?.close()
@@ -147,7 +158,7 @@ export async function read<T>(
   }
 }
 
-/** Transactions that pass a fence before they commit; so do their savepoints. */
+/** Transactions that check a lease before they commit; their savepoints do so, too. */
 const fenced = new WeakSet<Transaction>()
 
 /** Runs a transaction once. After a fault it is unknown whether it was committed. */
@@ -161,7 +172,7 @@ export async function transact<T>(
   try {
     const result = await connection.transactional(
       async (transaction) => {
-        // Called before anything was read or written, so this transaction blocks no checkpoint.
+        // The transaction has not read or written anything yet, so the write-ahead file can still be copied here.
         if (within === undefined) await database.writeAhead?.begun()
         if (fence === undefined) return change(transaction, connection)
         fenced.add(transaction)
@@ -169,7 +180,8 @@ export async function transact<T>(
         try {
           changed = await change(transaction, connection)
         } catch (error) {
-          // The conflicting row may come from the node that has taken the lease; then report the lost lease.
+          // The conflicting row may come from the node that has taken the lease; in that case report that the lease is
+          // lost.
           if (isConstraint(error)) await passFence(fence, connection, transaction)
           throw error
         }
@@ -186,7 +198,7 @@ export async function transact<T>(
   }
 }
 
-/** A server of a cluster may be reachable but not part of it; and any server may refuse the login. */
+/** Notes a refused login. Abandons a server that is reachable but not part of its cluster, or too far behind it. */
 function noteFailure({ servers, logins }: Database, error: unknown): void {
   if (isServerIdle(error)) servers?.leave('the server is not part of the cluster')
   if (isLockWait(error)) servers?.leave('the server does not keep up with the cluster')
@@ -194,7 +206,7 @@ function noteFailure({ servers, logins }: Database, error: unknown): void {
   if (refusal !== undefined) logins?.refused(refusal)
 }
 
-/** Undefined if the address names one server. */
+/** Returns the servers of an address; undefined if the address names one server. */
 function serversOf(address: DatabaseAddress, silentMsMax: number): Servers | undefined {
   if (address.dialect === 'sqlite' || address.others === undefined) return undefined
   return makeServers(placesOf(address), silentMsMax)
@@ -272,7 +284,10 @@ function dialer(
   }
 }
 
-/** The driver verifies the certificate's chain by itself, but the host name only on request. */
+/**
+ * Returns the driver's TLS options. The driver verifies the certificate's chain by itself, but the host name only on
+ * request.
+ */
 function sslOf(caFile: string | undefined): { verifyIdentity: true; ca?: Buffer } {
   if (caFile === undefined) return { verifyIdentity: true }
   try {
@@ -296,24 +311,27 @@ async function prepareConnections(
     if (database.readOnly) return undefined
     file.pragma('journal_mode = WAL')
     file.pragma('cache_size = -65536')
-    // A commit is on the disk before it is acknowledged: this is the only copy of other actors' data.
+    // Sync each commit before it is acknowledged: some data of other actors, such as API keys, is not in the log.
     return keepWriteAhead(file, copier?.(database.address.path))
   }
   const pool = await (connection as MySqlConnection).getNativeClient()
   const statements = [
     MYSQL_SESSION,
-    ...(database.servers === undefined ? [] : CLUSTER_SESSION),
+    SYNC_WAIT,
+    PROBE,
     ...(database.readOnly ? ['set session transaction read only'] : []),
   ]
   pool.on('connection', (fresh) => {
     database.logins?.accepted()
-    // The driver's current command, which it publishes under no other name.
+    // `_command` is the driver's current command; the driver has no public name for it.
     const { config } = fresh as unknown as { config: object }
     database.servers?.loggedIn(config, () => '_command' in fresh && Boolean(fresh._command))
-    // Runs first on the connection; if a statement fails, the connection must not be used.
+    // These statements run first on each connection; if one fails, the connection must not be used.
     for (const statement of statements) {
       fresh.query(statement, (error: unknown) => {
         if (error === null) return
+        const { errno } = error as { errno?: unknown }
+        if (statement === SYNC_WAIT && errno === UNKNOWN_VARIABLE) return
         noteFailure(database, error)
         fresh.destroy()
       })

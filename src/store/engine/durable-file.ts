@@ -1,7 +1,7 @@
 /**
  * Syncs files without blocking the thread. When a sync has ended, everything written before it is durable. Linux
- * reports a failed sync once: it then treats the lost pages as written, and the next sync succeeds although they are
- * not on the disk. Only writing the content again helps (`writeAgain`).
+ * reports a failed sync only once: it then treats the lost pages as written, so the next sync succeeds although these
+ * pages are not on the disk. Only writing the content again makes it durable (`writeAgain`).
  */
 
 import { closeSync, existsSync, fdatasyncSync, openSync, readSync, writeSync } from 'node:fs'

@@ -1,11 +1,10 @@
 /**
- * The fence of a lease: a transaction passes it right before it commits. It increments a counter in the lease's row,
- * only if the row still has the writer's epoch. So a writer whose lease was taken by another node commits nothing. A
- * node that takes a lease waits for a commit that has passed the fence, and reads it afterwards.
- *
- * The fence is a write, not a locking read, because a Galera cluster detects conflicts between writes only. It is the
- * last statement, because the row is locked from then until the commit: a long transaction must not stop its own node
- * from renewing the lease.
+ * The fence of a lease: a check that a transaction makes right before it commits. It increments a counter in the
+ * lease's row, only if the row still has the writer's epoch. So a writer whose lease another node has taken commits
+ * nothing. A node that takes a lease waits for a commit that has passed the fence, and reads its result afterwards. The
+ * fence is a write, not a locking read, because a Galera cluster detects conflicts between writes only. It is the last
+ * statement of a transaction, because the lease's row is locked until the commit, and a long transaction must not
+ * prevent its own node from renewing the lease.
  */
 
 import type { QueryResult, Transaction } from '@mikro-orm/core'
@@ -30,7 +29,7 @@ export async function passFence(
   )
   if (affectedRows === 1) return
   throw new Fault(LEASE_LOST, `another node has taken the lease of ${role} after epoch ${epoch}`, {
-    // The same write may succeed under the role's current lease.
+    // Retryable: the same write may succeed under the lease that the role has now.
     retryable: true,
   })
 }

@@ -26,8 +26,8 @@ export function fillBytes(bytes: Buffer, hex: string): void {
 }
 
 function assertHex(hex: string, length: number): void {
-  // Faster than a regular expression: Node stops at the first character whose low byte is not a hex digit. The byte
-  // length excludes characters beyond ASCII.
+  // This check is faster than a regular expression: Node stops at the first character whose low byte is not a hex
+  // digit. The byte length excludes characters beyond ASCII.
   const isHex = length * 2 === hex.length - 2 && Buffer.byteLength(hex) === hex.length
   assert(isHex && hex.startsWith('0x'), 'expected 0x-hex')
 }
@@ -42,8 +42,8 @@ export function hexColumn(column: string): string {
 }
 
 /**
- * Converts such digits to 0x-hex. Returns '' for null and for no digits, because the databases differ in which they
- * return.
+ * Converts hex digits from `hexColumn` to 0x-hex. Returns '' for null and for no digits, because the databases differ
+ * in which they return.
  */
 export function hexOfDigits(digits: string | null): string {
   return digits === null || digits === '' ? '' : `0x${digits}`

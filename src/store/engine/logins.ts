@@ -1,14 +1,14 @@
 /**
- * Logins to a MySQL server. After a refused login the next one waits, each time twice as long: a server may lock an
- * account after too many of them, and its log fills up. Meanwhile calls fail at once with the same refusal, unless a
- * connection from before is free.
+ * Logins to a MySQL server. After a refused login the next one is delayed, twice as long after each refusal: a server
+ * may lock an account after too many of them, and its log fills up. Meanwhile calls fail immediately with the same
+ * refusal, unless a connection from before is free.
  */
 
 import { Socket } from 'node:net'
 import { backoff } from '#domain/backoff.ts'
 
 export type Logins = {
-  /** Dials the server, or returns a socket that fails at once with the last refusal. */
+  /** Dials the server. During the pause after a refusal, returns a socket that immediately fails with that refusal. */
   dial(connect: () => Socket): Socket
   accepted(): void
   refused(error: object): void
@@ -21,12 +21,15 @@ export function makeLogins(nowMs: () => number = () => performance.now()): Login
   let refusals = 0
   let pausedUntilMs = Number.NEGATIVE_INFINITY
   let refusal: object = {}
-  /** True if the server was dialled since the last refusal; several calls may report the same one. */
+  /**
+   * True if the server was dialled since the last refusal. Several calls may report the same refusal; only the first
+   * report lengthens the pause.
+   */
   let isDialled = false
 
   return {
     dial(connect) {
-      // A copy, because the driver changes the error that it receives.
+      // Pass a copy of the refusal, because the driver changes the error that it receives.
       if (nowMs() < pausedUntilMs) return new Socket().destroy(Object.assign(new Error(), refusal))
       isDialled = true
       return connect()

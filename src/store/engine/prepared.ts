@@ -16,9 +16,9 @@ type Prepared = Map<string, Statement<Value[]>>
 const STATEMENTS_MAX = 100
 
 /**
- * SQLite uses bound values when it plans, those of limits and, after `analyze`, of conditions. So it plans again
- * whenever they are bound, which took longer than the reads. It does not evaluate expressions, so values are wrapped in
- * one. MariaDB accepts no expression as a limit.
+ * Replaces each bound value by an expression. SQLite plans a statement again whenever a value is bound that its plan
+ * used: limits and, after `analyze`, conditions. This took longer than the reads. Plans never use expressions. MariaDB
+ * accepts no expression as a limit.
  */
 function withHiddenValues(sql: string): string {
   return sql.replaceAll('limit ?', 'limit 0 + ?').replaceAll(/(?<!\+ )\?/g, '+?')
@@ -34,7 +34,7 @@ export async function rowsOf<R>(
   values: readonly Value[],
 ): Promise<R[]> {
   const isOwn = database.address.dialect === 'sqlite' && database.readOnly
-  // On a connection with an open snapshot the read would see the snapshot's instant, so it waits.
+  // While the connection has an open snapshot, this read would see an old state, so it waits until the snapshot ends.
   if (!isOwn || (snapshots.get(database) ?? 0) > 0) {
     return read(database, () => sqlConnection(database).execute<R[]>(sql, [...values], 'all'))
   }
@@ -63,7 +63,10 @@ export async function readTogether<T>(database: Database, work: () => Promise<T>
   }
 }
 
-/** Call it before a snapshot begins, and call the returned function when it ends. */
+/**
+ * Notes that a snapshot is open on this connection, so that other reads wait. Call it before the snapshot begins, and
+ * the returned function when it ends.
+ */
 export function beginSnapshot(database: Database): () => void {
   const change = (by: number): void => {
     snapshots.set(database, (snapshots.get(database) ?? 0) + by)

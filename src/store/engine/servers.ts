@@ -1,8 +1,8 @@
 /**
- * Connections to several servers that are one database (a Galera cluster). All use the same server, the first of the
- * address, as long as it works; then the next. Writers on one server wait for each other's locks; on two servers, one
- * of them is rolled back at commit. When a server is abandoned, calls in progress fail like any call whose connection
- * was lost.
+ * Connections to several servers that are one database (a Galera cluster). All connections lead to the same server: the
+ * first of the address as long as it works, then the next. Two writers on one server wait for each other's locks; on
+ * two servers, one of them would be rolled back at its commit. When a server is abandoned, calls in progress fail like
+ * any call whose connection was lost.
  */
 
 import { connect, type Socket } from 'node:net'
@@ -10,28 +10,34 @@ import { connect, type Socket } from 'node:net'
 export type ServerPlace = { readonly host: string; readonly port: number }
 
 export type Servers = {
-  /** Opens a connection to the current server, for the driver. `owner` names it in `loggedIn`. */
+  /** Opens a connection to the current server, for the driver. Pass the same `owner` to `loggedIn`. */
   dial(owner: object): Socket
-  /** `isAsking` returns whether a statement on this connection has no complete answer yet. */
+  /** Call it after a login. `isAsking` returns whether a statement on this connection has no complete answer yet. */
   loggedIn(owner: object, isAsking: () => boolean): void
-  /** Abandons the current server: ends its connections, and opens new ones to the next. */
+  /** Abandons the current server: ends its connections, and opens further ones to the next server. */
   leave(why: string): void
-  /** Server of the next connection. */
+  /** Server to which the next connection is opened. */
   readonly place: ServerPlace
 }
 
-/** Looks at a silent connection before its server is left. A pause of this process is one look, however long it is. */
+/**
+ * Number of checks of a silent connection before its server is abandoned. A pause of this process counts as one
+ * check, however long it is.
+ */
 const LOOKS_MAX = 10
 
 type Line = {
   readonly at: number
   isAsking: () => boolean
-  /** Received until the last look. */
+  /** Number of bytes received until the last check. */
   bytes: number
   silentLooks: number
 }
 
-/** `silentMsMax`: maximum time without a byte of an answer. A paused server sends nothing, and may stop within one. */
+/**
+ * Makes the connections. `silentMsMax` is the maximum time without a byte of an answer: a paused server sends nothing,
+ * and may stop within an answer.
+ */
 export function makeServers(
   places: readonly ServerPlace[],
   silentMsMax = Number.POSITIVE_INFINITY,
@@ -67,7 +73,7 @@ export function makeServers(
         timer = startTimer(look, silentMsMax / LOOKS_MAX).unref()
       }
       socket.setNoDelay(true)
-      // Runs before the callers that wait for this connection fail and retry.
+      // This runs before the callers that wait for this connection fail, so their retries use another server.
       const gone = (): void => {
         if (lines.delete(socket) && socket.bytesRead === 0) {
           leave('the server cannot be reached', line.at)

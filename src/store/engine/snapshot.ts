@@ -1,4 +1,4 @@
-/** Reads of one snapshot: all see the database as of the first read. */
+/** Runs several reads in one snapshot: all of them see the database as it was at the first read. */
 
 import { IsolationLevel } from '@mikro-orm/core'
 import { type Database, sqlConnection } from './database.ts'
@@ -7,8 +7,8 @@ import { type Statements, statements } from './statements.ts'
 import { storeFault } from './store-fault.ts'
 
 /**
- * Reads are not retried, because the caller may have used earlier results. On SQLite other calls of this database wait
- * until the end.
+ * Runs the reads once, without retries, because the caller may have used earlier results. On SQLite, other calls of
+ * this database wait until they have ended.
  */
 export async function snapshot<T>(
   database: Database,
@@ -20,7 +20,7 @@ export async function snapshot<T>(
   try {
     return await connection.transactional(
       (transaction) => ask(statements(database, connection, transaction)),
-      // SQLite has only this level; a server may be set to a lower one.
+      // SQLite always has this isolation level; a server may be set to a lower one.
       isMysql ? { isolationLevel: IsolationLevel.REPEATABLE_READ, readOnly: true } : {},
     )
   } catch (error) {

@@ -11,11 +11,11 @@ export type Statements = {
   readonly isMysql: boolean
   run(sql: string, values: readonly (string | number | Buffer | null)[]): Promise<number>
   all<R>(sql: string, values: readonly (string | number | Buffer)[]): Promise<R[]>
-  /** Inserts many rows with the same columns; `tail` ends each statement. */
+  /** Inserts many rows with the same columns. `tail` is appended to each statement. */
   insert(table: string, rows: readonly Row[], tail?: string): Promise<void>
 }
 
-/** Rows per statement. */
+/** Maximum number of rows per statement. */
 const ROWS_MAX = 200
 
 export function statements(

@@ -39,9 +39,9 @@ const BUSY = new Set([
   'ER_DISK_FULL',
   'ER_RECORD_FILE_FULL',
   'ER_OPTION_PREVENTS_STATEMENT',
-  // The server has not joined its cluster again, or has left it.
+  // A member of a cluster answers this before it has joined again, or after it has left.
   'ER_UNKNOWN_COM_ERROR',
-  // The cluster lost its majority meanwhile. As after any failed transaction, the commit may have succeeded.
+  // The cluster lost its majority during the commit. As after any failed transaction, the commit may have succeeded.
   'ER_ERROR_DURING_COMMIT',
 ])
 
@@ -62,7 +62,7 @@ const CONSTRAINT = new Set([
   'SQLITE_TOOBIG',
 ])
 
-/** A refused statement; the other codes are refused logins. */
+/** This code means that a statement was refused; the other codes of `REFUSED` mean a refused login. */
 const TABLE_REFUSED = 'ER_TABLEACCESS_DENIED_ERROR'
 
 const REFUSED = new Map([
@@ -76,7 +76,7 @@ const REFUSED = new Map([
 /** MariaDB's error numbers that the driver does not know, or confuses with MySQL's. */
 const CONNECTION_LOST_NUMBERS = new Set([1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031])
 
-/** For a query after its database was closed. */
+/** The fault of a query after its database was closed. */
 export function closedFault(): Fault {
   return new Fault('STORE_UNAVAILABLE', 'the database is closed', { retryable: true })
 }
@@ -131,7 +131,7 @@ export function isConnectionLost(error: unknown): boolean {
     CONNECTION_LOST.has(code) ||
     CONNECTION_LOST_NUMBERS.has(errno) ||
     / in closed state/.test(message) ||
-    // The driver marks a connection as fatal if it cannot be used any more.
+    // The driver marks a connection as fatal if it can no longer be used.
     ((error as { fatal?: unknown } | null)?.fatal === true && !REFUSED.has(code))
   )
 }
@@ -150,11 +150,19 @@ export function isServerIdle(error: unknown): boolean {
 }
 
 /**
- * Returns whether a lock was awaited for too long. A Galera server also reports that if it cannot catch up with its
- * cluster, and a session from before such a time may report it for every statement from then on.
+ * Returns whether a statement waited too long for a lock. A Galera server also reports this if it cannot catch up with
+ * its cluster. Its existing sessions may go on reporting it for every later statement.
  */
 export function isLockWait(error: unknown): boolean {
   return described(error).errno === 1205
+}
+
+/**
+ * Returns whether the transaction lost a deadlock, or on Galera a conflict with another server. It was undone as a
+ * whole, and the other transaction continues, so it can be repeated immediately.
+ */
+export function isDeadlock(error: unknown): boolean {
+  return described(error instanceof Fault ? error.cause : error).errno === 1213
 }
 
 function described(error: unknown): { code: string; errno: number; message: string } {
@@ -169,7 +177,7 @@ function described(error: unknown): { code: string; errno: number; message: stri
   }
 }
 
-/** Enough of the driver's message to act on, but never a whole batch statement. */
+/** Returns enough of the driver's message to act on, but never a whole batch statement. */
 function shortened(message: string): string {
   const line = message.replaceAll(/\s+/g, ' ').trim()
   return line.length <= 200 ? line : `${line.slice(0, 197)}...`

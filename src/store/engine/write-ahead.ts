@@ -1,11 +1,11 @@
 /**
- * Copies SQLite's write-ahead file back into the database in another thread, so that the writing thread does not have
- * to. A batch changes pages all over the indexes. Copying back now and then, not after every batch, writes most pages
+ * Copies SQLite's write-ahead file into the database in another thread, so that the writing thread does not have to. A
+ * batch changes pages all over the indexes. Copying only from time to time, not after every batch, writes most pages
  * once instead of many times.
  *
- * The other thread cannot finish while something is being written. So it copies twice: first while the writer
- * continues, which leaves little; then the rest, before the next transaction writes anything. Then the file starts
- * over.
+ * The copying thread cannot finish while the writer adds pages. So it copies twice: first while the writer continues,
+ * until few pages are left; then these few, before the next transaction writes anything. Then SQLite writes the
+ * write-ahead file from its beginning again.
  *
  * A commit is on the disk before it is acknowledged, but the thread does not block for that: SQLite only writes, and
  * one of Node's file threads syncs the file.
@@ -15,9 +15,9 @@ import { statSync } from 'node:fs'
 import type { Database as DatabaseFile } from 'better-sqlite3'
 import { type DurableFile, openDurableFile, writeAgain } from './durable-file.ts'
 
-/** A thread that copies the write-ahead file of one database back. */
+/** A thread that copies the write-ahead file of one database into the database. */
 export type Copier = {
-  /** Resolves with the number of pages in the file when as many as possible were copied. Never rejects. */
+  /** Resolves with the number of pages in the write-ahead file after as many as possible were copied. Never rejects. */
   copy(): Promise<number>
   stop(): Promise<void>
 }
@@ -30,15 +30,18 @@ export type WriteAhead = {
   close(): Promise<void>
 }
 
-/** Pages after which SQLite copies everything within a commit: 64 MiB, or 256 MiB if another thread copies. */
+/**
+ * Number of pages after which SQLite itself copies everything within a commit: 64 MiB, or 256 MiB if another thread
+ * copies.
+ */
 const PAGES_MAX = 16_384
 const PAGES_MAX_WITH_COPIER = 65_536
 
-/** A copy starts about every `pages` pages, at intervals between `minMs` and `maxMs`. */
+/** The write-ahead file is copied about every `pages` new pages, at intervals between `minMs` and `maxMs`. */
 const PACE = { minMs: 20, maxMs: 2_000, pages: 1_024 }
 const PAGE_BYTES = 4_096
 
-/** Without a copier, SQLite copies within its own commits. */
+/** Keeps the write-ahead file small. Without a copier, SQLite copies within its own commits. */
 export function keepWriteAhead(
   file: DatabaseFile,
   copier: Copier | undefined,
@@ -55,7 +58,10 @@ export function keepWriteAhead(
   let phase: 'writing' | 'copying' | 'little is left' = 'writing'
   let doneMs = performance.now()
   let everyMs = minMs
-  /** A database with few writes needs no thread. */
+  /**
+   * True once the write-ahead file has grown large. Until then it is not copied: a database with few writes needs no
+   * thread for that.
+   */
   let isLarge = false
 
   function hasGrown(): boolean {
@@ -82,8 +88,9 @@ export function keepWriteAhead(
   let next: Promise<void> | undefined
 
   /**
-   * One sync at a time: if two wait for the same pages, only one receives the write error. After a failed sync the
-   * state of the disk is unknown: this thread ends, and the next one writes the file again.
+   * Syncs the file, one sync at a time: if two syncs wait for the same pages, only one of them receives the write
+   * error. After a failed sync it is unknown which pages are on the disk: this thread ends, and the next one writes the
+   * file again.
    */
   function sync(): Promise<void> {
     next ??= syncing.then(() => {
@@ -92,7 +99,7 @@ export function keepWriteAhead(
         setImmediate(() => {
           throw error
         })
-        // Never settles: it is unknown whether the commit is durable.
+        // The promise never settles, because it is unknown whether the commit is durable.
         return new Promise<void>(() => {})
       })
       return syncing
@@ -115,14 +122,18 @@ export function keepWriteAhead(
     },
     async close() {
       await stop()
+      // Wait for the last syncs: a sync of a closed file would end the thread as if the disk had failed.
+      while (next !== undefined) await next
+      await syncing
       await durable.close()
     },
   }
 }
 
 /**
- * The previous writer may have ended because the disk failed. A power cut would then lose everything after the missing
- * pages. Runs within a transaction, so that nothing else writes the file.
+ * Writes the content of the write-ahead file again. The previous writer may have ended because the disk failed, so
+ * pages may be missing on the disk; a power cut would then lose everything after them. The transaction keeps others
+ * from writing the file meanwhile.
  */
 function writeAnew(file: DatabaseFile): void {
   file.exec('BEGIN IMMEDIATE')

@@ -1,4 +1,6 @@
-/** The table `price_marks`: the first report of each source at or after a boundary. */
+/**
+ * The table `price_marks`: the first report of each source at or after a boundary (the start or end of a quick market).
+ */
 
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { ObservedVia } from '#domain/asset-price.ts'

@@ -22,7 +22,7 @@ export const QuickMarketEntity = defineEntity({
     source: p.string().$type<PriceSource>().length(16),
     strike: p.text(),
     createdAtMs: p.bigint('number'),
-    /** Empty in rows of earlier versions, and for `same-outcome`. */
+    /** The market's matching rule; null in rows of earlier versions, and for `same-outcome`. */
     matching: p.string().$type<Matching>().length(16).nullable(),
     endPrice: p.bigint('number').fieldName('end_price_e8').nullable(),
     outcome: p.integer().$type<0 | 1>().nullable(),
@@ -32,7 +32,7 @@ export const QuickMarketEntity = defineEntity({
     createTxHash: p.type(HexType).length(32).nullable(),
     reportTxHash: p.type(HexType).length(32).nullable(),
     onChain: p.string().$type<QuickChainStage>().length(16).fieldName('chain_stage'),
-    /** 1 until its outcome is on chain. */
+    /** 1 while the market's outcome is not on chain yet. */
     unfinished: p.integer().$type<0 | 1>(),
   },
 })

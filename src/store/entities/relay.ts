@@ -14,7 +14,7 @@ export const RelayEntity = defineEntity({
     kind: p.string().$type<RelayKind>().length(32),
     owner: p.type(HexType).$type<Address>().length(20),
     status: p.string().$type<RelayStatus>().length(16),
-    /** 1 until the chain has decided; derived from the status, for an index. */
+    /** 1 until the operation has succeeded or failed; derived from the status, for an index. */
     unfinished: p.integer().$type<0 | 1>(),
     attempt: p.integer(),
     txHash: p.type(HexType).length(32).nullable(),

@@ -29,7 +29,7 @@ export const TradeEntity = defineEntity({
     takerSide: p.integer().$type<Side>(),
     matchedAtMs: p.bigint('number'),
     status: p.string().$type<TradeStatus>().length(16),
-    /** 1 until the chain has decided; derived from the status, for an index. */
+    /** 1 while the trade is matched, submitted or reverted; derived from the status, for an index. */
     pending: p.integer().$type<0 | 1>(),
     txHash: p.type(HexType).length(32).nullable(),
     reason: p.string().length(1024).nullable(),

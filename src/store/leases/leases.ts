@@ -1,11 +1,11 @@
 /**
- * Leases of roles: one node at a time may have a role. Each is a row with holder, epoch and expiry. The expiry is by
- * the clock of the database server, the only clock that all nodes share. Taking a lease raises its epoch, in one
- * statement that only one of several takers can win. Writes under an earlier epoch do not pass the fence
- * (`engine/fence.ts`).
+ * Leases of roles: only one node at a time may do the work of a role. Each lease is a row with its holder, its epoch
+ * and its expiry. The expiry is measured by the clock of the database server, the only clock that all nodes share.
+ * Taking a lease raises its epoch, in one statement; if several nodes try, only one succeeds. Writes under an earlier
+ * epoch are not committed (`engine/fence.ts`).
  *
  * A holder may take its own lease again at any time: a node's name belongs to one process, so an earlier process with
- * that name is gone, or must be fenced.
+ * that name has ended, or must not write any more.
  */
 
 import type { QueryResult } from '@mikro-orm/core'
@@ -15,11 +15,11 @@ import type { Lease } from '../engine/fence.ts'
 type LeaseWish = {
   readonly role: string
   readonly holder: string
-  /** Time until it expires, unless it is renewed. */
+  /** Time until the lease expires, unless it is renewed. */
   readonly forMs: number
 }
 
-/** Epoch of the lease that was taken, or its holder. */
+/** Result of taking a lease: its new epoch, or the node that holds it. */
 type Taken = { readonly epoch: number } | { readonly heldBy: string }
 
 const UNTIL = 'utc_timestamp(3) + interval ? microsecond'
@@ -31,7 +31,7 @@ export async function takeLease(
   { role, holder, forMs }: LeaseWish,
 ): Promise<Taken> {
   const micros = forMs * US_PER_MS
-  // Two statements without a transaction: two takers of a new lease would deadlock.
+  // Two statements, not one transaction: two nodes that request a new lease at the same time would deadlock in it.
   const taken = await run(
     database,
     `update leases set epoch = last_insert_id(epoch + 1), holder = ?, expires_at = ${UNTIL}

@@ -90,7 +90,8 @@ const TABLES: Readonly<Record<string, Table>> = {
       ],
     },
   },
-  // When the orders of a key's address are cancelled unless it is renewed. `delegate` set it for the account, if any.
+  // Time at which the orders of a key's address are cancelled unless the key renews it. `delegate` is the key's own
+  // address if it set the switch for another account.
   deadman_switches: {
     columns: `key_id varchar(64), address char(42), due_at_ms bigint, delegate char(42) null`,
     key: 'key_id',
@@ -106,14 +107,15 @@ const TABLES: Readonly<Record<string, Table>> = {
       delegated_orders_by_end: '(expires_at_sec)',
     },
   },
-  // Facts about unsettled trades that settlement must not forget when it is killed.
+  // Facts about unsettled trades that settlement must still know after a kill.
   settlement_notes: {
     columns: `market_id hash, seq bigint, fill_index int, chain_id bigint, reachable_ms bigint,
       retries int, wasted_gas bigint, fault varchar(8) null, reason words(1024) null`,
     key: 'market_id, seq, fill_index',
     withoutRowid: true,
   },
-  // Data that the indexer read from each chain. A row has its block, so undoing blocks means undoing rows.
+  // Data that the indexer read from each chain. Each row names its block, so that the rows of blocks that a reorg
+  // removed can be undone.
   chain_cursors: {
     columns: `chain_id bigint, deployment varchar(512), start_block bigint, indexed_block bigint,
       indexed_hash hash, updated_at_ms bigint`,
@@ -230,7 +232,7 @@ const TABLES: Readonly<Record<string, Table>> = {
     key: 'chain_id, block_number, log_index',
     indexes: { chain_delegates_of_account: '(chain_id, account, delegate)' },
   },
-  // A page of a sorted list of events reads only its own rows: each index ends with the event's key.
+  // Each index ends with the event's key, so that a page of a sorted list of events reads only its own rows.
   events: {
     columns: `chain_id bigint, event_hash hash, slug varchar(64), title words(200),
       description words, category varchar(24), tags varchar(300), image words(80),
@@ -435,8 +437,8 @@ const TABLES: Readonly<Record<string, Table>> = {
     columns: 'log_partition smallint, size bigint, checkpoint words',
     key: 'log_partition',
   },
-  // A changed market's books at the end of a segment of the public log, whose leaves are `from_leaf` to `to_leaf` − 1.
-  // `seq` and `through_ms` are those of the market's last event in it.
+  // The books of a changed market at the end of a segment of the public log. The segment's leaves are `from_leaf` to
+  // `to_leaf` − 1. `seq` and `through_ms` are those of the market's last event in the segment.
   public_books: {
     columns: `market_id hash, seq bigint, log_partition smallint, through_ms bigint, from_leaf bigint, to_leaf bigint,
       levels bytes`,
@@ -446,7 +448,7 @@ const TABLES: Readonly<Record<string, Table>> = {
       public_books_by_leaf: '(log_partition, to_leaf)',
     },
   },
-  // For several nodes; empty on SQLite, where one process owns the file.
+  // These tables are used by a cluster of several nodes; they are empty on SQLite, where one process owns the file.
   leases: {
     columns: `role varchar(64), holder words(255), epoch bigint, expires_at datetime(3), writes bigint`,
     key: 'role',

@@ -17,7 +17,7 @@ type Migrations = ReturnType<typeof migrationsOf>
 
 async function openMigrations(database: Database, migrationsList: Migrations) {
   const { address, servers } = database
-  // If some of several servers are down, finds one that works.
+  // If the first of several servers is down, this read finds one that works.
   if (servers !== undefined) await read(database, (em) => em.getConnection().execute('select 1'))
   return new MikroORM({
     ...(await ormOptions(address, { connectionsMax: 1, servers })),
@@ -62,7 +62,8 @@ export async function migrate(
   try {
     const orm = await openMigrations(database, migrations)
     try {
-      // Several nodes may start at once. The lock belongs to the one connection.
+      // Several nodes may start at the same time, so a lock lets one of them migrate. The lock belongs to the ORM's
+      // only connection.
       if (database.address.dialect === 'mysql') {
         const lock = `SELECT GET_LOCK(CONCAT(DATABASE(), '.migrations'), ${OTHERS_SECONDS_MAX})`
         await orm.em.getConnection().execute(lock)
@@ -97,7 +98,7 @@ export function refuseUnknown(executed: readonly string[], migrations: Migration
   }
   throw new Fault(
     'STORE_NEWER',
-    `the database was written by a newer version, it knows the migration ${unknown}: start that ` +
+    `the database was written by a newer version with the migration ${unknown}: start that ` +
       'version, or restore a backup from before it',
     { retryable: false },
   )

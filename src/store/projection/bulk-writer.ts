@@ -1,4 +1,7 @@
-/** Interface of a dialect for the projection: writes lists of rows inside the open transaction. */
+/**
+ * Interface through which the projection writes lists of rows inside the open transaction; each SQL dialect has its own
+ * implementation.
+ */
 
 import type { TradeStatus } from '#domain/trade.ts'
 import type { Value } from './columns.ts'
@@ -30,7 +33,7 @@ export type BulkWriter = {
   readonly addMarketStats: (rows: readonly Value[][]) => Promise<void>
   readonly addChainStats: (rows: readonly Value[][]) => Promise<void>
   readonly addChainSpans: (rows: readonly Value[][]) => Promise<void>
-  /** The prices must belong to later trades than those in the rows. */
+  /** The prices must be of later trades than the prices in the stored rows. */
   readonly addCandles: (rows: readonly Value[][]) => Promise<void>
   /** Returns the number of new traders. */
   readonly addTraders: (rows: readonly Value[][]) => Promise<number>

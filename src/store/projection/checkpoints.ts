@@ -1,6 +1,6 @@
 /**
- * Progress of the projection. A database belongs to the first log that claims it, and keeps the number of partitions of
- * that time.
+ * Progress of the projection. A database belongs to the first log that claims it, and keeps the number of partitions
+ * that this log had then.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -13,7 +13,7 @@ export type Checkpoint = {
   readonly offset: number
 }
 
-/** Returns the checkpoints of all partitions in order; none before a log has claimed the database. */
+/** Returns the checkpoints of all partitions in order; an empty list before a log has claimed the database. */
 export async function checkpoints(database: Database): Promise<Checkpoint[]> {
   const rows = await read(database, (em) =>
     em.find(CheckpointEntity, {}, { orderBy: { partition: 'asc' }, disableIdentityMap: true }),
@@ -29,7 +29,7 @@ export async function claimLog(database: Database, log: ClaimedLog): Promise<Che
   try {
     return await claim(database, log)
   } catch (error) {
-    // Another node claimed it at the same instant: read its claim.
+    // Another node claimed the database at the same instant, so read which log that was.
     if (!(error instanceof Fault && error.code === 'STORE_CONSTRAINT')) throw error
     return claim(database, log)
   }
@@ -56,7 +56,7 @@ function claim(database: Database, log: ClaimedLog): Promise<Checkpoint[]> {
       if (known.length !== log.partitions) {
         throw new Fault(
           'STORE_FOREIGN_LOG',
-          `the database knows ${known.length} partitions, the event log has ${log.partitions}`,
+          `the database has ${known.length} partitions, the event log ${log.partitions}`,
           { retryable: false },
         )
       }

@@ -13,7 +13,7 @@ import type { OrderChange, OrderRow, ProjectionBatch, TradeChange, TradeRow } fr
 /** State of a trade. `attempts` counts all submissions of a new trade, and the additional ones of a stored trade. */
 type TradeState = {
   readonly status: TradeStatus
-  /** Empty if there is none, or no newer one than the stored. */
+  /** Hash of the transaction; empty if there is none, or if the stored hash stays. */
   readonly txHash: string
   readonly reason: string
   readonly fault?: FaultySide

@@ -233,7 +233,7 @@ export function isPending(status: TradeStatus): boolean {
   return status === 'matched' || status === 'submitted' || status === 'reverted'
 }
 
-/** Copied field by field, so that only the validated shape reaches the database. */
+/** Returns a permit as JSON, field by field, so that only the validated shape reaches the database. */
 function permitText({ nonce, value, deadline, v, r, s }: PermitSignature): string {
   return JSON.stringify({ nonce, value, deadline, v, r, s })
 }
@@ -256,7 +256,7 @@ function textOrNull(text: string): string | null {
   return text === '' ? null : text
 }
 
-/** Sums of a market. The first column is the key; the last three are added to. */
+/** Sums of a market. The first column is the key; the values of the last three are added to the stored ones. */
 export const MARKET_STATS_COLUMNS: Columns = {
   market_id: 'hex',
   chain_id: 'int',
@@ -265,7 +265,7 @@ export const MARKET_STATS_COLUMNS: Columns = {
   trades: 'int',
 }
 
-/** Sums of a chain in a time span, from one partition. */
+/** Volume and number of trades of a chain in a time span, from one partition. */
 export const CHAIN_SPAN_COLUMNS: Columns = {
   chain_id: 'int',
   log_partition: 'int',

@@ -1,7 +1,7 @@
 /**
- * Ends the orders of a closed market. A market closes in one row, and a million orders may be open in it. Their rows
- * follow in short separate transactions, so that nothing else waits for them. Until then, reads treat an open order of
- * a closed market as ended.
+ * Ends the orders of a closed market. A closing changes only the market's row, although a million of its orders may be
+ * open. The rows of the orders follow in short separate transactions, so that nothing else waits for them. Until then,
+ * reads treat an open order of a closed market as ended.
  *
  * Only the status changes. The end time is in the market's row, and the order keeps its last change. So neither the
  * number of steps nor a repeated step changes the result.
@@ -39,8 +39,8 @@ export async function endOrders(database: Database, marketId: MarketId): Promise
 const MARKETS_READ_MAX = 500
 
 /**
- * Returns closed markets that still have open orders, starting at a place in the list of all markets, and the next
- * place; undefined at the end. For orders that a process left behind when it ended between two steps.
+ * Reads one part of the list of all markets, and returns those of its closed markets that still have open orders. Such
+ * orders remain if a process ended between two steps. Also returns where the next part begins; undefined at the end.
  */
 export async function marketsToEnd(
   database: Database,

@@ -28,7 +28,7 @@ import {
 /** Rows per statement: a few hundred kilobytes, well below the smallest default packet limit. */
 const ROWS_MAX = 500
 
-/** A market's texts can be long, so each has its own statement. */
+/** Maximum number of markets per statement: a single one, because its texts can be long. */
 const MARKETS_MAX = 1
 
 const UPDATE_ORDERS = `update json_table(?, '$[*]' columns (

@@ -37,8 +37,8 @@ type Sql = { readonly connection: AbstractSqlConnection; readonly transaction: T
 export type MarketCounts = { markets: number; closed: number; resolved: number }
 
 /**
- * Adds up a batch. Call it before the changes are written: it compares them with the stored states, because a trade may
- * fail only once.
+ * Adds up the changes of sums by a batch. Call it before the batch is written: it compares the changes with the stored
+ * states, because a trade may fail only once.
  */
 export async function tallyBatch(
   writer: BulkWriter,
@@ -121,7 +121,7 @@ async function writeChainStats(
     sums.trades += trades
   }
   for (const chainId of [...marketCounts.keys(), ...tally.pending.keys()]) chain(chainId)
-  // Sorted, so that two partitions that insert the same traders at once do not deadlock.
+  // The traders are sorted, so that two partitions that insert the same traders at the same time do not deadlock.
   const byChain = Map.groupBy(traders, ([chainId]) => chainId)
   for (const chainId of [...byChain.keys()].sort((a, b) => a - b)) {
     const addresses = (byChain.get(chainId) ?? []).map(([, trader]) => trader).sort()
@@ -141,7 +141,7 @@ async function writeChainStats(
 
 const NO_MARKETS: MarketCounts = { markets: 0, closed: 0, resolved: 0 }
 
-/** Counts the end of a market; `before` is how it had ended earlier. */
+/** Counts a closing of a market. `before` is the reason of an earlier closing; null if the market was open. */
 export function countClosing(
   counts: MarketCounts,
   before: string | null,
@@ -219,7 +219,8 @@ async function reshapeMinute(
   candle: CandleRow,
   key: readonly (number | Buffer)[],
 ): Promise<void> {
-  // Sequence order is time order within a market, so this selects the minute.
+  // Within a market, the order of sequence numbers is the order of time, so a range of sequence numbers selects the
+  // trades of the minute.
   const counted = `from trades where market_id = ? and seq between ? and ? and outcome = ?
     and failed_at_ms is null`
   const range = [bytesOf(marketId), Number(candle.first_seq), Number(candle.last_seq), outcome]

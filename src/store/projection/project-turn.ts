@@ -1,7 +1,7 @@
 /**
- * Writes batches of different partitions that are waiting, in as few transactions as possible. The
- * fixed cost of a transaction is shared: index pages that all of them change, and a sync. For a database with one
- * connection; others write partitions in parallel.
+ * Writes waiting batches of different partitions in as few transactions as possible, so that they share the fixed cost
+ * of a transaction: index pages that all of them change, and a sync. Used for SQLite, which has one connection; on a
+ * database server, partitions are written in parallel.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -16,7 +16,10 @@ type Waiting = {
   readonly reject: (error: unknown) => void
 }
 
-/** A caller waits for its batch before it passes the partition's next one, so at most one batch per partition waits. */
+/**
+ * Makes a function that writes a batch together with the others that wait. A caller waits for its batch before it
+ * passes the next batch of the same partition, so at most one batch per partition waits.
+ */
 export function makeTurnProjector(
   database: Database,
 ): (batch: ProjectionBatch) => Promise<Projected> {
@@ -31,8 +34,8 @@ export function makeTurnProjector(
   }
 
   /**
-   * Writes some batches in one transaction. If the database refuses it, each batch gets its own, so that a bad batch
-   * fails alone.
+   * Writes some batches in one transaction. If the database refuses it, writes each batch in its own transaction, so
+   * that only the bad batch fails.
    */
   async function writeSome(some: readonly Waiting[]): Promise<void> {
     try {

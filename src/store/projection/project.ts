@@ -1,7 +1,7 @@
 /**
- * Writes projection batches: rows, changes and the partition's checkpoint in one transaction. The checkpoint is moved
- * first, and only from the start of the batch. So neither a second writer nor a replay after a crash applies a batch
- * twice, and a failed batch leaves nothing behind.
+ * Writes projection batches: rows, changes and the partition's checkpoint in one transaction. It first moves the
+ * checkpoint, and only if the checkpoint is at the start of the batch. So neither a second writer nor a replay after a
+ * crash applies a batch twice, and a failed batch leaves nothing behind.
  */
 
 import assert from 'node:assert/strict'
@@ -12,6 +12,7 @@ import type { Address, MarketId } from '#domain/ids.ts'
 import { MARKETS_OPEN_MAX } from '#domain/limits.ts'
 import { type Database, transact } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
+import { isDeadlock } from '../engine/store-fault.ts'
 import { type CollapsedBatch, collapse } from './collapse.ts'
 import {
   marketValues,
@@ -27,12 +28,12 @@ import type { MarketChange, ProjectionBatch, TradeRow } from './rows.ts'
 import { sqliteWriter } from './sqlite-writer.ts'
 
 /**
- * `already` is true if nothing was written now. The batch was already applied, or its start was applied as part of
- * another batch whose commit was never acknowledged.
+ * `already`: this call wrote nothing. The batch was applied before, or a larger batch with the same start was applied
+ * although its commit was never acknowledged.
  */
 export type Projected = {
   readonly written: 'applied' | 'already'
-  /** Checkpoint of the database afterwards. */
+  /** Checkpoint of the partition in the database after the call. */
   readonly offset: number
 }
 
@@ -41,6 +42,13 @@ export async function project(database: Database, batch: ProjectionBatch): Promi
   assert(projected !== undefined)
   return projected
 }
+
+/**
+ * Maximum number of attempts of a transaction that loses a deadlock each time. Deadlocks happen because partitions are
+ * written in parallel, and several writers lock the same traders, gaps between index entries, and rows of closed
+ * markets.
+ */
+export const DEADLOCKS_MAX = 5
 
 /** Writes batches of different partitions in one transaction: all or none. */
 export async function projectTogether(
@@ -52,11 +60,26 @@ export async function projectTogether(
     assert(batch.to > batch.from, 'a batch must move its checkpoint')
     return { batch, collapsed: collapse(batch) }
   })
+  for (let lost = 1; ; lost++) {
+    try {
+      return await projectCollapsed(database, collapsed)
+    } catch (error) {
+      if (lost === DEADLOCKS_MAX || !isDeadlock(error)) throw error
+    }
+  }
+}
+
+type Collapsed = { readonly batch: ProjectionBatch; readonly collapsed: CollapsedBatch }
+
+async function projectCollapsed(
+  database: Database,
+  batches: readonly Collapsed[],
+): Promise<Projected[]> {
   const traders: Traders = { known: tradersKnownTo(database), fresh: [] }
   const projected = await transact(database, async (transaction, connection) => {
     const sql = { connection, transaction }
     const ends: Projected[] = []
-    for (const each of collapsed) ends.push(await projectOne(database, sql, each, traders))
+    for (const each of batches) ends.push(await projectOne(database, sql, each, traders))
     return ends
   })
   for (const [chainId, trader] of traders.fresh) traders.known.add(`${chainId}/${trader}`)
@@ -67,13 +90,13 @@ type Sql = { readonly connection: AbstractSqlConnection; readonly transaction: T
 
 type ChainTrader = readonly [chainId: number, trader: Address]
 
-/** `known`: traders that the database has. `fresh`: traders that it will have once the transaction is committed. */
+/** `known`: traders that the database has. `fresh`: traders that it will have when the transaction is committed. */
 type Traders = { readonly known: Set<string>; readonly fresh: ChainTrader[] }
 
 async function projectOne(
   database: Database,
   sql: Sql,
-  { batch, collapsed }: { batch: ProjectionBatch; collapsed: CollapsedBatch },
+  { batch, collapsed }: Collapsed,
   { known, fresh }: Traders,
 ): Promise<Projected> {
   const { connection, transaction } = sql
@@ -109,15 +132,15 @@ async function projectOne(
   return { written: 'applied', offset: batch.to }
 }
 
-/** Traders that the database has; this cache avoids most lookups. */
-const knownTraders = new WeakMap<Database, Set<string>>()
+/** Traders that the database has, for all partitions that are written here; this cache avoids most inserts. */
+const knownTraders = new WeakMap<Database['orm'], Set<string>>()
 const KNOWN_TRADERS_MAX = 100_000
 
-function tradersKnownTo(database: Database): Set<string> {
-  let known = knownTraders.get(database)
+function tradersKnownTo({ orm }: Database): Set<string> {
+  let known = knownTraders.get(orm)
   if (known === undefined || known.size >= KNOWN_TRADERS_MAX) {
     known = new Set()
-    knownTraders.set(database, known)
+    knownTraders.set(orm, known)
   }
   return known
 }
@@ -188,18 +211,18 @@ async function moveCheckpoint(
 }
 
 /** Chain of each market of this database; it never changes. */
-const knownChains = new WeakMap<Database, Map<MarketId, number>>()
+const knownChains = new WeakMap<Database['orm'], Map<MarketId, number>>()
 
 async function chainIds(
-  database: Database,
+  { orm }: Database,
   connection: AbstractSqlConnection,
   transaction: Transaction,
   batch: ProjectionBatch,
 ): Promise<(marketId: MarketId) => number> {
-  let known = knownChains.get(database)
+  let known = knownChains.get(orm)
   if (known === undefined || known.size >= MARKETS_OPEN_MAX) {
     known = new Map()
-    knownChains.set(database, known)
+    knownChains.set(orm, known)
   }
   for (const { market } of batch.markets) known.set(market.id, market.chainId)
   const unknown = new Set<MarketId>()
@@ -250,7 +273,7 @@ async function closeMarket(
   expectAll('markets', 1, found)
 }
 
-/** If a changed row does not exist, the database does not match the log. */
+/** A changed row that does not exist means that the database does not match the log. */
 function expectAll(table: string, expected: number, found: number): void {
   if (found === expected) return
   throw new Fault(

@@ -39,7 +39,7 @@ type TradeRow = {
   readonly seller: Buffer
 }
 
-/** Counts all trades again. `take` receives each market's sums; returns those of the chains. */
+/** Counts all trades again. Passes each market's sums to `take`, and returns the sums of the chains. */
 export async function recount(
   sql: Sql,
   take: (marketId: MarketId, tally: Tally) => Promise<void>,
@@ -65,7 +65,7 @@ export async function recount(
         marketId = id
       }
       const chain = chainIn(chains, Number(row.chain_id))
-      // A matched trader has traded, even if the chain refused the trade.
+      // Both sides count as traders, even if the chain refused the trade.
       chain.traders.add(hexOf(row.buyer) as Address)
       chain.traders.add(hexOf(row.seller) as Address)
       chain.pending += row.pending
@@ -79,7 +79,7 @@ export async function recount(
 }
 
 function countRow(tally: Tally, chain: ChainCount, marketId: MarketId, row: TradeRow): void {
-  // The time spans of a chain continue across its markets; everything else starts over with each market.
+  // The time spans of a chain continue across its markets; all other sums begin at zero with each market.
   count(
     { ...tally, spans: chain.spans },
     {
@@ -131,7 +131,8 @@ async function nextTrades(sql: Sql, after: TradeRow | undefined): Promise<TradeR
     )
   if (after === undefined) return ask('', [], PAGE_ROWS)
   const { market_id, seq, fill_index } = after
-  // Three ranges of one index: the rest of the event, the rest of the market, and the following markets.
+  // Three ranges of one index: later fills of the same event, later events of the same market, and the following
+  // markets.
   const page: TradeRow[] = []
   const parts: [where: string, values: (number | string | Buffer)[]][] = [
     ['where market_id = ? and seq = ? and fill_index > ?', [market_id, seq, fill_index]],

@@ -20,7 +20,7 @@ export type MarketRow = {
   readonly atMs: number
 }
 
-/** A closed market; its orders that are open after the batch ended with it. */
+/** A closed market. Its orders that are still open after the batch were ended by the closing. */
 export type MarketChange = {
   readonly marketId: MarketId
   readonly closed: CloseReason
@@ -33,7 +33,7 @@ export type OrderRow = {
   readonly order: VerifiedOrder
   readonly status: OrderStatus
   readonly remaining: number
-  /** Number of counter-orders that it matched when placed. */
+  /** Number of counter-orders that the order matched when placed. */
   readonly matches: number
   readonly placedAtMs: number
   readonly seq: Sequence

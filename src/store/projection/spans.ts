@@ -9,7 +9,7 @@ export const MINUTE_SEC = 60
 export const HOUR_SEC = 3_600
 export const DAY_SEC = 86_400
 
-/** Stored spans, shortest first; every other interval is combined from one of them. */
+/** Stored spans, shortest first; candles of every other interval are combined from those of one of these spans. */
 export const SPANS_SEC = [MINUTE_SEC, HOUR_SEC, DAY_SEC] as const
 export type SpanSec = (typeof SPANS_SEC)[number]
 
@@ -36,7 +36,7 @@ export function addTo(sum: Sum, amount: number, sign: 1 | -1 = 1): void {
   sum.millionths += sign * millionths
 }
 
-/** Returns the value of the two columns. */
+/** Returns the sum from its two columns. */
 export function sumOf(
   whole: number | string | bigint,
   millionths: number | string | bigint,

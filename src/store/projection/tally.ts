@@ -1,6 +1,6 @@
 /**
- * Changes of sums and candles by a batch. Pure. Input: trades that count, in market order, and trades that failed after
- * they were counted.
+ * Changes of sums and candles by a batch, computed without the database. The input is the trades that count, in the
+ * order of their market, and the trades that failed after they had been counted.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -47,13 +47,13 @@ type Candle = {
 }
 
 export type Tally = {
-  /** New trades minus failed ones. */
+  /** Change of each market's sums: new trades minus failed ones. */
   readonly markets: Map<MarketId, MarketDelta>
   readonly spans: Map<string, SpanDelta>
   /** Candles of new trades only; failed trades are looked up one by one. */
   readonly candles: Map<string, Candle>
   readonly failed: CountedTrade[]
-  /** By chain: change of the number of undecided trades. */
+  /** Change of the number of undecided trades on each chain. */
   readonly pending: Map<number, number>
 }
 

@@ -1,4 +1,7 @@
-/** Runs the named queries. A new query is a row of the table; callers (`queries.ts`) have its types from here. */
+/**
+ * Runs the named queries. A new query is a row of the table; callers (`queries.ts`) derive the types of the query from
+ * this table.
+ */
 
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Database } from '../engine/database.ts'
@@ -158,7 +161,7 @@ export type Queries = {
   }
 }
 
-/** Message to the pool. */
+/** Message to the pool of query threads. */
 export type QueryTask<Name extends QueryName = QueryName> = {
   readonly query: Name
   readonly args: Queries[Name]['takes']

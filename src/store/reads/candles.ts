@@ -24,7 +24,7 @@ type CandleFilter = {
   readonly outcome: Outcome
   /** A multiple of a stored span. */
   readonly intervalSec: number
-  /** First and last start, both inclusive, both multiples of the interval. */
+  /** Start of the first and of the last candle, both inclusive, both multiples of the interval. */
   readonly fromSec: number
   readonly toSec: number
 }

@@ -5,7 +5,10 @@ import { partsOf } from '#domain/parts-of.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 
-/** Keys per statement. Strangers determine the number of keys, and databases limit the parameters of a statement. */
+/**
+ * Maximum number of keys per statement. The number of keys depends on transactions of anyone, and databases limit the
+ * parameters of a statement.
+ */
 const KEYS_MAX = 200
 
 /** Returns the contracts that are markets of the chain; events of other contracts are ignored. */

@@ -11,42 +11,22 @@ import { IS_NEWEST } from './delegates.ts'
 export type ChainMarketRecord = Market & {
   readonly resolved: boolean
   readonly winningOutcome: Outcome | null
-  readonly resolvedAtSec: number | null
   readonly resolvedTx: string | null
-  /** True if the condition pays, so that redemptions are possible. */
-  readonly redeemable: boolean
-  readonly createdBlock: number
-  readonly createdTx: string
-  /** True if the exchange gave it up after a reorg: it accepts no orders even if it came back. */
+  /** True if the exchange withdrew the market after a reorg: it accepts no orders even if it came back. */
   readonly withdrawn: boolean
-  readonly quickFacts: QuickFacts | null
-}
-
-/** Prices are USD with eight decimals. */
-type QuickFacts = {
-  readonly asset: string
-  readonly startSec: number
-  readonly startPrice: number
-  readonly source: string
-  /** Prices by which it was resolved; null until then. */
-  readonly endPrice: number | null
-  readonly endStartPrice: number | null
-  readonly endSource: string | null
 }
 
 type ChainMarketFilter = {
   readonly chainId?: number
   readonly category?: Category
   readonly resolved?: boolean
-  /** Quick markets only, or all others only. */
+  /** True for quick markets only, false for all others only. */
   readonly quick?: boolean
-  /** Only quick markets of this asset. */
-  readonly asset?: string
-  /** Words in the question or description; case is ignored. */
+  /** Selects markets with these words in the question or description; case is ignored. */
   readonly search?: string
   /** Open markets first, then those that ended by `nowSec`; without it all are sorted by age alone. */
   readonly nowSec?: number
-  /** Only open or only ended markets; requires `nowSec`. */
+  /** Selects only open or only ended markets; requires `nowSec`. */
   readonly status?: MarketStatus
   /** Last market of the previous page, and whether it had ended. */
   readonly after?: { readonly createdAt: number; readonly id: MarketId; readonly ended?: boolean }
@@ -58,32 +38,21 @@ type MarketStatus = 'open' | 'ended'
 type AssertionRecord = {
   readonly id: string
   readonly marketId: MarketId
-  readonly chainId: number
   readonly proposer: Address
-  readonly asserter: Address
   readonly outcome: Outcome
   readonly bond: string
   readonly assertedAtSec: number
   readonly windowEndsAtSec: number
-  readonly proposedBlock: number
-  readonly proposedTx: string
   readonly disputed: boolean
-  readonly disputedAtSec: number | null
-  readonly disputedTx: string | null
-  /** Null while it is open. */
+  /** How the assertion ended; null while it is open. */
   readonly endedAs: 'settled' | 'overturned' | 'abandoned' | null
-  readonly endedAtSec: number | null
-  readonly endedTx: string | null
 }
 
 type TokenBalance = {
-  readonly holder: Address
   readonly marketId: MarketId
   readonly outcome: Outcome
   /** Decimal text, because a balance can exceed the safe integers. */
   readonly balance: string
-  /** The last block that changed it. */
-  readonly blockNumber: number
 }
 
 type Values = readonly (string | number | Buffer)[]
@@ -93,7 +62,7 @@ async function select(database: Database, sql: string, values: Values): Promise<
   return read(database, () => sqlConnection(database).execute<Raw[]>(sql, [...values], 'all'))
 }
 
-/** Returns a text that differs after every change of the chains' index. */
+/** Returns a text that changes with every change that the indexer writes, for any chain. */
 export async function chainVersion(database: Database): Promise<string> {
   const rows = await rowsOf<{ chain_id: number; indexed: string; updated_at_ms: number }>(
     database,
@@ -126,7 +95,7 @@ async function listByAge(
   filter: ChainMarketFilter,
 ): Promise<ChainMarketRecord[]> {
   // The index separates quick markets from others; listing both by age in one query would sort all of them.
-  if (filter.quick === undefined && filter.asset === undefined) {
+  if (filter.quick === undefined) {
     const kinds = await Promise.all(
       [false, true].map((quick) => listByAge(database, { ...filter, quick })),
     )
@@ -165,13 +134,13 @@ function conditions(filter: ChainMarketFilter): {
   if (filter.status === 'ended') {
     need('(resolved = 1 or withdrawn = 1 or expires_at_sec <= ?)', filter.nowSec ?? 0)
   }
-  if (filter.asset !== undefined) need('asset = ?', filter.asset)
   if (filter.search !== undefined) {
     need('instr(searched, ?) > 0', filter.search.toLowerCase())
   }
   if (filter.after !== undefined) {
     const { createdAt, id } = filter.after
-    // The condition on the time alone uses the index; the rest skips rows within one second.
+    // The database finds `created_at_sec >= ?` by an index. The other condition skips markets of the same second that
+    // an earlier page had.
     need(
       'created_at_sec >= ? and (created_at_sec > ? or market_id > ?)',
       createdAt,
@@ -231,8 +200,8 @@ const BELOW_EPOCH = `(length(o.nonce) < length(w.before_nonce)
 const PENDING_LOOKED_AT_MAX = 10_000
 
 /**
- * Returns markets whose actors differ from the chain. `open`: they trade, but no log has them. `close`: they are
- * resolved or given up, but open in their log.
+ * Returns markets whose state in the log differs from the chain. `open`: markets that can trade but are in no log.
+ * `close`: markets that are resolved or withdrawn, but open in their log.
  */
 export async function marketsToReconcile(
   database: Database,
@@ -241,9 +210,10 @@ export async function marketsToReconcile(
   open: Market[]
   close: { marketId: MarketId; reason: 'resolved' | 'withdrawn' }[]
   /**
-   * Orders that their traders withdrew on chain and that still rest, or whose quantity may return; and resting orders
-   * of delegates whose time is over, whose delegation was revoked or removed by a reorg, or whose account has since
-   * excluded the market or lowered the order size.
+   * Orders that must be cancelled. First, those that their traders withdrew on chain: resting ones, and filled ones
+   * whose quantity returns to the book if their trade fails. Second, orders of delegates who may no longer sign them:
+   * the delegation has ended or was revoked, a reorg removed it, or the account has since excluded the market or
+   * lowered the order size.
    */
   cancel: { marketId: MarketId; trader: Address; orderHash: OrderHash }[]
 }> {
@@ -296,7 +266,7 @@ export async function marketsToReconcile(
           and ${IS_NEWEST}) limit ${limit}`,
     [args.chainId, args.nowSec],
   )
-  // Orders filled by unsettled trades: their quantity returns if such a trade fails.
+  // Orders that were filled by unsettled trades. Their quantity returns if such a trade fails.
   const pending = (side: 'buy' | 'sell'): string =>
     `select * from (select ${side}_order_hash as order_hash from trades
       where pending = 1 and chain_id = ? order by matched_at_ms desc, seq desc, fill_index desc
@@ -327,7 +297,7 @@ export async function marketsToReconcile(
   }
 }
 
-/** Returns every assertion about a market, newest first. */
+/** Returns every assertion (an outcome proposed at the oracle) about a market, newest first. */
 export async function assertionsOfMarket(
   database: Database,
   marketId: MarketId,
@@ -341,7 +311,7 @@ export async function assertionsOfMarket(
   return rows.map(assertionRecord)
 }
 
-/** Returns open assertions of a chain whose window has ended, oldest first. */
+/** Returns open assertions of a chain whose time for disputes has ended, oldest first. */
 export async function assertionsToSettle(
   database: Database,
   args: { readonly chainId: number; readonly endedBySec: number; readonly limit: number },
@@ -356,7 +326,10 @@ export async function assertionsToSettle(
   return rows.map(assertionRecord)
 }
 
-/** Returns resolved markets of a chain whose condition does not pay yet: their report has failed. */
+/**
+ * Returns resolved markets of a chain whose tokens cannot be redeemed yet, because the report of their payouts has
+ * failed.
+ */
 export async function marketsWithoutPayout(
   database: Database,
   args: { readonly chainId: number; readonly limit: number },
@@ -379,19 +352,16 @@ export async function tokenBalancesOf(
 ): Promise<TokenBalance[]> {
   const rows = await select(
     database,
-    `select b.holder as holder, o.market_id as market_id, o.outcome as outcome,
-        cast(b.balance_e6 as char) as balance, b.block_number as block_number
+    `select o.market_id as market_id, o.outcome as outcome, cast(b.balance_e6 as char) as balance
       from chain_token_balances b
       join chain_outcomes o on o.chain_id = b.chain_id and o.position_id = b.position_id
       where b.holder = ? and b.chain_id = ? limit 10000`,
     [bytesOf(holder), chainId],
   )
   return rows.map((row) => ({
-    holder: hexOf(row.holder as Uint8Array) as Address,
     marketId: hexOf(row.market_id as Uint8Array) as MarketId,
     outcome: Number(row.outcome) as Outcome,
     balance: String(row.balance),
-    blockNumber: Number(row.block_number),
   }))
 }
 
@@ -420,9 +390,7 @@ export async function tokensHeldBy(
 }
 
 const MARKET_COLUMNS = `market_id, chain_id, contract_address, maker, question, description, category,
-  expires_at_sec, created_at_sec, quick, asset, start_sec, start_price_e8, price_source,
-  end_start_price_e8, end_price_e8, end_source, created_block, created_tx, resolved,
-  winning_outcome, resolved_at_sec, resolved_tx, payouts, withdrawn, matching`
+  expires_at_sec, created_at_sec, quick, resolved, winning_outcome, resolved_tx, withdrawn, matching`
 
 function marketOf(row: Raw): Market {
   return {
@@ -441,28 +409,13 @@ function marketOf(row: Raw): Market {
 }
 
 function marketRecord(row: Raw): ChainMarketRecord {
+  const { winning_outcome: winner = null, resolved_tx: tx = null } = row
   return {
     ...marketOf(row),
     resolved: Number(row.resolved) === 1,
-    winningOutcome: numberOrNull(row.winning_outcome) as Outcome | null,
-    resolvedAtSec: numberOrNull(row.resolved_at_sec),
-    resolvedTx: hexOrNull(row.resolved_tx),
-    redeemable: row.payouts !== null,
-    createdBlock: Number(row.created_block),
-    createdTx: hexOf(row.created_tx as Uint8Array),
+    winningOutcome: winner === null ? null : (Number(winner) as Outcome),
+    resolvedTx: tx === null ? null : hexOf(tx as Uint8Array),
     withdrawn: Number(row.withdrawn) === 1,
-    quickFacts:
-      row.asset === null
-        ? null
-        : {
-            asset: String(row.asset),
-            startSec: Number(row.start_sec),
-            startPrice: Number(row.start_price_e8),
-            source: String(row.price_source),
-            endPrice: numberOrNull(row.end_price_e8),
-            endStartPrice: numberOrNull(row.end_start_price_e8),
-            endSource: row.end_source === null ? null : String(row.end_source),
-          },
   }
 }
 
@@ -470,28 +423,12 @@ function assertionRecord(row: Raw): AssertionRecord {
   return {
     id: hexOf(row.assertion_id as Uint8Array),
     marketId: hexOf(row.market_id as Uint8Array) as MarketId,
-    chainId: Number(row.chain_id),
     proposer: hexOf(row.proposer as Uint8Array) as Address,
-    asserter: hexOf(row.asserter as Uint8Array) as Address,
     outcome: Number(row.proposed_outcome) as Outcome,
     bond: String(row.bond),
     assertedAtSec: Number(row.asserted_at_sec),
     windowEndsAtSec: Number(row.window_ends_at_sec),
-    proposedBlock: Number(row.proposed_block),
-    proposedTx: hexOf(row.proposed_tx as Uint8Array),
     disputed: row.disputed_block !== null,
-    disputedAtSec: numberOrNull(row.disputed_at_sec),
-    disputedTx: hexOrNull(row.disputed_tx),
     endedAs: row.ended_as as AssertionRecord['endedAs'],
-    endedAtSec: numberOrNull(row.ended_at_sec),
-    endedTx: hexOrNull(row.ended_tx),
   }
-}
-
-function numberOrNull(value: Raw[string] | undefined): number | null {
-  return value === null || value === undefined ? null : Number(value)
-}
-
-function hexOrNull(value: Raw[string] | undefined): string | null {
-  return value === null || value === undefined ? null : hexOf(value as Uint8Array)
 }

@@ -5,13 +5,13 @@ import type { ClaimRecord, ClaimStatus, RelayKey } from '#domain/relay.ts'
 import { type Database, read } from '../engine/database.ts'
 import { ClaimEntity } from '../entities/claim.ts'
 
-/** The last claim of a page. */
+/** Position of the last claim of a page. */
 export type ClaimPlace = { readonly atMs: number; readonly item: number; readonly key: RelayKey }
 
 type ClaimFilter = {
   readonly status: ClaimStatus
   readonly limit: number
-  /** Only claims after this one in the list, which are older. */
+  /** Returns only claims after this one in the list, which are older. */
   readonly before?: ClaimPlace
 }
 

@@ -1,7 +1,7 @@
 /**
  * Reads events and their markets. A page starts at its cursor in an index and scans at most `EVENTS_SCANNED_MAX` rows,
- * so its cost depends neither on the number of events nor on the filter. A filtered page may be short and still have
- * a next one.
+ * so its cost depends neither on the number of events nor on the filter. A filtered page may have few or no events
+ * although more pages follow.
  */
 
 import type { EventInfo } from '#domain/event-info.ts'
@@ -15,7 +15,7 @@ import { type ChainMarketRecord, chainMarketsByIds } from './chain-markets.ts'
 type EventRecord = EventInfo & {
   readonly chainId: number
   readonly hash: string
-  /** Operator who signed it. */
+  /** Operator who signed the event's metadata. */
   readonly signer: Address
   /** Unix seconds. */
   readonly createdAt: number
@@ -42,13 +42,13 @@ export type EventFilter = {
   readonly category?: Category
   readonly tag?: string
   readonly search?: string
-  /** Only events whose end is in the future, or in the past. */
+  /** Selects only events whose end time is in the future, or only those in the past. */
   readonly status?: 'open' | 'ended'
 }
 
 type EventPage = {
   readonly events: readonly EventRecord[]
-  /** Undefined on the last page. */
+  /** Position after which the next page begins; undefined on the last page. */
   readonly next: EventPlace | undefined
 }
 
@@ -106,7 +106,7 @@ async function scan(
 ): Promise<{ place: EventPlace; fits: boolean }[]> {
   const { column, way, index } = SORTS[filter.sort]
   const fits = condition(filter)
-  // MariaDB would sort the whole table for a page that is a large part of it.
+  // Name the index: without it, MariaDB would sort the whole table if the page is a large part of it.
   const forced = database.address.dialect === 'mysql' ? `force index (${index})` : ''
   const rows: Raw[] = []
   for (const { where, values } of rangesOf(filter, place)) {
@@ -129,7 +129,7 @@ function rangesOf({ sort, status, nowSec }: EventFilter, place: EventPlace | und
   const { column, way } = SORTS[sort]
   const behind = way === 'asc' ? '>' : '<'
   if (place === undefined) {
-    // Events that have ended come first in this order, so they are skipped.
+    // In this sort order, events that have ended come first; they are skipped.
     const isLater = sort === 'ending' && status === 'open'
     return [isLater ? { where: `${column} > ?`, values: [nowSec] } : { where: '1 = 1', values: [] }]
   }
@@ -208,7 +208,7 @@ export async function eventsBySlug(
 
 type EventMarkets = {
   readonly hash: string
-  /** Number of its markets, including those that are not in `markets`. */
+  /** Number of the event's markets, including those that are not in `markets`. */
   readonly count: number
   /** Oldest first. */
   readonly markets: readonly ChainMarketRecord[]

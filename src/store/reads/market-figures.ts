@@ -15,7 +15,7 @@ type MarketFiguresRecord = {
   readonly totalVolume: bigint
   readonly volume24h: bigint
   readonly trades24h: number
-  /** For YES and NO: price of the newest trade that has not failed (0 if none), and its sequence number. */
+  /** Pairs of YES and NO: the price of the newest trade that has not failed (0 if none), and its sequence number. */
   readonly lastPrices: readonly [number, number]
   readonly lastSeqs: readonly [Sequence, Sequence]
   /** Price 24 hours ago; for an outcome that first traded since, its first price. */
@@ -42,7 +42,7 @@ type Row = {
 
 const NAMES = ['yes', 'no'] as const
 
-/** As text, because a sum may exceed the safe integers. */
+/** The sums are read as text, because they may exceed the safe integers. */
 const sum = (column: string, spanSec: number, range: string) =>
   `(select cast(coalesce(sum(${column}), 0) as char) from candles where market_id = s.market_id
     and outcome in (0, 1) and span_sec = ${spanSec} and ${range})`
@@ -51,7 +51,7 @@ const one = (column: string, outcome: number, rest: string) =>
   `(select ${column} from candles where market_id = s.market_id and outcome = ${outcome} and ${rest}
     limit 1)`
 
-/** Returns the figures of the markets with trades. */
+/** Returns the figures of those of the markets that have trades. */
 export async function marketFigures(
   database: Database,
   { marketIds, nowMs }: { readonly marketIds: readonly MarketId[]; readonly nowMs: number },

@@ -15,14 +15,17 @@ export type MarketTexts = { readonly question: string; readonly contractAddress:
 
 type Row = { readonly market: string; readonly question: string; readonly contract: string }
 
-/** Markets per statement. */
+/** Maximum number of markets per statement. */
 const ASKED_MAX = 8
 
-/** Two generations: an entry that is used again stays, and no order of use has to be kept. */
+/**
+ * Two maps: when the young one is full, it replaces the old one. An entry that is used again moves to the young map and
+ * so stays, without any record of the order of use.
+ */
 type Known = { young: Map<string, MarketTexts>; old: Map<string, MarketTexts> }
 const known = new WeakMap<Database, Known>()
 
-/** For a market that does not exist. */
+/** Placeholder for the texts of a market that does not exist. */
 const NONE: MarketTexts = { question: '', contractAddress: '0x' as Address }
 
 /** Returns the texts of markets by the hex digits of their ids; empty ones for a market that does not exist. */
@@ -50,7 +53,7 @@ export async function textsOfMarkets(
   return (market) => found.get(market) ?? NONE
 }
 
-/** One statement for every number of markets: unused places repeat the last one. */
+/** Uses the same statement for any number of markets: unused parameters repeat the last market. */
 function rowsOfMarkets(database: Database, markets: readonly string[]): Promise<Row[]> {
   const ids = Array.from({ length: ASKED_MAX }, (_, at) =>
     Buffer.from(markets[Math.min(at, markets.length - 1)]!, 'hex'),

@@ -9,7 +9,7 @@ import { MarketEntity } from '../entities/market.ts'
 
 type MarketRecord = Market & {
   readonly openedAtMs: number
-  /** Both null while the market is open. */
+  /** Reason why the market closed. This field and the next one are null while it is open. */
   readonly closeReason: CloseReason | null
   readonly closedAtMs: number | null
 }
@@ -17,14 +17,12 @@ type MarketRecord = Market & {
 export type MarketFilter = {
   readonly chainId?: number
   readonly category?: Category
-  /** Quick markets only, or all others only. */
+  /** True for quick markets only, false for all others only. */
   readonly quick?: boolean
-  /** Closed markets only, or open ones only. */
+  /** True for closed markets only, false for open ones only. */
   readonly closed?: boolean
-  /** Only markets that expire later than this, in Unix seconds. */
-  readonly expiresAfterSec?: number
   readonly limit: number
-  /** Oldest first, after this one. */
+  /** Returns only markets that were created after this one, oldest first. */
   readonly after?: { readonly createdAt: number; readonly id: MarketId | undefined } | undefined
 }
 
@@ -106,10 +104,10 @@ export async function listMarkets(
   if (filter.category !== undefined) need('category = ?', filter.category)
   if (filter.quick !== undefined) need('quick = ?', filter.quick ? 1 : 0)
   if (filter.closed !== undefined) need(`close_reason is ${filter.closed ? 'not ' : ''}null`)
-  if (filter.expiresAfterSec !== undefined) need('expires_at_sec > ?', filter.expiresAfterSec)
   if (filter.after !== undefined) {
     const { createdAt, id } = filter.after
-    // The condition on the time alone uses the index; the rest skips rows within one second.
+    // The database finds `created_at_sec >= ?` by an index. The other condition skips markets of the same second that
+    // an earlier page had.
     need('created_at_sec >= ?', createdAt)
     if (id !== undefined) need('(created_at_sec > ? or market_id > ?)', createdAt, bytesOf(id))
   }

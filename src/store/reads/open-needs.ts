@@ -1,7 +1,8 @@
 /**
- * Open and pending items for accounts that start: the checkpoint of each partition, markets that may still change,
- * their open orders, and undecided trades. All are of one snapshot, so the logs can be read from the checkpoints on.
- * They come in pages, so that only one page is in memory.
+ * Reads the data from which the accounts thread computes at its start which funds are reserved: the checkpoint of each
+ * partition, markets that may still change, their open orders, and undecided trades. All of it is from one snapshot, so
+ * the thread can continue with the logs from these checkpoints on. It is passed on in pages, so that only one page is
+ * in memory.
  */
 
 import type { NeedsMarket, NeedsOrder, NeedsTrade } from '#domain/funds.ts'
@@ -26,12 +27,12 @@ export type NeedsPage =
 export type OpenNeedsOptions = {
   /** Includes markets that closed at this time or later, because a reorg may revert their trades. */
   readonly closedSinceMs: number
-  /** Rows per page. */
+  /** Maximum number of rows per page. */
   readonly pageMax?: number
 }
 
 const PAGE_MAX = 5_000
-/** Markets per statement for orders. */
+/** Maximum number of markets per statement that reads orders. */
 const MARKETS_ASKED_MAX = 100
 
 /** Passes the pages to `take` one by one. It is not retried: after a fault the reader starts again. */
@@ -60,7 +61,7 @@ export async function openNeeds(
       after = rows.length < pageMax ? undefined : rows.at(-1)?.market_id
     }
     await pendingTrades(statements, pageMax, async (trades) => {
-      // A market that closed long ago can still have undecided trades.
+      // Undecided trades may belong to markets that closed long ago; add those that were not passed on yet.
       const missing = new Set(
         trades.map(({ marketId }) => marketId).filter((marketId) => !sent.has(marketId)),
       )
@@ -75,7 +76,7 @@ export async function openNeeds(
   })
 }
 
-/** Returns the trades that exist, in any state and order. */
+/** Returns those of the given trades that exist, in any state and order. */
 export async function tradeNeeds(
   database: Database,
   { tradeIds }: { readonly tradeIds: readonly TradeId[] },
@@ -147,7 +148,7 @@ type TradeNeedRow = TradeTermsRow &
     readonly place: number | string
   }
 
-/** The permit is looked up per row, not joined, so that the index order is kept. */
+/** The permit is looked up for each row instead of joined, so that the rows keep the order of the index. */
 function tradesWhere(wanted: string, row: string): string {
   return `select market_id, seq, fill_index, outcome, price_e6, size_e6, buyer, seller,
       buy_order_hash, sell_order_hash, matched_at_ms, status, kind, ${row} as place,
@@ -179,7 +180,8 @@ async function pendingTrades(
   const row = isMysql ? 'row_no' : 'rowid'
   let last: TradeNeedRow | undefined
   do {
-    // The condition on the time alone uses the index; the rest skips rows within one millisecond.
+    // The database finds the condition on the time alone by an index. The other skips rows of the same millisecond that
+    // an earlier page had.
     const later =
       last === undefined
         ? ''

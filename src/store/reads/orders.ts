@@ -22,7 +22,7 @@ export type OrderRecord = VerifiedOrder & {
   readonly seq: number
 }
 
-/** Returns the orders that exist, in any order. */
+/** Returns those of the given orders that exist, in any order. */
 export async function ordersByHash(
   database: Database,
   orderHashes: readonly OrderHash[],
@@ -36,7 +36,7 @@ export async function ordersByHash(
   return found.map((row) => orderRecord(row, closed.has(row.marketId)))
 }
 
-/** Returns the signatures and permits of the orders that are not open. */
+/** Returns the signatures and permits of those of the given orders that are not open. */
 export async function endedOrders(
   database: Database,
   { orderHashes }: { readonly orderHashes: readonly OrderHash[] },
@@ -50,7 +50,7 @@ export async function endedOrders(
     }))
 }
 
-/** Returns the orders that the database has, open or ended. */
+/** Returns those of the given orders that the database has, open or ended. */
 export async function storedOrders(
   database: Database,
   filter: { readonly orderHashes: readonly OrderHash[] },
@@ -134,7 +134,7 @@ export async function orderState(
   }
 }
 
-/** Returns the markets that are closed: their orders have ended, even if the rows are still marked open. */
+/** Returns those of the markets that are closed: their orders have ended, even if the rows are still marked open. */
 async function closedOf(
   database: Database,
   marketIds: ReadonlySet<MarketId>,

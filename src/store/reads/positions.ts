@@ -43,7 +43,10 @@ type Row = {
   readonly no_cost: string
 }
 
-/** Shares read from the chain ahead of the indexer; shown instead of the position's. */
+/**
+ * Shares that were read from the chain at a block that the indexer has not reached; they are shown instead of those of
+ * the position.
+ */
 type SyncRow = {
   readonly market: string
   readonly yes_shares: string
@@ -51,8 +54,8 @@ type SyncRow = {
 }
 
 /**
- * Returns a user's position in a market; undefined if empty. It queries `position_syncs` first: a sync is deleted only
- * after the position has caught up.
+ * Returns a user's position in a market; undefined if empty. It reads `position_syncs` (shares read from the chain
+ * ahead of the indexer) first: such a row is deleted only after the position has caught up with it.
  */
 export async function positionOf(
   database: Database,
@@ -86,13 +89,18 @@ export async function positionOf(
   return shown(row === undefined ? undefined : positionRecord(row), sync)
 }
 
-/** Returns the condition that the contract is on the given chain: the same address may exist on several. */
+/**
+ * Returns the SQL condition that the contract is on the given chain: several chains may have a contract at the same
+ * address.
+ */
 function onChain(market: MarketName): string {
   if (!('chainId' in market) || market.chainId === undefined) return ''
   return ` and m.chain_id = ${BigInt(market.chainId)}`
 }
 
-/** Returns the position, with the shares of the sync if there is one; undefined without shares. */
+/**
+ * Returns the position, with the shares that were read ahead of the indexer if there are any; undefined without shares.
+ */
 function shown<P extends PositionRecord>(
   position: P | undefined,
   sync: SyncRow | undefined,
@@ -133,7 +141,7 @@ export async function positionsOfUser(
   const place = [bytesOf(user), chainId, ...(after === undefined ? [] : [bytesOf(after)])]
   const behind = (table: string): string =>
     after === undefined ? '' : `and ${table}.market_id > ?`
-  // First, as in `positionOf`.
+  // `position_syncs` is read first, as in `positionOf`.
   const syncs = await rowsOf<SyncRow & Texts>(
     database,
     `select ${hexColumn('s.market_id')} as market, s.yes_shares, s.no_shares, ${WORDS}
@@ -142,7 +150,7 @@ export async function positionsOfUser(
       where s.holder = ? and s.chain_id = ? ${behind('s')} order by s.market_id limit ?`,
     [...place, POSITION_SYNCS_PER_HOLDER_MAX],
   )
-  // A sync may hide its position, so read one row more for each.
+  // A row of `position_syncs` may hide the position that it replaces, so one more position is read for each such row.
   const rows = await rowsOf<Row & Texts>(
     database,
     `select ${hexColumn('p.market_id')} as market, ${AMOUNTS}, ${WORDS}
@@ -195,8 +203,9 @@ function textsOf(row: Texts): Omit<UserPosition, keyof PositionRecord> {
 }
 
 /**
- * Returns the largest holders of a market, both outcomes together, and the number of holders. All as of the indexed
- * block: with one holder's reading ahead of it, shares that moved would be counted twice or not at all.
+ * Returns the largest holders of a market, both outcomes together, and the number of holders. All of this is as of the
+ * last indexed block: if the shares of one holder were read at a later block, shares that moved would be counted twice
+ * or not at all.
  */
 export async function holdersOf(
   database: Database,

@@ -1,6 +1,7 @@
 /**
- * Callers of the named queries. Their names, parameters and answers follow from the table in `answer-query.ts`. Only
- * plain data crosses the thread, including faults. Callers load no database code.
+ * Functions that call the named queries. Their names, parameters and answers follow from the table in
+ * `answer-query.ts`. Only plain data crosses the thread, including faults. A thread that calls them loads no database
+ * code.
  */
 
 import { answerOf, type StoreReply } from '../engine/reply.ts'
@@ -12,7 +13,10 @@ export type Query = <Name extends QueryName>(
   args: Queries[Name]['takes'],
 ) => Promise<Queries[Name]['answers']>
 
-/** Runs a query through the pool, or another runner; throws the other side's fault. */
+/**
+ * Runs a query through `pool`: the query threads, or another function that answers it. Throws the fault that it
+ * returned.
+ */
 export async function askQuery<Name extends QueryName>(
   pool: { run(task: QueryTask<NoInfer<Name>>): Promise<unknown> },
   query: Name,

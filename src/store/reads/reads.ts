@@ -11,11 +11,11 @@ import { askQuery, type Query } from './queries.ts'
 
 export type Reads = {
   readonly query: Query
-  /** The same for a task. */
+  /** Runs a query that is given as a message (a task). */
   run(task: QueryTask): Promise<StoreReply>
-  /** Runs short reads that belong together; on SQLite they see one instant. */
+  /** Runs short reads that belong together; on SQLite all of them see the database at the same instant. */
   together<T>(work: () => Promise<T>): Promise<T>
-  /** Passes open and pending items on in pages of one snapshot. */
+  /** Passes the open orders and pending trades of one snapshot to `take`, page by page. */
   openNeeds(
     options: OpenNeedsOptions,
     take: (page: NeedsPage) => void | Promise<void>,
@@ -27,7 +27,7 @@ export function makeReads(databaseUrl: string): Reads {
   let opening: Promise<Database> | undefined
   let closed = false
 
-  /** Opens once; after a failed attempt the next query tries again. */
+  /** Opens the database once. After a failed attempt, the next query tries again. */
   async function open(): Promise<Database> {
     if (closed) throw closedFault()
     opening ??= openDatabase(databaseUrl, { readOnly: true }).catch((error: unknown) => {

@@ -5,6 +5,7 @@
 
 import type { Address, TradeId } from '#domain/ids.ts'
 import { BUY } from '#domain/order.ts'
+import { type ExtraGas, readReference } from '#domain/settlement-reference.ts'
 import type { FaultySide } from '#domain/trade.ts'
 import type { TraderSpending } from '#domain/trader-spending.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
@@ -25,7 +26,7 @@ export type SettlementCharge = {
 export type ChargesFilter = {
   readonly chainId: number
   readonly sender: Address
-  /** Nonces above and below these, exclusive. */
+  /** Only transactions with nonces above the first and below the second of these. */
   readonly above: number
   readonly below: number
   readonly except: readonly number[]
@@ -42,6 +43,10 @@ const AT_FAULT: Readonly<Record<FaultySide, readonly ('buyer' | 'seller')[]>> = 
   both: ['buyer', 'seller'],
   none: [],
 }
+
+/** Least gas of an ordinary fill, and of a mint or merge, in a full batch (see contracts/README.md). */
+const FILL_GAS = 66_000
+const SET_FILL_GAS = 145_000
 
 type TransactionRead = {
   nonce: number | string
@@ -61,10 +66,11 @@ type TradeRead = {
   seller: Uint8Array
   taker_side: number
   status: string
+  kind: string | null
   pending: number
   tx_hash: Uint8Array | null
   fault: FaultySide | null
-  /** 1 if a later fill of the same match exists. */
+  /** 1 if the match has a later fill, otherwise 0. */
   more: number
 }
 
@@ -86,15 +92,15 @@ export async function settlementCharges(
   const found: SettlementCharge[] = []
   for (const row of rows) {
     const isOpen = row.state === 'open'
-    const tradeIds = isOpen ? [] : (JSON.parse(row.reference) as TradeId[])
-    const trades = await tradesOf(database, tradeIds)
+    const { tradeIds, extraGas } = readReference(row.reference)
+    const trades = await tradesOf(database, isOpen ? [] : tradeIds)
     found.push({
       nonce: Number(row.nonce),
       isOpen,
       isUndecided: trades.some(({ pending }) => pending === 1),
       signedAtMs: Number(row.signed_at_ms),
       finishedAtMs: Number(row.finished_at_ms ?? 0),
-      charges: chargesOf(trades, row),
+      charges: chargesOf(trades, extraGas, row),
     })
   }
   return found
@@ -105,7 +111,7 @@ async function tradesOf(database: Database, tradeIds: readonly TradeId[]): Promi
   const keys = tradeIds.map(tradeKey)
   return read(database, () =>
     sqlConnection(database).execute<TradeRead[]>(
-      `select t.market_id, t.seq, t.fill_index, t.buyer, t.seller, t.taker_side, t.status, t.pending, t.tx_hash,
+      `select t.market_id, t.seq, t.fill_index, t.buyer, t.seller, t.taker_side, t.status, t.kind, t.pending, t.tx_hash,
           t.fault, exists (select 1 from trades n where n.market_id = t.market_id and n.seq = t.seq
             and n.fill_index = t.fill_index + 1) as more
         from trades t
@@ -116,20 +122,35 @@ async function tradesOf(database: Database, tradeIds: readonly TradeId[]): Promi
   )
 }
 
+/**
+ * Shares the gas of a transaction in proportion to weights. The weight of a fill is the least gas that a fill takes; a
+ * trader has an additional weight for extra gas, such as that burnt by the account's own code. So this account pays for
+ * the burnt gas, and an honest fill never pays more than without it.
+ */
 function chargesOf(
   trades: readonly TradeRead[],
+  extraGas: ExtraGas,
   { gas_used, tx_hash }: TransactionRead,
 ): TraderSpending[] {
-  const gasEach = trades.length === 0 ? 0 : Math.ceil(Number(gas_used ?? 0) / trades.length)
-  if (gasEach === 0) return []
+  const gasUsed = Number(gas_used ?? 0)
+  if (trades.length === 0 || gasUsed === 0) return []
+  const extra = Object.entries(extraGas) as [Address, number][]
+  const weights = [...trades.map(weightOf), ...extra.map(([, gas]) => gas)]
+  const scale = gasUsed / weights.reduce((sum, weight) => sum + weight, 0)
   const charges = new Map<Address, TraderSpending>()
-  const charge = (trader: Address, more: Partial<Omit<TraderSpending, 'trader'>>): void => {
-    const { fills, gas, failedGas } = charges.get(trader) ?? { fills: 0, gas: 0, failedGas: 0 }
+  const failing = new Set<Address>()
+  const charge = (
+    trader: Address,
+    weight: number,
+    { fills = 0, isFailure = false }: { fills?: number; isFailure?: boolean },
+  ): void => {
+    const before = charges.get(trader) ?? { fills: 0, gas: 0, failedGas: 0 }
+    const gas = Math.ceil(weight * scale)
     charges.set(trader, {
       trader,
-      fills: fills + (more.fills ?? 0),
-      gas: gas + (more.gas ?? 0),
-      failedGas: failedGas + (more.failedGas ?? 0),
+      fills: before.fills + fills,
+      gas: before.gas + (isFailure ? 0 : gas),
+      failedGas: before.failedGas + (isFailure ? gas : 0),
     })
   }
   for (const trade of trades) {
@@ -137,12 +158,20 @@ function chargesOf(
     const isRefusal =
       trade.status === 'failed' && trade.tx_hash !== null && hexOf(trade.tx_hash) === tx_hash
     const atFault = isRefusal ? AT_FAULT[trade.fault ?? 'none'] : []
-    for (const side of atFault) charge(sides[side], { failedGas: gasEach })
+    for (const side of atFault) {
+      failing.add(sides[side])
+      charge(sides[side], weightOf(trade), { isFailure: true })
+    }
     if (atFault.length > 0) continue
     const takerPays = Number(trade.more) === 0
     const isBuyer = (trade.taker_side === BUY) === takerPays
     const fills = trade.status === 'failed' ? 0 : 1
-    charge(isBuyer ? sides.buyer : sides.seller, { fills, gas: gasEach })
+    charge(isBuyer ? sides.buyer : sides.seller, weightOf(trade), { fills })
   }
+  for (const [trader, gas] of extra) charge(trader, gas, { isFailure: failing.has(trader) })
   return [...charges.values()]
+}
+
+function weightOf({ kind }: TradeRead): number {
+  return kind === null || kind === '' ? FILL_GAS : SET_FILL_GAS
 }

@@ -9,12 +9,12 @@ import { tradeKey } from '../projection/columns.ts'
 import { type OrderRecord, ordersByHash } from './orders.ts'
 import { type TradeRecord, type TradeRowRead, tradeOfRow } from './trades.ts'
 
-/** Pending trades; `full` if there may be more. */
+/** Pending trades; `full` is true if the database may have more. */
 export type PendingTrades = { readonly trades: readonly TradeWithOrders[]; readonly full: boolean }
 
 /**
- * Returns at most `limit` undecided trades, oldest first, without some markets, takers and the trades that the caller
- * already has.
+ * Returns at most `limit` undecided trades, oldest first. Leaves out the given markets and takers, and the trades that
+ * the caller already has.
  */
 export async function pendingTradesWithOrders(
   database: Database,
@@ -30,7 +30,7 @@ export async function pendingTradesWithOrders(
   const except = (what: string, list: readonly string[]) =>
     list.length === 0 ? '' : `and ${what} not in (${list.map(() => '?')})`
   const taker = `case taker_side when ${BUY} then buyer else seller end`
-  // The caller's trades are among the oldest, so read that many more.
+  // Read as many more rows as there are trades to leave out: these are among the oldest trades, too.
   const reach = exceptTrades.length + limit
   const rows = await read(database, () =>
     sqlConnection(database).execute<TradeRowRead[]>(
@@ -102,8 +102,8 @@ function asSigned(record: OrderRecord): VerifiedOrder {
 const PERMITS_OF_OWNER_MAX = 64
 
 /**
- * Returns permits of these traders' orders: those of open orders first, then the latest, open or ended. A trader
- * who replaces orders often has many permits that are later than those of resting orders.
+ * Returns permits of these traders' orders: first the permits of open orders, then the latest of any order. A trader
+ * who replaces orders often has many permits newer than those of the resting orders.
  */
 export async function permitsOf(
   database: Database,

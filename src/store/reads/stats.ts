@@ -18,9 +18,9 @@ type MarketStats = {
   /** Price and outcome of the newest trade that has not failed; 0 and null if there is none. */
   readonly lastPrice: number
   readonly lastOutcome: Outcome | null
-  /** Last price of each outcome, YES first. */
+  /** Last prices of YES and of NO. */
   readonly lastPrices: readonly [number, number]
-  /** Collateral behind its tokens. */
+  /** Collateral behind the tokens of the market. */
   readonly openInterest: bigint
 }
 
@@ -42,7 +42,7 @@ type Summed = {
   readonly trades: number | string
 }
 
-/** As text, because a sum may exceed the safe integers. */
+/** The sums are read as text, because they may exceed the safe integers. */
 const SUMS = `cast(volume_whole as char) as volume_whole,
   cast(volume_millionths as char) as volume_millionths, trades`
 
@@ -98,7 +98,7 @@ export async function chainStats(
     readonly markets_closed: number | string
     readonly markets_resolved: number | string
   }
-  // One row per chain and partition: a few dozen, independent of the number of trades.
+  // The table has one row per chain and partition: a few dozen, whatever the number of trades.
   const rows = await ask<Row>(
     `select chain_id, ${SUMS}, traders, markets, markets_closed, markets_resolved from chain_stats
       ${chainId === undefined ? '' : 'where chain_id = ?'}`,

@@ -104,7 +104,7 @@ export type TradePlace = {
   readonly row: number
 }
 
-/** One page, the total number, and the end of the page; undefined on the last page. */
+/** A page, the total number of trades, and the position at which the next page begins; undefined on the last page. */
 export type TradePage = {
   readonly trades: TradeRecord[]
   readonly count: number
@@ -118,7 +118,7 @@ export async function newestPendingTrades(
 ): Promise<TradePage> {
   const [page, count] = await Promise.all([
     pageOf(database, 'matched_at_ms', { where: 'pending = 1', values: [] }, filter),
-    // A stored sum, because every trade may be pending.
+    // The number of pending trades is a stored sum, because counting them could mean to read every trade.
     rowsOf<{ pending: number | string | null }>(
       database,
       'select sum(pending) as pending from chain_stats',
@@ -128,7 +128,7 @@ export async function newestPendingTrades(
   return { ...page, count: Number(count[0]?.pending ?? 0) }
 }
 
-/** Counts trades of a trader with others that settled since then, up to a maximum per side. */
+/** Counts the trades of a trader with other traders that settled since a time, up to a maximum per side. */
 export async function settledTradesOf(
   database: Database,
   filter: {
@@ -190,7 +190,8 @@ async function pageOf(
   let earlier = ''
   if (before !== undefined) {
     const { atMs, seq, fillIndex } = before
-    // The condition on the time alone uses the index; the rest skips rows within one millisecond.
+    // The database finds the condition on the time alone by an index. The others skip rows of the same millisecond that
+    // an earlier page had.
     earlier = `and ${time} <= ? and (${time} < ? or seq < ? or (seq = ?
       and (fill_index < ? or (fill_index = ? and ${row} < ?))))`
     asked.push(atMs, atMs, seq, seq, fillIndex, fillIndex, before.row)

@@ -21,7 +21,7 @@ type UserTrades = {
   readonly next: TradePlace | undefined
 }
 
-/** Only the fields that a user's list shows: every column that is read costs time. */
+/** The fields that a user's list shows; no others are read, because each column costs time. */
 type UserTradeRecord = Pick<
   TradeRecord,
   | 'tradeId'
@@ -91,7 +91,7 @@ export async function tradesOfUser(
     readonly before?: TradePlace | undefined
   },
 ): Promise<UserTrades> {
-  // One index for buyers, one for sellers; each returns the newest.
+  // Reads one index for the trades as buyer, and one for those as seller; each returns the newest.
   const [bought, sold] = await Promise.all([
     tradesOfSide(database, 'buyer', filter),
     tradesOfSide(database, 'seller', filter),
@@ -136,7 +136,8 @@ async function tradesOfSide(
   let earlier = ''
   if (before !== undefined) {
     const { atMs, seq, fillIndex } = before
-    // The condition on the time alone uses the index; the rest skips rows within one millisecond.
+    // The database finds the condition on the time alone by an index. The others skip rows of the same millisecond that
+    // an earlier page had.
     earlier = `and t.matched_at_ms <= ? and (t.matched_at_ms < ? or t.seq < ? or (t.seq = ?
       and (t.fill_index < ? or (t.fill_index = ? and t.${row} < ?))))`
     values.push(atMs, atMs, seq, seq, fillIndex, fillIndex, before.row)
@@ -176,7 +177,7 @@ function recordOf(row: Placed, market: MarketTexts): UserTradeRecord {
   if (kind === null) {
     return { ...common, role, outcome, price, cost, takerSide: row.taker_side }
   }
-  // Both sides of a mint buy, and both of a merge sell: each sees its own leg.
+  // Both sides of a mint buy, and both of a merge sell: each trader sees their own side of the trade.
   const leg = role === 'buyer' ? buyerLeg({ kind, outcome }) : sellerLeg({ kind, outcome })
   const isMaker = leg.outcome === outcome
   return {
@@ -184,7 +185,7 @@ function recordOf(row: Placed, market: MarketTexts): UserTradeRecord {
     role: leg.side === BUY ? 'buyer' : 'seller',
     price: isMaker ? price : complementOf(price),
     cost: isMaker ? cost : common.size - cost,
-    // The user is the taker if it is the side of their role.
+    // The side of the trade's taker: the user's own side if the user was the taker, otherwise the opposite.
     takerSide: (leg.side === BUY) === isMaker ? SELL : BUY,
   }
 }

@@ -5,7 +5,9 @@ import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 
 type Withdrawn = {
-  /** Orders with a lower nonce are void; '0' if the trader has voided none that way. */
+  /**
+   * All orders of the trader with a lower nonce are withdrawn; '0' if the trader has never withdrawn orders by nonce.
+   */
   readonly beforeNonce: Uint64
   /** Single orders, at most the requested number. */
   readonly orderHashes: readonly OrderHash[]
@@ -13,7 +15,7 @@ type Withdrawn = {
   readonly isWithdrawn: boolean
 }
 
-/** Returns a trader's withdrawals. They apply here at once, although the contract applies them after its delay. */
+/** Returns a trader's withdrawals. They apply here immediately, although the contract applies them after its delay. */
 export async function withdrawnBy(
   database: Database,
   args: {

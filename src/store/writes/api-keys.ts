@@ -1,5 +1,7 @@
 /** Registers, finds and revokes API keys. Only the store thread registers and revokes. */
 
+import type { Transaction } from '@mikro-orm/core'
+import type { AbstractSqlConnection } from '@mikro-orm/mysql'
 import { API_KEY_ID, type ApiKey } from '#domain/api-key.ts'
 import type { Address } from '#domain/ids.ts'
 import { type Database, read, transact } from '../engine/database.ts'
@@ -46,17 +48,10 @@ export async function registerApiKey(
       'all',
       transaction,
     )
-    // The new key stays, even if the others have later timestamps.
+    // The key that was just registered stays, even if other keys have later timestamps.
     const others = active.map((row) => row.key_id).filter((id) => id !== key.id)
     const surplus = others.slice(activeMax - 1)
-    for (const id of surplus) {
-      await connection.execute(
-        'update api_keys set revoked_at_ms = ? where key_id = ?',
-        [key.createdAtMs, id],
-        'run',
-        transaction,
-      )
-    }
+    for (const id of surplus) await revoke(connection, transaction, id, key.createdAtMs)
     return surplus
   })
 }
@@ -71,12 +66,28 @@ export async function revokeApiKey(database: Database, id: string, atMs: number)
       transaction,
     )
     if (found.length === 0) return false
-    await connection.execute(
-      'update api_keys set revoked_at_ms = ? where key_id = ? and revoked_at_ms is null',
-      [atMs, id],
-      'run',
-      transaction,
-    )
+    await revoke(connection, transaction, id, atMs)
     return true
   })
+}
+
+/** Also removes the key's dead-man switch, which only the key could renew or turn off. */
+async function revoke(
+  connection: AbstractSqlConnection,
+  transaction: Transaction,
+  id: string,
+  atMs: number,
+): Promise<void> {
+  await connection.execute(
+    'update api_keys set revoked_at_ms = ? where key_id = ? and revoked_at_ms is null',
+    [atMs, id],
+    'run',
+    transaction,
+  )
+  await connection.execute(
+    'delete from deadman_switches where key_id = ?',
+    [id],
+    'run',
+    transaction,
+  )
 }

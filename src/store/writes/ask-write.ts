@@ -1,18 +1,18 @@
 /**
- * Callers of the named writes, whose names, parameters and answers follow from the table in `writes.ts`. Only plain
- * data crosses the thread, including faults. Callers load no database code.
+ * Functions that call the named writes, whose names, parameters and answers follow from the table in `writes.ts`. Only
+ * plain data crosses the thread, including faults. A thread that calls them loads no database code.
  */
 
 import { Fault } from '#domain/fault.ts'
 import { answerOf, type StoreReply } from '../engine/reply.ts'
 import type { Answers, Takes, WriteName, WriteTask } from './writes.ts'
 
-/** The part of a reference to the write queue that writes need. */
+/** The part of the reference to the write queue (a thread) that this file needs. */
 export type WriteQueueRef = {
   ask(type: 'Write', message: WriteTask, deadlineMs?: number): Promise<unknown>
 }
 
-/** Sends a write to the queue. Every error there, or on the way, is thrown as a fault. */
+/** Sends a write to the queue. Every error in the queue, or on the way to it, is thrown as a fault. */
 export async function askWrite<Name extends WriteName>(
   writeQueue: WriteQueueRef,
   write: Name,

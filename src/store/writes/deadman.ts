@@ -11,7 +11,7 @@ type Row = {
   readonly due_at_ms: number | string
 }
 
-/** Sets the key's switch, or renews it. */
+/** Sets the key's switch, or renews it. Returns false if the key is unknown or revoked. */
 export async function setDeadman(
   database: Database,
   { keyId, address, delegate, dueAtMs }: DeadmanSwitch,
@@ -23,9 +23,26 @@ export async function setDeadman(
       'run',
       transaction,
     )
+    const { affectedRows } = await connection.execute<{ affectedRows: number }>(
+      `insert into deadman_switches (key_id, address, delegate, due_at_ms)
+        select key_id, ?, ?, ? from api_keys where key_id = ? and revoked_at_ms is null`,
+      [address, delegate ?? null, dueAtMs, keyId],
+      'run',
+      transaction,
+    )
+    return affectedRows > 0
+  })
+}
+
+/** Clears the key's switch. */
+export async function clearDeadman(
+  database: Database,
+  { keyId }: { readonly keyId: string },
+): Promise<boolean> {
+  return transact(database, async (transaction, connection) => {
     await connection.execute(
-      'insert into deadman_switches (key_id, address, delegate, due_at_ms) values (?, ?, ?, ?)',
-      [keyId, address, delegate ?? null, dueAtMs],
+      'delete from deadman_switches where key_id = ?',
+      [keyId],
       'run',
       transaction,
     )
@@ -33,19 +50,20 @@ export async function setDeadman(
   })
 }
 
-/** Clears the key's switch; with `dueAtMs` only if it was not renewed meanwhile. */
-export async function clearDeadman(
+/** Clears switches that have fired, except those that were renewed meanwhile. */
+export async function clearFiredDeadman(
   database: Database,
-  { keyId, dueAtMs }: { readonly keyId: string; readonly dueAtMs?: number },
+  { fired }: { readonly fired: readonly Pick<DeadmanSwitch, 'keyId' | 'dueAtMs'>[] },
 ): Promise<boolean> {
   return transact(database, async (transaction, connection) => {
-    const renewed = dueAtMs === undefined ? '' : ' and due_at_ms = ?'
-    await connection.execute(
-      `delete from deadman_switches where key_id = ?${renewed}`,
-      dueAtMs === undefined ? [keyId] : [keyId, dueAtMs],
-      'run',
-      transaction,
-    )
+    for (const { keyId, dueAtMs } of fired) {
+      await connection.execute(
+        'delete from deadman_switches where key_id = ? and due_at_ms = ?',
+        [keyId, dueAtMs],
+        'run',
+        transaction,
+      )
+    }
     return true
   })
 }

@@ -3,13 +3,15 @@
  * exceed the limit of the delegation, through any fronts and restarts: writes run one after another, and each sees the
  * earlier ones. An order counts in full until the projection has it, then with its rest.
  *
- * The same order may be submitted several times, also at once and with different options: one submission is refused, the
- * other is placed, and the projection has neither yet. So a reservation counts its submissions and goes with the last.
+ * The same order may be submitted several times, even concurrently and with different options. One submission may be
+ * refused while another is placed, before the projection has the order. So a reservation counts its submissions and is
+ * deleted with the last one.
  */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
-import { DELEGATED_ORDERS_MAX } from '#domain/limits.ts'
+import { DELEGATED_ORDERS_MAX, DELEGATED_READ_MAX } from '#domain/limits.ts'
 import { costCeil, type Price, type Shares } from '#domain/money.ts'
+import { partsOf } from '#domain/parts-of.ts'
 import { type Database, transact } from '../engine/database.ts'
 import { bytesOf } from '../engine/hex.ts'
 import { type Statements, statements } from '../engine/statements.ts'
@@ -25,21 +27,32 @@ export type DelegatedOrder = {
   readonly nowMs: number
   /** 0 for no limit. */
   readonly maxOpenNotional: number
-  /** True to find out only. */
+  /** True to only find out whether the order would be accepted. */
   readonly dryRun?: boolean
 }
 
-/** Result of a reservation: granted, or the current sum of the open orders. */
-type DelegatedReserve =
-  | { readonly reserved: true }
-  | { readonly reserved: false; readonly openNotional: bigint; readonly openOrders: number }
+/** Open orders of a delegate. */
+type Open = {
+  readonly openNotional: bigint
+  readonly openOrders: number
+  /** True if the delegate has more rows than one write may read, so that the sum is incomplete. */
+  readonly isCrowded?: true
+}
 
-/** If the projection never gets the order of a reservation, the order was lost between front and market. */
+/** Result of a reservation: granted, or the current sum of the open orders. */
+type DelegatedReserve = { readonly reserved: true } | ({ readonly reserved: false } & Open)
+
+/** After this time without the order in the projection, the order counts as lost between front and market. */
 const LOST_AFTER_MS = 600_000
-/** The quantity of a filled order may return until its trades have settled, which takes less than this. */
+/**
+ * The quantity of a filled order may return to the book until the order's trades have settled, which takes less time
+ * than this.
+ */
 const RETURNS_WITHIN_MS = 7_200_000
 /** Expired rows deleted per write. */
 const FORGOTTEN_MAX = 20
+/** Rows per statement. */
+const DELETED_TOGETHER_MAX = 200
 
 export async function reserveDelegated(
   database: Database,
@@ -51,10 +64,10 @@ export async function reserveDelegated(
     await forgetExpired(sql, Math.floor(nowMs / 1_000))
     if (await isReserved(sql, order)) return { reserved: true }
     if (maxOpenNotional > 0) {
-      const { openNotional, openOrders } = await openOf(sql, order)
-      const isOver = openNotional + BigInt(costCeil(price, size)) > BigInt(maxOpenNotional)
-      if (isOver || openOrders >= DELEGATED_ORDERS_MAX) {
-        return { reserved: false, openNotional, openOrders }
+      const open = await openOf(sql, order)
+      const isOver = open.openNotional + BigInt(costCeil(price, size)) > BigInt(maxOpenNotional)
+      if (isOver || open.openOrders >= DELEGATED_ORDERS_MAX || open.isCrowded) {
+        return { reserved: false, ...open }
       }
     }
     if (order.dryRun === true) return { reserved: true }
@@ -75,7 +88,10 @@ export async function reserveDelegated(
   })
 }
 
-/** Counts another submission of a reserved order; false for an order without a reservation, or with a lost one. */
+/**
+ * Counts one more submission of an order that is already reserved. Returns false if the order has no reservation, or
+ * one that counts as lost.
+ */
 async function isReserved(
   sql: Statements,
   { orderHash, nowMs, dryRun = false }: DelegatedOrder,
@@ -97,7 +113,10 @@ async function isReserved(
   return true
 }
 
-/** Ends a submission that its market refused. An order that the projection has stays. Returns whether none is left. */
+/**
+ * Ends a submission that its market refused. The reservation stays if the projection has the order. Returns whether no
+ * submission of the order is left.
+ */
 export async function releaseDelegated(
   database: Database,
   { orderHash }: { readonly orderHash: OrderHash },
@@ -114,11 +133,14 @@ export async function releaseDelegated(
   })
 }
 
-/** Returns the open orders of a delegate; deletes those that have ended. */
+/**
+ * Returns the open orders of a delegate, and deletes the records of ended ones. All writes wait for this one, so it
+ * reads a limited number of rows; the next call continues after the deleted ones.
+ */
 async function openOf(
   sql: Statements,
   { chainId, trader, delegate, nowMs }: DelegatedOrder,
-): Promise<{ openNotional: bigint; openOrders: number }> {
+): Promise<Open> {
   const rows = await sql.all<{
     order_hash: Buffer
     price_e6: number
@@ -130,8 +152,9 @@ async function openOf(
   }>(
     `select d.order_hash, d.price_e6, d.size_e6, d.reserved_at_ms, o.status, o.remaining_e6,
         o.updated_at_ms
-      from delegated_orders d left join orders o on o.order_hash = d.order_hash
-      where d.chain_id = ? and d.trader = ? and d.delegate = ?`,
+      from (select * from delegated_orders where chain_id = ? and trader = ? and delegate = ?
+        limit ${DELEGATED_READ_MAX}) d
+      left join orders o on o.order_hash = d.order_hash`,
     [chainId, bytesOf(trader), bytesOf(delegate)],
   )
   let openNotional = 0n
@@ -148,7 +171,8 @@ async function openOf(
     openOrders++
   }
   await forget(sql, ended)
-  return { openNotional, openOrders }
+  const isCrowded = rows.length === DELEGATED_READ_MAX
+  return { openNotional, openOrders, ...(isCrowded ? { isCrowded } : {}) }
 }
 
 function isLost(
@@ -170,6 +194,8 @@ async function forgetExpired(sql: Statements, nowSec: number): Promise<void> {
 }
 
 async function forget(sql: Statements, hashes: readonly Buffer[]): Promise<void> {
-  for (const hash of hashes)
-    await sql.run('delete from delegated_orders where order_hash = ?', [hash])
+  for (const part of partsOf(hashes, DELETED_TOGETHER_MAX)) {
+    const marks = part.map(() => '?').join(', ')
+    await sql.run(`delete from delegated_orders where order_hash in (${marks})`, part)
+  }
 }

@@ -12,7 +12,7 @@ export const VOLUME_OF_EVENT = `(select coalesce(sum(s.volume_whole), 0) * 10000
   from event_markets m join market_stats s on s.market_id = m.market_id
   where m.chain_id = events.chain_id and m.event_hash = events.event_hash)`
 
-/** Markets per transaction. */
+/** Maximum number of markets per transaction. */
 const MARKETS_MAX = 500
 
 /**
@@ -41,7 +41,9 @@ export async function sumEventVolumes(
   }
 }
 
-/** Sums the volumes of all events again, some at a time; trades before a restart may be missing. */
+/**
+ * Sums the volumes of all events again, some at a time, because the stored sums may lack trades from before a restart.
+ */
 export async function sumAllEventVolumes(database: Database): Promise<void> {
   let [chainId, hash] = [0, Buffer.alloc(32)]
   for (;;) {

@@ -22,7 +22,7 @@ export type PriceRecord = {
 
 export type PriceBatch = {
   readonly prices: readonly PriceRecord[]
-  /** Prices before this second, and marks before that one, are no longer needed. */
+  /** Prices before this second are no longer needed. */
   readonly pricesFromSec: number
 }
 
@@ -35,7 +35,7 @@ const tuples = (rows: number, columns: number): string =>
 
 /**
  * Writes rows together. If the database refuses one, writes each row separately, so that one bad row does not block the
- * others. Returns how many were refused.
+ * others. Returns the number of refused rows.
  */
 async function recordAll<Row>(
   rows: readonly Row[],
@@ -53,7 +53,10 @@ async function recordAll<Row>(
   return refused
 }
 
-/** Writes prices, replacing those of the same seconds, and deletes old ones. Returns how many the database refused. */
+/**
+ * Writes prices, replacing those of the same seconds, and deletes old ones. Returns the number of prices that the
+ * database refused.
+ */
 export async function recordPrices(database: Database, batch: PriceBatch): Promise<number> {
   return recordAll(batch.prices, (prices) => writePrices(database, { ...batch, prices }))
 }
@@ -107,7 +110,10 @@ export async function pricesSince(
 
 type MarkBatch = { readonly marks: readonly Mark[]; readonly fromSec: number }
 
-/** Writes marks; of two with the same source and boundary the later write counts. Returns how many were refused. */
+/**
+ * Writes marks (the first price of a source at a boundary). A mark replaces a stored one with the same asset, source
+ * and boundary. Returns the number of marks that the database refused.
+ */
 export async function recordMarks(database: Database, batch: MarkBatch): Promise<number> {
   return recordAll(batch.marks, (marks) => writeMarks(database, { ...batch, marks }))
 }
@@ -142,7 +148,7 @@ async function writeMarks(database: Database, batch: MarkBatch): Promise<void> {
   })
 }
 
-/** Returns every mark from a boundary on. */
+/** Returns every mark (first price of a source) at this boundary or later. */
 export async function marksSince(
   database: Database,
   filter: { readonly sinceSec: number; readonly limit: number },

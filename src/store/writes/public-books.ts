@@ -9,12 +9,12 @@ import { bytesOf } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
 import { statements } from '../engine/statements.ts'
 
-/** A run of leaves, and a market's last event in it. */
+/** A range of leaves of a public log's tree, and the last event of one market in it. */
 type BookSegment = {
   readonly seq: number
   readonly throughMs: number
   readonly fromLeaf: number
-  /** The leaf behind its last. */
+  /** The leaf after the last one of the segment. */
   readonly toLeaf: number
 }
 
@@ -55,7 +55,7 @@ function segmentOf(row: SegmentRow): BookSegment {
   }
 }
 
-/** Returns the leaf up to which the books of a partition are stored. */
+/** Returns the number of leaves for which the books of a partition are stored. */
 export async function publicBooksEnd(
   database: Database,
   { partition }: { readonly partition: number },
@@ -71,7 +71,7 @@ export async function publicBooksEnd(
 /** The last event that a book includes: by number, or all up to a time. */
 type BookMoment = { readonly seq: number } | { readonly atMs: number }
 
-/** Returns the newest stored book of a market up to a moment. */
+/** Returns the newest stored book of a market that includes no event after this moment. */
 export async function publicBookBefore(
   database: Database,
   { marketId, until }: { readonly marketId: MarketId; readonly until: BookMoment },

@@ -46,8 +46,8 @@ export type PublishedCheckpoint = {
 }
 
 /**
- * Adds leaves to trees. Repeating it changes nothing. If a tree is neither at the start nor at the end of the growth,
- * or has another root there, another writer has changed it, and nothing is written.
+ * Adds leaves to trees. Repeating it changes nothing. If a tree has neither its size and root from before the growth
+ * nor those after it, another writer has changed it, and nothing is written.
  */
 export async function growTrees(
   database: Database,
@@ -61,7 +61,7 @@ export async function growTrees(
   })
 }
 
-/** Inserts or replaces rows with one long column. */
+/** A function that inserts or replaces rows with one long column. */
 type InsertBlobs = (sql: string, rows: readonly (number | Buffer)[][]) => Promise<void>
 
 /** Bytes of one statement: far below the smallest default packet limit, also as hexadecimal text. */
@@ -208,7 +208,7 @@ export async function storeCosigned(
   })
 }
 
-/** Returns the signature lines of a note by names that have not signed the other. */
+/** Returns the signature lines of a note, except those with names that have also signed the other note. */
 function otherLines(note: string, other: string): string {
   const nameOf = (line: string) => line.split(' ')[1] ?? ''
   const signed = (text: string) => text.split('\n').filter((line) => line.startsWith('— '))
@@ -227,7 +227,7 @@ export type PublicTree = {
   readonly size: number
   readonly root: Uint8Array
   readonly publishedSize: number
-  /** Signed; empty before the first one. */
+  /** The signed checkpoint; empty before the first one. */
   readonly checkpoint: string
   /** The newest checkpoint that a witness has cosigned, of the published tree or an earlier one. */
   readonly cosigned?: { readonly size: number; readonly checkpoint: string }
@@ -247,7 +247,7 @@ type TreeRow = Record<
 const TREE_COLUMNS =
   't.log_partition, t.log_id, t.begins_at, t.next_offset, t.size, t.root, t.published_size, t.checkpoint, ' +
   'c.size as cosigned_size, c.checkpoint as cosigned'
-/** A tree that is built anew may be smaller than one that was cosigned. */
+/** Ignore a cosigned checkpoint that is larger than the published tree: after a rebuild the tree may be smaller. */
 const COSIGNED_JOIN =
   'left join public_cosigned c on c.log_partition = t.log_partition and c.size <= t.published_size'
 
@@ -370,7 +370,7 @@ export async function tradePlace(
   return row && { partition: Number(row.log_partition), atMs: Number(row.matched_at_ms) }
 }
 
-/** Returns the first leaf with events of this time or later, if there is one. */
+/** Returns the first leaf with events at this time or later; undefined if there is none. */
 export async function publicLeafAt(
   database: Database,
   { partition, atMs }: { readonly partition: number; readonly atMs: number },

@@ -1,6 +1,6 @@
 /**
  * Quick markets. A market is opened once: opening it again returns the stored one with its first strike. It is also
- * decided only once: the first decision stays, and a contested market accepts only the oracle's.
+ * decided only once: the first decision stays, and a contested market accepts only the decision of the oracle.
  */
 
 import assert from 'node:assert/strict'
@@ -77,7 +77,7 @@ export async function resolveQuickMarket(
   return present(database, decided)
 }
 
-/** Records that the sources contradict each other about a market that is not decided. */
+/** Records that the price sources contradict each other about a market that is not decided yet. */
 export async function contestQuickMarket(
   database: Database,
   args: Key & { readonly contested: QuickResolution },
@@ -94,7 +94,7 @@ export async function contestQuickMarket(
   return present(database, args)
 }
 
-/** Records its progress on chain; an empty hash keeps the stored one. */
+/** Records the progress of a quick market on chain; an empty hash keeps the stored one. */
 export async function noteQuickMarket(
   database: Database,
   noted: Key & {

@@ -1,6 +1,7 @@
 /**
- * Operations of the relayer, from before signing to their end. An operation is opened once: opening it again returns
- * the stored one. Its claims are written and changed with it, in one transaction.
+ * Operations of the relayer, stored from before their transaction is signed until the chain has decided. An operation
+ * is stored once: storing it again returns the existing row. Its claims (redemptions, one row per market) are written
+ * and changed with it, in one transaction.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -22,7 +23,12 @@ export type OpenedRelay = {
   readonly chainId: number
   readonly kind: RelayKind
   readonly owner: Address
-  /** Its gas limit. */
+  /**
+   * Number that the caller expects for this attempt. A repeated call that arrives late has an old number, so it begins
+   * no further attempt.
+   */
+  readonly attempt: number
+  /** Gas limit of the operation. */
   readonly gas: number
   readonly claims: readonly Claim[]
   readonly atMs: number
@@ -30,7 +36,7 @@ export type OpenedRelay = {
 
 export type RelayChange = {
   readonly key: RelayKey
-  /** A change for an earlier attempt is ignored. */
+  /** A change for an earlier attempt is ignored, unless that attempt succeeded and the last one failed. */
   readonly attempt: number
   readonly status: RelayStatus
   /** Empty keeps the stored value. */
@@ -44,14 +50,14 @@ export type RelayChange = {
 const REASON_LENGTH_MAX = 1_000
 
 /**
- * Stores an operation before it is sent. An existing one is returned unchanged. If it had failed, this is its next
- * attempt, and the gas of earlier attempts still counts.
+ * Stores an operation before it is sent. If it is stored already, returns the stored row unchanged; a failed operation
+ * gets its next attempt, and the gas of earlier attempts still counts.
  */
 export async function openRelay(
   database: Database,
   relay: OpenedRelay,
 ): Promise<{ readonly record: RelayRecord; readonly opened: boolean }> {
-  const { key, chainId, kind, owner, atMs } = relay
+  const { key, chainId, kind, owner, attempt, atMs } = relay
   return transact(database, async (transaction, connection) => {
     const lock = database.address.dialect === 'mysql' ? ' for update' : ''
     const [found] = await connection.execute<RelayRow[]>(
@@ -61,8 +67,8 @@ export async function openRelay(
       transaction,
     )
     const before = found === undefined ? undefined : recordOfRow(key, found)
-    if (before !== undefined && before.status !== 'failed') return { record: before, opened: false }
-    const attempt = (before?.attempt ?? 0) + 1
+    const isNext = before?.status === 'failed' && before.attempt + 1 === attempt
+    if (before !== undefined && !isNext) return { record: before, opened: false }
     const gas = (before?.gas ?? 0) + relay.gas
     if (before === undefined) {
       await connection.execute(
@@ -118,24 +124,33 @@ export async function openRelay(
   })
 }
 
-/** Changes an operation and its claims. Returns false if the attempt is not the last one. */
+/**
+ * Changes an operation and its claims. Returns false, and changes nothing, if a later attempt of the operation exists
+ * that has not failed.
+ */
 export async function changeRelay(database: Database, change: RelayChange): Promise<boolean> {
   const { key, attempt, status, txHash, gas, atMs } = change
   const unfinished = status === 'sending' || status === 'submitted' ? 1 : 0
   const hash = txHash === '' ? null : bytesOf(txHash)
   const reason = change.reason === '' ? null : change.reason.slice(0, REASON_LENGTH_MAX)
   return transact(database, async (transaction, connection) => {
-    const found = await connection.execute<unknown[]>(
-      'select attempt from relays where relay_key = ? and attempt = ?',
-      [bytesOf(key), attempt],
+    const [found] = await connection.execute<Pick<RelayRow, 'attempt' | 'status'>[]>(
+      'select attempt, status from relays where relay_key = ?',
+      [bytesOf(key)],
       'all',
       transaction,
     )
-    if (found.length === 0) return false
+    if (found === undefined) return false
+    const isLast = found.attempt === attempt
+    const isLate = found.status === 'failed' && status === 'confirmed' && attempt < found.attempt
+    if (!isLast && !isLate) return false
     await connection.execute(
       `update relays set status = ?, unfinished = ?, tx_hash = coalesce(?, tx_hash),
         gas = coalesce(?, gas), reason = ?, updated_at_ms = ? where relay_key = ?`,
-      [status, unfinished, hash, gas, reason?.toWellFormed() ?? null, atMs, bytesOf(key)],
+      [
+        ...[status, unfinished, hash, isLast ? gas : null],
+        ...[reason?.toWellFormed() ?? null, atMs, bytesOf(key)],
+      ],
       'run',
       transaction,
     )
@@ -166,7 +181,7 @@ export async function relayByKey(
   return found === null ? undefined : relayRecord(found)
 }
 
-/** Returns undecided operations, oldest first. */
+/** Returns the operations that the chain has not decided yet, oldest first. */
 export async function unfinishedRelays(
   database: Database,
   filter: { readonly chainId: number; readonly limit: number },
@@ -181,7 +196,7 @@ export async function unfinishedRelays(
   return found.map(relayRecord)
 }
 
-/** Returns the gas spent or reserved for operations opened since then, of one owner or all, from one budget or both. */
+/** Returns the gas that was spent or reserved since this time: by one owner or all, from one budget or both. */
 export async function relayGasSince(
   database: Database,
   filter: {

@@ -1,6 +1,6 @@
 /**
- * Notes of settlement about trades that are not settled, so that a kill neither extends the life of a trade nor forgets a
- * refusal. A note is deleted once its trade has ended.
+ * Notes of settlement about trades that are not settled. If settlement is killed, the next one reads them, so that a
+ * trade keeps its deadline and its refusal. A note is deleted once its trade has ended.
  */
 
 import { type MarketId, type TradeId, tradeId } from '#domain/ids.ts'
@@ -19,7 +19,10 @@ type SettlementNotes = {
 const REASON_CHARS_MAX = 1_000
 const OF_TRADE = 'market_id = ? and seq = ? and fill_index = ?'
 
-/** Replaces the notes of these trades, and deletes those of ended ones. Repeating it changes nothing. */
+/**
+ * Stores the notes of these trades in place of earlier ones, and deletes the notes of ended trades. Repeating the call
+ * changes nothing.
+ */
 export async function noteTrades(
   database: Database,
   { chainId, notes, ended }: SettlementNotes,
@@ -59,7 +62,7 @@ type Row = {
   readonly reason: string | null
 }
 
-/** Returns the notes of these trades; most have none. */
+/** Returns the stored notes of these trades; most trades have no note. */
 export async function notesOf(
   database: Database,
   { tradeIds }: { readonly tradeIds: readonly TradeId[] },

@@ -1,8 +1,9 @@
 /**
- * Used tokens, shared by several nodes. A claim is an insert that only one node can win. Each claim has its own number,
- * so a claim whose answer was lost can be repeated: a caller that finds its own number has won before.
+ * Bearer tokens that were used, shared by several nodes. A node claims a token by an insert, which only one node can
+ * win. Each claim has its own number, so a claim whose answer was lost can be repeated: a caller that finds its own
+ * number in the row has won before.
  *
- * Uses before the first claim were not recorded, so tokens from before it count as used.
+ * Uses before the first claim were not recorded, so tokens from before that time count as used.
  */
 
 import type { QueryResult } from '@mikro-orm/core'
@@ -14,7 +15,7 @@ export type NonceClaim = {
   readonly keyId: string
   /** 32 hex digits. */
   readonly nonce: string
-  /** A unique number. */
+  /** A unique number, by which a repeated claim recognises itself. */
   readonly claim: Buffer
   readonly issuedSec: number
   readonly untilSec: number
@@ -22,9 +23,9 @@ export type NonceClaim = {
 
 type ClaimRow = { readonly key_id: string; readonly nonce: Buffer; readonly claim: Buffer }
 
-/** An id that no key has: its row stores the time since which uses are recorded. */
+/** Key of the row with the time since which uses are recorded. No real key has this empty id. */
 const SINCE = { keyId: '', nonce: '0'.repeat(32) }
-/** Rows per delete statement, so that locks are short. */
+/** Maximum number of rows per delete statement, so that locks are short. */
 const FORGOTTEN_MAX = 5_000
 
 /** Returns the time since which uses are recorded; starts recording if needed. */
@@ -68,8 +69,8 @@ export async function claimNonces(
 }
 
 /**
- * Deletes tokens that expired before `beforeSec`, in small transactions, and returns how many. This affects all nodes,
- * so a node with a fast clock is limited by the server's clock.
+ * Deletes tokens that expired before `beforeSec`, in small transactions, and returns how many. The rows belong to all
+ * nodes, so the database server's clock limits `beforeSec`, in case a node's clock is fast.
  */
 export async function forgetNonces(database: Database, beforeSec: number): Promise<number> {
   for (let forgotten = 0; ; ) {

@@ -1,6 +1,6 @@
 /**
- * The journal of the exchange's own transactions: one row per key and nonce, with every form that was signed for it.
- * Only the store thread saves; a row is saved before its transaction is sent.
+ * The journal of the exchange's own transactions: one row per key and nonce, with every form that was signed for the
+ * nonce. Only the store thread writes rows; the row of a transaction is saved before the transaction is sent.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -102,7 +102,10 @@ export type JournalFilter = {
   readonly watchBlocks: number
 }
 
-/** Returns the open transactions of a key, those of its newest blocks, and its highest used nonce (-1 if none). */
+/**
+ * Returns the open transactions of a key, those in the newest blocks in which it has any, and its highest used nonce
+ * (-1 if none).
+ */
 export async function journalOf(
   database: Database,
   { chainId, sender, watchBlocks }: JournalFilter,

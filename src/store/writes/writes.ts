@@ -1,6 +1,6 @@
 /**
  * Runs the named writes of the write queue, each by its function. A new write is a row of the table; callers
- * (`ask-write.ts`) have its types from here. Each write is one transaction.
+ * (`ask-write.ts`) derive the types of the write from this table. Each write is one transaction.
  *
  * A caller may not receive the answer (a deadline, a restart), so every write must be repeatable: an upsert, or one
  * that recognises its earlier result.
@@ -15,7 +15,7 @@ import { type Database, transact } from '../engine/database.ts'
 import type { Lease } from '../engine/fence.ts'
 import type { StoreReply } from '../engine/reply.ts'
 import { storeFault } from '../engine/store-fault.ts'
-import { clearDeadman, setDeadman } from './deadman.ts'
+import { clearDeadman, clearFiredDeadman, setDeadman } from './deadman.ts'
 import { releaseDelegated, reserveDelegated } from './delegated-orders.ts'
 import { recordMarks, recordPrices } from './prices.ts'
 import { storeBooks } from './public-books.ts'
@@ -51,6 +51,7 @@ const WRITERS = {
   storeBooks,
   setDeadman,
   clearDeadman,
+  clearFiredDeadman,
   reserveDelegated,
   releaseDelegated,
 }
@@ -59,7 +60,7 @@ export type WriteName = keyof typeof WRITERS
 export type Takes<Name extends WriteName> = Parameters<(typeof WRITERS)[Name]>[1]
 export type Answers<Name extends WriteName> = Awaited<ReturnType<(typeof WRITERS)[Name]>>
 
-/** Message to the write queue; with a lease if its role has one. */
+/** Message to the write queue; it names the lease under which it writes, if its role has one. */
 export type WriteTask = { readonly write: string; readonly args: object; readonly lease?: Lease }
 
 /** Runs one task. Faults are returned, not thrown, because an error does not cross a thread intact. */
@@ -69,7 +70,9 @@ async function runWrite(database: Database, task: WriteTask): Promise<StoreReply
   try {
     const writer = table[write]
     if (writer === undefined) {
-      throw new Fault('UNKNOWN_WRITE', `there is no write ${write}`, { retryable: false })
+      throw new Fault('UNKNOWN_WRITE', `the store has no write named ${write}`, {
+        retryable: false,
+      })
     }
     const under = lease === undefined ? database : { ...database, fence: lease }
     return { ok: true, answer: await writer(under, args as never) }
@@ -89,6 +92,9 @@ const SHARING: ReadonlySet<string> = new Set<WriteName>([
   'saveTransaction',
   'reserveDelegated',
   'releaseDelegated',
+  'setDeadman',
+  'clearDeadman',
+  'clearFiredDeadman',
 ])
 
 export function sharesCommit({ write }: WriteTask): boolean {

@@ -4,7 +4,7 @@ import { type UpgradeRoute, upgradeRoute } from '#http/route.ts'
 import type { SocketData } from '../connection.ts'
 import type { StreamHub, StreamSettings } from '../hub.ts'
 
-/** Slightly oversized frames get an answer; the library cuts off larger ones. */
+/** Frames up to this many times the maximum size get an answer; the library closes the connection for larger ones. */
 const PAYLOAD_GRACE = 4
 
 export function stream(
@@ -35,7 +35,7 @@ export function stream(
       open: (ws) => hub.opened(ws),
       ping: (ws) => hub.pinged(ws),
       pong: (ws) => hub.pinged(ws),
-      message: (ws, message, isBinary) => hub.heard(ws, message, isBinary),
+      message: (ws, message, isBinary) => hub.received(ws, message, isBinary),
       dropped: (ws, message) => hub.dropped(ws, message),
       drain: (ws) => hub.drained(ws),
       close: (ws) => hub.closed(ws),

@@ -5,7 +5,9 @@ import { cents } from '../format.ts'
 
 type Prices = NonNullable<EventDetail['prices']>
 
-/** Describes the profit that the gap offers to a trader; undefined if there is none. */
+/**
+ * Describes the profit that a trader can make if the YES prices do not add up to a dollar; undefined if there is none.
+ */
 export function gapWords({ gap }: Pick<Prices, 'gap'>): string | undefined {
   if (gap > 0) return `Selling YES in every market earns ${cents(gap)} per share.`
   if (gap === 0) return undefined

@@ -11,11 +11,11 @@ import { chain } from '../state/exchange.ts'
 import { markets } from '../state/markets.ts'
 import { eventLink, marketLink } from '../state/router.ts'
 
-/** Markets on a card. */
+/** Number of markets on a card. */
 const MARKETS_SHOWN = 3
 
 export function EventCards() {
-  // Reads the events again, because a market that opens or ends may belong to one.
+  // Reads the events again whenever the number of markets changes, because an event's market may have opened or ended.
   const count = markets.value?.length
   useEffect(() => void readEvents(), [count])
   const shown = events.value?.filter(({ chainId }) => chainId === (chain.value?.chainId ?? chainId))

@@ -8,7 +8,7 @@ const STATUSES = ['open', 'over', 'all'] as const
 const SORTS = ['volume', 'chance', 'ends', 'newest'] as const
 const YES = '1'
 
-/** Unknown values become the default: anyone may have written the URL. */
+/** Reads the filter from a URL, which anyone may have written: unknown values become the default. */
 export function readFilter(query: string): Filter {
   const params = new URLSearchParams(query)
   const among = <T extends string>(name: string, values: readonly T[]): T | undefined =>

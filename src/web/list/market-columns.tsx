@@ -19,12 +19,12 @@ export const CATEGORY_NAMES: Readonly<Record<string, string>> = {
   general: 'General',
 }
 
-/** Order of a list that its columns can change. */
+/** The part of the list's filter that decides the order of its rows; clicks on column heads change it. */
 type Order = Pick<Filter, 'sort' | 'isReversed'> & {
   readonly change: (part: Pick<Filter, 'sort' | 'isReversed'>) => void
 }
 
-/** Returns the columns of a list of markets; without an order they do not sort. */
+/** Returns the columns of a list of markets. Without an order, a click on a column head does not sort. */
 export function columnsOf(order?: Order): readonly Column<Market>[] {
   const sortBy = (by: Sort) => {
     if (order === undefined) return {}
@@ -109,7 +109,7 @@ function OfEvent({ market }: { readonly market: Market }) {
   )
 }
 
-/** A decided market shows its winner, and an ended one no probability. */
+/** Shows the winner of a decided market, and no probability for a market that has ended without one. */
 function Chance({ market }: { readonly market: Market }) {
   const winner = market.winningOutcome
   if (winner !== undefined) {
@@ -153,7 +153,7 @@ function tone(change: number | undefined): string {
   return change > 0 ? 'up' : 'down'
 }
 
-/** A separate component, so that each second renders only this. */
+/** Time left of a market. It is a separate component, so that each second renders only this. */
 function Left({ expiration }: { readonly expiration: number }) {
   return <>{timeLeft(secondsUntil(expiration))}</>
 }

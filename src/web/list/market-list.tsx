@@ -14,7 +14,7 @@ import { CATEGORY_NAMES, columnsOf } from './market-columns.tsx'
 import { categoriesOf, type Filter, listedMarkets, type Sort } from './market-rows.ts'
 import { QuickStrip } from './quick-strip.tsx'
 
-/** Rows shown at first, and added on request. */
+/** Number of rows shown at first, and added on request. */
 const ROWS = 100
 
 const filter = computed(() => readFilter(listQuery.value))
@@ -42,14 +42,14 @@ export function MarketList() {
 /** `/` focuses the search, as on most pages. */
 function useSearchKey(search: { readonly current: HTMLInputElement | null }): void {
   useEffect(() => {
-    const heard = (event: KeyboardEvent) => {
+    const keyPressed = (event: KeyboardEvent) => {
       const isTyping = event.target instanceof Element && event.target.matches('input, select')
       if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey) return
       event.preventDefault()
       search.current?.focus()
     }
-    addEventListener('keydown', heard)
-    return () => removeEventListener('keydown', heard)
+    addEventListener('keydown', keyPressed)
+    return () => removeEventListener('keydown', keyPressed)
   }, [search])
 }
 
@@ -140,8 +140,8 @@ function Listed() {
           all?.length === 0
             ? 'There are no markets yet.'
             : isWatched
-              ? 'You watch no market like that. The star before its name puts it on your list.'
-              : 'No market is like that.'
+              ? 'None of your watched markets matches. The star before a market adds it to your list.'
+              : 'No market matches.'
         }
         class="market-table"
       />

@@ -11,7 +11,10 @@ export type Filter = {
   readonly category: string
   readonly status: 'open' | 'over' | 'all'
   readonly sort: Sort
-  /** Reverses the default order: most traded, next to end, most likely, newest. */
+  /**
+   * True to reverse the default direction, which is the most traded, the soonest to end, the most likely or the newest
+   * market first.
+   */
   readonly isReversed: boolean
   /** Only markets on the watchlist. */
   readonly isWatched: boolean
@@ -19,7 +22,7 @@ export type Filter = {
 
 const YES = 0
 
-/** Returns the cost of buying and selling YES at once; undefined if a side is empty. */
+/** Returns the cost of buying and selling one share of YES immediately; undefined if a side of the book is empty. */
 export function spreadOf({ bestBidPrices, bestAskPrices }: Market): number | undefined {
   const bid = bestBidPrices[YES]
   const ask = bestAskPrices[YES]

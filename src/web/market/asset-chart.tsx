@@ -55,7 +55,9 @@ export function AssetChart({ quick }: { readonly quick: QuickModel }) {
   )
 }
 
-/** A note that the line between the two ends is unknown. */
+/**
+ * A note for traders: the prices between the start and the end are not known, so the line between them means nothing.
+ */
 function Gap(props: { readonly market: QuickMarket | undefined; readonly quick: QuickModel }) {
   const { market, quick } = props
   if (market === undefined || nowSec.value < market.endTime) return null
@@ -74,7 +76,7 @@ function drawAsset(place: HTMLElement, strikePrice: number) {
     maximumFractionDigits: 2,
   })
   const chart = createBaseChart(place, { priceFormatter: inDollars.format, rightOffset: 0 })
-  // The whole market is always visible, also on a phone: it can be neither moved nor scaled.
+  // The whole market is always visible, also on a phone, so the chart can be neither moved nor scaled.
   chart.applyOptions({ handleScroll: false, handleScale: false })
   chart.timeScale().applyOptions({ minBarSpacing: 0.05, lockVisibleTimeRangeOnResize: true })
   const series = chart.addSeries(BaselineSeries, {

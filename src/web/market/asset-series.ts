@@ -9,7 +9,7 @@ export type AssetPoint = { readonly sec: number; readonly price: number }
 /** A step of the line; it has no price if its time has not come. */
 export type AssetStep = { readonly sec: number; readonly price?: number }
 
-/** Maximum steps of a line, whatever the interval of the market. */
+/** Maximum number of steps of a line, whatever the length of the market. */
 const STEPS_MAX = 900
 
 type Ends = Pick<QuickMarket, 'startTime' | 'endTime' | 'startPrice' | 'endPrice'>

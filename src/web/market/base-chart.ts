@@ -71,7 +71,7 @@ export function followColours(
     onSchemeChange(repaint),
     effect(() => {
       void theme.value
-      // The document gets the new theme after this.
+      // The document gets the new theme after this effect has run.
       queueMicrotask(repaint)
     }),
   ]

@@ -1,4 +1,4 @@
-/** Candles for the chart: those of the exchange, extended by later trades, without gaps. */
+/** Candles for the chart: the exchange's candles, extended by later trades, without gaps. */
 
 export type Candle = {
   /** Start, Unix seconds. */
@@ -21,7 +21,7 @@ export const INTERVALS = {
 }
 export type Interval = keyof typeof INTERVALS
 
-/** Maximum points of a chart; the oldest are dropped first. */
+/** Maximum number of points of a chart; the oldest are dropped first. */
 const POINTS_MAX = 1_500
 const FLAT_POINTS = 60
 
@@ -79,7 +79,7 @@ export function withoutHoles(
   for (const [at, candle] of candles.entries()) {
     filled.push(candle)
     const endSec = candles[at + 1]?.timestamp ?? untilSec + intervalSec
-    // A market without trades for long does not need thousands of equal points.
+    // A market without trades for a long time does not need thousands of equal points.
     const first = Math.max(candle.timestamp + intervalSec, endSec - POINTS_MAX * intervalSec)
     for (let sec = first; sec < endSec; sec += intervalSec) filled.push(flat(sec, candle.close))
   }

@@ -67,7 +67,7 @@ export function drawChart(place: HTMLElement, first: ChartColours): DrawnChart {
       })
       markers = drawn.map((series) => createSeriesMarkers(series as ISeriesApi<'Line'>, []))
       showMarks()
-      // Marks of the first candles are as wide as their text, so they need some room on the left.
+      // A mark at one of the first candles is as wide as its text, so some room is left before them.
       const bars = new Set(all.flatMap((candles) => candles.map(timeOf))).size
       if (bars === 0) return
       chart
@@ -153,7 +153,7 @@ function markerOf(
   }
 }
 
-/** Draws an almost constant price as a flat line instead of magnifying its last digits. */
+/** Makes an almost constant price a flat line, instead of magnifying its last digits. */
 function roomFor(original: () => AutoscaleInfo | null): AutoscaleInfo | null {
   const found = original()
   const range = found?.priceRange

@@ -13,7 +13,7 @@ type DepthPoint = {
 }
 
 export type Depth = {
-  /** Prices at the left and the right edge; the mid is in the middle if both sides exist. */
+  /** Prices at the left and the right edge of the chart. If both sides have orders, the mid is in the middle. */
   readonly low: number
   readonly high: number
   /** Total at the upper edge. */
@@ -66,7 +66,7 @@ export function depthPath(
   const x = (price: number) => round(((price - low) / (high - low)) * width)
   const y = (total: bigint) => round(height - (Number(total) / Number(largest)) * height)
   const steps = points.map(({ price, total }) => `H${x(price)}V${y(total)}`).join('')
-  // Beyond the last level the total stays the same.
+  // Beyond the last level of the book, the total stays the same.
   return `M${x(first.price)} ${height}${steps}H${side === 'bids' ? 0 : width}V${height}Z`
 }
 

@@ -7,10 +7,10 @@ export type EvidenceRow = {
   readonly source: string
   readonly start: PriceObservation | null
   readonly end: PriceObservation | null
-  /** Basis points between the two; null unless both were reported. */
+  /** Price move in basis points between the start and the end; null unless both prices were reported. */
   readonly moveBps: number | null
   readonly counted: boolean
-  /** True if its prices decided the outcome. */
+  /** True if the prices of this source decided the outcome. */
   readonly decided: boolean
 }
 

@@ -1,23 +1,23 @@
-/** Simulates an order against the current book: how much fills at once, at which cost and average. */
+/** Simulates an order against the current book: how much of it fills on arrival, at which cost and average price. */
 
 import type { Level } from '#client/answers.ts'
 import { costCeil, isShares, notionalFloor, ONE, type Price, type Shares } from '#domain/money.ts'
 
 type Meeting = {
   readonly side: 'buy' | 'sell'
-  /** Millionths. */
+  /** Price in millionths of a dollar. */
   readonly price: number
   readonly size: number
 }
 
 export type Fill = {
-  /** Filled at once, in millionths of a share. */
+  /** The part that fills on arrival, in millionths of a share. */
   readonly filled: number
   /** The part that does not fill. */
   readonly rest: number
   /** Cost for the buyer or proceeds of the seller, each level rounded like the exchange does. */
   readonly cost: bigint
-  /** Part of `filled` that may meet orders of the other outcome. */
+  /** Part of `filled` that may match orders of the other outcome. */
   readonly implied: number
   /** Average price of the filled part, rounded against the trader; undefined if nothing fills. */
   readonly average: number | undefined
@@ -27,7 +27,7 @@ export type Fill = {
   readonly slippage: number
 }
 
-/** `levels` are those of the other side, best first. */
+/** Simulates an order against `levels`, the levels of the other side, best first. */
 export function simulateFill({ side, price, size }: Meeting, levels: Iterable<Level>): Fill {
   let rest = size
   let cost = 0n
@@ -37,7 +37,7 @@ export function simulateFill({ side, price, size }: Meeting, levels: Iterable<Le
   for (const level of levels) {
     if (rest <= 0 || (side === 'buy' ? level.price > price : level.price < price)) break
     const taken = level.size < BigInt(rest) ? Number(level.size) : rest
-    // In a merge the amount of the other seller is rounded up, so that of this trader is rounded down.
+    // In a merge the exchange rounds the amount of the taker down, because it rounds that of the maker up.
     const rounded = side === 'sell' && level.implied ? notionalFloor : costCeil
     cost += BigInt(rounded(level.price as Price, taken as Shares))
     if (level.implied) implied += level.implied < BigInt(taken) ? Number(level.implied) : taken

@@ -15,12 +15,15 @@ export function withImplied(levels: readonly Level[], own: readonly Level[]): re
   const sizes = new Map(own.map(({ price, size }) => [price, size]))
   return levels.map(({ price, size }) => {
     const rest = size - (sizes.get(price) ?? 0n)
-    // The two books may be one message apart.
+    // One of the two books may be a message ahead of the other, so the difference may be negative.
     return { price, size, implied: rest > 0n ? rest : 0n }
   })
 }
 
-/** Returns the orders as they appear in the book of an outcome: those of the other one at the complementary price. */
+/**
+ * Returns the orders as they appear in the book of an outcome: orders of the other outcome appear at the
+ * complementary price.
+ */
 export function ordersSeenFrom(
   outcome: 0 | 1,
   orders: readonly PlacedOrder[],

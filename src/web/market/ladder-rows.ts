@@ -5,13 +5,13 @@ import type { Level } from '#client/answers.ts'
 export type LadderRow = {
   readonly price: number
   readonly size: bigint
-  /** Sum from the best price up to this one. */
+  /** Sum of the sizes from the best price up to this one. */
   readonly total: bigint
   /** Length of the bar: this sum in thousandths of the largest total. */
   readonly depth: number
-  /** The part of it that belongs to the account's own orders. */
+  /** Part of the row's size that belongs to orders of the account. */
   readonly own: bigint
-  /** Part of it that orders of the other outcome imply. */
+  /** Part of the row's size that orders of the other outcome imply. */
   readonly implied: bigint
 }
 

@@ -10,7 +10,7 @@ import type { MarketModel } from './market-model.ts'
 import { OutcomeSwitch } from './outcome-switch.tsx'
 import { midOf } from './ticket-price.ts'
 
-/** Rows of each side; the mid stays in the middle however many are filled. */
+/** Number of rows of each side. The mid stays in the middle, however many of them have levels. */
 const ROWS = 15
 
 export type PickLevel = (level: { side: 'buy' | 'sell'; price: number; total: bigint }) => void
@@ -31,7 +31,7 @@ export function Ladder({ model, pick }: { readonly model: MarketModel; readonly 
     frame?.asks.slice(0, ROWS) ?? [],
     own,
   )
-  // One stop for the Tab key; arrow keys move from there.
+  // Row that the Tab key reaches: the ladder is a single stop, and arrow keys move from there.
   const [stop, setStop] = useState(ROWS)
   return (
     <section class="panel ladder" aria-label={`Order book of ${outcome}`}>
@@ -88,7 +88,7 @@ export function Ladder({ model, pick }: { readonly model: MarketModel; readonly 
   )
 }
 
-/** Plain values, so that a row with unchanged numbers is not rendered again. */
+/** Returns the row as plain values, so that a row with unchanged numbers is not rendered again. */
 function propsOf(row: LadderRow | undefined) {
   if (row === undefined) return { price: 0, size: 0n, total: 0n, depth: 0, own: 0n, implied: 0n }
   return row
@@ -151,7 +151,7 @@ function Spread(props: { readonly bid: number; readonly ask: number; readonly is
         <>
           <span class="quiet">{isThere ? 'No orders' : 'Loading …'}</span>
           {isThere && demoTraders.value.length > 0 ? (
-            <span class="ladder-hint quiet">npm run demo:maker brings some</span>
+            <span class="ladder-hint quiet">npm run demo:maker adds some</span>
           ) : null}
         </>
       ) : (

@@ -12,12 +12,14 @@ import { oncePerFrame } from './next-frame.ts'
 export type Outcome = 'YES' | 'NO'
 
 export type BookFrame = {
-  /** The best ones, best first; in a complementary market with those that the other outcome implies. */
+  /**
+   * The best levels, best first. In a complementary market they include the levels that the other outcome implies.
+   */
   readonly bids: readonly Level[]
   readonly asks: readonly Level[]
 }
 
-/** Levels of each side: more than any screen shows. */
+/** Number of levels of each side: more than any screen shows. */
 const LADDER_LEVELS = 25
 
 export function makeMarketBook(
@@ -34,7 +36,7 @@ export function makeMarketBook(
   function levelsOf(side: 'bids' | 'asks', count?: number): readonly Level[] | undefined {
     const levels = live?.[side](count)
     if (levels === undefined || !isComplementary.peek()) return levels
-    // The best levels of a part are among as many of the whole.
+    // The same number of levels of the plain book suffices, because the book with implied levels contains each of them.
     return plain === undefined ? undefined : withImplied(levels, plain[side](count))
   }
 
@@ -53,25 +55,25 @@ export function makeMarketBook(
           const [bids, asks] = [levelsOf('bids', LADDER_LEVELS), levelsOf('asks', LADDER_LEVELS)]
           if (bids !== undefined && asks !== undefined) book.value = { bids, asks }
         })
-        const follow = (which: { implied?: true }, take: (told: LocalBook) => void) =>
-          stream().book({ marketId, outcome: chosen, ...which }, (_, told) => {
-            take(told)
+        const follow = (which: { implied?: true }, take: (received: LocalBook) => void) =>
+          stream().book({ marketId, outcome: chosen, ...which }, (_, received) => {
+            take(received)
             show.ask()
           })
         const subscriptions: readonly BookSubscription[] = untracked(() => [
-          follow(implied ? { implied } : {}, (told) => {
-            live = told
+          follow(implied ? { implied } : {}, (received) => {
+            live = received
           }),
-          // The stream has sums; the implied part of each is the difference to the plain book.
+          // The stream sends total sizes. The implied part of each is its difference to the plain book.
           ...(implied
             ? [
-                follow({}, (told) => {
-                  plain = told
+                follow({}, (received) => {
+                  plain = received
                 }),
               ]
             : []),
         ])
-        // An ended market has no book.
+        // If the subscription is refused, the market has ended, and its book is empty.
         subscriptions[0]?.ready.catch((error: unknown) => {
           if (!isCalledOff(error)) book.value = { bids: [], asks: [] }
         })

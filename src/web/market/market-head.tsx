@@ -90,7 +90,10 @@ export function MarketHead(props: {
   )
 }
 
-/** An ended market shows no probability, but its winner or that it waits for one. */
+/**
+ * Shows the outcome of a market that has ended: the winner, or the state of its resolution. An ended market has no
+ * probability.
+ */
 function Outcome({ model, quick }: { readonly model: MarketModel; readonly quick: QuickModel }) {
   const winner = model.resolution.value?.winningOutcome ?? quick.market.value?.outcome ?? undefined
   const assertion = model.resolution.value?.assertion
@@ -142,7 +145,7 @@ function Chance(props: {
   )
 }
 
-/** Returns the market's prices; those of the chosen outcome come from its live book. */
+/** Returns the market's prices. The prices of the chosen outcome come from its live book. */
 function liveOf({ book, outcome }: MarketModel, market: Market) {
   const frame = book.value
   if (frame === undefined) return market

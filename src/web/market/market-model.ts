@@ -14,7 +14,7 @@ import type { TapeTrade } from './tape-merge.ts'
 
 export type MarketModel = {
   readonly marketId: string
-  /** Undefined until it is read, null if it does not exist. */
+  /** Undefined until the market is read, null if it does not exist. */
   readonly market: Signal<Market | null | undefined>
   readonly outcome: Signal<Outcome>
   /** True if orders of one outcome match orders of the other; undefined until the market is read. */
@@ -23,17 +23,17 @@ export type MarketModel = {
   readonly book: Signal<BookFrame | undefined>
   /** All levels of one side, best first. */
   levels(side: 'bids' | 'asks'): readonly Level[]
-  /** The newest first. */
+  /** Trades of the market, the newest first. */
   readonly tape: Signal<readonly TapeTrade[]>
   readonly resolution: Signal<ResolutionStatus | undefined>
   /** Position of the account; undefined until it is known. */
   readonly position: Signal<OwnPosition | undefined>
-  /** Reads them again after an action that changes the position or the resolution. */
+  /** Reads the position and the resolution again after an action that changes one of them. */
   refresh(): void
   start(): () => void
 }
 
-/** Interval for figures that no message reports, such as those of a passing day. */
+/** Interval at which figures are read that change without a message, such as the volume of the last 24 hours. */
 const FIGURES_MS = 60_000
 
 export function createMarketModel(marketId: string): MarketModel {
@@ -63,7 +63,7 @@ export function createMarketModel(marketId: string): MarketModel {
     try {
       resolution.value = await reader.resolution.status(marketId)
     } catch {
-      // The chain may be unreachable: known values stay, and the next event retries.
+      // The chain may be unreachable: known values stay, and the next event causes another attempt.
     }
   }
 
@@ -107,7 +107,7 @@ export function bestOf(model: MarketModel): Signal<{ readonly bid: number; reado
   return computed(() => ({ bid: bid.value, ask: ask.value }))
 }
 
-/** Returns the account's shares of the chosen outcome; undefined until they are known. */
+/** Returns the account's shares of the chosen outcome; undefined until they are read. */
 export function heldShares({ position, outcome }: MarketModel): number | undefined {
   const held = position.value
   return outcome.value === 'YES' ? held?.yesShares : held?.noShares

@@ -26,7 +26,7 @@ export function HoldersPanel({ model }: { readonly model: MarketModel }) {
         holders.value = found
         interest.value = open.openInterest
       } catch {
-        // Read again soon.
+        // Ignored: the activity is read again soon.
       }
     }
     void read()
@@ -73,10 +73,10 @@ function isOwn(address: string): boolean {
   return account.value?.address.toLowerCase() === address.toLowerCase()
 }
 
-/** Number of entries that are searched for this market's. */
+/** Number of the account's entries that are searched for this market. */
 const LISTED = 100
 
-/** Reads again whenever the position changes. */
+/** The account's activity in the market. It is read again whenever the position changes. */
 export function OwnActivity({ model }: { readonly model: MarketModel }) {
   const found = useSignal<UserActivity | undefined>(undefined)
   useEffect(

@@ -11,7 +11,7 @@ import { showError, showToast } from '../state/toasts.ts'
 import { oncePerFrame } from './next-frame.ts'
 import { applyTrades, joinTapes, ownLegOf, type TapeTrade } from './tape-merge.ts'
 
-/** Trades that wait for the next frame. */
+/** Maximum number of trades that wait for the next frame. */
 const WAITING_MAX = 1_000
 
 /** `settled` is called when a trade of the account has settled or failed. */
@@ -28,7 +28,7 @@ export function makeMarketTape(marketId: string, settled: () => void) {
         reason: '',
         ts: timestamp * 1_000,
       }))
-      // Values from the stream are newer.
+      // States that came from the stream are newer than those of the list that was read.
       tape.value = joinTapes(tape.value, read)
     } catch (error) {
       showError(error)

@@ -83,7 +83,7 @@ export function MarketView({ marketId }: { readonly marketId: string }) {
   }
   const isOpen = market.status === 'open' && secondsUntil(market.expiration) > 0
   const parts = isOpen ? PARTS : PARTS.filter((one) => one !== 'book')
-  // Traders open a market that has ended for its outcome, and to redeem.
+  // Once a market has ended, traders open it to see its outcome and to redeem.
   const shown = part.value ?? (isOpen ? 'chart' : 'info')
   return (
     <article class="market" data-part={shown}>

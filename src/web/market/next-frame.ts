@@ -21,7 +21,7 @@ export function oncePerFrame(work: () => void): OncePerFrame {
   return {
     ask() {
       if (frame !== 0 || timer !== undefined) return
-      // The timer is also needed for a page that is hidden before its next frame.
+      // A timer runs beside the request for a frame, because a hidden page gets no frames.
       timer = setTimeout(run, HIDDEN_MS)
       if (!document.hidden) frame = requestAnimationFrame(run)
     },

@@ -15,7 +15,7 @@ export function orderWords(error: unknown): string {
     return `Only ${shares(first)} of ${shares(second)} shares could be filled at once.`
   }
   if (error.code === 'ORDER_NOT_FILLED') return 'Nothing of the order could be filled at once.'
-  return shortageWords(error.message) ?? wordsOf(error)
+  return shortageWords(error.message) ?? sessionWords(error.message) ?? wordsOf(error)
 }
 
 /** The exchange's message about missing funds: amounts are millionths of dollars or of an outcome's shares. */
@@ -29,4 +29,13 @@ function shortageWords(message: string): string | undefined {
   const write = (amount: string) =>
     token === 'the stablecoin' ? money(BigInt(amount)) : `${shares(BigInt(amount))} ${token}`
   return `The order needs ${write(need)}, ${write(missing)} missing. Open orders and unsettled trades count.`
+}
+
+/** The exchange's message about the open notional of a delegate: on the page this is the session key. */
+const SESSION_FULL = /open orders of the delegate are worth (\d+);.* its limit of (\d+)/
+
+function sessionWords(message: string): string | undefined {
+  const [, open, limit] = SESSION_FULL.exec(message) ?? []
+  if (open === undefined || limit === undefined) return undefined
+  return `Open orders of the session key are worth ${money(BigInt(open))}; with this one they would exceed its limit of ${money(BigInt(limit))}.`
 }

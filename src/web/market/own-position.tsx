@@ -107,7 +107,9 @@ function sellColumn(prepare: (intent: TradeIntent) => void): Column<Holding> {
   }
 }
 
-/** Returns the current value of one share: all or nothing after the decision, else the mid, else the last price. */
+/**
+ * Returns the current value of one share: a dollar or nothing after the decision, else the mid, else the last price.
+ */
 function priceOf(model: MarketModel, which: 0 | 1): number | undefined {
   const winner = model.resolution.value?.winningOutcome
   if (winner !== undefined) return winner === which ? 1_000_000 : 0

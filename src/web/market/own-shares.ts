@@ -29,7 +29,7 @@ export function makeOwnShares(marketId: string) {
       const found = all.find((one) => one.marketId === marketId) ?? NO_POSITION
       if (!isSame(position.value, found)) position.value = found
     } catch {
-      // Retried soon.
+      // Ignored: the position is read again soon.
     }
   }
 
@@ -48,7 +48,7 @@ export function makeOwnShares(marketId: string) {
       }
       void again(INDEXED_MS)
     },
-    /** Reads it from time to time, and at once for another account. */
+    /** Reads the position from time to time, and immediately for another account. */
     follow(): () => void {
       isOver = false
       const stop = effect(() => {

@@ -3,16 +3,16 @@
 import { ONE } from '#domain/money.ts'
 
 type Held = {
-  /** Millionths. */
+  /** Number of shares in millionths. */
   readonly shares: number
   readonly cost: number
 }
 
 type Worth = {
-  /** Rounded down. */
+  /** Value in millionths of a dollar, rounded down. */
   readonly value: bigint
   readonly profit: bigint
-  /** Per share, rounded up; undefined without shares. */
+  /** Average cost of a share, rounded up; undefined without shares. */
   readonly averageCost: number | undefined
 }
 

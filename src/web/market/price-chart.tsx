@@ -82,12 +82,12 @@ function follow(followed: Followed): () => void {
   const { model, chart, interval, mode, shown, setEmpty, setMid, words } = followed
   const best = bestOf(model)
   const intervalSec = INTERVALS[interval]
-  /** Candles of each shown outcome, as read; undefined until then. */
+  /** Candles of each shown outcome, as they were read; undefined before that. */
   let read: readonly (readonly Candle[])[] | undefined
   /** The candles with later trades, and without gaps. */
   let series: (readonly Candle[])[] = []
   let isTraded = false
-  /** Trades up to this one are drawn. */
+  /** The newest trade that is drawn. */
   let seen: TapeTrade | undefined
   let isOver = false
 
@@ -134,7 +134,7 @@ function follow(followed: Followed): () => void {
     const name = model.outcome.peek()
     chart.current?.show('line', hasMid ? (name === 'YES' ? [mid] : [[], mid]) : [])
     words.value = hasMid
-      ? `Nobody has traded yet. ${chartWords([{ name: `The mid of ${name}`, candles: mid }])}`
+      ? `There are no trades yet. ${chartWords([{ name: `The mid of ${name}`, candles: mid }])}`
       : chartWords([])
     setMid(hasMid)
     setEmpty(!hasMid)
@@ -150,7 +150,7 @@ function follow(followed: Followed): () => void {
     const fresh = newerThan(tape, seen)
     seen = tape[0]
     if (fresh.length > 0 && !isTraded) {
-      // The first trade replaces the mid.
+      // From the first trade on, the trades replace the mid.
       draw()
       return
     }

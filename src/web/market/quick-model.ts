@@ -16,7 +16,7 @@ import { onQuickMarket, quickAssets } from '../state/quick-markets.ts'
 import { type AssetPoint, withPrice } from './asset-series.ts'
 import type { MarketModel } from './market-model.ts'
 
-/** The maximum that the exchange lists. */
+/** Maximum number of quick markets that the exchange lists. */
 const LISTED_MAX = 100
 
 export type QuickModel = {
@@ -47,14 +47,14 @@ export function createQuick(model: MarketModel): QuickModel {
     listed.value.filter((one) => one.resolved || nowSec.value >= one.endTime),
   )
 
-  function heard(told: QuickMarket): void {
-    if (told.asset === market.value?.asset) listed.value = withMarket(listed.value, told)
-    if (told.marketId !== model.marketId) return
-    market.value = told
-    if (told.resolved) model.refresh()
+  function received(update: QuickMarket): void {
+    if (update.asset === market.value?.asset) listed.value = withMarket(listed.value, update)
+    if (update.marketId !== model.marketId) return
+    market.value = update
+    if (update.resolved) model.refresh()
   }
 
-  /** Finds its asset and its state. */
+  /** Finds the quick market's asset and state. */
   async function find(assets: readonly string[]): Promise<void> {
     for (const name of assets) {
       const [active, past] = await Promise.all([
@@ -101,12 +101,14 @@ export function createQuick(model: MarketModel): QuickModel {
     past,
     start() {
       const assets = computed(() => config.value?.quickMarkets?.assets.join() ?? '')
-      /** Read when it is known to be a quick market, and again if it ended without a message. */
+      /**
+       * The status is read once the market is known to be a quick market, and again if it ended without a message.
+       */
       const status = computed(() =>
         model.market.value?.quick ? model.market.value.status : undefined,
       )
       const stops = [
-        onQuickMarket(heard),
+        onQuickMarket(received),
         effect(followPrice),
         onReconnect(() => {
           if (market.peek() !== undefined) void readCourse(market.peek()!)

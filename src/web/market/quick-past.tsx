@@ -13,7 +13,7 @@ import { type EvidenceRow, evidenceRows, evidenceWords } from './evidence-rows.t
 import type { QuickModel } from './quick-model.ts'
 import { TransactionLink } from './transaction-link.tsx'
 
-/** Rows shown at first, and added by each click. */
+/** Number of rows shown at first, and added by each click. */
 const LISTED = 8
 
 const ended = new Intl.DateTimeFormat(undefined, {
@@ -61,7 +61,7 @@ function PastMarket({
   const endPrice = market.endPrice ?? undefined
   const outcome = market.outcome ?? undefined
   const colour = outcome === undefined ? '' : outcome === 0 ? 'up' : 'down'
-  // On the page of an ended market, the evidence of that market is shown at first.
+  // The page of an ended market shows the evidence of that market from the start.
   const [isOpen, setOpen] = useState(isThis)
   const { asset, id, verdict } = market
   useEffect(() => {
@@ -69,7 +69,7 @@ function PastMarket({
     reader.quickMarkets.evidence(asset, id).then((found) => {
       evidence.value = found
     }, showError)
-    // A verdict changes the evidence.
+    // The verdict is read here so that the evidence is read again when it changes.
     void verdict
   }, [isOpen, asset, id, verdict, evidence])
   return (

@@ -30,7 +30,10 @@ export function quickStanding(
   return { state: 'running', isUp, words: ahead }
 }
 
-/** Returns whether the price sources contradict each other: then the outcome is proposed as that of any other market. */
+/**
+ * Returns whether the price sources contradict each other, so that the outcome is proposed at the oracle as in any
+ * other market.
+ */
 export function goesToOracle(market: QuickMarket | undefined): boolean {
   return market?.verdict === 'contested' || market?.verdict === 'oracle'
 }

@@ -102,8 +102,8 @@ function Propose({ market, doing }: DeedProps) {
 }
 
 /**
- * Possible within the dispute window. The account sends the transaction itself, because the oracle takes the bond from
- * its sender.
+ * Lets the account dispute a proposal within the dispute window. The account sends the transaction itself, because the
+ * oracle takes the bond from the sender.
  */
 function Dispute({ model, doing }: DeedProps) {
   const assertion = model.resolution.value?.assertion

@@ -119,7 +119,7 @@ export function Resolution({ model, market, quick }: Props) {
 function Standing(props: {
   readonly model: MarketModel
   readonly market: Market
-  /** True if the exchange reports the outcome, so that nobody proposes one. */
+  /** True if the exchange reports the outcome, so that no trader has to propose it. */
   readonly isReported: boolean
 }) {
   const { model, market, isReported } = props
@@ -155,6 +155,6 @@ function Standing(props: {
   return isReported ? (
     <p>Trading has ended. The exchange reports the outcome to the chain.</p>
   ) : (
-    <p>Trading has ended. Whoever knows the outcome can propose it.</p>
+    <p>Trading has ended. Anyone who knows the outcome can propose it.</p>
   )
 }

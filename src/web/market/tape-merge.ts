@@ -8,16 +8,16 @@ export type TapeTrade = {
   readonly price: number
   readonly size: number
   readonly outcome: 0 | 1
-  /** Set if both sides bought or both sold, in a complementary market; docs/matching.md. */
+  /** Set in a complementary market if both sides bought (`mint`) or both sold (`merge`); see docs/matching.md. */
   readonly kind?: 'mint' | 'merge' | undefined
   readonly buyer: string
   readonly seller: string
-  /** Undefined if the list of past trades does not contain it. */
+  /** Side of the taker; undefined if the list of past trades does not contain the trade. */
   readonly takerSide: 0 | 1 | undefined
   readonly status: string
-  /** '' until there is one. */
+  /** Hash of the transaction; '' until there is one. */
   readonly txHash: string
-  /** Why it failed; '' otherwise. */
+  /** Reason of a failure; '' otherwise. */
   readonly reason: string
   readonly ts: number
 }
@@ -25,7 +25,7 @@ export type TapeTrade = {
 /** Number of trades that are kept and shown. */
 export const TAPE_MAX = 100
 
-/** Newest first. Statuses of trades that are no longer on the tape are ignored. */
+/** Applies trades to the tape, newest first. Statuses of trades that are no longer on the tape are ignored. */
 export function applyTrades(
   before: readonly TapeTrade[],
   message: TradesMessage,
@@ -79,8 +79,8 @@ type OwnLeg = {
 }
 
 /**
- * Returns what the account bought or sold in a trade, and at which price. The taker of a mint or merge, its seller or its
- * buyer, trades the other outcome on the same side as the maker.
+ * Returns what the account bought or sold in a trade, and at which price. The trade has the maker's outcome and price.
+ * In a mint the seller is the taker, who bought the other outcome; in a merge the buyer is the taker, who sold it.
  */
 export function ownLegOf(
   {

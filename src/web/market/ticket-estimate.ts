@@ -22,7 +22,7 @@ export type Estimate = {
   readonly price: number
   readonly size: number
   readonly fill: Fill
-  /** Maximum cost for a buyer, or a seller's proceeds from the part that fills at once. */
+  /** Maximum cost for a buyer, or a seller's proceeds from the part that fills on arrival. */
   readonly cost: bigint
   /** Payout of the shares if they win. */
   readonly payout: bigint

@@ -158,9 +158,9 @@ export function SizeFields({ model, ticket }: Props) {
   )
 }
 
-/** Dollars that one click adds, in millionths. */
+/** Dollars that a click on each button adds, in millionths. */
 const STEPS = [10_000_000, 100_000_000, 1_000_000_000]
-/** Percentages of the held shares. */
+/** Percentages of the account's shares that can be chosen with one click. */
 const PARTS = [25, 50, 75]
 
 function typedAmount(ticket: TicketModel): number {
@@ -184,14 +184,14 @@ function understood(
   return 'value' in found ? write(found.value) : undefined
 }
 
-/** In millionths: half a cent to ten cents. */
+/** Slippage limits to choose from, in millionths: half a cent to ten cents. */
 const SLIPPAGES = [5_000, 10_000, 20_000, 50_000, 100_000]
 
 export function SlippageField({ ticket }: { readonly ticket: TicketModel }) {
   const id = useId()
   return (
     <div class="ticket-options">
-      <label for={id} title="The order takes no price that is further from the best one">
+      <label for={id} title="The order accepts no price that is further from the best one">
         Slippage limit
       </label>
       <select

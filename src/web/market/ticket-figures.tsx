@@ -13,7 +13,7 @@ export function TicketFigures(props: {
   const isBuy = ticket.side.value === 'buy'
   const found = ticket.estimate.value
   const fill = found?.fill
-  // A market order costs its fills, a limit order at most its own price.
+  // The cost of a market order is that of its fills; a limit order costs at most its own price.
   const cost = isMarket ? (fill?.cost ?? 0n) : (found?.cost ?? 0n)
   const payout = found === undefined ? 0n : isMarket ? BigInt(found.fill.filled) : found.payout
   const profit = payout - cost

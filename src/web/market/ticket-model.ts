@@ -39,13 +39,13 @@ export type TicketModel = {
   step(direction: 1 | -1): void
   /** Switches to a market order of this outcome; a sale is for all held shares, once they are known. */
   prepare(intent: TradeIntent): void
-  /** Takes a price from the book. */
+  /** Sets the ticket's price to one from the book. */
   take(level: { side: TicketSide; price: number; total: bigint }): void
   clear(): void
   start(): () => void
 }
 
-/** Two cents. */
+/** Slippage limit at the start: two cents. */
 const SLIPPAGE = 20_000
 /** Interval at which the estimate follows the book. */
 const ESTIMATE_MS = 200
@@ -79,7 +79,7 @@ export function createTicket(model: MarketModel): TicketModel {
         size.value = ''
         return
       }
-      // Whole hundredths of a share: smaller parts are useless.
+      // Rounds down to hundredths of a share, because a trader has no use for smaller parts.
       const found = sharesOf(BigInt(money.value), at.value)
       const even = found - (found % (ONE / 100))
       size.value = even === 0 ? '' : plainText(even)
@@ -89,7 +89,7 @@ export function createTicket(model: MarketModel): TicketModel {
     amount.value = 'value' in wanted ? plainText(amountOf(wanted.value, at.value)) : ''
   }
 
-  /** True while a sale of everything waits for the position. */
+  /** True while the sale of all shares waits for the position to be read. */
   let isAllSold = false
   function sellAll(): void {
     const held = heldShares(model)
@@ -112,7 +112,7 @@ export function createTicket(model: MarketModel): TicketModel {
     else setPrice(centsText(firstPrice(side.peek(), best.peek())), false)
   }
 
-  /** Follows the market and the other fields; returns the function that ends this. */
+  /** Follows the market and the other fields; returns the function that stops following. */
   function start(): () => void {
     let timer: ReturnType<typeof setTimeout> | undefined
     const stops = [
@@ -123,7 +123,7 @@ export function createTicket(model: MarketModel): TicketModel {
         price.value = ''
       }),
       effect(() => {
-        // Until a price is typed, it stays at the mid.
+        // The price stays at the mid until the trader types one.
         const isThere = midOf(best.value) !== undefined
         if (isThere && !isPriceTyped && size.peek() === '') untracked(prefill)
       }),
@@ -132,7 +132,7 @@ export function createTicket(model: MarketModel): TicketModel {
         timer ??= setTimeout(() => {
           timer = undefined
           pulse.value++
-          // The cost of a market order depends on the book.
+          // The cost of a market order depends on the book, so it is computed again.
           if (kind.peek() === 'market') relate()
         }, ESTIMATE_MS)
       }),

@@ -2,16 +2,19 @@
 
 import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
 
-/** The exchange accepts every millionth; the page steps in tenths of a cent. */
+/** Step of a price in the ticket: a tenth of a cent. The exchange accepts every millionth. */
 const STEP = 1_000
 
 type Best = {
-  /** 0 if there is none. */
+  /** Best bid; 0 if there is none. The next field is the best ask. */
   readonly bid: number
   readonly ask: number
 }
 
-/** Returns the middle of best bid and ask; the only one there is; undefined if there is none. Not rounded. */
+/**
+ * Returns the middle of the best bid and the best ask, not rounded. If only one exists, returns that one; undefined
+ * if neither does.
+ */
 export function midOf({ bid, ask }: Best): number | undefined {
   if (bid > 0 && ask > 0) return (bid + ask) / 2
   return bid > 0 ? bid : ask > 0 ? ask : undefined

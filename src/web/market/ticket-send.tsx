@@ -66,7 +66,7 @@ export function TicketSend({ model, ticket, submitting }: Props) {
   )
 }
 
-/** Why a complete order cannot be sent. */
+/** Returns why a complete order cannot be sent; undefined if it can. */
 function obstacleOf(ticket: TicketModel, wanted: Estimate): string | undefined {
   if (ticket.side.value === 'sell') return undefined
   const has = funds.value?.stablecoin ?? wanted.cost

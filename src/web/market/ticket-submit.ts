@@ -19,10 +19,10 @@ import type { TicketModel } from './ticket-model.ts'
 
 export type Stage = 'idle' | 'permission' | 'signature' | 'sending'
 
-/** The exchange requires a minute; a slow wallet needs more. */
+/** Minimum lifetime of an order. The exchange requires a minute; a slow wallet needs more. */
 const LIFE_SEC_MIN = 180
 
-/** Progress of an order, and errors of the last one: a line each. */
+/** Progress of an order, and the errors of the last attempt, one per line. */
 export type Submitting = {
   readonly stage: { readonly value: Stage }
   readonly faults: { readonly value: readonly string[] }
@@ -98,12 +98,15 @@ export function createSubmitting(model: MarketModel, ticket: TicketModel): Submi
   return { stage, faults, warning, submit, stopWaiting }
 }
 
-/** Signs with the session key if it may sign this order; otherwise the wallet is asked. */
+/** Signs with the session key if it may sign this order, otherwise with the wallet. */
 function signed(client: Client, intent: PlaceIntent): Promise<OrderSubmission> {
   const session = sessionFor(Number(intent.size))
-  if (session === undefined || session.lifeSec < LIFE_SEC_MIN) return client.orders.sign(intent)
-  const ttlSeconds = Math.min(session.lifeSec, intent.ttlSeconds ?? LIFE_SEC_MIN)
-  return session.client.orders.sign({ ...intent, ttlSeconds } as PlaceIntent)
+  const { ttlSeconds = LIFE_SEC_MIN, ...terms } = intent
+  const now = nowSec.peek()
+  if (session === undefined || session.until < now + LIFE_SEC_MIN) return client.orders.sign(intent)
+  // A fixed expiration: the SDK counts a lifetime from its own clock, so the order could outlive the key by a second.
+  const expiration = Math.min(session.until, now + ttlSeconds)
+  return session.client.orders.sign({ ...terms, expiration } as PlaceIntent)
 }
 
 /** Warns that the trader sells more shares than the account holds; undefined if it holds enough. */
@@ -121,7 +124,7 @@ function orderOf({ kind, side, price, size }: TicketModel, { outcome }: MarketMo
   return [kind.value, side.value, price.value, size.value, outcome.value].join(' ')
 }
 
-/** These options are not signed; defaults are left out. */
+/** Returns the order's unsigned options, without those that have the default value. */
 function optionsOf({ kind, postOnly, timeInForce }: TicketModel) {
   if (kind.peek() === 'market') return { timeInForce: 'IOC' as const }
   if (timeInForce.peek() !== 'GTC') return { timeInForce: timeInForce.peek() }
@@ -136,7 +139,7 @@ function intentOf(model: MarketModel, ticket: TicketModel, wanted: Estimate): Pl
     outcome: model.outcome.peek(),
     price: wanted.price,
     size: wanted.size,
-    // Orders end with the market.
+    // Orders expire with the market.
     ttlSeconds: Math.max(LIFE_SEC_MIN, leftSec),
     ...optionsOf(ticket),
   }

@@ -5,9 +5,9 @@ import { trimEnd } from '#domain/trim-end.ts'
 
 export type Read = { readonly value: number } | { readonly error: string }
 
-/** The point is the decimal separator. */
+/** A number with a point as the decimal separator. */
 const PLAIN = /^([0-9]{1,15})(?:\.([0-9]*))?$/
-/** Thousands may be grouped, as the page itself writes them: `100,000.00`. */
+/** A number with grouped thousands, as the page itself writes them: `100,000.00`. */
 const GROUPED = /^[1-9][0-9]{0,2}(?:[,' \u00a0\u202f][0-9]{3})+(?:\.[0-9]*)?$/
 const SEPARATORS = /[,' \u00a0\u202f]/g
 const DECIMALS = 6
@@ -56,7 +56,7 @@ export function readDollars(text: string): Read {
   return { error: 'The amount must be above zero.' }
 }
 
-/** Returns whether the page should show the parsed number. */
+/** Returns whether the typed number has groups of thousands, so that the page should show how it was read. */
 export function hasGroups(text: string): boolean {
   return GROUPED.test(text.trim())
 }
@@ -69,7 +69,7 @@ export function plainText(value: number, decimals = DECIMALS): string {
   return fraction === '' ? whole : `${whole}.${fraction}`
 }
 
-/** 423000 is `42.3`. */
+/** Formats a price as cents: 423000 is `42.3`. */
 export function centsText(price: number): string {
   return plainText(price, DECIMALS - 2)
 }

@@ -47,7 +47,10 @@ export function Ticket({ model, ticket, submitting }: Props) {
 
 const KINDS: Readonly<Record<TicketKind, string>> = { market: 'Market', limit: 'Limit' }
 
-/** A market order trades now at the prices of the book; a limit order waits for its own price. */
+/**
+ * Switches between a market order, which trades now at the prices of the book, and a limit order, which waits for its
+ * own price.
+ */
 function KindSwitch({ ticket }: { readonly ticket: TicketModel }) {
   return (
     <fieldset class="ticket-kinds">

@@ -5,13 +5,13 @@ import type { Outcome } from './market-book.ts'
 import { ownLegOf, type TapeTrade } from './tape-merge.ts'
 
 export type TradeMark = {
-  /** Index of the line that it is drawn on. */
+  /** Index of the line on which the mark is drawn. */
   readonly series: number
-  /** Start of its candle, Unix seconds. */
+  /** Start of the candle in which the mark is drawn, Unix seconds. */
   readonly sec: number
   readonly kind: 'buy' | 'sell' | 'other'
   readonly price: number
-  /** Number of shares; '' if there is no room for it. */
+  /** Number of shares as text; '' if there is no room for it. */
   readonly text: string
 }
 
@@ -28,7 +28,7 @@ export function tradeMarks(
     readonly shown: readonly Outcome[]
     readonly intervalSec: number
     readonly owner: string | undefined
-    /** False for candles, because each candle already represents its trades. */
+    /** True to mark the trades of others too. False for candles, which already represent them. */
     readonly hasOthers: boolean
   },
 ): readonly TradeMark[] {

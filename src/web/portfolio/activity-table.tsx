@@ -1,4 +1,4 @@
-/** Trades and payouts of the account as one table, newest first. */
+/** The account's trades and payouts as one table, newest first. */
 
 import { useState } from 'preact/hooks'
 import type { UserActivity } from '#protocol/shapes/users.ts'
@@ -14,7 +14,7 @@ type Deed = {
   readonly question: string
   readonly words: string
   readonly tone: string
-  /** Undefined for a payout. */
+  /** Size of a trade; undefined for a payout. */
   readonly size: number | undefined
   readonly price: number | undefined
   readonly amount: string
@@ -64,7 +64,7 @@ const COLUMNS: readonly Column<Deed>[] = [
   },
 ]
 
-/** Rows at first, and with each press of the button. */
+/** Number of rows shown at first, and added by each press of the button. */
 const LISTED = 10
 
 const COLUMNS_WITH_MARKET = [MARKET, ...COLUMNS]

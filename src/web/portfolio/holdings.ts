@@ -65,7 +65,10 @@ function priceOf(
   return winner === outcome ? Number(UNIT) : 0
 }
 
-/** Returns the known sum, and whether it is complete; undefined if nothing is known about any holding. */
+/**
+ * Returns the total value and profit of the holdings with a known price, and whether these are all; undefined if none
+ * is known.
+ */
 export function totalsOf(holdings: readonly Holding[]): {
   readonly value: bigint | undefined
   readonly profit: bigint | undefined

@@ -85,7 +85,7 @@ export function OpenOrders({ marketId }: { readonly marketId?: string }) {
   )
 }
 
-/** Asks first: every open order would lose its place in the book. */
+/** Cancels all orders after a confirmation, because every open order loses its place in the book. */
 function CancelAll({ orders }: { readonly orders: readonly StreamOrder[] }) {
   const count = orders.length === 1 ? 'one order' : `${orders.length} orders`
   return (

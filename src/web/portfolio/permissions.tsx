@@ -5,7 +5,7 @@ import { funds } from '../state/funds.ts'
 import { asking, ensureShares, ensureStablecoin } from '../state/permissions.ts'
 import { showError } from '../state/toasts.ts'
 
-/** Requested while the account is empty: 10,000 dollars. */
+/** Allowance that an account without dollars requests: 10,000 dollars. */
 const ALLOWANCE_OF_EMPTY = 10_000_000_000n
 
 export function Permissions() {

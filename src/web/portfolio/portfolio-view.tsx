@@ -33,11 +33,11 @@ export function PortfolioView() {
   )
 }
 
-const OF_ALL = 'Of what you have sold, merged and redeemed, in all markets'
+const OF_ALL = 'From shares that you sold, merged or redeemed, in all markets'
 
 function Sums() {
   const { value, profit, isWhole } = totalsOf(holdings.value)
-  const about = isWhole ? '' : 'Of those positions that have a price'
+  const about = isWhole ? '' : 'Only positions that have a price count'
   const balance = funds.value?.stablecoin
   const free = freeStablecoin.value
   const made = realisedProfit.value

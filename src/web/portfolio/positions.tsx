@@ -95,7 +95,7 @@ function Market({ position }: Holding) {
   )
 }
 
-/** Shares of a decided market are redeemed; shares of an open market are sold. */
+/** The button to leave a position: shares of a decided market are redeemed, those of an open market are sold. */
 function WayOut(held: Holding) {
   const { marketId, marketQuestion, resolved } = held.position
   if (resolved) return <Redeem {...held} />

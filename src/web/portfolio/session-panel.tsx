@@ -31,7 +31,7 @@ function Allowed() {
   const { maxOrderSize, maxOpenNotional } = used
   return (
     <p class="quiet">
-      Signs your orders until {new Date(used.until * 1_000).toLocaleString()}: up to{' '}
+      Signs your orders in all markets until {new Date(used.until * 1_000).toLocaleString()}: up to{' '}
       {maxOrderSize === 0 ? 'any number of' : shares(maxOrderSize)} shares each,{' '}
       {maxOpenNotional === 0 ? 'any amount' : money(maxOpenNotional)} open at once. It cannot move,
       approve or redeem anything.

@@ -79,7 +79,7 @@ function View() {
   }
 }
 
-/** Shown while the connection is lost: nothing on the page is live then. */
+/** Shown while the connection is lost, because nothing on the page is live then. */
 function Lost() {
   const lost = connection.value.state === 'lost'
   return (

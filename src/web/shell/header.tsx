@@ -56,7 +56,7 @@ function Mark() {
   )
 }
 
-/** A single chain is only named, and only if it has no value. */
+/** Chooses the chain. A single chain is only named, and only if it is a test chain. */
 function ChainChoice() {
   const chains = config.value?.chains ?? []
   const here = chain.value
@@ -87,7 +87,7 @@ function StreamState() {
   const trip = roundTripMs === undefined ? NOTHING : `${Math.max(1, Math.round(roundTripMs))} ms`
   const where = chain.value === undefined ? '' : `, chain ${chain.value.chainId}`
   return (
-    <span class="stream" title={`The stream of the exchange: there and back in ${trip}${where}`}>
+    <span class="stream" title={`Stream of the exchange: round trip ${trip}${where}`}>
       <span class={`dot dot-${state}`} aria-hidden="true" />
       <span>{STATES[state]}</span>
       <span class="trip">{state === 'open' ? trip : ''}</span>

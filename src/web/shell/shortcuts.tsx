@@ -7,7 +7,7 @@ import { nextTheme } from '../state/theme.ts'
 type Shortcut = {
   readonly key: string
   readonly words: string
-  /** Undefined if another part of the page handles it. */
+  /** Action of the key; undefined if another part of the page handles it. */
   readonly run?: () => void
 }
 
@@ -33,7 +33,7 @@ const SHORTCUTS: readonly Shortcut[] = [
 export function Shortcuts() {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
-    const heard = (event: KeyboardEvent) => {
+    const keyPressed = (event: KeyboardEvent) => {
       const { target } = event
       const isTyping = target instanceof Element && target.matches('input, select, textarea')
       const isOpen = document.querySelector('dialog[open]') !== null
@@ -41,8 +41,8 @@ export function Shortcuts() {
       if (event.key === '?') dialog.current?.showModal()
       else SHORTCUTS.find(({ key }) => key === event.key)?.run?.()
     }
-    addEventListener('keydown', heard)
-    return () => removeEventListener('keydown', heard)
+    addEventListener('keydown', keyPressed)
+    return () => removeEventListener('keydown', keyPressed)
   }, [])
   return (
     <>

@@ -25,19 +25,19 @@ const FAUCET = 7
 const PLACE = 'sibyl account'
 
 export const account = signal<Account | undefined>(undefined)
-/** Empty on a chain with value. */
+/** The devnet's demo traders; empty on a chain whose money has value. */
 export const demoTraders = signal<readonly DemoTrader[]>([])
 
-/** Undefined on a chain with value, and if its node is unreachable. */
+/** Undefined on a chain whose money has value, and if the chain's Ethereum node is unreachable. */
 export const faucetAddress = signal<string | undefined>(undefined)
 
-/** The devnet's node, which every client may use. */
+/** URL of the Ethereum node of the devnet, which every client may use; undefined on other chains. */
 export const node = computed(() => {
   const url = chain.value?.rpcUrl
   return url === undefined ? undefined : nodeProvider(url)
 })
 
-/** Reads as the account. For writes use `trading`. */
+/** A client that reads as the account. For writes use `trading`. */
 export const client = computed<Client>(() => {
   const chosen = account.value
   return chosen === undefined ? reader : createClient(optionsOf(chosen))
@@ -67,7 +67,7 @@ export async function trading(): Promise<Client> {
   return made
 }
 
-/** Loaded on demand, because only some exchanges require tokens. */
+/** Opens a client with a token. The code is loaded on demand, because only some exchanges require tokens. */
 async function openTokenClient(chosen: Account): Promise<Client> {
   const { openApiKey } = await import('#client/api-keys.ts')
   const { withApiKey } = await import('#client/tokens.ts')
@@ -94,13 +94,13 @@ export function disconnect(): void {
 }
 
 /** Wallets with a listener for account changes. */
-const heard = new WeakSet<Provider>()
+const listening = new WeakSet<Provider>()
 
 async function useWallet(wallet: Wallet, address: string): Promise<void> {
   const { id, name, provider } = wallet
   await choose({ address, name, kind: 'wallet', provider }, `wallet ${id}`)
-  if (heard.has(provider)) return
-  heard.add(provider)
+  if (listening.has(provider)) return
+  listening.add(provider)
   provider.on?.('accountsChanged', (addresses: readonly string[]) => {
     if (account.value?.provider !== provider) return
     if (addresses[0] === undefined) disconnect()
@@ -143,7 +143,7 @@ export function startAccounts(): void {
         if (kind === 'demo' && kept !== undefined && account.value === undefined)
           void connectDemo(kept)
       },
-      // The page runs on another machine than the chain, so there are no demo traders.
+      // The demo traders cannot be read if the page runs on another machine than the chain.
       () => undefined,
     )
   })

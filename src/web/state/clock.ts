@@ -8,7 +8,7 @@ const DIFFERENCE_MS_MIN = 2_000
 
 let aheadMs = 0
 
-/** Unix seconds; changes once a second. */
+/** The exchange's time in Unix seconds; it changes once a second. */
 export const nowSec = signal(Math.floor(Date.now() / 1_000))
 
 export function setExchangeTime(serverSec: number): void {

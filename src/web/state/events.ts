@@ -6,7 +6,7 @@ import type { Market } from '#protocol/shapes/markets.ts'
 import { reader } from './exchange.ts'
 import { marketOf } from './markets.ts'
 
-/** Cards on the list. */
+/** Number of cards above the list. */
 const EVENTS_SHOWN = 6
 const RETRY_MS = 3_000
 
@@ -27,7 +27,7 @@ export async function readEvents(): Promise<void> {
   }
 }
 
-/** Another chain of the exchange may have another event with the slug. */
+/** Reads one event. `chainId` is needed because another chain of the exchange may have an event with the same slug. */
 export function readEvent(slug: string, chainId: number | undefined): Promise<EventDetail> {
   return reader.event(slug, chainId === undefined ? {} : { chainId })
 }

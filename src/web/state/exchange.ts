@@ -16,7 +16,6 @@ type Connection = {
 const PING_MS = 10_000
 const RETRY_MS = 2_000
 
-/** The origin; there is none in a test. */
 /** Outside a browser, as in tests, no exchange is contacted. */
 export const exchangeUrl =
   typeof location === 'undefined' ? 'http://127.0.0.1:8080' : location.origin
@@ -77,7 +76,7 @@ function measure(live: SibylStream): void {
     (ms) => {
       if (connection.value.state === 'open') connection.value = { state: 'open', roundTripMs: ms }
     },
-    // A broken connection is reported elsewhere.
+    // The page shows a broken connection elsewhere.
     () => undefined,
   )
 }

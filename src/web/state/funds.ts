@@ -26,7 +26,7 @@ export const freeStablecoin = computed(() => {
   return token === undefined ? undefined : BigInt(token.free)
 })
 
-/** Reads the funds again after money has moved; this also happens at intervals. */
+/** Reads the funds again. Called after money has moved, and at intervals. */
 export async function refreshFunds(): Promise<void> {
   const chosen = account.value
   const where = chain.value
@@ -35,7 +35,7 @@ export async function refreshFunds(): Promise<void> {
     const found = await readFunds(node.value ?? chosen.provider, where, chosen.address)
     read.value = { address: chosen.address, funds: found }
   } catch {
-    // A possibly wrong number is not shown; the wallet reports missing funds when it signs.
+    // A number that may be wrong is not shown; the wallet reports missing funds when it signs.
     read.value = undefined
   }
 }
@@ -55,7 +55,7 @@ export function followFunds(): void {
         reserved.value = message
       }),
     )
-    // An account that is new to the exchange has nothing reserved.
+    // The exchange refuses to subscribe an account that it does not know, which has no reserved funds.
     following.ready.catch(() => undefined)
     return () => following.close()
   })

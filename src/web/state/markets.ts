@@ -7,22 +7,30 @@ import { onReconnect, reader, stream } from './exchange.ts'
 import { readMarket } from './reads.ts'
 import { showError } from './toasts.ts'
 
-/** The resolution of a market causes several events at once; they cause one read. */
+/**
+ * Time for which events are collected before the markets are read again: the resolution of a market causes several
+ * events.
+ */
 const SETTLE_MS = 300
 const RETRY_MS = 3_000
-/** More than a page can list well; further markets are found through their address. */
+/**
+ * Maximum number of listed markets: more than a page can list well. Further markets are found through their address.
+ */
 const MARKETS_MAX = 5_000
 const OTHERS_MAX = 100
 
 /** The first page fills a screen long before all markets have arrived. */
 const PAGE_SIZE = 200
-/** Time that reading waits for the stream, so that nothing is missed in between and nothing is read twice. */
+/**
+ * Maximum time that the first read waits for the stream, so that nothing is missed in between and nothing is read
+ * twice.
+ */
 const STREAM_MS = 1_000
 
 /** Undefined until they are read. */
 export const markets = signal<readonly Market[] | undefined>(undefined)
 
-/** True if all requested markets are there. */
+/** True if the list contains all requested markets. */
 export const isWhole = signal(false)
 let isEndedWanted = false
 
@@ -97,9 +105,9 @@ export function applyTickers(
   tickers: readonly StreamTicker[],
 ): readonly Market[] | undefined {
   if (before === undefined) return undefined
-  const told = new Map(tickers.map((ticker) => [ticker.marketId, ticker]))
+  const byMarket = new Map(tickers.map((ticker) => [ticker.marketId, ticker]))
   return before.map((market) => {
-    const ticker = told.get(market.id)
+    const ticker = byMarket.get(market.id)
     if (ticker === undefined || (ticker.seq !== 0 && ticker.seq < market.seq)) return market
     const { marketId: _, ...line } = ticker
     return { ...market, ...line, resolved: line.status === 'resolved' }
@@ -109,7 +117,7 @@ export function applyTickers(
 export function followMarkets(): void {
   let isReading = false
   const following = stream().market(undefined, ({ type }) => {
-    // The first snapshot shows that the stream is followed; later reads are complete.
+    // The first snapshot comes while the list is being read for the first time; later ones need a new read.
     if (type !== 'market.snapshot' || isReading) readSoon(SETTLE_MS)
   })
   const start = () => {

@@ -8,7 +8,7 @@ import { stream } from './exchange.ts'
 import { refreshFunds } from './funds.ts'
 import { showError, showToast } from './toasts.ts'
 
-/** Newest first; undefined until they are known. */
+/** Open orders of the account, newest first; undefined until they are known. */
 export const ownOrders = signal<readonly StreamOrder[] | undefined>(undefined)
 /** Hashes of orders with a cancel in progress. */
 export const cancelling = signal<ReadonlySet<string>>(new Set())
@@ -42,7 +42,7 @@ export function followOwnOrders(): void {
     ownOrders.value = undefined
     if (trader === undefined) return
     const subscription = untracked(() =>
-      stream().orders(trader, (message) => heard(trader, message)),
+      stream().orders(trader, (message) => receive(trader, message)),
     )
     subscription.ready.catch((error: unknown) => {
       if (!isCalledOff(error)) showError(error)
@@ -51,14 +51,14 @@ export function followOwnOrders(): void {
   })
 }
 
-function heard(trader: string, message: OrdersMessage): void {
+function receive(trader: string, message: OrdersMessage): void {
   const next = applyOrders(ownOrders.value, message)
   if (next === undefined) void readAll(trader)
   else ownOrders.value = next
   if (message.type === 'order' && message.status !== 'accepted') void refreshFunds()
 }
 
-/** Used if more orders are open than a snapshot contains. */
+/** Reads all open orders by REST, if there are more than a snapshot contains. */
 async function readAll(trader: string): Promise<void> {
   try {
     const orders = await client.value.orders.listOfUser({ address: trader })

@@ -17,7 +17,7 @@ import {
 import { showError, showToast } from './toasts.ts'
 
 const REFRESH_MS = 5_000
-/** Winners of decided markets by id. Few enough to keep while the page is open. */
+/** Winners of decided markets by id. They are few enough to keep while the page is open. */
 const winners = signal<ReadonlyMap<string, 0 | 1>>(new Map())
 
 export const positions = signal<readonly Position[] | undefined>(undefined)
@@ -65,10 +65,10 @@ async function readWinner(marketId: string): Promise<void> {
   winners.value = new Map(winners.value).set(marketId, winningOutcome)
 }
 
-/** Used while a view shows them: `useEffect(watchPositions, [])`. */
+/** Reads the positions while a view shows them: `useEffect(watchPositions, [])`. */
 export function watchPositions(): () => void {
   const stop = effect(() => {
-    // Depends on the account, and on each change of an order, which may be a trade.
+    // The effect runs again for another account, and for each change of an order, which may be a trade.
     if (account.value === undefined || chain.value === undefined) {
       positions.value = undefined
       realisedProfit.value = undefined

@@ -61,7 +61,7 @@ async function ensure(
   }
 }
 
-/** The relayer has answered; the chain takes a moment. */
+/** Waits until the chain shows the permission: the relayer answers some moments earlier. */
 async function untilTrue(isAllowed: () => boolean): Promise<void> {
   const untilMs = Date.now() + WAIT_MS
   for (;;) {

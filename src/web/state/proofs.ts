@@ -7,15 +7,15 @@ import { showError } from './toasts.ts'
 
 type Proof = 'checking' | Pick<VerifiedProof, 'index' | 'size' | 'origin'>
 
-/** Verified proofs, and those being verified, by order hash or trade id. */
+/** Proofs of orders and trades, verified or being verified, by order hash or trade id. */
 export const proofs = signal<ReadonlyMap<string, Proof>>(new Map())
 /** True if the exchange publishes its log; undefined until that is known. */
 export const hasPublicLog = signal<boolean | undefined>(undefined)
 
-/** The oldest proofs are dropped. */
+/** Maximum number of remembered proofs; the oldest are dropped. */
 const PROOFS_KEPT_MAX = 1_000
 
-/** An exchange that has just started has no log yet, so an empty answer is not final. */
+/** Pause after an empty answer. It is not final, because an exchange that has just started has no log yet. */
 const ASK_AGAIN_MS = 10_000
 
 let askedAtMs = Number.NEGATIVE_INFINITY
@@ -29,7 +29,7 @@ export function askForPublicLog(): void {
     (logs) => {
       hasPublicLog.value = logs.length > 0
     },
-    // Shown without proofs until the next attempt.
+    // Until the next attempt, the orders are shown without proofs.
     () => {},
   )
 }

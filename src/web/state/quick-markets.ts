@@ -8,11 +8,11 @@ import { config, stream } from './exchange.ts'
 export type QuickAsset = {
   readonly asset: string
   readonly market: QuickMarket | undefined
-  /** Eight decimals, like the strike. */
+  /** Price of the asset with eight decimals, like the strike. */
   readonly price: number | undefined
 }
 
-/** Prices arrive many times a second; the page shows a few of them. */
+/** Time between two updates of a price on the page; prices arrive many times a second. */
 const SHOWN_MS = 250
 
 const assets = signal<ReadonlyMap<string, QuickAsset>>(new Map())
@@ -24,25 +24,27 @@ function change(asset: string, part: Partial<QuickAsset>): void {
   assets.value = new Map(assets.value).set(asset, { ...before, ...part })
 }
 
-const heardPrices = new Map<string, number>()
+const receivedPrices = new Map<string, number>()
 let isWaiting = false
 
 function showPrices(): void {
   isWaiting = false
-  for (const [asset, price] of heardPrices) change(asset, { price })
-  heardPrices.clear()
+  for (const [asset, price] of receivedPrices) change(asset, { price })
+  receivedPrices.clear()
 }
 
-function heardPrice(asset: string, message: PriceMessage): void {
+function receivePrice(asset: string, message: PriceMessage): void {
   const price = message.type === 'price' ? message.price : message.last?.price
   if (price === undefined) return
-  heardPrices.set(asset, price)
+  receivedPrices.set(asset, price)
   if (isWaiting) return
   isWaiting = true
   setTimeout(showPrices, SHOWN_MS)
 }
 
-/** Returns the market to show after this message: a resolved market is the previous one. */
+/**
+ * Returns the market to show after this message. A resolution of any other market than the shown one changes nothing.
+ */
 export function shownAfter(
   shown: QuickMarket | undefined,
   { quickMarket }: QuickMarketMessage,
@@ -54,15 +56,18 @@ export function shownAfter(
 
 const listeners = new Set<(market: QuickMarket) => void>()
 
-/** Calls the listener for every quick market that opens or is resolved: the page follows each asset only once. */
+/**
+ * Calls the listener for every quick market that opens or is resolved. All listeners share the page's one subscription
+ * per asset.
+ */
 export function onQuickMarket(listener: (market: QuickMarket) => void): () => void {
   listeners.add(listener)
   return () => listeners.delete(listener)
 }
 
-function heardMarket(asset: string, message: QuickMarketMessage): void {
-  const told = message.quickMarket
-  if (told !== null) for (const listener of listeners) listener(told)
+function receiveMarket(asset: string, message: QuickMarketMessage): void {
+  const opened = message.quickMarket
+  if (opened !== null) for (const listener of listeners) listener(opened)
   change(asset, { market: shownAfter(assets.value.get(asset)?.market, message) })
 }
 
@@ -73,10 +78,10 @@ export function followQuickMarkets(): void {
     const listed = names.value.split(',')
     untracked(() => {
       const subscriptions = listed.flatMap((asset) => [
-        stream().quickMarket(asset, (message) => heardMarket(asset, message)),
-        stream().price(asset, (message) => heardPrice(asset, message)),
+        stream().quickMarket(asset, (message) => receiveMarket(asset, message)),
+        stream().price(asset, (message) => receivePrice(asset, message)),
       ])
-      // A rejected asset has no prices, and is not shown.
+      // An asset whose subscription is rejected has no prices, and is not shown.
       for (const { ready } of subscriptions) ready.catch(() => undefined)
     })
   })

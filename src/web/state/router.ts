@@ -64,20 +64,23 @@ export function takeIntent(): TradeIntent | undefined {
   return at.intent
 }
 
-/** For a link like `/m/will-it-rain-3fa9c1d2e4b5` or `/e/who-wins-…`, the server adds its target to the document. */
+/**
+ * Opens the target of a link like `/m/will-it-rain-3fa9c1d2e4b5` or `/e/who-wins-…`, which the server adds to the
+ * document.
+ */
 function followShareLink(): void {
   const kind = /^\/([em])\//.exec(location.pathname)?.[1]
   if (kind === undefined) return
   const name = kind === 'e' ? 'sibyl-event' : 'sibyl-market'
   const target = document.querySelector(`meta[name="${name}"]`)?.getAttribute('content')
-  // No slug has a capital letter: an unknown one shows that there is nothing.
+  // Slugs have no capital letters, so `Unknown` names no event, and the view reports that it does not exist.
   const link = kind === 'e' ? eventLink(target ?? 'Unknown') : marketLink(target ?? 'unknown')
   history.replaceState(null, '', `/${link}`)
 }
 
 export function followAddress(): void {
   const read = () => {
-    // The skip link leads to a place in the page, not to another view.
+    // The skip link leads to a place in the page and not to another view.
     if (!location.hash.startsWith('#main')) hash.value = location.hash
   }
   followShareLink()

@@ -18,14 +18,17 @@ type SessionKey = {
   readonly delegate: string
   /** Unix seconds. */
   readonly until: number
-  /** In millionths; 0 for no limit. */
+  /**
+   * Largest order in millionths of a share; 0 for no limit. The next field is the largest sum of open orders in
+   * millionths of a dollar.
+   */
   readonly maxOrderSize: number
   readonly maxOpenNotional: number
 }
 
 type SessionLimits = {
   readonly hours: number
-  /** Shares and dollars as text. */
+  /** Limits as the user typed them: shares here, dollars in the next field. */
   readonly maxOrderSize: string
   readonly maxOpenNotional: string
 }
@@ -42,7 +45,7 @@ function placeOf(address: string): string {
   return `sibyl session ${chain.value?.chainId ?? 0} ${address.toLowerCase()}`
 }
 
-/** Follows the account: each has its own key, which is used while the exchange lists it as active. */
+/** Follows the account. Each account has its own session key, which is used while the exchange lists it as active. */
 export function watchSessionKey(): void {
   effect(() => {
     const address = account.value?.address
@@ -120,12 +123,12 @@ export async function revokeSessionKey(): Promise<void> {
 }
 
 /**
- * Returns a client that signs with the session key, and the maximum lifetime of its orders in seconds. Undefined if no
- * session key may sign an order of this size now.
+ * Returns a client that signs with the session key, and the time in Unix seconds by which its orders must expire.
+ * Undefined if no session key may sign an order of this size now.
  */
 export function sessionFor(
   size: bigint | number,
-): { readonly client: Client; readonly lifeSec: number } | undefined {
+): { readonly client: Client; readonly until: number } | undefined {
   const used = sessionKey.peek()
   const address = account.peek()?.address
   const chainId = chain.peek()?.chainId
@@ -133,10 +136,10 @@ export function sessionFor(
   if (used.maxOrderSize > 0 && size > used.maxOrderSize) return undefined
   const signer = delegateSigner(address, used.key)
   const client = createClient({ url: exchangeUrl, chainId, signer })
-  return { client, lifeSec: used.until - nowSec.peek() }
+  return { client, until: used.until }
 }
 
-/** The relayer has answered; the chain and the indexer take a moment. */
+/** Waits until the key is appointed or revoked: the relayer answers some moments before the chain and the indexer. */
 async function until(isDone: () => Promise<boolean>): Promise<void> {
   const untilMs = Date.now() + WAIT_MS
   while (!(await isDone())) {

@@ -11,7 +11,7 @@ type Toast = {
 
 const TOASTS_MAX = 4
 const SHOWN_MS = 6_000
-/** Errors take longer to read. */
+/** Time for which an error is shown; reading it takes longer than a success message. */
 const ERROR_SHOWN_MS = 12_000
 
 export const toasts = signal<readonly Toast[]>([])

@@ -16,7 +16,7 @@ import { chain } from './exchange.ts'
 import { refreshFunds } from './funds.ts'
 
 const POLL_MS = 400
-/** Enough for several blocks of twelve seconds. */
+/** Maximum time that a transaction may take: enough for several blocks of twelve seconds. */
 const WAIT_MS = 180_000
 
 /** Converts dollars into equal numbers of YES and NO shares. */

@@ -3,7 +3,7 @@
 import { signal } from '@preact/signals'
 
 const PLACE = 'sibyl watchlist'
-/** The newest are kept. */
+/** Maximum number of watched markets; the newest stay. */
 const WATCHED_MAX = 200
 
 /** The newest first. */
@@ -40,7 +40,7 @@ export function startWatchlist(): void {
     watched.value = new Set(parseWatchlist(localStorage.getItem(PLACE)))
   }
   read()
-  // Another tab has changed it.
+  // Called when another tab of the browser has changed the list.
   addEventListener('storage', ({ key }) => {
     if (key === PLACE) read()
   })

@@ -18,9 +18,9 @@ const MERGE_POSITIONS = '9e7212ad'
 const DISPUTE_ASSERTION = 'a6a22b43'
 /** Parent collection of binary markets: none. */
 const NO_COLLECTION = `0x${'0'.repeat(64)}`
-/** YES and NO as sets of outcomes, after their count. */
+/** The list of outcome sets in a split or merge: its length, then YES and NO as bit masks. */
 const BOTH_OUTCOMES = [2n, 1n, 2n]
-/** Offset of the sets in the call: they follow its five words. */
+/** Position of that list in the data of the call: after the five words of the arguments. */
 const BOTH_OUTCOMES_AT = 5n * 32n
 
 /** Allows a contract to take stablecoin of the sender. */

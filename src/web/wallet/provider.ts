@@ -12,7 +12,7 @@ export type Provider = {
 }
 
 export type Wallet = {
-  /** Identifies it from one visit to the next. */
+  /** Identifies the wallet from one visit to the next. */
   readonly id: string
   readonly name: string
   /** A data URL; '' if there is none. */
@@ -25,7 +25,7 @@ type Announcement = {
   readonly provider: Provider
 }
 
-/** Limits the list for browsers with many extensions. */
+/** Maximum number of listed wallets, for browsers with many extensions. */
 const WALLETS_MAX = 20
 const NODE_TIMEOUT_MS = 10_000
 
@@ -50,7 +50,7 @@ function addWallet(wallet: Wallet): void {
   wallets.value = [...wallets.value, wallet]
 }
 
-/** Returns a chain's node as a provider. */
+/** Returns an Ethereum node as a wallet provider. */
 export function nodeProvider(url: string): Provider {
   return {
     async request({ method, params = [] }) {

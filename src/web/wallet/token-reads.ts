@@ -3,7 +3,7 @@
 import type { ChainConfig } from '#protocol/shapes/config.ts'
 import type { Provider } from './provider.ts'
 
-/** The first four bytes of the hash of each signature. */
+/** Start of a call: the first four bytes of the hash of each function's signature. */
 const BALANCE_OF = '70a08231'
 const ALLOWANCE = 'dd62ed3e'
 const IS_APPROVED_FOR_ALL = 'e985e9c5'
@@ -11,7 +11,7 @@ const IS_APPROVED_FOR_ALL = 'e985e9c5'
 export type ChainFunds = {
   /** Stablecoin, in millionths. */
   readonly stablecoin: bigint
-  /** Amount that the exchange may take. */
+  /** Amount of stablecoin that the exchange may take. */
   readonly allowance: bigint
   /** True if the exchange may move outcome tokens. */
   readonly sharesApproved: boolean

@@ -1,6 +1,6 @@
 /**
- * A lane on a real chain that mines only on request of the test, through a connection that the test can cut, with a
- * journal in memory that outlives the lane as a database outlives a process.
+ * A lane on a real chain that mines only when the test requests it, over a connection that the test can cut. Its
+ * journal in memory survives the lane, as a database survives a process.
  */
 
 import { createPublicClient, custom, type Hex, type LocalAccount, type PublicClient } from 'viem'
@@ -12,7 +12,7 @@ import type { TransactionRow } from '#domain/transaction.ts'
 import { type Chain, startChain } from '../../contracts/support/chain.ts'
 
 type Ask = { readonly method: string; readonly params: unknown }
-/** Answers in the node's place, or lets the question through by answering undefined. */
+/** Answers instead of the node; undefined passes the request on. */
 export type Interceptor = (
   ask: Ask,
   through: () => Promise<unknown>,
@@ -31,13 +31,13 @@ export type LaneFixture = {
   /** Set to make the journal fail. */
   journalFault: Error | undefined
   nowMs: number
-  /** A new lane with the same key and journal: the start of the next process. */
+  /** Makes a new lane with the same key and journal, as after a restart of the process. */
   lane(policy?: Partial<SenderPolicy>): TransactionSender
   mine(blocks?: number): Promise<void>
   setBaseFee(wei: bigint): Promise<void>
-  /** How many transactions of the key are in the chain. */
+  /** Returns the number of the key's transactions on the chain. */
   count(): Promise<number>
-  /** Those that wait in the node's pool too. */
+  /** Returns the number of the key's transactions on the chain and in the node's pool. */
   pendingCount(): Promise<number>
   close(): Promise<void>
 }

@@ -9,7 +9,7 @@ import { type LaneFixture, laneFixture } from './lane-fixture.ts'
 
 const GAS = 30_000n
 
-describe('the sender: a lane', () => {
+describe('the transaction sender follows each transaction to its end', () => {
   let f: LaneFixture
   let restore: () => Promise<void>
   before(async () => {
@@ -37,7 +37,7 @@ describe('the sender: a lane', () => {
     f.intercept = ({ method }) =>
       method === 'eth_sendRawTransaction' ? Promise.reject(new Error('socket hang up')) : undefined
   }
-  /** Transactions of this key in the node's pool, by nonce. */
+  /** Returns the number of this key's transactions in the node's pool. */
   const pooled = async (): Promise<number> => {
     const block = (await f.chain.request('eth_getBlockByNumber', ['pending', false])) as {
       transactions: unknown[]
@@ -45,7 +45,7 @@ describe('the sender: a lane', () => {
     return block.transactions.length
   }
 
-  it('a transaction is followed to its confirmations, and each step is reported once', async () => {
+  it('a transaction is followed until it has its confirmations, and each step is reported once', async () => {
     const lane = f.lane()
     const row = await send(lane)
     assert.deepEqual(await kinds(lane), [])
@@ -76,7 +76,7 @@ describe('the sender: a lane', () => {
     assert.equal(row.nonce, 1, 'the nonce of what was not stored is used by the next')
   })
 
-  it('after a kill between signing and broadcasting, the same bytes are sent after the restart', async () => {
+  it('after a kill between signing and broadcasting a transaction, the restarted sender sends the same bytes', async () => {
     cutSending()
     const row = await send(f.lane())
     assert.equal(await pooled(), 0)
@@ -95,7 +95,7 @@ describe('the sender: a lane', () => {
     assert.equal(await f.count(), 1)
   })
 
-  it('after a kill that follows the broadcast, nothing is sent twice, and the end is reported', async () => {
+  it('after a kill that follows the broadcast, the transaction is not sent again, and its end is reported', async () => {
     await send(f.lane())
     await f.mine(2)
     const lane = f.lane()
@@ -104,7 +104,7 @@ describe('the sender: a lane', () => {
     assert.equal(await f.count(), 1)
   })
 
-  it('after a kill before the end was acknowledged, the end is reported again', async () => {
+  it('after a kill before the end of a transaction was acknowledged, the end is reported again', async () => {
     const first = f.lane()
     await send(first)
     await f.mine(2)
@@ -115,7 +115,7 @@ describe('the sender: a lane', () => {
     assert.deepEqual(await kinds(f.lane()), [])
   })
 
-  it('a node that does not answer causes only a delay', async () => {
+  it('while the Ethereum node does not answer a transaction is delayed, not lost', async () => {
     const lane = f.lane()
     f.intercept = () => Promise.reject(new Error('ECONNREFUSED'))
     await assert.rejects(send(lane), (error: unknown) => {
@@ -130,7 +130,7 @@ describe('the sender: a lane', () => {
     assert.deepEqual(await kinds(lane), ['mined', 'succeeded'])
   })
 
-  it('a transaction that the pool has dropped is broadcast again', async () => {
+  it('a transaction that the transaction pool has dropped is broadcast again', async () => {
     const lane = f.lane()
     const row = await send(lane)
     await f.chain.request('hardhat_dropTransaction', [row.hashes[0]])
@@ -144,7 +144,7 @@ describe('the sender: a lane', () => {
     assert.deepEqual(await kinds(lane), ['mined', 'succeeded'])
   })
 
-  it('when the base fee exceeds the offer, both fee fields are raised at once by an eighth or more', async () => {
+  it('when the base fee exceeds the fee offered, both fee fields are raised by an eighth or more', async () => {
     const lane = f.lane()
     const row = await send(lane)
     const jump = BigInt(row.maxFeePerGas) * 3n
@@ -163,7 +163,7 @@ describe('the sender: a lane', () => {
     assert.equal(await f.count(), 1)
   })
 
-  it('a transaction that waits long is signed again with higher fees, and stored first', async () => {
+  it('a transaction that waits long is signed again with higher fees, and stored before it is sent', async () => {
     const lane = f.lane()
     const row = await send(lane)
     await lane.poll()
@@ -179,7 +179,7 @@ describe('the sender: a lane', () => {
     assert.equal(await pooled(), 1)
   })
 
-  it('the hash of the mined form of a transaction is reported, whichever form it is', async () => {
+  it('if a transaction was signed several times, the hash of the version in the block is reported', async () => {
     const lane = f.lane()
     const row = await send(lane)
     await lane.poll()
@@ -209,7 +209,7 @@ describe('the sender: a lane', () => {
     assert.equal(answered.length, 1)
     assert.equal(lane.open()[0]?.error, '', answered[0])
     await f.mine()
-    // A node that does not report it yet: the transaction is sent once more.
+    // If a node does not report the transaction yet, it is sent once more.
     f.intercept = ({ method }, through) =>
       method === 'eth_getTransactionCount'
         ? Promise.resolve('0x0')
@@ -232,7 +232,7 @@ describe('the sender: a lane', () => {
   it('after "replacement underpriced" the sender offers higher fees at once', async () => {
     const account = f.chain.account(5)
     const { baseFeePerGas } = await f.chain.publicClient.getBlock()
-    // Another process used the key, and pays three times as much.
+    // Another process has used the key, with fees three times as high.
     await f.chain.wallet(account).sendTransaction({
       to: f.target,
       nonce: 0,
@@ -249,7 +249,7 @@ describe('the sender: a lane', () => {
     assert(end?.type === 'finished' && end.outcome === 'succeeded')
   })
 
-  it('a transaction that a node refuses permanently makes room for those after it', async () => {
+  it('a transaction that the Ethereum node refuses permanently does not block those after it', async () => {
     const lane = f.lane()
     const bad = await lane.send({
       to: f.target,
@@ -276,7 +276,7 @@ describe('the sender: a lane', () => {
     assert.equal(good.nonce, 1)
   })
 
-  it('a transaction that a node refuses permanently makes room even at the highest allowed fee', async () => {
+  it('a permanently refused transaction does not block those after it, even if its fee is at the limit', async () => {
     const cap = 3_000_000_000n
     await f.setBaseFee(2_000_000_000n)
     await f.mine()
@@ -305,7 +305,7 @@ describe('the sender: a lane', () => {
     )
   })
 
-  it('an abandoned transaction is replaced by one without effect', async () => {
+  it('an abandoned transaction is replaced by an empty one with the same nonce', async () => {
     const lane = f.lane()
     const row = await send(lane)
     lane.abandon(row)
@@ -316,7 +316,7 @@ describe('the sender: a lane', () => {
     assert.equal(await f.chain.publicClient.getBalance({ address: f.target }), before)
   })
 
-  it('a nonce without a transaction is filled', async () => {
+  it('if a nonce below an open transaction has no transaction, an empty one is sent with that nonce', async () => {
     const lane = f.lane()
     await send(lane, 'one')
     await send(lane, 'two')
@@ -336,13 +336,13 @@ describe('the sender: a lane', () => {
     assert.equal(await f.count(), 2)
   })
 
-  it('with a journal older than the sent transactions no nonce is used twice', async () => {
+  it('if the journal lacks transactions that were sent, their nonces are not used again', async () => {
     const lane = f.lane()
     await send(lane, 'known')
     await send(lane, 'mined')
     await f.mine()
     const waiting = await send(lane, 'waiting')
-    // The database comes from a copy that was made after the first of them.
+    // The journal is restored from a backup without the two newest transactions.
     f.rows.delete(1)
     f.rows.delete(2)
     const next = f.lane()
@@ -357,7 +357,7 @@ describe('the sender: a lane', () => {
     assert.deepEqual(await kinds(next), ['mined', 'succeeded', 'mined', 'succeeded'])
   })
 
-  it('a transaction whose nonce another sender has used is lost after a while', async () => {
+  it('a transaction whose nonce another sender has used is reported as lost after a while', async () => {
     const lane = f.lane()
     cutSending()
     const row = await send(lane)
@@ -374,7 +374,7 @@ describe('the sender: a lane', () => {
     assert.equal((await send(lane, 'two')).nonce, 1)
   })
 
-  it('a reorg after the end is reported, and the transaction is opened, sent and ended again', async () => {
+  it('after a reorg removes a finished transaction, it is reported, reopened, sent again and ends again', async () => {
     const lane = f.lane()
     const undo = await f.chain.snapshot()
     const row = await send(lane)
@@ -382,7 +382,7 @@ describe('the sender: a lane', () => {
     await lane.poll()
     await lane.acknowledge(row)
     await undo()
-    // The other branch is as long, and empty.
+    // The other branch has the same length and no transactions.
     await f.chain.request('evm_increaseTime', [7])
     await f.mine(3)
     assert.deepEqual(await kinds(lane), ['vanished'])
@@ -396,7 +396,7 @@ describe('the sender: a lane', () => {
     assert.equal(await f.count(), 1)
   })
 
-  it('a reorg during downtime is noticed after the restart', async () => {
+  it('a reorg while the sender was stopped is noticed after the restart', async () => {
     const first = f.lane()
     const undo = await f.chain.snapshot()
     const row = await send(first)
@@ -413,7 +413,7 @@ describe('the sender: a lane', () => {
     assert.deepEqual(await kinds(lane), ['mined', 'succeeded'])
   })
 
-  it('a node that lags behind is not trusted when it reports that a block is gone', async () => {
+  it('a report that a block is gone is ignored if the Ethereum node that reports it lags behind', async () => {
     const lane = f.lane()
     const row = await send(lane)
     await f.mine(2)
@@ -436,13 +436,13 @@ describe('the sender: a lane', () => {
     f.intercept = undefined
     assert.deepEqual(await kinds(lane), [])
     assert(Number(head.number) > 1)
-    // A chain that stays shorter for long is another one.
+    // If the chain stays shorter for several seconds, it counts as replaced.
     f.intercept = stale
     f.nowMs += 5_000
     assert.deepEqual(await kinds(lane), ['vanished'])
   })
 
-  it('a node that lacks a block below the head of another node does not make the block gone', async () => {
+  it('if one Ethereum node lacks a block that another node has built on, the block does not count as gone', async () => {
     const lane = f.lane()
     const undo = await f.chain.snapshot()
     const done = await send(lane)
@@ -452,7 +452,7 @@ describe('the sender: a lane', () => {
     await send(lane, 'two')
     await f.mine()
     assert.deepEqual(await kinds(lane), ['mined'])
-    // The newest block comes from a node that is ahead, everything else from one that is behind.
+    // The newest block comes from a node that is ahead, and all other answers from one that is behind.
     const behind: LaneFixture['intercept'] = ({ method, params }) => {
       const [which] = params as unknown[]
       if (method === 'eth_getTransactionReceipt') return Promise.resolve(null)
@@ -466,7 +466,7 @@ describe('the sender: a lane', () => {
     f.intercept = undefined
     assert.deepEqual(await kinds(lane), ['succeeded'])
 
-    // A reorg at which only such a node could be asked is noticed at the next poll.
+    // A reorg is detected at the first poll whose answers come from a node that is not behind.
     await undo()
     await f.chain.request('evm_increaseTime', [7])
     await f.mine(9)
@@ -477,7 +477,7 @@ describe('the sender: a lane', () => {
     assert.deepEqual(await kinds(lane), ['vanished', 'vanished'])
   })
 
-  it('a node that is behind the reported head and knows no reorg is queried again', async () => {
+  it('an Ethereum node that is behind the newest reported block is queried again, because it cannot rule out a reorg', async () => {
     const lane = f.lane()
     const undo = await f.chain.snapshot()
     const row = await send(lane)
@@ -494,7 +494,7 @@ describe('the sender: a lane', () => {
     await undo()
     await f.chain.request('evm_increaseTime', [7])
     await f.mine(9)
-    // It has the block of the old branch still, and nothing above.
+    // The node still has the block of the old branch, and none above it.
     f.intercept = ({ method, params }) => {
       const [which] = params as unknown[]
       if (method !== 'eth_getBlockByNumber' || which === 'latest') return undefined
@@ -505,7 +505,7 @@ describe('the sender: a lane', () => {
     assert.deepEqual(await kinds(lane), ['vanished'])
   })
 
-  it('a lane refuses more than the maximum number of open transactions', async () => {
+  it('a lane refuses a transaction above its maximum number of open ones', async () => {
     const lane = f.lane({ openMax: 2 })
     await send(lane)
     await send(lane)
@@ -513,8 +513,8 @@ describe('the sender: a lane', () => {
   })
 })
 
-describe('the sender: fees', () => {
-  it('fees rise by an eighth at least, or to the requested value, and stay below the cap', () => {
+describe('the sender computes the fees of a transaction', () => {
+  it('raised fees rise by at least an eighth, or to the requested value, and stay below the limit', () => {
     const old = { maxFeePerGas: 80n, maxPriorityFeePerGas: 8n }
     const cheap = { maxFeePerGas: 10n, maxPriorityFeePerGas: 1n }
     assert.deepEqual(bumpedFees(old, cheap, 1_000n), {

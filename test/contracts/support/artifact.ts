@@ -1,4 +1,4 @@
-/** The original contract that the tests compare ours with. */
+/** The artifact of the original contract with which the tests compare ours. */
 import { createRequire } from 'node:module'
 import type { Artifact } from '#devnet/artifact.ts'
 

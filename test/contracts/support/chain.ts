@@ -1,7 +1,7 @@
 /**
- * A chain of its own for one test file: Hardhat's EVM inside this process, one block per
- * transaction, spoken to by viem as any node would be. Nothing listens on a port. What a chain is
- * to a test (`chainOver`) is the same for one that runs as a process, see `test/support/chain.ts`.
+ * Makes a chain for one test file: Hardhat's EVM inside this process, one block per transaction, used through viem like
+ * any node. Nothing listens on a port. `chainOver` gives a chain in another process the same interface, see
+ * `test/support/chain.ts`.
  */
 import { fileURLToPath } from 'node:url'
 import { createHardhatRuntimeEnvironment } from 'hardhat/hre'
@@ -33,10 +33,10 @@ const BLOCK_GAS = 60_000_000n
 export type Chain = {
   readonly id: number
   readonly publicClient: PublicClient<Transport, ChainDefinition>
-  /** Hardhat's well-known accounts: they have ether and their keys are here. */
+  /** Returns one of Hardhat's well-known accounts, which have ether and whose keys are known here. */
   account(index: number): PrivateKeyAccount
   wallet(account: Account): WalletClient<Transport, ChainDefinition, Account>
-  /** Sends a call and answers its receipt; a revert is thrown, decoded. */
+  /** Sends a call and returns its receipt; throws a decoded revert. */
   send<A extends Abi, F extends ContractFunctionName<A, 'nonpayable' | 'payable'>>(
     from: Account,
     contract: Contract<A>,
@@ -46,7 +46,7 @@ export type Chain = {
   ): Promise<TransactionReceipt>
   deploy(from: Account, artifact: { abi: Abi; bytecode: Hex }, args: unknown[]): Promise<Hex>
   now(): Promise<bigint>
-  /** Moves the clock and mines a block there. */
+  /** Moves the clock by this time and mines a block. */
   warp(seconds: number | bigint): Promise<void>
   warpTo(timestamp: bigint): Promise<void>
   snapshot(): Promise<() => Promise<void>>
@@ -76,7 +76,7 @@ export async function startChain(options: { chainId?: number } = {}): Promise<Ch
   return chainOver(id, custom(connection.provider, { retryCount: 0 }), () => connection.close())
 }
 
-/** The functions of a test for a chain, however it is reached. */
+/** Makes the functions that tests use for a chain, in this process or another. */
 export function chainOver(id: number, transport: Transport, close: () => Promise<void>): Chain {
   const definition: ChainDefinition = { ...hardhat, id }
   const quick = { chain: definition, transport, cacheTime: 0, pollingInterval: 20 }
@@ -90,7 +90,7 @@ export function chainOver(id: number, transport: Transport, close: () => Promise
     account: devnetAccount,
     wallet,
     async send(from, contract, functionName, args, options) {
-      // The simulation decodes a revert; the node signs for its own accounts.
+      // The call is simulated to decode a revert. The node signs for its own accounts.
       const call = {
         address: contract.address,
         abi: contract.abi as Abi,

@@ -5,12 +5,12 @@
  * and bring the permits of others, and the clock moves. Two traders have hostile code in their accounts, which also answers
  * for signatures of other keys (EIP-1271), and the collateral turns hostile for a batch now and then (`hostility.ts`).
  *
- * Checked after every transaction: what became of each fill, exactly, by the events and by what `settle` returned, and
- * for some of the batches that a simulation returned the same; that the settlement contract holds no more and no less
+ * Checked after every transaction: the exact result of each fill, by the events and by the value that `settle` returned,
+ * and for some of the batches that a simulation returned the same; that the settlement contract holds no more and no less
  * than was sent to it by mistake. Checked every few transactions and at the end: every balance, allowance, approval and
  * filled amount; that collateral is neither created nor lost; that the conditional tokens have locked exactly one unit for
- * each complete set; that no order is filled beyond its size. Nobody's balance can differ from the model's, which moves
- * funds by genuine signatures only.
+ * each complete set; that no order is filled beyond its size. No balance can differ from the model's, which moves funds
+ * by genuine signatures only.
  */
 import assert from 'node:assert/strict'
 import {
@@ -71,17 +71,17 @@ export type FuzzReport = {
   calls: number
   fills: number
   settled: number
-  /** Of the settled fills. */
+  /** Settled fills by kind. */
   mints: number
   merges: number
-  /** Settled fills with an order that its trader's key did not sign. */
+  /** Number of settled fills with an order that was not signed by its trader's own key. */
   signedByOthers: number
   rejected: Record<string, number>
   otherCalls: Record<string, number>
   transactions: number
   /** Batches that a simulation was compared with. */
   simulated: number
-  /** Calls back into the settlement by a token or a trader's code, all of which must fail. */
+  /** Number of calls back into the settlement, by a token or a trader's code; all must fail. */
   calledBack: number
   stateChecks: number
   seconds: number
@@ -97,28 +97,31 @@ type Question = {
 type Rpc = { status: Hex; logs: { address: Hex; topics: Hex[]; data: Hex }[] }
 
 const TRADERS = 8
-/** Of them, those with code in their accounts. */
+/** Number of traders with code in their accounts. */
 const DELEGATED = 2
 const BATCH_MAX = 16
 const POOL_MIN = 60
 const MARKET_LIFE_CALLS = 8_000
-/** Batches between two checks of all state, by default. */
+/** Default number of batches between two checks of all state. */
 const CHECK_EVERY = 40
-/** The share of batches that are simulated first, by default: it costs as much as the batch. */
+/** Default share of batches that are simulated first; a simulation costs as much as the batch. */
 const SIMULATED = 0.1
-/** Target of a batch: the code there calls the settlement and logs the result of `settle`. */
+/** Address of a helper contract that calls the settlement for a batch and logs the result of `settle`. */
 const REPEATER: Hex = `0x${'5e'.repeat(20)}`
 const GAS_MAX = 16_777_216
 const GAS = numberToHex(GAS_MAX)
-/** The most gas that one more mint with two orders of other signers and a permit may need, and that of a batch alone. */
+/**
+ * Maximum gas of one more fill in the worst case (a mint of two orders signed by others, with a permit), and gas limit
+ * of a batch without its fills.
+ */
 const FILL_GAS_MAX = 1_300_000
 const BATCH_GAS = 500_000
 const UNKNOWN_MARKET = keccak256('0x')
 const { keccak256: fastKeccak } = loadKeccak()
 const FIRST_DEPOSIT = 50_000n * UNIT
-/** Sent to the settlement contract by mistake: no trader may ever get any of it. */
+/** Amount sent to the settlement contract by mistake: no trader may ever receive any of it. */
 const STRAY = 1_000n * UNIT
-/** The share of fills that are a mint or a merge. */
+/** Share of fills that are mints or merges. */
 const SETS = 0.35
 
 export async function fuzz(options: {
@@ -169,7 +172,7 @@ export async function fuzz(options: {
   const permitNonces = new Map<Hex, bigint>()
   const delegationNonces = new Map<Hex, bigint>()
   let minted = 0n
-  /** Permits that were brought before: they change nothing any more. */
+  /** Permits that were submitted before and have no effect any more. */
   let used: Permit[] = []
   let now = await chain.now()
   let nonce = 0n
@@ -184,7 +187,7 @@ export async function fuzz(options: {
   const calledBackTopic = toEventSelector('CalledBack(bool,bytes)')
   const rejectedTopic = toEventSelector('TradeRejected(bytes32,bytes32,bytes32,uint8,uint8)')
 
-  /** Sends a transaction in a block whose time is known beforehand; undefined if it reverted. */
+  /** Sends a transaction, whose block has the time `now`; returns undefined if it reverted. */
   async function send(from: Hex, to: Hex, data: Hex): Promise<Rpc | undefined> {
     report.transactions += 1
     await chain.request('evm_setNextBlockTimestamp', [numberToHex(now)])
@@ -197,14 +200,14 @@ export async function fuzz(options: {
     return (await chain.request('eth_getTransactionReceipt', [hash])) as Rpc
   }
 
-  /** The result of a batch in the next block. */
+  /** Returns the result of a batch, simulated in the next block. */
   async function simulated(data: Hex): Promise<ReturnType<typeof refusalsOf>> {
     await chain.request('evm_setNextBlockTimestamp', [numberToHex(now)])
     const call = { from: owner.address, to: settlement.address, data, gas: GAS }
     return refusalsOf((await chain.request('eth_call', [call, 'pending'])) as Hex)
   }
 
-  /** One call that is not a fill: sends it and asserts that it succeeds exactly if it should. */
+  /** Sends a call other than a batch, and asserts that it succeeds exactly if `succeeds`. */
   async function call(
     name: string,
     from: Hex,
@@ -288,7 +291,7 @@ export async function fuzz(options: {
     past = []
   }
 
-  /** The oracle answers, all holders redeem by signature, and the tokens hold nothing any more. */
+  /** Resolves the market, redeems all shares of all holders by signature, and asserts that nothing stays locked. */
   async function closeMarkets(): Promise<void> {
     for (const { id, question } of markets) {
       const winner = random.below(2)
@@ -328,7 +331,7 @@ export async function fuzz(options: {
     const trader = random.pick(traders)
     nonce += 1n
     const unknown = random.chance(0.02)
-    // Traders who cannot split have little to sell.
+    // Traders with code in their accounts cannot split, so they have little to sell.
     const mostlyBuys = hostility.delegated.has(trader.address) && random.chance(0.8)
     const side = mostlyBuys ? 0 : random.below(2)
     const order: Order = {
@@ -365,7 +368,10 @@ export async function fuzz(options: {
     }
   }
 
-  /** Mostly a delegate of the account if there is one; else any trader, which is a forgery. */
+  /**
+   * Returns a key that signs instead of the account's own: usually one of its delegates, otherwise any trader's, which
+   * is a forgery.
+   */
   function otherSigner(account: Hex): PrivateKeyAccount {
     const appointed = traders.filter(
       ({ address }) => amount(model.delegates, `${account} ${address}`) > now,
@@ -373,14 +379,14 @@ export async function fuzz(options: {
     return random.pick(appointed.length > 0 && random.chance(0.8) ? appointed : traders)
   }
 
-  /** Mostly everyday sizes, sometimes a single unit and sometimes far more than anybody has. */
+  /** Returns an ordinary size; sometimes a few units, and sometimes far more than any trader has. */
   function randomSize(): bigint {
     if (random.chance(0.05)) return BigInt(1 + random.below(20))
     if (random.chance(0.02)) return BigInt(Number.MAX_SAFE_INTEGER - random.below(100))
     return BigInt(1 + random.below(300_000_000))
   }
 
-  /** A fill that mostly crosses, and sometimes is wrong in one of the ways it can be. */
+  /** Returns a fill that usually crosses and sometimes has one of the possible mistakes. */
   function newFill(): ModelFill {
     if (past.length > 0 && random.chance(0.06)) return random.pick(past)
     const sets = random.chance(SETS) ? newSets() : undefined
@@ -409,7 +415,7 @@ export async function fuzz(options: {
     return fillOf(buy, sell, price)
   }
 
-  /** A mint or a merge of two orders that cross, either of which may be the one that is priced. */
+  /** Returns a mint or a merge of two crossing orders. The priced order is either of them. */
   function newSets(): ModelFill | undefined {
     const open = ({ hash, order }: Signed) => amount(model.filled, hash) < order.size
     const priced = random.pick(pool)
@@ -434,7 +440,7 @@ export async function fuzz(options: {
     let size = randomSize()
     for (const left of room) if (left < size) size = left
     if (random.chance(0.02)) size = randomSize()
-    // One unit too much for one of the two, or for both.
+    // The size is sometimes one unit more than is left of one of the orders, or of both.
     if (random.chance(0.02)) size = random.pick(room) + 1n
     if (random.chance(0.005)) size = 0n
     return { buy, sell, seq, fillIndex: random.below(3), price, size: size < 0n ? 0n : size }
@@ -474,7 +480,10 @@ export async function fuzz(options: {
     return { ...permit, owner: trader.address }
   }
 
-  /** Mostly a few seconds later, sometimes hours; sometimes the second in which an order becomes void, or the one before. */
+  /**
+   * Returns a later time: usually by seconds, sometimes by hours, and sometimes the second in which an order becomes
+   * void, or the one before.
+   */
   function laterTime(): bigint {
     if (random.chance(0.01)) return now + 8_000n
     if (random.chance(0.1)) {
@@ -495,8 +504,7 @@ export async function fuzz(options: {
   }
 
   async function settleBatch(): Promise<void> {
-    // What can never settle again leaves most of the time, so that it is tried but does not pile
-    // up.
+    // Removes most orders that can never settle again. A few stay, so that settling them is tried, too.
     const stale = (known: Signed) =>
       !isSigned(model, known, now) ||
       known.order.makerFeeRecipient !== ZERO ||
@@ -579,7 +587,7 @@ export async function fuzz(options: {
     await call(name, stranger.address, to, data)
   }
 
-  /** A stranger brings the permit of a trader before the exchange does. */
+  /** Makes a stranger submit the permit of a trader before the exchange does. */
   async function bringPermit(): Promise<void> {
     const trader = random.pick(traders)
     const forged = random.chance(0.15)
@@ -621,7 +629,7 @@ export async function fuzz(options: {
     })
   }
 
-  /** Something else that a trader or a stranger does. */
+  /** Makes a random call of a trader or a stranger that is not a batch. */
   async function otherCall(): Promise<void> {
     const broken = traders.filter(
       ({ address }) =>
@@ -703,7 +711,7 @@ export async function fuzz(options: {
     }
   }
 
-  /** A trader appoints the key of another one, changes its time, or revokes it. */
+  /** Appoints another trader's key as a delegate, changes its end, or revokes it. */
   async function appoint(account: Hex, fixed?: bigint): Promise<void> {
     const delegate = random.pick(traders).address
     const until = fixed ?? (random.chance(0.3) ? 0n : now + BigInt(random.below(60_000)))
@@ -722,7 +730,7 @@ export async function fuzz(options: {
     delegationNonces.set(account, amount(delegationNonces, account) + 1n)
   }
 
-  /** A stranger brings a signed appointment: genuine, forged, late, with a used nonce, or twice. */
+  /** Makes a stranger submit a signed appointment: genuine, forged, late, with a used nonce, or twice. */
   async function appointBySignature(account: PrivateKeyAccount): Promise<void> {
     const [forged, late] = [random.chance(0.15), random.chance(0.1)]
     const { address } = account
@@ -747,7 +755,10 @@ export async function fuzz(options: {
     }
   }
 
-  /** Mostly a little below the newest orders, sometimes above them, sometimes long gone. */
+  /**
+   * Returns an epoch, a nonce below which a trader's orders become void: usually a little below the newest nonces,
+   * sometimes above, sometimes far below.
+   */
   function randomEpoch(): bigint {
     const epoch = nonce + BigInt(random.below(60)) - BigInt(random.below(400))
     return epoch < 0n ? 0n : epoch
@@ -757,7 +768,7 @@ export async function fuzz(options: {
     return model.epochs.get(trader) ?? { nonce: 0n, next: 0n, from: 0n }
   }
 
-  /** Whether the contract takes this epoch now, or has it already. */
+  /** Returns whether the contract accepts this epoch now, or has it already. */
   function takesEpoch(trader: Hex, epoch: bigint): boolean {
     const known = epochOf(trader)
     return epoch <= known.next || now >= known.from
@@ -782,7 +793,7 @@ export async function fuzz(options: {
     }
   }
 
-  /** Whether a signature counts: it is no forgery, or the code of the account accepts every signature. */
+  /** Returns whether a signature counts: it is not forged, or the code of the account accepts every signature. */
   function isTrue(account: Hex, isForged: boolean): boolean {
     return !isForged || model.credulous.has(account)
   }
@@ -799,7 +810,7 @@ export async function fuzz(options: {
       args: [trader.address, ...rest],
     })
     const taken = () => isTrue(trader.address, forged) && !late && takesEpoch(trader.address, epoch)
-    // Bringing it twice is as bringing it once.
+    // Submitting the epoch a second time changes nothing.
     for (let times = random.chance(0.3) ? 2 : 1; times > 0; times -= 1) {
       if (
         await call('cancelAllBeforeWithPermit', stranger.address, settlement.address, data, taken)
@@ -850,7 +861,7 @@ export async function fuzz(options: {
       args: [who, position],
     })
 
-  /** Checks that the settlement contract has kept nothing and given nothing away. */
+  /** Checks that the settlement contract has neither kept funds nor given any away. */
   function checkHeld(): Promise<void> {
     const to = conditionalTokens.address
     const tokens = markets.flatMap(({ positions }) => positions)
@@ -995,7 +1006,10 @@ export async function fuzz(options: {
   return report
 }
 
-/** Forwards its call to `target`; logs the returned data, or reverts with it. */
+/**
+ * Returns the code of a helper contract that forwards its call to `target`, and logs the returned data or reverts with
+ * it.
+ */
 function repeaterCode(target: Hex): Hex {
   return concat([
     '0x365f5f37', // calldatacopy(0, 0, calldatasize)

@@ -15,9 +15,9 @@ type Trade = { buy: SignedOrder; sell: SignedOrder; size: bigint; price: bigint 
 export type Flow = { name: string; trades: Trade[] }
 export type GasRow = { flow: string; gasPerFill: number[]; ratio: number }
 
-/** Flows between the best and the worst case for sharing within a batch. */
+/** Makes flows (lists of trades) that share storage in a batch to different degrees. */
 export async function gasFlows(world: World): Promise<Flow[]> {
-  // A fixed time gives a fixed market id, and so the same work to find its position ids.
+  // With a fixed expiration the market id is the same in each run, and so is the gas to compute its position ids.
   const market = await world.createMarket({ expiration: 2_000_000_000n })
   const traders = Array.from({ length: 2 * TRADES }, (_, index) => world.chain.account(20 + index))
   for (const trader of traders) {
@@ -42,8 +42,8 @@ export async function gasFlows(world: World): Promise<Flow[]> {
     sweep.push({ buy: sweepTaker, sell: await sell(at(i), UNIT), size: UNIT, price })
   }
 
-  // Ten traders; each incoming order matches three to four resting ones, the last of them partly: the usual result of
-  // price-time priority for orders of similar size.
+  // Ten traders; each incoming order fills two or three resting orders completely and another one partly, as usual for
+  // orders of similar size.
   const mixed: Trade[] = []
   let resting = await sell(at(1), 5n * UNIT)
   let restingLeft = 5n * UNIT
@@ -118,7 +118,7 @@ export async function measure(world: World, flow: Flow): Promise<GasRow> {
   return { flow: flow.name, gasPerFill, ratio: gasPerFill.at(-1)! / gasPerFill[0]! }
 }
 
-/** The cost of the other operations, for accounts that pay gas for others. */
+/** Measures the gas of operations that one account pays for another. */
 export async function measureOperations(world: World): Promise<[string, bigint][]> {
   const { chain, ann, relayer, maker, quickOperator, owner } = world
   const { factory, settlement, conditionalTokens, collateral } = world
@@ -219,7 +219,7 @@ export async function measureOperations(world: World): Promise<[string, bigint][
   return rows
 }
 
-/** Each order once, fills by index: the form that the settlement actor sends. */
+/** Lists each order once, with fills that refer to it by index, as the settlement actor does. */
 function pack(trades: Trade[], from: number): [SignedOrder[], Fill[]] {
   const orders = [...new Set(trades.flatMap(({ buy, sell }) => [buy, sell]))]
   const fills = trades.map(({ buy, sell, size, price }, index) => ({

@@ -1,6 +1,6 @@
 /**
- * Hostile parts for the fuzz: some traders have code of their own in their accounts (EIP-7702), and the
- * collateral becomes one that blocks accounts, refuses, answers nonsense, calls back or keeps a fee.
+ * Hostile behaviour for the fuzz test. Some traders have code in their accounts (EIP-7702). The collateral becomes one
+ * that blocks accounts, refuses, returns nonsense, calls back or keeps a fee.
  */
 import assert from 'node:assert/strict'
 import { encodeFunctionData, type Hex } from 'viem'
@@ -14,10 +14,13 @@ import type { World } from './world.ts'
 
 type Random = ReturnType<typeof seeded>
 
-/** A call that arms something: the contract and its data. */
+/** A call that makes a contract hostile: the contract and the call's data. */
 export type Arming = { readonly name: string; readonly to: Hex; readonly data: Hex }
 
-/** By the numbers of the contracts. Accepting is there more than once, so that enough settles. */
+/**
+ * Modes of the hostile account, by the contract's numbers. `accept` is listed several times, so that enough fills
+ * settle.
+ */
 const RECEIVER_MODES = [
   ['accept', 0],
   ['accept', 0],
@@ -30,7 +33,7 @@ const RECEIVER_MODES = [
   ['callBack', 6],
   ['callBack', 6],
 ] as const
-/** How the code answers for signatures that the account's key did not make. */
+/** Modes of the answer to signatures that the account's key did not make. */
 const SIGNATURE_MODES = [
   ['refuse', 0],
   ['acceptAll', 1],
@@ -51,11 +54,11 @@ const REFUSING = new Set(['returnFalse', 'refuse', 'refuseHugely', 'answerHugely
 const FEE_PART = 50n
 
 export type Hostility = {
-  /** Traders with code: they take no batch of tokens, so they cannot split. */
+  /** Traders with code. Their code refuses batches of tokens, so they cannot split. */
   readonly delegated: ReadonlySet<Hex>
   /** Changes the code of one of them. */
   rearm(random: Random): Arming
-  /** Makes the collateral hostile; to be called with `disarm` after the batch. */
+  /** Makes the collateral hostile; call `disarm` after the batch. */
   arm(random: Random, traders: readonly { readonly address: Hex }[]): Arming[]
   disarm(): Arming[]
 }
@@ -76,7 +79,7 @@ export async function makeHostility(
     const { status } = await chain.publicClient.getTransactionReceipt({ hash })
     assert.equal(status, 'success')
   }
-  // The same storage as the honest token has, and a domain that follows from its address.
+  // The hostile code uses the storage layout of the honest token, and derives its domain from its own address.
   const token = await chain.deploy(owner, ours('test/HostileCollateral'), [])
   const code = await chain.publicClient.getCode({ address: token })
   assert.ok(code)

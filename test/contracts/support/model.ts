@@ -11,7 +11,7 @@ export const UNLIMITED = 2n ** 256n - 1n
 export type KnownOrder = {
   readonly order: Order
   readonly hash: Hex
-  /** Whose key made the signature that is sent with it. */
+  /** The account whose key made the signature. */
   readonly signer: Hex
 }
 export type ModelFill = {
@@ -31,7 +31,7 @@ export type Model = ReturnType<typeof newModel>
 export function newModel(settings: { grace: bigint; cancelDelay: bigint; tokens: Hex }) {
   return {
     ...settings,
-    /** By holder; `tokens` has the amount that the conditional tokens have locked. */
+    /** Balances by holder; that of `tokens` is the amount locked in the conditional tokens. */
     collateral: new Map<Hex, bigint>(),
     allowance: new Map<Hex, bigint>(),
     /** By `trader marketId outcome`. */
@@ -40,37 +40,40 @@ export function newModel(settings: { grace: bigint; cancelDelay: bigint; tokens:
     markets: new Set<Hex>(),
     filled: new Map<Hex, bigint>(),
     cancelledFrom: new Map<Hex, bigint>(),
-    /** By trader: below `nonce` everything is void, and below `next` from `from` on. */
+    /** Epochs by trader: orders with a nonce below `nonce` are void, and from `from` on those below `next`. */
     epochs: new Map<Hex, { nonce: bigint; next: bigint; from: bigint }>(),
     settled: new Set<Hex>(),
     /** Accounts that the collateral has blocked. */
     blocked: new Set<Hex>(),
-    /** Whether the collateral refuses every transfer. */
+    /** True if the collateral refuses every transfer. */
     refusesAll: false,
-    /** The collateral keeps one part in this many of each transfer; zero for none. */
+    /** The collateral keeps one part in `feePart` of each transfer; 0 for none. */
     feePart: 0n,
-    /** Whether the conditional tokens do not understand the collateral: it returns nothing. */
+    /** True if the collateral's transfers return nothing, which the conditional tokens reject. */
     isMute: false,
     feeReceiver: '0x' as Hex,
     /** Accounts whose own code refuses outcome tokens. */
     unwilling: new Set<Hex>(),
     /** Accounts whose own code accepts every signature. */
     credulous: new Set<Hex>(),
-    /** By `account delegate`: until when trades of its orders settle. */
+    /** Time until which trades of a delegate's orders settle, by the text `account delegate`. */
     delegates: new Map<string, bigint>(),
-    /** By `account delegate`: until when the key cancels orders. */
+    /** Time until which a delegate may cancel orders, by the text `account delegate`. */
     appointed: new Map<string, bigint>(),
   }
 }
 
-/** Whether an order counts as signed: by its trader, a delegate in its time, or the code of the trader's account. */
+/**
+ * Returns whether the order was signed by its trader, by an active delegate, or for the trader's code, which accepts
+ * it.
+ */
 export function isSigned(model: Model, { order, signer }: KnownOrder, now: bigint): boolean {
   const { trader } = order
   if (signer === trader || model.credulous.has(trader)) return true
   return now <= amount(model.delegates, `${trader} ${signer}`)
 }
 
-/** Appoints a delegate, or revokes it with 0: an earlier end waits like a cancellation. */
+/** Appoints a delegate, or revokes it with 0. An earlier end takes effect after the delay of a cancellation. */
 export function setDelegate(
   model: Model,
   [account, delegate]: readonly [Hex, Hex],
@@ -85,7 +88,7 @@ export function setDelegate(
   model.appointed.set(pair, until)
 }
 
-/** Whether a signature of this key cancels orders of the trader: unlike one of an order, not after a revocation. */
+/** Returns whether a signature of this key cancels orders of the trader. A revoked delegate cancels none. */
 export function mayCancel(model: Model, trader: Hex, signer: Hex, now: bigint): boolean {
   if (signer === trader || model.credulous.has(trader)) return true
   return now < amount(model.appointed, `${trader} ${signer}`)
@@ -180,7 +183,7 @@ export function settleInModel(model: Model, fill: ModelFill, tradeId: Hex, now: 
 
 type Kind = 'trade' | 'mint' | 'merge'
 
-/** The tokens that one of the two delivers and receives. */
+/** Amounts that one side of a mint or merge pays, delivers and receives. */
 type Leg = {
   readonly trader: Hex
   readonly size: bigint

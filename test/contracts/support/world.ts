@@ -1,6 +1,6 @@
 /**
- * A chain with everything deployed, traders with funds, and the words that the contract tests are
- * written in: `buy`, `sell`, `settle`, `permit`, …
+ * A chain with all contracts, traders with funds, and the functions of the contract tests: `buy`, `sell`, `settle`,
+ * `permit`, …
  */
 import assert from 'node:assert/strict'
 import {
@@ -54,7 +54,7 @@ export const YES = 0
 export const NO = 1
 
 export const FAULTS = ['None', 'Buyer', 'Seller', 'Both'] as const
-/** The exchange's own list, which these tests compare with the contract. */
+/** The exchange's own list of rejection reasons, which the tests compare with the contract's. */
 export const REASONS = SETTLEMENT_REASONS
 export type Fault = (typeof FAULTS)[number]
 export type Reason = (typeof REASONS)[number]
@@ -79,7 +79,7 @@ export type Fill = {
   price: bigint
   size: bigint
 }
-/** Tried just before the fill with the index `fill`. */
+/** A permit that the contract submits just before the fill with the index `fill`. */
 export type Permit = {
   fill: number
   owner: Hex
@@ -107,7 +107,9 @@ export const SETTINGS = DEVNET_TERMS
 
 export type World = Awaited<ReturnType<typeof startWorld>>
 
-/** Accounts as on the devnet: #0 owns, settles; #1 relays; #2 quick markets; #3 makes markets. */
+/**
+ * Accounts as on the devnet: #0 owns the contracts and settles, #1 relays, #2 operates quick markets, #3 makes markets.
+ */
 export async function startWorld(overrides: Partial<Settings> & { chainId?: number } = {}) {
   const chain = await startChain(
     overrides.chainId === undefined ? {} : { chainId: overrides.chainId },
@@ -115,7 +117,7 @@ export async function startWorld(overrides: Partial<Settings> & { chainId?: numb
   return worldOn(chain, overrides, deployAll.bind(undefined, chain as unknown as Deployer))
 }
 
-/** Deploys everything on a chain that is there. */
+/** Deploys all contracts on an existing chain. */
 export async function worldOn<C extends Chain>(
   chain: C,
   overrides: Partial<Settings>,
@@ -474,7 +476,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
     return [account.address, winningOutcome, deadline, v, r, s] as const
   }
 
-  /** A permit for the market's bond by the account that pays it. */
+  /** Signs a permit for the market's bond by the account that pays it. */
   const bondPermit = async (payer: PrivateKeyAccount, market: Market) => {
     const permit = await usdcPermit(payer, market.address, await read(market, 'bond', []))
     const { deadline, v, r, s } = permit
@@ -513,14 +515,14 @@ export function split(signature: Hex): { v: number; r: Hex; s: Hex } {
   return { v: 27 + yParity, r, s }
 }
 
-/** ERC-2098: the parity goes into the top bit of s. */
+/** Returns a signature in the form of ERC-2098: the parity is the top bit of s. */
 export function compact(signature: Hex): { r: Hex; vs: Hex } {
   const { r, s, yParity } = parseSignature(signature)
   const vs = BigInt(s) | (BigInt(yParity) << 255n)
   return { r, vs: `0x${vs.toString(16).padStart(64, '0')}` }
 }
 
-/** The names and arguments of a contract's events in a receipt, in order. */
+/** Returns the names and arguments of a contract's events in a receipt, in order. */
 export function eventsOf(receipt: TransactionReceipt, contract: Contract) {
   return receipt.logs
     .filter((log) => log.address.toLowerCase() === contract.address.toLowerCase())

@@ -1,4 +1,6 @@
-/** A thread that sends requests to the echo without a pause and counts the answers; its metrics have the counts. */
+/**
+ * A thread that sends requests to the echo thread without a pause and counts the answers; its metrics have the counts.
+ */
 
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { makeRef } from '#runtime/ref.ts'
@@ -31,7 +33,7 @@ const parts: Thread = {
     if (peer !== 'echo') return
     counts.connected++
     const options = { inFlightMax: 100, batchMax: 128, deadlineMs: 120_000 }
-    echo.replace(new Channel<Echo>(port, options, { heard() {} }))
+    echo.replace(new Channel<Echo>(port, options, { received() {} }))
   },
   health: () => '',
   async metrics() {

@@ -1,4 +1,7 @@
-/** A thread that has another one started, asks it over a port of its own, and starts it again when it ends. */
+/**
+ * A thread that has the supervisor start the echo thread, sends it requests over its own port, and starts it again when
+ * it ends.
+ */
 
 import { MessageChannel } from 'node:worker_threads'
 import { Channel } from '#runtime/channel.ts'
@@ -24,7 +27,7 @@ const caller = (): Thread => {
         port1,
         { inFlightMax: 10, batchMax: 1, deadlineMs: 120_000 },
         {
-          heard() {},
+          received() {},
         },
       )
       told.push(`handed: ${await handPort(home, 'echo', 'caller', port2)}`)

@@ -10,14 +10,17 @@ type EchoData = {
   failStarts?: Int32Array
   startsUnderWay?: Int32Array
   hangs?: Int32Array
-  /** While the first is not zero, it is busy with something long; the second counts the steps of it. */
+  /** While the first value is not zero, the thread does long work; the second value counts its steps. */
   busy?: Int32Array
-  /** While the first is 1, it waits without running; while it is 2, a native call holds it as long as `gate` exists. */
+  /**
+   * If the first value is 1, the thread sleeps without running; if it is 2, a native call blocks it while `gate`
+   * exists.
+   */
   waits?: Int32Array
   gate?: string
   keepAlive?: boolean
   unfit?: boolean
-  /** It stops when this is not zero any more. */
+  /** The thread's stop sets this to 1 and waits until it is 0. */
   stopsAfter?: Int32Array
 }
 
@@ -26,7 +29,7 @@ const echo = (data: EchoData): Thread => {
   return {
     async start() {
       if (data.startsUnderWay !== undefined) {
-        // A start that takes a few turns of the loop, so that it can be met in the middle.
+        // The start takes many turns of the event loop, so that a test can act during it.
         Atomics.add(data.startsUnderWay, 0, 1)
         for (let turn = 0; turn < 1_000; turn++) await new Promise(setImmediate)
       }
@@ -38,7 +41,7 @@ const echo = (data: EchoData): Thread => {
     connect(_peer, port) {
       const options = { inFlightMax: 10, batchMax: 128, deadlineMs: 120_000 }
       const channel = new Channel<never>(port, options, {
-        heard: (_type, message, replyTo) => channel.reply(replyTo, message),
+        received: (_type, message, replyTo) => channel.reply(replyTo, message),
       })
       channels.push(channel)
     },

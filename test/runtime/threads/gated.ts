@@ -2,7 +2,7 @@
 
 export function pass({ number, gate }: { number: number; gate: SharedArrayBuffer }): number {
   const open = new Int32Array(gate)
-  // The test opens the gate as wide as the tasks that may be through.
+  // Tasks with a number below the value of the gate may finish.
   for (let seen = Atomics.load(open, 0); seen <= number; seen = Atomics.load(open, 0)) {
     Atomics.wait(open, 0, seen)
   }

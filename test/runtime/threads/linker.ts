@@ -1,4 +1,4 @@
-/** A thread that hands the echo a new port while it stops, and keeps the other ends. */
+/** A thread that gives the echo thread a new port while it stops, and keeps the other ends. */
 
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { handPort, type RemoteSupervisor, runThreads, type Thread } from '#runtime/thread.ts'

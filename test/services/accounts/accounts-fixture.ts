@@ -1,6 +1,6 @@
 /**
- * Accounts without a thread, a chain or a database. The test decides when requests of the actor are answered: the
- * answer is computed at once and delivered later, or it is lost or fails.
+ * The accounts actor without a thread, a chain or a database. The test decides when the actor's requests are answered:
+ * each result is computed at once, but delivered later, lost, or replaced by an error.
  */
 
 import type { Deferred, Message } from '#runtime/actor.ts'
@@ -29,7 +29,7 @@ export const RULES: AccountsRules = {
   waitingPerOwnerMax: 64,
 }
 
-/** An answer of the outside that is made at once, and stands for a promise of it. */
+/** Computes the result of a request at once, for delivery later. */
 export function later<T>(make: () => T): Promise<T> {
   let answer: Made
   try {
@@ -92,7 +92,7 @@ export function driven(ports: AccountsPorts, rules: Partial<AccountsRules> = {})
     set nowMs(ms: number) {
       nowMs = ms
     },
-    /** Delivers one of the answers of the outside. */
+    /** Delivers one of the pending results to the actor. */
     deliver(index = 0) {
       const [next] = work.splice(index, 1)
       if (next === undefined) return
@@ -102,7 +102,7 @@ export function driven(ports: AccountsPorts, rules: Partial<AccountsRules> = {})
     deliverAll() {
       while (work.length > 0) this.deliver()
     },
-    /** Result of a deferred or immediate answer; undefined while it is pending. */
+    /** Returns an answer; for a deferred answer that has not arrived yet, undefined. */
     answerOf(answer: unknown): unknown {
       if (typeof answer !== 'object' || answer === null || !('deferred' in answer)) return answer
       return answers.get(answer.deferred as number)

@@ -3,7 +3,7 @@ import { randomFrom, withSeeds } from '../../support/random.ts'
 import { sampleOf, WHOLE } from '../../support/sample.ts'
 import { type Counts, world } from './model-world.ts'
 
-/** Runs of so many operations each, every one from a seed of its own. */
+/** Number of runs, each with its own seed, and number of operations per run. */
 const RUNS = sampleOf(60, 60)
 const OPERATIONS = 2_000
 
@@ -25,10 +25,10 @@ function run(honest: boolean): Counts {
   return sum as Counts
 }
 
-test('accounts always know the reservations, grant covered orders and withdraw no more than necessary', (t) => {
+test('reserved funds equal the model’s, covered orders are accepted, and no more orders than necessary are cancelled', (t) => {
   t.diagnostic(JSON.stringify(run(false)))
 })
 
-test('if no trader moves funds, every granted order stays and every trade settles', (t) => {
+test('if no trader moves funds, every accepted order stays and every trade settles', (t) => {
   t.diagnostic(JSON.stringify(run(true)))
 })

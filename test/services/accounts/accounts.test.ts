@@ -15,6 +15,7 @@ import { isRejection } from '#domain/rejection.ts'
 import type { FundsView, ReserveOrder } from '#protocol/accounts.ts'
 import { makeShadow } from '#services/accounts/shadow.ts'
 import type { AccountsRules, LoadedAccounts } from '#services/accounts/state.ts'
+import { statusOf } from '#services/accounts/view.ts'
 import {
   buy,
   hashNamed,
@@ -38,7 +39,7 @@ type More = {
   readonly matching?: Matching
 }
 
-/** One market, one chain, one partition; nothing has been loaded or asked yet. */
+/** Makes an actor, not started yet, with one market, one chain and one partition. */
 function unstarted({ loaded = {}, rules = {}, matching = 'same-outcome' }: More = {}) {
   const chain = modelChain(CHAIN_ID)
   const market = given({ market: { matching } })
@@ -76,7 +77,7 @@ function unstarted({ loaded = {}, rules = {}, matching = 'same-outcome' }: More 
     actor,
     trades,
     database: away,
-    /** Puts funds into a wallet, in units; they are there with the next block. */
+    /** Changes the funds of a trader on the chain, from the next block on. Amounts are whole dollars and shares. */
     fund(
       name: string,
       funds: {
@@ -106,7 +107,7 @@ function unstarted({ loaded = {}, rules = {}, matching = 'same-outcome' }: More 
       const end = caughtUp ? { caughtUpAtMs: actor.nowMs } : {}
       actor.ask('Logged', { partition: 0, events, toOffset: read, ...end })
     },
-    /** A second passes, and everything that is asked is answered. */
+    /** Advances the time by a second, and answers all requests. */
     tick() {
       actor.nowMs += 1_000
       actor.ask('Tick', {})
@@ -161,7 +162,7 @@ function unstarted({ loaded = {}, rules = {}, matching = 'same-outcome' }: More 
       market.ask('ReportTrade', { marketId: MARKET_ID, report })
       its.feed()
     },
-    /** Held, allowed, open, pending, free; of the stablecoin or of an outcome, in units. */
+    /** Returns a trader's funds in one token as text: held, allowed, open, pending, free, in units. */
     funds(name: string, token: string = 'stablecoin'): string {
       const trader = traderNamed(name)
       const answer = actor.ask('Funds', {
@@ -204,14 +205,14 @@ function started(more: More = {}) {
 
 const ann = (name: string) => buy('YES').at(0.42).size(10).by('ann').named(name)
 
-test('a buy needs its cost and one unit per fill, at most its size, and a sell needs its shares', () => {
+test('a buy needs its cost and one unit per fill, but at most its size; a sell needs its shares', () => {
   const price = 420_000 as Price
   assert.equal(needOf({ side: BUY, price }, 10_000_000 as Shares), 4_210_000)
   assert.equal(needOf({ side: BUY, price }, 3 as Shares), 3)
   assert.equal(needOf({ side: SELL, price }, 10_000_000 as Shares), 10_000_000)
 })
 
-test('funds promised to one order are not granted to the next', () => {
+test('funds reserved for one order are not available to the next order', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 100 })
   its.step()
@@ -225,7 +226,7 @@ test('funds promised to one order are not granted to the next', () => {
   assert.equal(its.reserve(ann('c').size(1)), 'granted')
 })
 
-test('both sides of a mint stay reserved for what each of them pays', () => {
+test('until a mint settles each of its buyers has their payment reserved', () => {
   const its = started({ matching: 'complementary' })
   for (const name of ['ann', 'bob']) its.fund(name, { dollars: 10, allowed: 10 })
   its.step()
@@ -239,13 +240,14 @@ test('both sides of a mint stay reserved for what each of them pays', () => {
     its.reserve(buy('NO').at(0.65).size(10).by('bob').named('c')),
     /^INSUFFICIENT_FUNDS: .* 0 are reserved for open orders and 4000000 for pending trades/,
   )
-  // If the taker, who counts as the seller, cannot pay, the maker's order and its need come back.
+  // The taker, who counts as the seller, cannot pay. The trade fails, and the maker's order is open again with its
+  // need.
   its.report('b', 'failed', 'seller')
   assert.equal(its.funds('ann'), '10 held, 10 allowed, 6.01 open, 0 pending, 3.99 free')
   assert.equal(its.funds('bob'), '10 held, 10 allowed, 0 open, 0 pending, 10 free')
 })
 
-test('both sides of a merge stay reserved for the shares that each of them delivers', () => {
+test('until a merge settles each of its sellers has their shares reserved', () => {
   const its = started({ matching: 'complementary' })
   its.fund('ann', { yes: 10, approved: true })
   its.fund('bob', { no: 12, approved: true })
@@ -260,7 +262,7 @@ test('both sides of a merge stay reserved for the shares that each of them deliv
   )
 })
 
-test('without an allowance a buy is refused, unless it has a permit', () => {
+test('without an allowance a buy order is refused, unless it has a permit', () => {
   const its = started()
   its.fund('ann', { dollars: 50, allowed: 5 })
   its.step()
@@ -275,7 +277,7 @@ test('without an allowance a buy is refused, unless it has a permit', () => {
 
 const permitted = (nonce: number) => ({ permit: String(nonce) as Uint64 })
 
-/** Ann has dollars, has allowed nothing, and her next nonce is 5. */
+/** Makes a world in which Ann has dollars and no allowance, and her next permit nonce is 5. */
 function withPermits() {
   const its = started()
   its.fund('ann', { dollars: 50, allowed: 0 })
@@ -283,12 +285,12 @@ function withPermits() {
   its.step()
   return {
     ...its,
-    /** Places a buy with the permit of this nonce. */
+    /** Places a buy with a permit that has this nonce. */
     placeWith(name: string, nonce: number) {
       assert.equal(its.reserve(ann(name), permitted(nonce)), 'granted')
       const before = its.market.events.length
       its.market.place(ann(name))
-      // The market's builder has no permits, so its events are changed to have one.
+      // The test market cannot place orders with permits, so the permit is added to its event.
       for (const [at, event] of its.market.events.entries()) {
         if (at < before || event.type !== 'OrderRested' || event.order === undefined) continue
         const permit = { nonce: String(nonce) } as PermitSignature
@@ -299,7 +301,7 @@ function withPermits() {
   }
 }
 
-test('a permit counts only if its nonce follows the token’s nonce and those of open orders', () => {
+test('a permit is accepted only if its nonce follows the token’s nonce and the nonces of open orders’ permits', () => {
   const its = withPermits()
   const wrong = (nonce: number) => its.reserve(ann('x'), permitted(nonce))
   const next5 =
@@ -315,7 +317,7 @@ test('a permit counts only if its nonce follows the token’s nonce and those of
   assert.deepEqual(its.withdrawn(), [])
 })
 
-test('an order whose permit another account has submitted is withdrawn, unless the allowance covers it', () => {
+test('an order whose permit another account has submitted is cancelled, unless the allowance covers it', () => {
   const its = withPermits()
   its.placeWith('a', 5)
   its.placeWith('b', 6)
@@ -330,7 +332,7 @@ test('an order whose permit another account has submitted is withdrawn, unless t
   assert.deepEqual(its.withdrawn(), ['b', 'a'])
 })
 
-test('a permit whose nonce the trader used elsewhere stops covering its order at once', () => {
+test('if a trader uses the nonce of a permit elsewhere, the permit stops covering its order at once', () => {
   const its = withPermits()
   its.placeWith('a', 5)
   its.chain.change(traderNamed('ann'), { nonce: 6n })
@@ -338,7 +340,7 @@ test('a permit whose nonce the trader used elsewhere stops covering its order at
   assert.deepEqual(its.withdrawn(), ['a'])
 })
 
-test('when an order ends, permits with later nonces do not count until the gap is filled', () => {
+test('when an order with a permit ends, permits with later nonces do not count until a permit with its nonce arrives', () => {
   const its = withPermits()
   its.placeWith('a', 5)
   its.placeWith('b', 6)
@@ -352,7 +354,7 @@ test('when an order ends, permits with later nonces do not count until the gap i
   assert.equal(its.reserve(ann('c'), permitted(5)), 'granted')
 })
 
-test('a trader has at most 32 permits that wait for each other', () => {
+test('a trader can have at most 32 unused permits', () => {
   const its = withPermits()
   for (let at = 0; at < 32; at++) {
     assert.equal(its.reserve(ann(`o${at}`).size(1), permitted(5 + at)), 'granted')
@@ -363,7 +365,7 @@ test('a trader has at most 32 permits that wait for each other', () => {
   )
 })
 
-test('a permit after others must cover all payments of the trader, because it replaces their allowance', () => {
+test('a later permit must cover all payments of its trader, because it replaces the allowance of the earlier permits', () => {
   const its = withPermits()
   const wide = (nonce: number, value: bigint) => ({
     ...permitted(nonce),
@@ -399,7 +401,7 @@ test('after a restart permits of open orders and pending trades are reserved aga
   assert.equal(its.reserve(ann('x'), permitted(7)), 'granted')
 })
 
-test('a sell needs tokens and the approval', () => {
+test('a sell order needs shares and the approval for them', () => {
   const its = started()
   its.fund('bob', { yes: 10 })
   its.step()
@@ -411,7 +413,7 @@ test('a sell needs tokens and the approval', () => {
   assert.match(its.reserve(offer.named('b')), /^INSUFFICIENT_FUNDS: .*YES of this market: 10000000/)
 })
 
-test('a check of an order reserves nothing', () => {
+test('validation of an order reserves no funds', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -424,7 +426,7 @@ test('a check of an order reserves nothing', () => {
   assert.equal(its.funds('ann'), '5 held, 5 allowed, 0 open, 0 pending, 5 free')
 })
 
-test('a match moves the need from open to pending, at the price of the trade', () => {
+test('a match moves the reserved amount from the open order to the pending trade, at the trade’s price', () => {
   const its = started()
   its.fund('ann', { dollars: 10, allowed: 10 })
   its.fund('bob', { yes: 4, approved: true })
@@ -435,7 +437,7 @@ test('a match moves the need from open to pending, at the price of the trade', (
   assert.equal(its.funds('bob', YES_TOKEN), '4 held, 4 allowed, 0 open, 4 pending, 0 free')
 })
 
-/** Ann has bought 4 at 0.40 of Bob. */
+/** Makes a world in which Ann has bought 4 shares from Bob at 0.40. */
 function traded(more: More = {}) {
   const its = started(more)
   its.fund('ann', { dollars: 10, allowed: 10 })
@@ -446,7 +448,7 @@ function traded(more: More = {}) {
   return its
 }
 
-test('a settled trade is not counted twice before it is confirmed, nor after', () => {
+test('the payment of a settled trade is deducted once, before and after the trade is confirmed', () => {
   const its = traded()
   its.settle('a')
   its.step()
@@ -457,7 +459,7 @@ test('a settled trade is not counted twice before it is confirmed, nor after', (
   assert.equal(its.actor.state.trades.size, 0)
 })
 
-test('a trade that is confirmed before a step has reported it stays reserved until the step', () => {
+test('a confirmed trade stays reserved until the next read of the chain shows the new balance', () => {
   const its = traded()
   its.settle('a')
   its.chain.mine()
@@ -467,7 +469,7 @@ test('a trade that is confirmed before a step has reported it stays reserved unt
   assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
 })
 
-test('a confirmed trade that no step has reported is looked up on the chain', () => {
+test('if a trade is confirmed but no read of the chain has shown it, the trade is looked up on the chain', () => {
   const its = traded()
   const { tradeId } = its.market.reportOf('a', {})
   its.chain.minedIn.set(`key ${tradeId}`, its.chain.head)
@@ -477,7 +479,7 @@ test('a confirmed trade that no step has reported is looked up on the chain', ()
   assert.equal(its.actor.state.trades.size, 0)
 })
 
-test('a trade that settled before its match was read needs no funds', () => {
+test('a trade that settled before its match was read from the log reserves no funds', () => {
   const its = started()
   its.fund('ann', { dollars: 10, allowed: 10 })
   its.fund('bob', { yes: 4, approved: true })
@@ -492,7 +494,7 @@ test('a trade that settled before its match was read needs no funds', () => {
   assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
 })
 
-test('a sale alone withdraws nothing: its match may not have been read yet', () => {
+test('a settled sale whose match is not read from the log yet cancels no orders', () => {
   for (const isShort of [false, true]) {
     const its = started()
     its.fund('ann', { dollars: 10, allowed: 10 })
@@ -503,19 +505,22 @@ test('a sale alone withdraws nothing: its match may not have been read yet', () 
     assert.equal(its.reserve(bid), 'granted')
     its.market.place(bid)
     its.settle('a')
-    // Two of the offered shares are left. The chain shows whether there are two more.
+    // Two of the four offered shares are unsold. The chain shows whether Bob has two more.
     if (isShort) its.fund('bob', { yes: 1 })
     its.step()
     assert.deepEqual(its.withdrawn(), [], 'six seem to be offered')
     const more = sell('YES').at(0.4).size(1).by('bob').named('more')
-    assert.match(its.reserve(more), /^OVERLOADED: settled trades are still being read/)
+    assert.match(
+      its.reserve(more),
+      /^OVERLOADED: the trades that the chain has settled are still being read/,
+    )
     its.feed()
     assert.deepEqual(its.withdrawn(), isShort ? ['s'] : [])
     assert.match(its.reserve(more), /^INSUFFICIENT_FUNDS/)
   }
 })
 
-test('after a reorg a settled trade needs its funds again, even if it was confirmed', () => {
+test('if a reorg removes a settled trade its funds are reserved again, even if it was confirmed', () => {
   for (const confirmed of [false, true]) {
     const its = traded()
     its.settle('a')
@@ -532,7 +537,7 @@ test('after a reorg a settled trade needs its funds again, even if it was confir
   }
 })
 
-test("after a gap in the chain's events, trades that settled in it are looked up as at the start", () => {
+test('if events of the chain were missed, trades that settled meanwhile are looked up as at the start', () => {
   for (const isRead of [true, false]) {
     const its = started()
     its.fund('ann', { dollars: 5.9, allowed: 5.9 })
@@ -550,7 +555,7 @@ test("after a gap in the chain's events, trades that settled in it are looked up
     its.step()
     assert.match(
       its.reserve(ann('b').at(0.1).size(1)),
-      /^OVERLOADED: settled trades are still being read/,
+      /^OVERLOADED: the trades that the chain has settled are still being read/,
     )
     its.actor.nowMs++
     its.feed()
@@ -561,7 +566,7 @@ test("after a gap in the chain's events, trades that settled in it are looked up
   }
 })
 
-test('while the state of a trade removed by a reorg is unknown nothing is granted; then its funds are reserved', () => {
+test('while it is unknown whether a reorg removed a trade no order is accepted; then the trade’s funds are reserved', () => {
   const its = traded()
   its.settle('a')
   its.step()
@@ -579,7 +584,7 @@ test('while the state of a trade removed by a reorg is unknown nothing is grante
   assert.equal(its.funds('ann'), '10 held, 10 allowed, 0 open, 1.6 pending, 8.4 free')
 })
 
-/** Ann, who has no allowance, has bought Bob's offer with a permit. */
+/** Makes a world in which Ann, who has no allowance, has bought from Bob with a permit. */
 function boughtWithPermit() {
   const its = started()
   its.fund('ann', { dollars: 10, allowed: 0 })
@@ -590,7 +595,7 @@ function boughtWithPermit() {
   assert.equal(its.reserve(bid, { permit: '0' as Uint64 }), 'granted')
   const permit = { nonce: '0', value: '9999999', deadline: '9', v: 27, r: '0x', s: '0x' } as never
   its.market.place(bid)
-  // The market's builder has no permits, so its events are changed to have one.e one.
+  // The test market cannot place orders with permits, so the permit is added to its event.
   for (const [index, event] of its.market.events.entries()) {
     if (event.type !== 'OrdersMatched') continue
     its.market.events[index] = { ...event, taker: { ...event.taker, permit } }
@@ -599,7 +604,7 @@ function boughtWithPermit() {
   return its
 }
 
-test('the quantity that a failed trade returns is open again, with its permit', () => {
+test('the quantity that a failed trade returns to its order is reserved again, with the order’s permit', () => {
   const its = boughtWithPermit()
   its.report('a', 'failed', 'seller')
   assert.equal(its.funds('ann'), '10 held, 0 allowed, 1.61 open, 0 pending, 0 free')
@@ -607,7 +612,7 @@ test('the quantity that a failed trade returns is open again, with its permit', 
   assert.deepEqual(its.withdrawn(), [], 'its permit is known')
 })
 
-test('if a reorg brings back a forgotten trade and it then fails, its quantity returns with its permit', () => {
+test('if a trade fails after a reorg has reverted it, the returned quantity is reserved with the order’s permit', () => {
   const its = boughtWithPermit()
   its.chain.change(traderNamed('ann'), { allowance: units(10) })
   its.settle('a')
@@ -622,7 +627,7 @@ test('if a reorg brings back a forgotten trade and it then fails, its quantity r
   assert.deepEqual(its.withdrawn(), [], 'its permit is known')
 })
 
-test('events that are read twice change nothing, and a gap is an assertion failure', () => {
+test('events of the log that are read twice change nothing, and missing events cause an assertion failure', () => {
   const its = traded()
   const { events } = its.market
   its.actor.ask('Logged', { partition: 0, events, toOffset: events.length })
@@ -634,7 +639,7 @@ test('events that are read twice change nothing, and a gap is an assertion failu
   )
 })
 
-test('a promise of funds is released once for each request', () => {
+test('if an order was requested twice, its reserved funds are free after both requests have released them', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -646,7 +651,7 @@ test('a promise of funds is released once for each request', () => {
   assert.equal(its.reserve(ann('b')), 'granted')
 })
 
-test('a promise of funds whose order never arrives ends when the logs are read past its deadline', () => {
+test('funds reserved for an order that never arrives are free once the logs are read past its deadline', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -658,7 +663,7 @@ test('a promise of funds whose order never arrives ends when the logs are read p
   assert.equal(its.reserve(ann('b')), 'granted')
 })
 
-test('a repeated order is passed to its market, whatever funds its trader has', () => {
+test('a resubmitted order is passed to its market without a check of funds', () => {
   const its = traded()
   its.fund('ann', { dollars: 0 })
   its.step()
@@ -666,7 +671,7 @@ test('a repeated order is passed to its market, whatever funds its trader has', 
   assert.equal(its.actor.state.promises.size, 0)
 })
 
-test('when funds leave, the newest orders are withdrawn, and only as many as necessary', () => {
+test('when a trader’s funds decrease the newest orders are cancelled, and only as many as necessary', () => {
   const its = started()
   its.fund('ann', { dollars: 20, allowed: 20 })
   its.step()
@@ -688,7 +693,7 @@ test('when funds leave, the newest orders are withdrawn, and only as many as nec
   assert.equal(its.withdrawn().length, 4)
 })
 
-test('orders are withdrawn until the rest can be paid, without the units for fills', () => {
+test('a check of open orders cancels only until the costs are covered, without the extra unit per fill', () => {
   const its = started()
   its.fund('ann', { dollars: 1, allowed: 1 })
   its.step()
@@ -696,13 +701,13 @@ test('orders are withdrawn until the rest can be paid, without the units for fil
     its.market.at(second)
     its.place(buy('YES').at(0.5).size(0.1).by('ann').named(name))
   }
-  // Each costs 0.05 and was granted with 0.01 more.
+  // Each order costs 0.05, but reserves 0.06, because fills may be rounded up.
   its.fund('ann', { dollars: 0.095 })
   its.step()
   assert.deepEqual(its.withdrawn(), ['c', 'b'])
 })
 
-test('a revoked approval withdraws all sells, a short allowance only buys without a permit', () => {
+test('a revoked approval cancels all sell orders, and a lower allowance only buy orders without a permit', () => {
   const its = started()
   its.fund('ann', { dollars: 20, allowed: 20, yes: 10, approved: true })
   its.step()
@@ -719,7 +724,7 @@ test('a revoked approval withdraws all sells, a short allowance only buys withou
   assert.deepEqual(its.withdrawn(), ['s', 'a'])
 })
 
-test('an order that appears without funds is withdrawn, and a promise withdraws nothing', () => {
+test('an open order without funds is cancelled, and funds reserved for a new order cancel no open order', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -745,7 +750,7 @@ const RESTING: NeedsOrder = {
 }
 const MARKETS = [{ marketId: MARKET_ID, chainId: CHAIN_ID, closed: false }]
 
-test('a promised sale that is filled at once reduces the shares for open sales from its match on', () => {
+test('a sell order that fills on arrival reduces the shares for open sell orders from its match on', () => {
   const its = started()
   its.fund('ann', { dollars: 10, allowed: 10 })
   its.fund('bob', { yes: 8, approved: true })
@@ -762,7 +767,7 @@ test('a promised sale that is filled at once reduces the shares for open sales f
   assert.deepEqual(its.withdrawn(), ['open'])
 })
 
-test('at the start open orders are counted, and uncovered ones are withdrawn, newest first', () => {
+test('at the start open orders are counted, and those without funds are cancelled, newest first', () => {
   const newer = { ...RESTING, orderHash: hashNamed('new'), placedAtMs: START_SEC * 1_000 + 1 }
   const its = unstarted({ loaded: { markets: MARKETS, orders: [newer, RESTING] } })
   its.fund('ann', { dollars: 5, allowed: 9 })
@@ -779,7 +784,7 @@ test('at the start open orders are counted, and uncovered ones are withdrawn, ne
   assert.deepEqual(its.actor.said('CheckpointsLoaded').length, 1)
 })
 
-test('a pending trade that settled before the start needs no funds', () => {
+test('a pending trade that settled before the start reserves no funds', () => {
   const trade: NeedsTrade = {
     tradeId: `${MARKET_ID}-7-0` as TradeId,
     marketId: MARKET_ID,
@@ -807,22 +812,22 @@ test('a pending trade that settled before the start needs no funds', () => {
   }
 })
 
-test('after a restart no funds are granted until every earlier promise has arrived or expired', () => {
+test('after a restart no funds are reserved until every order accepted before has arrived or expired', () => {
   const its = started({ rules: { quietMs: 60_000 } })
   assert.match(its.reserve(ann('a')), /^OVERLOADED: orders accepted before a restart/)
 })
 
-test('accounts load again if the database was away', () => {
+test('if the database was unavailable all accounts are loaded again', () => {
   const its = unstarted()
   its.database.isAway = true
   its.tick()
-  assert.equal((its.actor.ask('Status', {}) as { why: string }).why, 'the database is away')
+  assert.equal(statusOf(its.actor.state, 0).why, 'the database is away')
   its.database.isAway = false
   its.tick()
   assert.equal(its.actor.state.phase, 'loaded')
 })
 
-test('while the chain cannot be read, nothing is granted or withdrawn', () => {
+test('while the chain cannot be read no funds are reserved and no orders are cancelled', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -853,7 +858,24 @@ test('the number of requests that wait for funds is limited, and each is answere
   assert.equal(its.actor.state.waiting, 0)
 })
 
-test('an owner who is added during a step is read again after it', () => {
+test('reads of a trader’s funds leave half of the waiting places to the trader’s orders', () => {
+  const its = started({ rules: { waitingPerOwnerMax: 4 } })
+  const { actor } = its
+  const deadlineAtMs = actor.nowMs + 5_000
+  const viewing = () =>
+    actor.ask('Funds', { chainId: CHAIN_ID, trader: traderNamed('ann'), deadlineAtMs })
+  const stands = (answer: ReturnType<typeof viewing>) => words(actor.answerOf(answer))
+  assert.deepEqual([stands(viewing()), stands(viewing())], ['waits', 'waits'])
+  assert.match(words(viewing()), /^OVERLOADED: too many requests are waiting/)
+  const [first, second] = [its.reserving(ann('a')), its.reserving(ann('b'))]
+  assert.deepEqual(
+    [words(actor.answerOf(first)), words(actor.answerOf(second))],
+    ['waits', 'waits'],
+  )
+  assert.match(words(its.reserving(ann('c'))), /^OVERLOADED: too many requests are waiting/)
+})
+
+test('an account that is added while balances are read is read again afterwards', () => {
   const its = started()
   its.actor.nowMs += 1_000
   its.actor.ask('Tick', {})
@@ -865,7 +887,7 @@ test('an owner who is added during a step is read again after it', () => {
   assert.equal(its.reserve(ann('b').by('dan')), 'granted')
 })
 
-test('accounts without open orders are kept while there is room', () => {
+test('accounts without open orders stay in memory while there is room', () => {
   const its = started({ rules: { idleMax: 2 } })
   for (const name of ['ann', 'bob', 'cat', 'dan']) its.funds(name)
   const { accounts, watched } = its.actor.state.chains.get(CHAIN_ID)!
@@ -873,19 +895,19 @@ test('accounts without open orders are kept while there is room', () => {
   assert.deepEqual([...watched], [...accounts.keys()])
 })
 
-test('every account with open orders is read again within the sweep time', () => {
+test('the balance of every account with open orders is read again within the configured time', () => {
   const its = started({ rules: { sweepMs: 3_000 } })
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
   its.place(ann('a'))
-  // Gone without a trace in the logs of the chain.
+  // Ann's funds change on the chain without a log of it.
   const account = its.actor.state.chains.get(CHAIN_ID)!.accounts.get(traderNamed('ann'))!
   const before = account.block
   for (let second = 0; second < 4; second++) its.step()
   assert(account.block > before)
 })
 
-test('orders of a market that closes are removed in steps', () => {
+test('when a market closes its orders are removed in steps', () => {
   const orders = Array.from({ length: 12_000 }, (_, index) => ({
     ...RESTING,
     orderHash: hashNamed(`o${index}`),
@@ -915,7 +937,7 @@ test('orders of a market that closes are removed in steps', () => {
   assert.equal(its.actor.state.orders.size, 0)
 })
 
-test('a market that has ended is forgotten once none of its trades can come back', () => {
+test('a market that has ended is forgotten once a reorg can no longer revert its trades', () => {
   const its = traded()
   const { state } = its.actor
   its.market.ask('CloseMarket', { marketId: MARKET_ID, reason: 'resolved' })
@@ -948,7 +970,7 @@ test('a market that has ended is forgotten once none of its trades can come back
   assert.equal(state.markets.size, 0)
 })
 
-test('accounts of other shards are skipped', () => {
+test('an accounts thread ignores the traders of other accounts threads', () => {
   const isMine = (trader: string) => trader === traderNamed('bob')
   const its = started({ rules: { isMine } })
   its.fund('bob', { yes: 4, approved: true })
@@ -960,7 +982,7 @@ test('accounts of other shards are skipped', () => {
   assert.equal(its.funds('bob', YES_TOKEN), '4 held, 4 allowed, 0 open, 4 pending, 0 free')
 })
 
-test('the audit finds a wrong sum', () => {
+test('the audit of reserved funds finds a wrong sum', () => {
   const its = traded()
   const loaded: LoadedAccounts = {
     checkpoints: [{ partition: 0, offset: 0 }],
@@ -975,7 +997,7 @@ test('the audit finds a wrong sum', () => {
   assert.equal(difference?.kept, '0 for open orders, 1600001 for pending trades')
 })
 
-test('a standby copy derives needs and possible settlements from the events alone', () => {
+test('a standby accounts thread computes reserved funds and possible settlements from the events alone', () => {
   const its = traded()
   const { events } = its.market
   const shadow = makeShadow([CHAIN_ID], { checkpoints: [], markets: [], orders: [], trades: [] })

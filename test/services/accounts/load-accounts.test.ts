@@ -3,14 +3,14 @@ import { test } from 'node:test'
 import { Fault } from '#domain/fault.ts'
 import { loadAccounts } from '#services/accounts/thread/load-accounts.ts'
 
-/** A database whose store has claimed these partitions of the log. */
+/** Makes a database whose store has claimed these partitions of the log. */
 const reads = (partitions: readonly number[]): Parameters<typeof loadAccounts>[0] => ({
   async openNeeds(_options, take) {
     await take({ checkpoints: partitions.map((partition) => ({ partition, offset: 0 })) as never })
   },
 })
 
-test('accounts load again if the store has not claimed the log yet', async () => {
+test('accounts are loaded again if the projector has not reserved the database for the log yet', async () => {
   await assert.rejects(
     loadAccounts(reads([]), () => true, 0),
     (error) => error instanceof Fault && error.retryable,

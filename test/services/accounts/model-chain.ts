@@ -39,10 +39,10 @@ type Block = {
 }
 
 const KEPT_BLOCKS = 64
-/** Steps that may be under way, and the one before them. */
+/** Number of kept views: one for each step that may be under way, and one for the step before them. */
 const KEPT_VIEWS = 8
 
-/** The chain at the time of a step. */
+/** State of the chain at the time of a step. */
 export type ChainView = {
   readonly wallets: ReadonlyMap<Address, Wallet>
   readonly minedIn: ReadonlyMap<string, number>
@@ -56,10 +56,10 @@ export function modelChain(chainId: number) {
   let wallets = new Map<Address, Wallet>()
   let touched = new Set<Address>()
   let settled: Omit<SettledTrade, 'block'>[] = []
-  /** The newest block that a step has reported, and the blocks that were replaced since. */
+  /** `told`: the newest block that a step has reported. `rewound`: the lowest block that was replaced since. */
   let told = 0
   let rewound: number | undefined
-  /** Every trade that is settled in the blocks that are there, by its key. */
+  /** Trades that are settled in the current blocks, by key. */
   const minedIn = new Map<string, number>()
 
   const views = new Map<string, ChainView>()
@@ -71,9 +71,9 @@ export function modelChain(chainId: number) {
     chainId,
     minedIn,
     isAway: false,
-    /** The state that the step which ended with this block reported, whatever happened to the block since. */
+    /** Returns the state that the step with this block reported, even if a reorg has removed the block since. */
     viewOf: ({ blockHash }: BlockPlace): ChainView => views.get(blockHash)!,
-    /** A block that a question is about; it may be gone. */
+    /** Returns the block of a request; throws if it was replaced. */
     there(place: BlockPlace): BlockPlace {
       if (chain.isAway) throw new Error('the chain is away')
       if (at(place.block)?.place.blockHash !== place.blockHash) throw new Error('no such block')
@@ -82,7 +82,7 @@ export function modelChain(chainId: number) {
     get head() {
       return head().place.block
     },
-    /** As of the newest transactions, mined or not. */
+    /** Returns a wallet after all transactions, mined or not. */
     wallet: (owner: Address): Wallet => wallets.get(owner) ?? EMPTY,
     walletAt: (owner: Address, block: number): Wallet => at(block)?.wallets.get(owner) ?? EMPTY,
     change(owner: Address, change: Partial<Wallet>) {
@@ -110,7 +110,7 @@ export function modelChain(chainId: number) {
       touched = new Set()
       settled = []
     },
-    /** Removes this many blocks, and the content of the next one. */
+    /** Removes this many blocks, and empties the next one. */
     reorg(depth: number) {
       forks++
       for (let left = Math.min(depth, blocks.length - 1); left > 0; left--) {
@@ -122,12 +122,12 @@ export function modelChain(chainId: number) {
       touched = new Set()
       settled = []
     },
-    /** The next step does not know the changes since the last one. */
+    /** Makes the next step report unknown changes. */
     loseTrack() {
       told = 0
       rewound = 0
     },
-    /** A reader that has just started: it has received nothing. */
+    /** Returns a reader that has just started. */
     port(): FundsChain {
       told = 0
       rewound = undefined

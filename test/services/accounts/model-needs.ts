@@ -1,6 +1,6 @@
 /**
  * The needs of orders and trades, computed in the simplest way: all open and pending items are in a list, and every
- * query scans it. It stands for the database, and for the expected state of accounts.
+ * query scans it. It serves as the database, and as the expected state of accounts.
  */
 
 import {
@@ -100,7 +100,10 @@ export function modelNeeds(orderOf: (hash: OrderHash) => VerifiedOrder) {
 
 export type ModelNeeds = ReturnType<typeof modelNeeds>
 
-/** By rule: cost rounded up and a unit for each of 10,000 fills, at most the size; a sell its shares. */
+/**
+ * The rule for needs. A sell needs its shares. A buy needs its cost rounded up, and one more unit for each of up to
+ * 10,000 fills, but never more than one dollar per share.
+ */
 export function needBySpec(order: Pick<NeedsOrder, 'side' | 'price'>, remaining: number): bigint {
   if (order.side !== BUY) return BigInt(remaining)
   const cost = (BigInt(order.price) * BigInt(remaining) + 999_999n) / 1_000_000n + 10_000n
@@ -117,7 +120,7 @@ export function tokenOf(order: Pick<NeedsOrder, 'side' | 'marketId' | 'outcome'>
   return order.side === BUY ? STABLECOIN : outcomeToken(order.marketId, order.outcome)
 }
 
-/** Needs of a pending trade for an owner: token and amount. */
+/** Returns the needs of a pending trade for one of its traders. */
 export function tradeNeeds(
   trade: NeedsTrade,
   owner: Address,

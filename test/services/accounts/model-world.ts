@@ -1,7 +1,7 @@
 /**
- * A small exchange around the accounts: real markets, a log in partitions, a database that lags behind it, fronts whose
- * orders are under way, a settlement that takes its time, two chains that can be reorganised, and traders who move
- * their funds. After each operation the accounts are compared with the lists.
+ * A small exchange around the accounts: real markets, a log in partitions, and a database that lags behind it. Fronts
+ * have orders in flight, settlement takes time, two chains may have reorgs, and traders move their funds. After each
+ * operation the accounts are compared with the lists of `model-needs.ts`.
  */
 
 import assert from 'node:assert/strict'
@@ -108,12 +108,12 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   const placeOf = (marketId: MarketId): Place => places.find(({ id }) => id === marketId)!
   const chainOf = (marketId: MarketId): ModelChain => chains.get(placeOf(marketId).chainId)!
 
-  /** One entry per command with events, like a batch of the log. */
+  /** The log of each partition: one entry per command with events. */
   const log: MarketEvent[][][] = Array.from({ length: PARTITIONS }, () => [])
   const truth = modelNeeds(orderOf)
   const database = modelNeeds(orderOf)
   let fed = modelNeeds(orderOf)
-  /** Ended orders that the actor knows since its start. */
+  /** Hashes of ended orders that the actor has known since its start. */
   const ended = new Set<OrderHash>()
   const keyOf = (trade: NeedsTrade): string => `key ${trade.tradeId}`
 
@@ -142,14 +142,14 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     idleMax: 3,
   }
   let actor = driven(ports(), rules)
-  /** How much of the log the actor has been given, per partition. */
+  /** Offset up to which the actor has received each partition. */
   let fedTo: number[] = []
   let loadedAt: number[] = []
-  let heard = 0
-  /** Confirmed trades that an actor that is gone had in mind. */
+  let received = 0
+  /** Confirmed trades that an earlier actor knew, and this one does not. */
   let forgotten = new Set<TradeId>()
   const asked: Asked[] = []
-  /** Granted, and on their way to the market. */
+  /** Granted orders on their way to the market. */
   const underWay: Asked[] = []
   const promised = new Map<OrderHash, { reserve: ReserveOrder; asked: number; untilMs: number }>()
   const named = new Set<OrderHash>()
@@ -185,7 +185,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
         if (chainId === chain.chainId) chain.hold(trader, outcomeToken(id, 0), 8_000_000n)
       }
     }
-    // Deep enough that no reorg takes this back.
+    // Mines enough blocks that no reorg removes the trade.
     for (let block = 0; block < 20; block++) chain.mine()
   }
 
@@ -214,7 +214,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
       if (event.type === 'TradeReverted') forgotten.delete(event.tradeId)
     }
     fedTo[partition] = upTo
-    // Now and then something is read twice, but nothing from before the load.
+    // Some events are delivered twice, but none from before the load.
     const twice = Math.max(loadedAt[partition]!, from - 2)
     const again = random.chance(0.1) ? log[partition]!.slice(twice, from).flat() : []
     actor.ask('Logged', {
@@ -243,7 +243,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     promised.clear()
     named.clear()
     asked.length = 0
-    heard = 0
+    received = 0
     forgotten = new Set()
     ended.clear()
     for (const { tradeId, status, buyOrderHash, sellOrderHash } of fed.trades.values()) {
@@ -262,7 +262,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     actor = driven(ports(), { ...rules, quietMs })
     actor.nowMs = nowMs
     actor.ask('Tick', {})
-    // The database is read now, and not when the answer is delivered.
+    // The actor starts now, so it reads the database now, not when the answer is delivered.
     start()
   }
   actor.nowMs = nowMs
@@ -274,7 +274,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     const side: Side = random.chance(0.5) ? BUY : SELL
     const outcome = random.int(0, 1) as Outcome
     const price = (500_000 + random.int(-6, 6) * 1_237) as Price
-    // Odd sizes, so that fills round up; some tiny ones.
+    // Odd sizes, so that the costs of fills are rounded up. Some orders are tiny.
     const size = (random.chance(0.1) ? random.int(1, 30) : random.int(1_000, 4_000_000)) as Shares
     const orderHash = `0x${(++serial).toString(16).padStart(64, '0')}` as OrderHash
     const order: VerifiedOrder = {
@@ -308,7 +308,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     return { nonce, value, deadline: '9' as Uint64, v, r: '0x', s: '0x' }
   }
 
-  /** Orders of the trader by the nonces of their permits, and the first nonce behind those that count. */
+  /** Returns the trader's orders by the nonces of their permits, and the first nonce after the permits that count. */
   function permitsOf(chainId: number, trader: Address) {
     const { nonce } = toldWallet(chainId, trader)
     const holders = new Map<bigint, Set<OrderHash>>()
@@ -334,7 +334,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     return { nonce, holders, end }
   }
 
-  /** Whether the permit of the order counts. Of two with the same nonce, that of the first to come does. */
+  /** Returns whether the permit of the order counts. If two permits have one nonce, the first to arrive counts. */
   function isPermitted(
     { nonce, holders, end }: ReturnType<typeof permitsOf>,
     account: Account | undefined,
@@ -363,7 +363,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     settleAsked()
   }
 
-  /** Takes answers to `Reserve` and compares them with the state, according to the chain's reports. */
+  /** Receives an answer to `Reserve`, and checks it against the state that the chain has reported. */
   function settleAsked(): void {
     for (const one of asked.splice(0)) {
       const answer = actor.answerOf(one.answer)
@@ -395,7 +395,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     }
   }
 
-  /** Whether the actor has read that the order is over. */
+  /** Returns whether the actor knows that the order has ended. */
   function hasEnded(orderHash: OrderHash): boolean {
     return actor.state.ended.has(orderHash) || actor.state.endedBefore.has(orderHash)
   }
@@ -413,7 +413,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     if (permit === undefined) return sums.unpermitted + need <= wallet.allowance
     const { nonce, holders, end } = permitsOf(chainId, trader)
     if (BigInt(permit) !== end || end - nonce >= PERMITS_AHEAD_MAX) return false
-    // No permit is put before another one, and one after others covers everything.
+    // No later nonce may be taken by another permit. A permit that is not the next one must cover all payments.
     if ([...holders.keys()].some((each) => each > end)) return false
     return end === nonce || BigInt(permitValue) >= sums.all(token) + need
   }
@@ -428,14 +428,14 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     return at === undefined ? undefined : chains.get(chainId)!.viewOf(at)
   }
 
-  /** Whether the trade is a need of an owner whose funds are of the block of the last step. */
+  /** Returns whether the trade still needs funds at the block of the last step. */
   function isNeed(trade: KnownTrade): boolean {
     if (trade.status === 'failed') return false
     if (trade.status === 'confirmed' && forgotten.has(trade.tradeId)) return false
     return viewOf(placeOf(trade.marketId).chainId)?.minedIn.has(keyOf(trade)) !== true
   }
 
-  /** Everything that a trader needs; the same until something happens. */
+  /** Returns all needs of a trader, cached until the next operation. */
   function needsOf(chainId: number, trader: Address) {
     const name = `${chainId} ${trader}`
     const known = counted.get(name) ?? countNeeds(chainId, trader)
@@ -493,7 +493,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
 
   function place(one: Asked): void {
     const { market } = placeOf(one.order.marketId)
-    // In both cases the grant ends for the part that is not filled.
+    // An IOC or FOK order releases the funds of its unfilled part with its answer.
     const timeInForce = random.chance(0.4)
       ? random.pick(['POST_ONLY', 'IOC', 'IOC', 'FOK'] as const)
       : undefined
@@ -507,7 +507,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     if (isNew && answer.filled !== undefined) {
       counts[answer.filled < order.size ? 'filled in part' : 'filled at once']++
     }
-    // The answer may be lost, and then no release follows.
+    // The answer may be lost; then the reservation is not released.
     if (isNew || random.chance(0.1)) return
     release(one.order.orderHash)
   }
@@ -518,7 +518,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     if (before !== undefined && --before.asked === 0) promised.delete(orderHash)
   }
 
-  /** Settlement: trades that can settle are in the next block, the others fail. */
+  /** Lets settlement decide trades: those that can settle are in the next block, the others fail. */
   function settle(): void {
     const pending = [...truth.trades.values()].filter(
       (trade) =>
@@ -555,7 +555,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     chain.settle({ ...trade, tradeKey: keyOf(trade) })
   }
 
-  /** Settlement brings permits along of orders that are open or pending. */
+  /** Returns whether settlement can use permits up to this nonce: those of open orders and pending trades. */
   function isUsable(chain: ModelChain, owner: Address, nonce: bigint): boolean {
     const known = new Set<bigint>()
     for (const { trader, marketId, permit } of truth.open.values()) {
@@ -570,7 +570,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     return next === nonce
   }
 
-  /** Results of settlement are sent to the markets later. */
+  /** Adds a report for each trade that the chain has settled or reverted; the market gets the report later. */
   function findOut(): void {
     for (const trade of truth.trades.values()) {
       if (reports.some((report) => report.trade.tradeId === trade.tradeId)) continue
@@ -617,7 +617,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     } else if (chance < 0.92) chain.hold(trader, token, -part(held))
     else if (chance < 0.96) chain.change(trader, { isApproved: random.chance(0.5) })
     else {
-      // A permit that was used elsewhere, or by a stranger.
+      // The allowance changes: in half of the cases by a permit, which uses up a nonce.
       const used = random.chance(0.5) ? nonce + 1n : nonce
       chain.change(trader, { allowance: BigInt(random.int(0, 8_000_000)), nonce: used })
     }
@@ -694,7 +694,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     check()
   }
 
-  /** Delivers one answer of the outside, or all of them with their effects. */
+  /** Delivers one pending result, or all of them and the results that these cause. */
   function deliver(): void {
     let left = random.chance(0.5) ? Number.POSITIVE_INFINITY : 1
     for (; left > 0 && actor.work.length > 0; left--) {
@@ -704,8 +704,8 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   }
 
   function hear(): void {
-    for (; heard < actor.events.length; heard++) {
-      const event = actor.events[heard]!
+    for (; received < actor.events.length; received++) {
+      const event = actor.events[received]!
       if (event.type !== 'Withdrawn') continue
       assert(!honest, 'nothing of honest traders is withdrawn')
       counts.withdrawn += event.again ? 0 : event.orderHashes.length
@@ -717,17 +717,17 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
       }
     }
     actor.events.length = 0
-    heard = 0
+    received = 0
   }
   const fresh: OrderHash[] = []
 
-  /** Holds the accounts to the lists. */
+  /** Compares the accounts with the lists. */
   function check(): void {
     counted.clear()
     const justNamed = fresh.splice(0)
     for (const hash of justNamed) named.add(hash)
     for (const hash of named) if (!fed.open.has(hash)) named.delete(hash)
-    // Trades that came back and are not known any more are read first; nothing is granted meanwhile.
+    // While the actor looks up trades that a reorg brought back, it grants nothing and is not checked.
     if (actor.state.phase !== 'loaded' || actor.state.reverted.size > 0) return
     assert.equal(actor.state.orders.size, fed.open.size)
     if (random.chance(0.02)) audit()
@@ -741,7 +741,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     }
   }
 
-  /** The actor against the database of now, and the log behind it. */
+  /** Compares the actor with the database and the part of the log that the database does not have yet. */
   function audit(): void {
     const loaded = database.load()
     const events = loaded.checkpoints.flatMap(({ partition, offset }) =>
@@ -751,8 +751,9 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   }
 
   /**
-   * The funds contain a trade whose match the actor has not read, so it cannot know the missing amount. The same holds
-   * for a forgotten trade that a reorg has settled again, until the logs are read to their end.
+   * Returns whether the chain's funds contain a trade whose match the actor has not read, so that it cannot know the
+   * missing amount. The same holds for a forgotten trade that a reorg has settled again, until the actor has read the
+   * logs to their end.
    */
   function hasUnreadMatch({ chain, trader, block }: Account): boolean {
     const minedIn = viewOf(chain.chainId)?.minedIn ?? new Map<string, number>()
@@ -766,7 +767,9 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
         isMined(trade),
     )
     const readTo = Math.min(...caughtUp)
-    const toldAnew = [...chain.early.values()].flat().filter(({ heardAtMs }) => heardAtMs >= readTo)
+    const toldAnew = [...chain.early.values()]
+      .flat()
+      .filter(({ lastEventAtMs }) => lastEventAtMs >= readTo)
     return (
       isUnread ||
       [...fed.trades.values()].some(
@@ -808,7 +811,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     )
   }
 
-  /** Without the named orders, the rest is covered; with any newly named one it would not be. */
+  /** Checks that the remaining orders are covered, and that with any of the orders just withdrawn they would not be. */
   function coveredBut(account: Account, justNamed: readonly OrderHash[]): void {
     const { chainId } = account.chain
     const mine = [...fed.open.values()].filter(
@@ -826,7 +829,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
       assert.deepEqual(uncoveredOf(judged), [], 'what is kept is covered')
     for (const order of mine) {
       if (!justNamed.includes(order.orderHash)) continue
-      // The orders at its turn: all except those that were named before it.
+      // Orders that remained when this one was withdrawn: all but those withdrawn before it.
       const left = mine.filter(
         (one) =>
           !named.has(one.orderHash) ||
@@ -843,7 +846,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     }
   }
 
-  /** The tokens of which these orders and all pending trades need more than is there. */
+  /** Returns the tokens of which these orders and all pending trades need more than the trader has. */
   function shortages(account: Account, list: readonly NeedsOrder[]): FundsToken[] {
     const { chain, trader } = account
     const permits = permitsOf(chain.chainId, trader)

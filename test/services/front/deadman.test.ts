@@ -8,7 +8,7 @@ import { traderNamed } from '../../support/orders.ts'
 
 type WriteTask = Parameters<WriteQueueRef['ask']>[1]
 
-test('the switch of a delegate fires on the chains where the account has it, and not after it was revoked', async () => {
+test('a delegate’s dead-man switch cancels on the chains where it is a delegate, and not after it was revoked', async () => {
   const account = traderNamed('ann')
   const delegate = traderNamed('bot')
   const due: DeadmanSwitch = { keyId: 'k1', address: account, delegate, dueAtMs: 1_000 }
@@ -45,12 +45,12 @@ test('the switch of a delegate fires on the chains where the account has it, and
     turn()
     await new Promise((resolve) => setImmediate(resolve))
   }
-  // The delegations cannot be read: neither cancelled nor forgotten.
+  // While the delegations cannot be read, the dead-man switch neither cancels orders nor is removed.
   await afterTurn()
   assert.deepEqual([cancelled, written], [[], []])
   acts = []
   await afterTurn()
-  assert.deepEqual([cancelled, written.map(({ write }) => write)], [[], ['clearDeadman']])
+  assert.deepEqual([cancelled, written.map(({ write }) => write)], [[], ['clearFiredDeadman']])
   acts = [5]
   await afterTurn()
   assert.deepEqual(cancelled, [[account, [5]]])

@@ -1,4 +1,7 @@
-/** Past books and archive files, from stored books and the public log, compared with the books as they were followed. */
+/**
+ * Compares past books and archive files, made from stored books and the public log, with the books that a front would
+ * have shown at the time.
+ */
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -28,13 +31,13 @@ import { randomFlow } from '../market/random-flow.ts'
 
 const MARKETS = 4
 const STEPS = 1_400
-/** One event in a leaf, so that few events make a segment. */
+/** Number of events per leaf of the public log: one, so that few events make a segment. */
 const ROW = 1
 const SAMPLES = 12
 const DAY_MS = 86_400_000
 const hexSha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
-/** The lives of some markets in one partition, in turns. */
+/** Returns the events of several markets in one partition, interleaved. */
 function lives(): MarketEvent[] {
   const all = Array.from({ length: MARKETS }, (_, at) => {
     const market = given({})
@@ -63,7 +66,7 @@ function rowOf(events: readonly MarketEvent[], first: number) {
   return { first, count: events.length, payload: Buffer.from(text.bytes) }
 }
 
-/** The books of each market after each of its events, as a front follows them. */
+/** Returns the book of each market after each of its events, as a front has it. */
 function followed(events: readonly MarketEvent[]) {
   const board = makeBoard({ isWhole: () => true, isCurrent: () => true })
   const seen = new Map<string, { bids: unknown; asks: unknown; checksum: number; atMs: number }>()
@@ -85,8 +88,8 @@ function followed(events: readonly MarketEvent[]) {
 const events = lives()
 const seen = followed(events)
 
-await onBothDatabases('past books', ({ migrated, giveBack }) => {
-  test('a past book at a seq or a time equals the followed book, also beyond stored segments', async (t) => {
+await onBothDatabases('books of the past can be computed', ({ migrated, giveBack }) => {
+  test('a book of the past, at a seq or a time, equals the book that was followed, also beyond the stored segments', async (t) => {
     const url = await migrated()
     const database = await openDatabase(url)
     const reads = makeReads(url)
@@ -147,7 +150,7 @@ await onBothDatabases('past books', ({ migrated, giveBack }) => {
       assert.deepEqual(await bookAt(marketId, { atMs }, outcome), { ...then, seq: lastThen.seq })
     }
 
-    await t.test('the files of all days have each event once', async () => {
+    await t.test('the files of all days together have each event once', async () => {
       const marketId = last.marketId
       const own = events.filter((event) => event.marketId === marketId)
       const found: { seq: number; atMs: number; type: string }[] = []

@@ -5,8 +5,8 @@ import { defaults } from '#config/default.ts'
 import { linkFront } from '#services/front/links.ts'
 import { eventually } from '../../support/eventually.ts'
 
-test('all keys are looked up again when the link to the store ends and when a new one opens', async () => {
-  const heard: string[] = []
+test('a front looks up all keys again when its link to the store ends, and when a new link opens', async () => {
+  const received: string[] = []
   const links = linkFront(
     { ...defaults, markets: { ...defaults.markets, threads: 1 } },
     {
@@ -14,21 +14,21 @@ test('all keys are looked up again when the link to the store ends and when a ne
       meters: { reloaded() {}, dropped() {} } as never,
       board: {} as never,
       priceBoard: {} as never,
-      authenticator: { unheard: () => heard.push('authenticator') } as never,
-      late: { hub: { unheard: () => heard.push('sessions') } as never },
+      authenticator: { mayHaveMissed: () => received.push('authenticator') } as never,
+      late: { hub: { mayHaveMissed: () => received.push('sessions') } as never },
       woken() {},
     },
   )
-  // Threads that answer know it before threads that ask.
+  // When the link to the store opens, the authenticator is notified before the sessions, which use its answers.
   const both = ['authenticator', 'sessions']
   const [first, second] = [new MessageChannel(), new MessageChannel()]
   links.connect('store', first.port1)
-  assert.deepEqual(heard.splice(0), both)
+  assert.deepEqual(received.splice(0), both)
   first.port2.close()
-  await eventually(() => assert.deepEqual(heard, both))
-  heard.length = 0
+  await eventually(() => assert.deepEqual(received, both))
+  received.length = 0
   links.connect('store', second.port1)
-  assert.deepEqual(heard.splice(0), both)
+  assert.deepEqual(received.splice(0), both)
   links.close()
   second.port2.close()
 })

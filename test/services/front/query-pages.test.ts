@@ -1,4 +1,4 @@
-/** Answers that the query pool writes, against all rows of the tables. */
+/** Compares the pages that the query pool writes with all rows of the tables. */
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
@@ -20,7 +20,7 @@ const userNumbered = (number: number) => `0x${number.toString(16).padStart(40, '
 
 type Trade = Record<string, string | number | Buffer | null>
 
-/** Every trade of the user in the plainest way: all rows, sorted here. */
+/** Returns every trade of the user, sorted here instead of by the database. */
 async function activityOf(database: Database, user: Address) {
   const all = await sqlConnection(database).execute<Trade[]>(
     `select t.*, m.question, m.contract_address from trades as t
@@ -49,8 +49,8 @@ async function activityOf(database: Database, user: Address) {
     }))
 }
 
-await onBothDatabases('pages of a user', (databases) => {
-  it('the pages of a user have the rows of the tables, page by page', async () => {
+await onBothDatabases('the pages of a user can be read', (databases) => {
+  it('the pages of a user contain the rows of the tables, page by page', async () => {
     await withStore(databases, async (database, url) => {
       // With seven users, some trade with themselves.
       await seedTrades(database, { trades: 400, markets: 10, users: 7 })
@@ -65,7 +65,7 @@ await onBothDatabases('pages of a user', (databases) => {
           const positions = { page: 'userPositions', args: page } as const
           const tasks = [first, positions, first]
           const replies = []
-          // A busy thread may come to some of them only.
+          // A busy thread may return fewer pages than requested, so the test requests the rest again.
           while (replies.length < tasks.length) {
             replies.push(...(await writePages(tasks.slice(replies.length))))
           }
@@ -98,8 +98,8 @@ await onBothDatabases('pages of a user', (databases) => {
 
 const MARKET = `0x${'3'.padStart(64, '0')}` as MarketId
 
-await onBothDatabases('answers of the query pool', (databases) => {
-  it('a page of earlier trades has the market’s rows before the given position', async () => {
+await onBothDatabases('query threads answer reads of the database', (databases) => {
+  it('a page of earlier trades has the market’s trades before the given position', async () => {
     await withStore(databases, async (database, url) => {
       await seedTrades(database, { trades: 400, markets: 10, users: 7 })
       await sqlConnection(database).execute("update trades set kind = 'mint' where seq % 2 = 0")
@@ -139,7 +139,7 @@ await onBothDatabases('answers of the query pool', (databases) => {
     })
   })
 
-  it('a position is found by id or contract, and a settlement by any of its hashes', async () => {
+  it('a position is found by its id or its contract address, and a settlement by any of its hashes', async () => {
     await withStore(databases, async (database, url) => {
       await seedTrades(database, { trades: 40, markets: 10, users: 7 })
       await saveTransaction(database, { row: SETTLEMENT })
@@ -173,13 +173,18 @@ await onBothDatabases('answers of the query pool', (databases) => {
 
 const SETTLEMENT: TransactionRow = {
   ...{ chainId: CHAIN, sender: userNumbered(9), nonce: 1, revision: 2, purpose: 'settlement' },
-  ...{ reference: '["a","b"]', raw: '0x', hashes: ['0xaa', '0xbb'], blanks: [] },
+  ...{
+    reference: '{"trades":["a","b"],"extraGas":{}}',
+    raw: '0x',
+    hashes: ['0xaa', '0xbb'],
+    blanks: [],
+  },
   ...{ maxFeePerGas: '1', maxPriorityFeePerGas: '1', state: 'succeeded', txHash: '0xbb' },
   ...{ blockNumber: 7, blockHash: '0xb1', gasUsed: 1, error: 'late' },
   ...{ signedAtMs: 5_999, updatedAtMs: 9_000, finishedAtMs: 9_000 },
 }
 
-/** Runs `work` with a writer of single pages. */
+/** Runs `work` with a function that writes single pages. */
 async function withPages(
   url: string,
   work: (write: (task: PageTask) => Promise<unknown>) => Promise<void>,
@@ -197,7 +202,7 @@ async function withPages(
   }
 }
 
-it('a failed page gets an error, and the other pages are written', async () => {
+it('if one page of a request fails that page gets an error, and the others are answered', async () => {
   const fault = new Fault('STORE_UNAVAILABLE', 'the database is away', { retryable: true })
   const writePages = makePageWriter(
     async (name) => {

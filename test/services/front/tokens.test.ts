@@ -23,7 +23,7 @@ const key = makeKey()
 const nowSec = () => Math.floor(Date.now() / 1_000)
 const tokenAt = (ts: number) => `Bearer ${mint(key, ts * 1_000)}`
 
-/** A front as another process has it: with nothing in its memory. */
+/** Starts a front as a separate process would: with nothing in its memory. */
 function startFront(t: TestContext, databaseUrl: string, clock: Clock = systemClock) {
   const settings = loadSettings({
     SIBYL_DATABASE_URL: databaseUrl,
@@ -52,130 +52,133 @@ function startFront(t: TestContext, databaseUrl: string, clock: Clock = systemCl
   }
 }
 
-it('a single process remembers tokens in its memory, without the database', () => {
+it('an exchange of a single process remembers used tokens in memory, without the database', () => {
   const settings = loadSettings({ SIBYL_LOG_LEVEL: 'silent' })
   const kit = makeThreadContext({ name: 'front-0', settings, isTerminal: false } as never)
   assert.equal(openTokenClaims(settings, systemClock, kit, ''), undefined)
   assert.throws(() => loadSettings({ SIBYL_NONCES: 'database' }), SettingsError)
 })
 
-it('while the database is away no token is accepted, and the client is asked to retry', async (t) => {
+it('while the database is unavailable a cluster accepts no request token, and asks the client to retry', async (t) => {
   const identify = startFront(t, 'mysql://root@127.0.0.1:1/none')
   assert.equal(await identify(tokenAt(nowSec())), 'OVERLOADED')
 })
 
-await onServerDatabase('tokens that several fronts take', (databases) => {
-  async function migrated(t: TestContext) {
-    const url = await databases.fresh()
-    const database = await openDatabase(url)
-    t.after(() => closeDatabase(database))
-    await migrate(database)
-    return { url, database }
-  }
-
-  it('each token is accepted once by all fronts together, also after one of them dies', async (t) => {
-    const { url, database } = await migrated(t)
-    // As if the cluster had been there for a while.
-    await claimsSince(database, nowSec() - 100)
-    const random = randomFrom(Number(process.env.TEST_SEED ?? 11))
-    const fronts = [startFront(t, url), startFront(t, url)]
-    const tokens = Array.from({ length: 300 }, () => tokenAt(nowSec() - random.int(0, 20)))
-    const spare = tokenAt(nowSec() - 20)
-    const answers = await Promise.all(
-      tokens.map(async (token) => {
-        const asked = [...fronts, random.pick(fronts)].toSorted(() => random.next() - 0.5)
-        return (await Promise.all(asked.map((identify) => identify(token)))).toSorted()
-      }),
-    )
-    const used = 'UNAUTHORIZED_TOKEN_USED'
-    for (const answer of answers) assert.deepEqual(answer, [used, used, 'accepted'])
-    const next = startFront(t, url)
-    for (const token of tokens.slice(0, 20)) assert.equal(await next(token), used)
-    assert.equal(await next(spare), 'accepted', 'one from before its start that nobody has used')
-  })
-
-  it('tokens issued before the record of used tokens begins are refused as expired', async (t) => {
-    const { url } = await migrated(t)
-    const identify = startFront(t, url)
-    const early = tokenAt(nowSec() - 10)
-    assert.equal(await identify(tokenAt(nowSec() + 5)), 'accepted')
-    assert.equal(await identify(early), 'UNAUTHORIZED_TOKEN_EXPIRED')
-  })
-
-  it('the first token of a cluster is accepted, however long opening the database takes', async (t) => {
-    const { url } = await migrated(t)
-    let aheadMs = 0
-    const clock: Clock = { ...systemClock, nowMs: () => Date.now() + aheadMs }
-    const identify = startFront(t, url, clock)
-    const token = tokenAt(nowSec())
-    aheadMs = 3_000
-    assert.equal(await identify(token), 'accepted')
-    assert.equal(await identify(token), 'UNAUTHORIZED_TOKEN_USED')
-  })
-
-  it('a token whose claim was answered too late is accepted once on a retry', async (t) => {
-    const { url, database } = await migrated(t)
-    await claimsSince(database, nowSec() - 100)
-    const proxy = await losingProxy(url)
-    t.after(proxy.close)
-    const identify = startFront(t, proxy.url)
-    const elsewhere = startFront(t, url)
-    assert.equal(await identify(tokenAt(nowSec())), 'accepted')
-    const token = tokenAt(nowSec())
-    proxy.loseNextCommit()
-    assert.equal(await identify(token), 'OVERLOADED')
-    assert.equal(proxy.lost(), 1)
-    assert.equal(await identify(token), 'accepted')
-    assert.equal(await identify(token), 'UNAUTHORIZED_TOKEN_USED')
-    assert.equal(await elsewhere(token), 'UNAUTHORIZED_TOKEN_USED')
-  })
-
-  it('a repeated claim gets the earlier answer, and expired claims are deleted', async (t) => {
-    const { database } = await migrated(t)
-    const claim = (nonce: string, untilSec: number) => ({
-      ...{ keyId: key.key.id, nonce, claim: randomBytes(8) },
-      ...{ issuedSec: untilSec - TOKEN_LIFE_SEC, untilSec },
-    })
-    const [a, b, c] = ['aa', 'bb', 'cc'].map((pair, at) => claim(pair.repeat(16), 1_000 + at))
-    assert(a !== undefined && b !== undefined && c !== undefined)
-    assert.deepEqual(await claimNonces(database, [b, a]), [true, true])
-    assert.deepEqual(await claimNonces(database, [a, c, b]), [true, true, true])
-    const rival = { ...a, claim: randomBytes(8) }
-    assert.deepEqual(await claimNonces(database, [rival, b]), [false, true])
-    assert.equal(await claimsSince(database, 900), 900)
-    assert.equal(await forgetNonces(database, 1_002), 2)
-    assert.deepEqual(await claimNonces(database, [rival, { ...c, claim: randomBytes(8) }]), [
-      true,
-      false,
-    ])
-    assert.equal(await claimsSince(database, 2_000), 900, 'since when does not expire')
-  })
-
-  it('a front with a wrong clock deletes no claim of a token that is still valid', async (t) => {
-    const { url, database } = await migrated(t)
-    await claimsSince(database, nowSec() - 100)
-    const token = tokenAt(nowSec())
-    assert.equal(await startFront(t, url)(token), 'accepted')
-    const aheadSec = nowSec() + 3_600
-    assert.equal(await forgetNonces(database, aheadSec), 0)
-    assert.equal(await startFront(t, url)(token), 'UNAUTHORIZED_TOKEN_USED')
-  })
-
-  it('all expired claims are deleted, however many there are', async (t) => {
-    const { database } = await migrated(t)
-    const used = Array.from({ length: 6_000 }, (_, at) => ({
-      ...{ keyId: 'a key', nonce: at.toString(16).padStart(32, '0'), claim: randomBytes(8) },
-      ...{ issuedSec: 1_000, untilSec: 1_001 },
-    }))
-    for (let from = 0; from < used.length; from += 1_000) {
-      await claimNonces(database, used.slice(from, from + 1_000))
+await onServerDatabase(
+  'the fronts of a cluster record used request tokens in the database',
+  (databases) => {
+    async function migrated(t: TestContext) {
+      const url = await databases.fresh()
+      const database = await openDatabase(url)
+      t.after(() => closeDatabase(database))
+      await migrate(database)
+      return { url, database }
     }
-    assert.equal(await forgetNonces(database, 1_002), used.length)
-    assert.equal(await forgetNonces(database, 1_002), 0)
-  })
-})
 
-/** A proxy that loses the answer to a commit, and its connection, on demand. */
+    it('each request token is accepted once by all fronts together, also after one of them dies', async (t) => {
+      const { url, database } = await migrated(t)
+      // The database has recorded used tokens for a while, as in a running cluster.
+      await claimsSince(database, nowSec() - 100)
+      const random = randomFrom(Number(process.env.TEST_SEED ?? 11))
+      const fronts = [startFront(t, url), startFront(t, url)]
+      const tokens = Array.from({ length: 300 }, () => tokenAt(nowSec() - random.int(0, 20)))
+      const spare = tokenAt(nowSec() - 20)
+      const answers = await Promise.all(
+        tokens.map(async (token) => {
+          const asked = [...fronts, random.pick(fronts)].toSorted(() => random.next() - 0.5)
+          return (await Promise.all(asked.map((identify) => identify(token)))).toSorted()
+        }),
+      )
+      const used = 'UNAUTHORIZED_TOKEN_USED'
+      for (const answer of answers) assert.deepEqual(answer, [used, used, 'accepted'])
+      const next = startFront(t, url)
+      for (const token of tokens.slice(0, 20)) assert.equal(await next(token), used)
+      assert.equal(await next(spare), 'accepted', 'one from before its start that nobody has used')
+    })
+
+    it('request tokens from before the record of used tokens began are refused as expired', async (t) => {
+      const { url } = await migrated(t)
+      const identify = startFront(t, url)
+      const early = tokenAt(nowSec() - 10)
+      assert.equal(await identify(tokenAt(nowSec() + 5)), 'accepted')
+      assert.equal(await identify(early), 'UNAUTHORIZED_TOKEN_EXPIRED')
+    })
+
+    it('the first request token of a cluster is accepted, however long opening the database takes', async (t) => {
+      const { url } = await migrated(t)
+      let aheadMs = 0
+      const clock: Clock = { ...systemClock, nowMs: () => Date.now() + aheadMs }
+      const identify = startFront(t, url, clock)
+      const token = tokenAt(nowSec())
+      aheadMs = 3_000
+      assert.equal(await identify(token), 'accepted')
+      assert.equal(await identify(token), 'UNAUTHORIZED_TOKEN_USED')
+    })
+
+    it('a request token whose use was recorded too late is accepted once on a retry', async (t) => {
+      const { url, database } = await migrated(t)
+      await claimsSince(database, nowSec() - 100)
+      const proxy = await losingProxy(url)
+      t.after(proxy.close)
+      const identify = startFront(t, proxy.url)
+      const elsewhere = startFront(t, url)
+      assert.equal(await identify(tokenAt(nowSec())), 'accepted')
+      const token = tokenAt(nowSec())
+      proxy.loseNextCommit()
+      assert.equal(await identify(token), 'OVERLOADED')
+      assert.equal(proxy.lost(), 1)
+      assert.equal(await identify(token), 'accepted')
+      assert.equal(await identify(token), 'UNAUTHORIZED_TOKEN_USED')
+      assert.equal(await elsewhere(token), 'UNAUTHORIZED_TOKEN_USED')
+    })
+
+    it('a repeated record of a token gets its earlier answer, and expired records are deleted', async (t) => {
+      const { database } = await migrated(t)
+      const claim = (nonce: string, untilSec: number) => ({
+        ...{ keyId: key.key.id, nonce, claim: randomBytes(8) },
+        ...{ issuedSec: untilSec - TOKEN_LIFE_SEC, untilSec },
+      })
+      const [a, b, c] = ['aa', 'bb', 'cc'].map((pair, at) => claim(pair.repeat(16), 1_000 + at))
+      assert(a !== undefined && b !== undefined && c !== undefined)
+      assert.deepEqual(await claimNonces(database, [b, a]), [true, true])
+      assert.deepEqual(await claimNonces(database, [a, c, b]), [true, true, true])
+      const rival = { ...a, claim: randomBytes(8) }
+      assert.deepEqual(await claimNonces(database, [rival, b]), [false, true])
+      assert.equal(await claimsSince(database, 900), 900)
+      assert.equal(await forgetNonces(database, 1_002), 2)
+      assert.deepEqual(await claimNonces(database, [rival, { ...c, claim: randomBytes(8) }]), [
+        true,
+        false,
+      ])
+      assert.equal(await claimsSince(database, 2_000), 900, 'since when does not expire')
+    })
+
+    it('a front with a wrong clock deletes no record of a token that is still valid', async (t) => {
+      const { url, database } = await migrated(t)
+      await claimsSince(database, nowSec() - 100)
+      const token = tokenAt(nowSec())
+      assert.equal(await startFront(t, url)(token), 'accepted')
+      const aheadSec = nowSec() + 3_600
+      assert.equal(await forgetNonces(database, aheadSec), 0)
+      assert.equal(await startFront(t, url)(token), 'UNAUTHORIZED_TOKEN_USED')
+    })
+
+    it('all expired records of used tokens are deleted, however many there are', async (t) => {
+      const { database } = await migrated(t)
+      const used = Array.from({ length: 6_000 }, (_, at) => ({
+        ...{ keyId: 'a key', nonce: at.toString(16).padStart(32, '0'), claim: randomBytes(8) },
+        ...{ issuedSec: 1_000, untilSec: 1_001 },
+      }))
+      for (let from = 0; from < used.length; from += 1_000) {
+        await claimNonces(database, used.slice(from, from + 1_000))
+      }
+      assert.equal(await forgetNonces(database, 1_002), used.length)
+      assert.equal(await forgetNonces(database, 1_002), 0)
+    })
+  },
+)
+
+/** Starts a proxy that can lose the answer to a commit, together with its connection. */
 async function losingProxy(url: string) {
   const to = new URL(url)
   const at = new URL(url)

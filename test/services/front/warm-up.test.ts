@@ -58,7 +58,7 @@ async function warmed(inspect: (signed: SignedOrder) => OrderInspection | Reject
   return { warnings, port: servers[0]!.port }
 }
 
-test('synthetic orders are signed, accepted and of no market, and their server is gone afterwards', async () => {
+test('synthetic orders of the warm-up are signed and accepted but belong to no market, and their server is closed afterwards', async () => {
   const inspected: SignedOrder[] = []
   const { warnings, port } = await warmed((signed) => {
     inspected.push(signed)
@@ -74,7 +74,7 @@ test('synthetic orders are signed, accepted and of no market, and their server i
   assert.equal(((await refused.promise) as { code: string }).code, 'ECONNREFUSED')
 })
 
-test('a front serves although its synthetic orders are refused', async () => {
+test('a front starts although its synthetic warm-up orders are refused', async () => {
   const { warnings } = await warmed(() => reject('OVERLOADED'))
   assert.deepEqual(warnings, ['synthetic orders failed; the first orders will be slower'])
 })

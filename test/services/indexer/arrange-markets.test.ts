@@ -11,7 +11,7 @@ const due = (...numbers: number[]) => ({
   cancel: [],
 })
 
-/** An arranger whose market threads answer as the test defines. */
+/** Makes the component under test, with market threads that answer as the test defines. */
 function arranging(answerOf: (n: number) => object) {
   const asked: number[] = []
   const ask = async (_type: string, { market }: { market: { id: string } }) => {
@@ -23,7 +23,7 @@ function arranging(answerOf: (n: number) => object) {
   return { ...arranger, take: () => asked.splice(0) }
 }
 
-test('a market that is rejected while the disk is full or its thread is busy is retried', async () => {
+test('a new market that is rejected while the disk is full or its thread is busy is offered again', async () => {
   for (const code of ['STORAGE_FULL', 'OVERLOADED'] as const) {
     let isFull = true
     const { arrange, take } = arranging((n) => (n === 1 && isFull ? reject(code) : {}))
@@ -37,7 +37,7 @@ test('a market that is rejected while the disk is full or its thread is busy is 
   }
 })
 
-test('a market that is rejected permanently is not retried until the chain or a thread changes', async () => {
+test('a new market that is rejected permanently is not offered again until the chain or a thread changes', async () => {
   const { arrange, forget, take } = arranging(() => reject('MARKET_CLOSED'))
   await arrange(due(1))
   await arrange(due(1))

@@ -1,4 +1,4 @@
-/** Events from a real chain: signed events are shown; everything else is set aside and stops nothing. */
+/** Events from a real chain: only signed events are shown, and nothing else stops the indexer. */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -59,7 +59,7 @@ const info = (slug: string, rest: Partial<EventInfo> = {}): EventInfo => ({
   ...rest,
 })
 
-/** Creates a market in an event, or in one with these bytes. */
+/** Creates a market with an event as its metadata, or with this text instead. */
 async function create(event: EventInfo | string): Promise<MarketId> {
   const { maker, quickOperator, chain, factory, read } = world
   const metadata = toHex(typeof event === 'string' ? event : eventText(event))
@@ -83,7 +83,7 @@ async function caughtUp({ state }: Follower = follower): Promise<void> {
 
 const reasons = async () => (await auditSetAside(database)).map(({ why }) => why)
 
-test('indexer: markets with a signed event belong to it, in the order of the chain', async () => {
+test('indexer: markets with the signed metadata of an event belong to the event, in the order of the chain', async () => {
   const event = info('games')
   const ids = [await create(event), await create(event)]
   await caughtUp()
@@ -105,7 +105,7 @@ test('indexer: markets with a signed event belong to it, in the order of the cha
   )
 })
 
-test('indexer: changed, foreign and broken metadata is ignored, and its markets are listed without an event', async () => {
+test('indexer: changed, foreign or broken event metadata is ignored, and its market is listed without an event', async () => {
   const before = (await reasons()).length
   const bad = [
     await create(info('games', { title: 'Who wins now?' })),

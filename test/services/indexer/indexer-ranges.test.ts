@@ -1,4 +1,4 @@
-/** How much of a chain the indexer asks for at once. */
+/** Tests how many blocks and events the indexer requests in one range. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ChainEvent } from '#domain/chain-event.ts'
@@ -14,7 +14,7 @@ import {
 import { mark } from '../../store/chain-index/chain-events.ts'
 import { eventually } from '../../support/eventually.ts'
 
-test('a range with too many events is halved, and a block with too many is read from receipts once', async () => {
+test('a range with too many chain events is halved, and a single block with too many is read once from receipts', async () => {
   const asked: [first: number, last: number][] = []
   const written: number[] = []
   const never = () => assert.fail('nothing is undone here')

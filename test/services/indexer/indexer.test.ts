@@ -1,5 +1,5 @@
 /**
- * The indexer on a real chain behind a faulty provider, with a real database of either kind: no market is lost or
+ * The indexer on a real chain behind a faulty provider, with SQLite and with MariaDB or MySQL: no market is lost or
  * duplicated, none exists that the chain does not have, and the final state equals that of a fresh read of the whole
  * chain.
  */
@@ -22,6 +22,7 @@ import {
   assertionsOfMarket,
   chainMarketById,
   listChainMarkets,
+  marketsWithoutPayout,
   tokenBalancesOf,
 } from '#store/reads/chain-markets.ts'
 import { openInterestOf, openInterestOfChain, realisedProfitOf } from '#store/reads/positions.ts'
@@ -76,7 +77,7 @@ const hashAt = async (number: number) =>
 const mine = (blocks: number) =>
   world.chain.request('hardhat_mine', [`0x${blocks.toString(16)}`, '0x1'])
 
-/** Until the follower stands on the very head of the chain. */
+/** Waits until the follower has reached the head of the chain. */
 async function caughtUp({ state }: Follower, confirmations = 0): Promise<void> {
   await eventually(async () => {
     const target = (await height()) - confirmations
@@ -85,7 +86,7 @@ async function caughtUp({ state }: Follower, confirmations = 0): Promise<void> {
   })
 }
 
-/** With the order in which their rows are compared; where the indexer stands comes first. */
+/** Tables to compare, each with the column that orders its rows. The position of the indexer comes first. */
 const TABLES = [
   ['chain_cursors', 'chain_id'],
   ['chain_blocks', 'block_number'],
@@ -105,12 +106,12 @@ const TABLES = [
   ['events', 'event_hash'],
 ] as const
 
-await onBothDatabases('the indexer', ({ dialect, fresh }) => {
-  /** How a provider fails has nothing to do with the database: it is tried with one. */
+await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
+  /** Tests of provider failures run on one database only, because they do not depend on it. */
   const withOne = dialect === 'sqlite' ? it : () => {}
   const opened: Database[] = []
   let used = 0
-  /** One that knows nothing of the chain; making a new one each time would take longer. */
+  /** Returns a database without data of the chain. Used ones are emptied, because making a new one takes longer. */
   async function freshDatabase(): Promise<Database> {
     const known = opened[used++]
     if (known !== undefined) {
@@ -146,7 +147,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     for (const database of opened) await closeDatabase(database)
   })
 
-  /** The state of a database about the chain, as text that can be compared. */
+  /** Returns the database's data about the chain as text, for comparison. */
   async function knowledge(database: Database): Promise<string[]> {
     const all: string[] = []
     for (const [table, order] of TABLES.slice(2)) {
@@ -169,7 +170,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     return all
   }
 
-  /** The whole chain, read afresh and in one go. */
+  /** Reads the whole chain into an empty database at once; returns the result as text. */
   async function readAfresh(): Promise<string[]> {
     const { faults } = proxy
     proxy.faults = {}
@@ -184,7 +185,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
   const listed = async (database: Database) =>
     (await listChainMarkets(database, { limit: 100 })).map(({ id }) => id)
 
-  /** Two people trade, split, merge; returns the market. */
+  /** Makes a market in which two people trade, split and merge. */
   async function busyMarket() {
     const { ann, bob } = world
     const market = await world.createMarket()
@@ -245,9 +246,11 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     await caughtUp(follower)
     const known = await chainMarketById(database, marketId)
     assert.deepEqual(
-      [known?.resolved, known?.winningOutcome, known?.redeemable, known?.contractAddress],
-      [true, 0, true, toAddress(market.address)],
+      [known?.resolved, known?.winningOutcome, known?.contractAddress],
+      [true, 0, toAddress(market.address)],
     )
+    const unpaid = await marketsWithoutPayout(database, { chainId: world.chain.id, limit: 9 })
+    assert.deepEqual(unpaid, [])
     await balancesAgree(database, marketId, [ann, bob, world.carol])
     const kinds = await sqlConnection(database).execute<{ kind: string; times: number }[]>(
       'select kind, count(*) as times from chain_token_moves group by kind order by kind',
@@ -339,7 +342,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     }
   }
 
-  it('quick markets are indexed with their prices and their maker', async () => {
+  it('the indexer reads quick markets with their prices and their maker', async () => {
     const { chain, quickOperator, factory } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -365,18 +368,26 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
       [quick?.maker, quick?.category, quick?.resolved, quick?.winningOutcome],
       [toAddress(quickOperator.address), 'general', true, 1],
     )
-    assert.deepEqual(quick?.quickFacts, {
-      asset: 'ETH',
-      startSec: Number(startSec),
-      startPrice: 300_000_000_000,
-      source: 'pyth',
-      endPrice: 299_000_000_000,
-      endStartPrice: 300_000_000_000,
-      endSource: 'pyth',
-    })
+    const [facts] = await sqlConnection(database).execute<object[]>(
+      `select asset, start_sec, cast(start_price_e8 as char) as start_price, price_source, end_source,
+        cast(end_price_e8 as char) as end_price, cast(end_start_price_e8 as char) as end_start_price
+        from chain_markets where quick = 1`,
+    )
+    assert.deepEqual(
+      { ...facts },
+      {
+        asset: 'ETH',
+        start_sec: Number(startSec),
+        start_price: '300000000000',
+        price_source: 'pyth',
+        end_price: '299000000000',
+        end_start_price: '300000000000',
+        end_source: 'pyth',
+      },
+    )
   })
 
-  withOne('the indexer waits for a provider that is down at the start', async () => {
+  withOne('the indexer waits for an RPC provider that is down at the start', async () => {
     const database = await freshDatabase()
     const market = await world.createMarket()
     proxy.faults = { down: true }
@@ -390,7 +401,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
   })
 
   withOne(
-    'the indexer follows a provider again after it was away, slow, failing or lagging',
+    'the indexer follows an RPC provider again after it was down, slow, failing or lagging',
     async () => {
       const database = await freshDatabase()
       const follower = follow({ database })
@@ -411,7 +422,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
         await caughtUp(follower)
         assert.deepEqual([...(await listed(database))].sort(), [...markets].sort())
       }
-      // Each kind of request fails more often than the client asks: it takes longer, and that is all.
+      // Each kind of request fails more often than the client retries it: the indexer only takes longer.
       const errorTimes = { eth_chainId: 3, eth_getBlockByNumber: 3, eth_getLogs: 3 }
       proxy.faults = { errorTimes }
       markets.unshift((await world.createMarket()).id)
@@ -423,53 +434,62 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     },
   )
 
-  withOne('a lagging node loses no events, and its head is no reorg', async () => {
-    const database = await freshDatabase()
-    const follower = follow({ database })
-    await world.createMarket()
-    await caughtUp(follower)
-    const seen = await height()
-    // It shows the new head but gives the logs of an old one, as a balanced provider may.
-    const late = await world.createMarket()
-    proxy.faults = { staleHead: seen - 1 }
-    await eventually(() => assert.match(follower.state.why, /behind/))
-    proxy.faults = {}
-    await caughtUp(follower)
-    assert(new Set(await listed(database)).has(late.id as string as MarketId))
-    assert.equal(follower.state.reorgs, 0)
-  })
+  withOne(
+    'a lagging Ethereum node loses no events, and its older block is not taken for a reorg',
+    async () => {
+      const database = await freshDatabase()
+      const follower = follow({ database })
+      await world.createMarket()
+      await caughtUp(follower)
+      const seen = await height()
+      // The provider reports the new head, but its logs end at an old block, as behind a load balancer.
+      const late = await world.createMarket()
+      proxy.faults = { staleHead: seen - 1 }
+      await eventually(() => assert.match(follower.state.why, /behind/))
+      proxy.faults = {}
+      await caughtUp(follower)
+      assert(new Set(await listed(database)).has(late.id as string as MarketId))
+      assert.equal(follower.state.reorgs, 0)
+    },
+  )
 
-  withOne('a head without its logs is not accepted', async () => {
-    const database = await freshDatabase()
-    const follower = follow({ database })
-    await caughtUp(follower)
-    const seen = await height()
-    // The head is new, the range of logs comes from a node that does not have it yet.
-    proxy.logsUpTo = seen
-    const market = await world.createMarket()
-    await eventually(() => assert.match(follower.state.why, /logs of block \d+ are missing/))
-    assert.equal(follower.state.indexed?.number, seen)
-    proxy.logsUpTo = undefined
-    await caughtUp(follower)
-    assert.deepEqual(await listed(database), [market.id])
-  })
+  withOne(
+    'the indexer does not accept a block whose logs the Ethereum node does not return',
+    async () => {
+      const database = await freshDatabase()
+      const follower = follow({ database })
+      await caughtUp(follower)
+      const seen = await height()
+      // The head is new, but the logs come from a node that does not have it yet.
+      proxy.logsUpTo = seen
+      const market = await world.createMarket()
+      await eventually(() => assert.match(follower.state.why, /without all logs of block \d+/))
+      assert.equal(follower.state.indexed?.number, seen)
+      proxy.logsUpTo = undefined
+      await caughtUp(follower)
+      assert.deepEqual(await listed(database), [market.id])
+    },
+  )
 
-  withOne('a head without its logs is not accepted, even many blocks away', async () => {
-    const database = await freshDatabase()
-    const before = follow({ database })
-    await caughtUp(before)
-    before.stop()
-    proxy.logsUpTo = await height()
-    await mine(40)
-    const market = await world.createMarket()
-    const follower = follow({ database })
-    await eventually(() => assert.match(follower.state.why, /logs of block \d+ are missing/))
-    proxy.logsUpTo = undefined
-    await caughtUp(follower)
-    assert.deepEqual(await listed(database), [market.id])
-  })
+  withOne(
+    'the indexer does not accept a block without its logs, even many blocks later',
+    async () => {
+      const database = await freshDatabase()
+      const before = follow({ database })
+      await caughtUp(before)
+      before.stop()
+      proxy.logsUpTo = await height()
+      await mine(40)
+      const market = await world.createMarket()
+      const follower = follow({ database })
+      await eventually(() => assert.match(follower.state.why, /without all logs of block \d+/))
+      proxy.logsUpTo = undefined
+      await caughtUp(follower)
+      assert.deepEqual(await listed(database), [market.id])
+    },
+  )
 
-  withOne('a log that a node returns twice counts once', async () => {
+  withOne('a chain log that an Ethereum node returns twice counts once', async () => {
     const database = await freshDatabase()
     const market = await busyMarket()
     proxy.twist = (method, _params, answer) =>
@@ -483,7 +503,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
   })
 
   withOne(
-    'two logs with the same position, and logs of other blocks, are not accepted',
+    'two chain logs with the same position, and logs of other blocks, are not accepted',
     async () => {
       const database = await freshDatabase()
       await busyMarket()
@@ -523,7 +543,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     },
   )
 
-  withOne('if an address has heads but no logs, the next one is used', async (t) => {
+  withOne('if an RPC address returns blocks but no logs, the next address is used', async (t) => {
     const other = await startRpcProxy(world.chain)
     t.after(() => other.close())
     const database = await freshDatabase()
@@ -534,14 +554,14 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     const refused = await world.createMarket()
     await caughtUp(follower)
     proxy.faults = {}
-    // The same in the opposite case, by contradicting answers.
+    // If a provider leaves out logs without an error, the indexer notices that two providers contradict each other.
     other.logsUpTo = await height()
     const silent = await world.createMarket()
     await caughtUp(follower)
     assert.deepEqual([...(await listed(database))].sort(), [refused.id, silent.id].sort())
   })
 
-  withOne('a range that is too long is read in parts', async () => {
+  withOne('a block range that is too long is read in parts', async () => {
     const database = await freshDatabase()
     await world.createMarket()
     await mine(60)
@@ -567,7 +587,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.equal((await listed(database)).length, 2)
     const before = await knowledge(database)
 
-    // Another chain takes over: the market is not on it.
+    // A longer branch without the market's creation replaces the chain.
     await back()
     await world.chain.request('hardhat_setBalance', [world.carol.address, '0xde0b6b3a7640000'])
     const instead = await world.createMarket({ expiration: (await world.chain.now()) + 555n })
@@ -620,7 +640,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.deepEqual(withdrawn, [])
   })
 
-  it('a stranger who splits any amount of a worthless token does not stop the indexer', async () => {
+  it('an account that splits any amount of a worthless token does not stop the indexer', async () => {
     const { ann, bob, chain, conditionalTokens } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -636,7 +656,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
         amount,
       ])
     }
-    // The same token may come to a holder of ours, and even of our own condition's.
+    // Bob, who holds shares of our market, also splits the worthless token under our market's condition.
     await chain.send(bob, conditionalTokens, 'splitPosition', [
       free,
       ZERO_BYTES32,
@@ -692,7 +712,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
       functionName: 'mergePositions',
       args: sets(UNIT),
     }).slice(2)
-    // Called by any account: it merges, and accepts the tokens.
+    // Code for the holder's account: on any call it merges a complete set, and it accepts tokens.
     const size = (merge.length / 2).toString(16).padStart(4, '0')
     const call = `5f5f61${size}5f5f73${conditionalTokens.address.slice(2)}5af150`
     const code = `61${size}6100355f39${call}63bc197c8160e01b5f5260205ff3`
@@ -719,12 +739,12 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.equal(await realisedProfitOf(database, of), 0n)
   })
 
-  it('open interest counts our markets only, not other splits of our collateral', async () => {
+  it('open interest counts only our markets, not other splits of our stablecoin', async () => {
     const { ann, bob, chain, conditionalTokens, collateral, factory, maker } = world
     const database = await freshDatabase()
     const follower = follow({ database })
     await busyMarket()
-    // A stranger's condition, and one that is a market's before there is the market.
+    // Two conditions that have no market yet: one of a stranger, and one of a market that is created later.
     const strange = await prepared(bob, 2n)
     const words = ['Was it foreseen?', 'By anybody.', 3, (await chain.now()) + 9_000n] as const
     const [address, early] = await world.read(factory, 'predictMarket', [maker.address, ...words])
@@ -748,7 +768,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.equal(await all(), 530n * UNIT)
     await balancesAgree(database, early as string as MarketId, [ann, bob])
     assert.deepEqual((await auditPositions(database)).differences, [])
-    // The market is undone: earlier splits belong to a stranger's condition again.
+    // A reorg removes the market. Its condition, and earlier splits of it, count as a stranger's again.
     await back()
     await chain.send(bob, collateral, 'approve', [address, 1n])
     await mine(3)
@@ -759,7 +779,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
   })
 
   withOne(
-    'a block with more logs than a node returns is read from its receipts, after a pause',
+    'a block with more logs than an Ethereum node returns is read from its receipts, after a pause',
     async () => {
       for (const unknown of [[], ['eth_getBlockReceipts']]) {
         const database = await freshDatabase()
@@ -787,7 +807,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     },
   )
 
-  withOne('a node that refuses receipts too is queried less and less often', async () => {
+  withOne('an Ethereum node that refuses receipts too is queried less and less often', async () => {
     const database = await freshDatabase()
     await world.createMarket()
     const refused = ['eth_getLogs', 'eth_getBlockReceipts', 'eth_getTransactionReceipt']
@@ -804,26 +824,29 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.equal((await listed(database)).length, 1)
   })
 
-  withOne('logs of strangers with the topics of markets are not requested', async () => {
-    const database = await freshDatabase()
-    const follower = follow({ database })
-    const market = await world.createMarket()
-    const spammer = world.chain.account(15).address
-    const [topic = '0x'] = MARKET_TOPICS
-    // Twenty times: push the topic, no data, LOG1.
-    const log = `7f${topic.slice(2)}5f5fa1`
-    const code = `0x${log.repeat(20)}00` as const
-    const address = `0x${'5'.repeat(40)}` as const
-    await world.chain.setCode(address, code)
-    proxy.faults = { resultsMax: 10 }
-    await world.chain.wallet(world.carol).sendTransaction({ to: address, gas: 500_000n })
-    await world.chain.send(world.owner, world.collateral, 'mint', [spammer, 1n])
-    await caughtUp(follower)
-    assert.equal(follower.state.receiptsFor, 0)
-    assert.deepEqual(await listed(database), [market.id])
-  })
+  withOne(
+    'the indexer does not request logs of other contracts that look like those of markets',
+    async () => {
+      const database = await freshDatabase()
+      const follower = follow({ database })
+      const market = await world.createMarket()
+      const spammer = world.chain.account(15).address
+      const [topic = '0x'] = MARKET_TOPICS
+      // Code of a contract that emits the same log twenty times, with one topic and no data.
+      const log = `7f${topic.slice(2)}5f5fa1`
+      const code = `0x${log.repeat(20)}00` as const
+      const address = `0x${'5'.repeat(40)}` as const
+      await world.chain.setCode(address, code)
+      proxy.faults = { resultsMax: 10 }
+      await world.chain.wallet(world.carol).sendTransaction({ to: address, gas: 500_000n })
+      await world.chain.send(world.owner, world.collateral, 'mint', [spammer, 1n])
+      await caughtUp(follower)
+      assert.equal(follower.state.receiptsFor, 0)
+      assert.deepEqual(await listed(database), [market.id])
+    },
+  )
 
-  it('an event that the database refuses is skipped, and those around it count', async () => {
+  it('a chain event that the database refuses is skipped, and the events around it count', async () => {
     const database = await freshDatabase()
     const market = await busyMarket()
     const follower = follow({ database })
@@ -923,7 +946,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     await chain.send(ann, market, 'settle', [])
   }
 
-  it('after kills in the middle of ranges the indexer reaches the complete state', async () => {
+  it('if the indexer is killed in the middle of ranges, it still reaches the complete state', async () => {
     const database = await freshDatabase()
     for (let round = 0; round < 3; round++) {
       await world.createMarket()
@@ -931,7 +954,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     }
     await busyMarket()
     const target = await height()
-    // Each life is ended at another of its requests, so that every step is cut once.
+    // Each indexer is killed at a later request than the one before, so that every step is interrupted once.
     for (let life = 1; life < 60; life++) {
       let requests = 0
       let dead: Follower | undefined

@@ -14,7 +14,7 @@ import { startRpcProxy } from '../../support/rpc-proxy.ts'
 const MIN_GWEI = 20_000_000
 const LOW_GWEI = 500_000_000
 
-test('a key without its role or ether is logged once with the reason, until it has both', async (t) => {
+test('a wallet key without its role or ether is logged once with the reason, until it has both', async (t) => {
   const world = await startWorld()
   const proxy = await startRpcProxy(world.chain)
   t.after(async () => {
@@ -50,7 +50,7 @@ test('a key without its role or ether is logged once with the reason, until it h
     await lost.look()
     assert.equal(
       lost.why(),
-      `SIBYL_X_KEY is ${stranger}, which is no operator of the contract on chain ${chainId}: give it the role`,
+      `SIBYL_X_KEY is ${stranger}, which is not an operator of the contract on chain ${chainId}: give it the role`,
     )
   }
   assert.deepEqual(lines.splice(0), ['a key cannot be used', 'a key cannot be used'])
@@ -75,7 +75,7 @@ test('a key without its role or ether is logged once with the reason, until it h
     return values.find(({ labels }) => labels.setting === 'SIBYL_SETTLEMENT_KEY')?.value ?? -1
   }
   const spentBefore = await metricOf('sibyl_key_spent_ether_total')
-  // A refill to 2 ether is no spending, the fall to 0.1 is.
+  // The refill to 2 ether does not count as spending; the fall to 0.1 does.
   for (const wei of ['0x1bc16d674ec80000', '0x16345785d8a0000']) {
     await request('hardhat_setBalance', [operator, wei])
     await own.look()

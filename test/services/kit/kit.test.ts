@@ -31,7 +31,7 @@ test('a thread reports the CPU time of its worker, which only grows, and its hea
   assert(((await read('sibyl_thread_heap_bytes')) ?? 0) > 0)
 })
 
-test('a port is given to the thread of its name only', () => {
+test('a message port is given only to the thread whose name it carries', () => {
   const writers = linkWriters(settings, parts)
   const take = (peer: string) => writers.take(peer, new MessageChannel().port1)
   assert.equal(take('store'), 'store')
@@ -47,7 +47,7 @@ test('a port is given to the thread of its name only', () => {
   assert(!writers.store.isOpen)
 })
 
-test('a request for a market is sent to its own thread', () => {
+test('a request for a market is sent to the thread of that market', () => {
   const { markets, marketOf } = linkWriters(settings, parts)
   for (let number = 0; number < 20; number++) {
     const marketId = `0x${number.toString(16).padStart(64, '0')}` as MarketId
@@ -55,12 +55,12 @@ test('a request for a market is sent to its own thread', () => {
   }
 })
 
-test('a follower is registered and receives messages until it leaves', async () => {
+test('a thread that follows events is registered, and receives messages until it leaves', async () => {
   const followers = makeFollowers<WriteQueueProtocol>(settings, parts)
   const { port1, port2 } = new MessageChannel()
   const told = Promise.withResolvers<string>()
   const peer = new Channel<WriteQueueProtocol>(port2, options, {
-    heard: (type) => told.resolve(type),
+    received: (type) => told.resolve(type),
   })
   const follower = followers.add('front-0', port1, (_type, message, replyTo, channel) =>
     channel.reply(replyTo, message),

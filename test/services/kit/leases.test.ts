@@ -8,8 +8,8 @@ import { openDatabase } from '#store/open-database.ts'
 import { onServerDatabase } from '../../support/databases.ts'
 import { eventually } from '../../support/eventually.ts'
 
-await onServerDatabase('leases of a thread', (databases) => {
-  it('64 leases taken at the start are one log line, and a lease taken later is another', async (t) => {
+await onServerDatabase('a thread takes leases', (databases) => {
+  it('64 leases taken at the start are logged in one line, and a lease taken later in another', async (t) => {
     const url = await databases.migrated()
     const settings = loadSettings({ SIBYL_DATABASE_URL: url })
     const data = { name: 'store', settings, isTerminal: false } as ThreadData

@@ -5,7 +5,7 @@ import { loopLagMeter } from '#services/kit/loop-lag.ts'
 import { watchLoop } from '#services/kit/world.ts'
 import { eventually } from '../../support/eventually.ts'
 
-test('a blocked event loop reports its delay, however often it is read', async (t) => {
+test('the delay of a blocked event loop is reported, however often it is read', async (t) => {
   const registry = new Registry()
   t.after(loopLagMeter(registry, watchLoop))
   const countOf = async (le: number | '+Inf'): Promise<number> => {

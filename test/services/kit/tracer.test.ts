@@ -34,7 +34,7 @@ function openTracer(environment: Record<string, string>) {
       (metric?.values ?? []).map(({ labels, value }) => [labels.result, value]),
     )
   }
-  /** Sends what waits, and waits for the answer. */
+  /** Sends the waiting spans, and waits for the answer. */
   const tick = async () => {
     for (const act of state.ticks) act()
     await new Promise((done) => setImmediate(done))
@@ -44,7 +44,7 @@ function openTracer(environment: Record<string, string>) {
 
 const ON = { SIBYL_TRACES_URL: 'http://127.0.0.1:4318/v1/traces' }
 
-test('a traceparent is parsed as in the standard, and an invalid one is ignored', () => {
+test('a traceparent header is parsed as in the standard, and an invalid one is ignored', () => {
   assert.deepEqual(parseTraceparent(`${PARENT}-01`), {
     ...{ traceId: 'ab'.repeat(16), spanId: 'cd'.repeat(8), isSampled: true },
   })
@@ -62,11 +62,11 @@ test('a traceparent is parsed as in the standard, and an invalid one is ignored'
   }
 })
 
-test('tracing is off without a collector address', () => {
+test('tracing is off without the address of a collector', () => {
   assert.equal(openTracer({}).tracer, undefined)
 })
 
-test('every nth request is traced, and at most ten per second that ask for it', () => {
+test('every nth request is traced, and at most ten per second of those that request it', () => {
   const { tracer, state } = openTracer({ ...ON, SIBYL_TRACES_EVERY: '4' })
   const begun = (header: string, times: number) =>
     Array.from({ length: times }, () => tracer?.begin('POST /x', header)).filter(Boolean).length
@@ -77,7 +77,7 @@ test('every nth request is traced, and at most ten per second that ask for it', 
   assert.equal(begun(`${PARENT}-01`, 4), 4)
 })
 
-test('spans wait in a bounded queue, and a failing collector loses spans, not memory', async () => {
+test('spans wait in a bounded queue, and if the collector fails spans are dropped', async () => {
   const { tracer, warnings, bodies, state, counted, tick } = openTracer({
     ...ON,
     SIBYL_TRACES_EVERY: '1',

@@ -1,6 +1,6 @@
 /**
- * Compares the log, the markets and the database: a naive evaluation of the log's events must equal the open orders of
- * the markets and the rows.
+ * Compares the log, the markets and the database: the state computed from the log's events must equal the open orders
+ * of the markets and the rows.
  */
 
 import assert from 'node:assert/strict'
@@ -77,7 +77,7 @@ export function expectedFrom(dataDir: string): Expected {
   return { orders, trades, offsets }
 }
 
-/** The open orders of the markets are those of the log. */
+/** Asserts that the open orders of the markets equal those of the log. */
 export function assertOpen(expected: Expected, open: readonly OpenOrder[]): void {
   const held = new Map(open.map(({ orderHash, remaining }) => [orderHash as string, remaining]))
   assert.equal(held.size, open.length, 'an order is open twice')
@@ -86,12 +86,15 @@ export function assertOpen(expected: Expected, open: readonly OpenOrder[]): void
   }
 }
 
-/** How far the database has come, by partition. */
+/** Returns the projected offset of each partition. */
 export async function projectedTo(databaseUrl: string): Promise<number[]> {
   return withDatabase(databaseUrl, checkpointsOf)
 }
 
-/** Waits until the database has come so far. It is opened once: that takes longer than to ask it. */
+/**
+ * Waits until the database has all events of the log. The connection stays open meanwhile, because opening takes longer
+ * than a query.
+ */
 export async function untilProjected(expected: Expected, databaseUrl: string): Promise<void> {
   await withDatabase(databaseUrl, (database) =>
     eventually(async () => assert.deepEqual(await checkpointsOf(database), expected.offsets)),
@@ -118,14 +121,14 @@ async function withDatabase<T>(url: string, work: (database: Database) => Promis
   }
 }
 
-/** The database equals the log, row by row. */
+/** Asserts that the rows of the database equal the log. */
 export async function assertProjected(expected: Expected, databaseUrl: string): Promise<void> {
   const database = await openDatabase(databaseUrl, { readOnly: true })
   try {
     const ask = <Row extends object>(sql: string) =>
       read(database, (em) => em.getConnection().execute<Row[]>(sql))
     const orders = await ask<{ hash: string; status: string; remaining: number | string }>(
-      // The rows of orders that ended with their market follow in steps.
+      // Orders of a closed market are ended in steps, so an open row with a closed market counts as ended.
       `select lower(hex(order_hash)) as hash, remaining_e6 as remaining,
         case when status = 'open' and close_reason is not null then 'market-closed' else status end
           as status

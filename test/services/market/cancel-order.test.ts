@@ -7,7 +7,7 @@ import { given, START_SEC } from './market-fixture.ts'
 
 const cancelled = (name: string) => ({ status: 'cancelled', orderHash: hashNamed(name) })
 
-test('a cancelled order leaves the book with its resting size', () => {
+test('a cancelled order leaves the book, and the answer has the size that was in the book', () => {
   const market = given()
   market.place(buy('YES').at(0.4).size(10).named('a'))
   market.place(sell('YES').at(0.4).size(4).named('s'))
@@ -18,7 +18,7 @@ test('a cancelled order leaves the book with its resting size', () => {
   assert.deepEqual(market.book(), [])
 })
 
-test('a cancel needs the right side, also after the order has ended', () => {
+test('a cancel with the wrong side is refused, also after the order has ended', () => {
   const market = given()
   market.place(sell('NO').named('a'))
   assert.deepEqual(market.cancel('a', 'buy'), { rejected: 'ORDER_NOT_FOUND' })
@@ -41,7 +41,7 @@ test('only the owner may cancel if an owner is required', () => {
   assert.deepEqual(market.cancel('a', 'buy', 'ann'), { rejected: 'ORDER_CLOSED' })
 })
 
-test('a cancel of an order that is filled and settled, or expired, is answered as closed', () => {
+test('a cancel of an order that is filled and settled, or expired, is refused because the order is closed', () => {
   const market = given()
   market.place(buy('YES').at(0.4).size(1).named('filled'))
   market.place(sell('YES').at(0.4).size(1).named('taker'))
@@ -59,7 +59,7 @@ test('a cancel of an order that is filled and settled, or expired, is answered a
   assert.deepEqual(market.said(), ['old ended: expired, 1 rested'])
 })
 
-test('in a closed market there is nothing to cancel', () => {
+test('in a closed market a cancel is refused, and a cancel of all orders finds none', () => {
   const market = given()
   market.place(buy('YES').named('a'))
   market.place(buy('YES').named('b'))
@@ -74,7 +74,7 @@ test('in a closed market there is nothing to cancel', () => {
   assert.deepEqual(all, { orderHashes: [], pending: [] })
 })
 
-test('all orders of a trader are cancelled at once, on both outcomes, and no other trader’s', () => {
+test('a cancel of all orders of a trader includes both outcomes, and no orders of other traders', () => {
   const market = given()
   market.place(buy('YES').at(0.1).by('ann').named('a'))
   market.place(sell('YES').at(0.9).by('ann').named('b'))
@@ -104,7 +104,7 @@ test('all orders of a trader are cancelled at once, on both outcomes, and no oth
   assert.deepEqual(market.book(), ['NO buy 0.1 d 1'])
 })
 
-test('a cancel of a list cancels only the trader’s own open orders', () => {
+test('a cancel of a list of orders cancels only the trader’s own open orders', () => {
   const market = given()
   market.place(buy('YES').by('ann').named('a'))
   market.place(buy('YES').by('ann').named('b'))
@@ -118,7 +118,7 @@ test('a cancel of a list cancels only the trader’s own open orders', () => {
   assert.deepEqual(market.book(), ['YES buy 0.5 a 1', 'YES buy 0.5 c 1'])
 })
 
-test('orders that lost their funds end as unfunded, and stay ended', () => {
+test('orders cancelled for lack of funds end as unfunded, and stay ended', () => {
   const market = given()
   market.place(buy('YES').by('ann').named('a'))
   market.place(buy('YES').by('ann').named('b'))
@@ -134,7 +134,7 @@ test('orders that lost their funds end as unfunded, and stay ended', () => {
   assert.deepEqual(market.book(), ['YES buy 0.5 a 1'])
 })
 
-test('a lookup returns the first answer of an order, and unknown for a new one', () => {
+test('a query for an order returns its first answer, and for a new order nothing', () => {
   const market = given()
   market.place(buy('YES').named('open'))
   market.place(buy('YES').named('gone'))

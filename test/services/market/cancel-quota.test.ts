@@ -1,4 +1,4 @@
-/** Orders that are placed and cancelled without a fill are counted, and limit the trader. */
+/** Tests the quota of orders that a trader may place and cancel without a fill. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -21,7 +21,7 @@ const cancel = (n: number, name: string, side: 0 | 1): Command => ({
 })
 
 inFolder(
-  'a trader who cancels too much without a fill must wait, but other traders and cancels need not',
+  'a trader who cancels too often without a fill cannot place orders for a while, but can still cancel',
   async (dataDir) => {
     const host = startHost(dataDir, { partitions: 1, cancelQuota: new CancelQuota(3) })
     const order = (name: string, at = 0.2) => place(1, buy('YES').at(at).named(name))
@@ -54,7 +54,7 @@ function codeOf(answer: unknown): string | undefined {
   return (answer as { rejected?: string }).rejected
 }
 
-test('the number of counted traders is limited', () => {
+test('cancels are counted for a limited number of traders', () => {
   const quota = new CancelQuota(1, 3)
   const trader = (n: number) => `0x${n.toString(16).padStart(40, '0')}` as Address
   const cancelled = (n: number) =>
@@ -66,7 +66,7 @@ test('the number of counted traders is limited', () => {
       size: 5,
       remaining: 5,
     }) as unknown as MarketEvent
-  // A quota of one runs off within an hour; twice that is spent for longer.
+  // The quota is one cancel per hour. Traders 1, 3 and 4 have used it up; trader 2 is forgotten in favour of trader 4.
   for (const n of [1, 2, 3, 1, 2, 3]) quota.note(cancelled(n), 1_000)
   quota.note(cancelled(1), 62_000)
   for (let times = 0; times < 2; times++) quota.note(cancelled(4), 62_000)

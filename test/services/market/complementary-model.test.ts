@@ -1,6 +1,6 @@
 /**
- * A complementary market and a naive one receive the same random operations: the same fills in the same order, the same
- * orders left, nothing crossed, and every unit of dollars and shares accounted for.
+ * A complementary market and a naive one receive the same random operations. Both must have the same fills in the same
+ * order and the same resting orders; no book is crossed, and every unit of dollars and shares is accounted for.
  */
 
 import assert from 'node:assert/strict'
@@ -110,7 +110,7 @@ class Pair {
       .exactly(random.int(1, sizeMax))
       .by(random.pick(TRADERS))
       .until(this.#nowSec + random.int(60, 2_000))
-    // Around a half, at ticks that do not divide a dollar.
+    // The price is near one half, at a tick that does not divide a dollar.
     const price = (ONE / 2 + random.int(-ticks, ticks) * 3_331) as Price
     const orderHash = `0x${(++this.#count).toString(16).padStart(64, '0')}` as OrderHash
     return { ...signed(builder), price, orderHash }
@@ -152,7 +152,7 @@ class Pair {
     if (placed.replaces !== undefined) this.#mayReturn.delete(placed.replaces)
   }
 
-  /** Lets the order enter the naive market, and holds the events of the step against it. */
+  /** Places the order in the naive market, and compares the result with the events of the real one. */
   #enter(order: VerifiedOrder, quantity: number, rests: boolean): number {
     const { cancelsOwn } = this.#flow
     const { fills, gone, left } = this.#naive.enter(
@@ -186,7 +186,7 @@ class Pair {
     return fills.length
   }
 
-  /** The maker gets exactly its price, the taker its limit or better, and every unit has an owner. */
+  /** The maker gets exactly its price and the taker its limit or better, and no unit is lost. */
   #checkPrices(trade: Trade, taker: VerifiedOrder): void {
     const { price, size, kind, buyOrderHash, sellOrderHash } = trade
     const [first, second] = [this.#orders.get(buyOrderHash)!, this.#orders.get(sellOrderHash)!]
@@ -224,8 +224,10 @@ class Pair {
   /** Cancels all orders of a trader in both books, as a dead-man switch does, or those of one group. */
   #cancelMany(): void {
     const random = this.#random
-    const { trader } = this.#order()
-    const group = random.chance(0.5) ? random.pick(GROUPS) : undefined
+    const grouped = this.#naive.resting.filter(({ order }) => this.#groups.has(order.orderHash))
+    const aim = random.chance(0.5) && grouped.length > 0 ? random.pick(grouped).order : undefined
+    const { trader } = aim ?? this.#order()
+    const group = aim && this.#groups.get(aim.orderHash)
     const where = group === undefined ? { cause: 'deadman' as const } : { group }
     const message = { marketId: this.#opened.id, trader, ...where }
     const answer = market.CancelOrders(this.#state, message, this.#context())
@@ -240,7 +242,8 @@ class Pair {
       this.#mayReturn.delete(orderHash)
       this.counts[group === undefined ? 'deadman' : 'group']++
     }
-    // The others are filled, with trades that may fail: they do not return.
+    // The remaining cancelled orders were filled completely. A failure of their pending trades must not return quantity
+    // now.
     for (const orderHash of ended) {
       assert.ok(
         this.#trades.some((one) => [one.buyOrderHash, one.sellOrderHash].includes(orderHash)),
@@ -250,7 +253,7 @@ class Pair {
     }
   }
 
-  /** Confirms a trade, or fails it by the fault of one side or of none. */
+  /** Confirms a trade, or fails it by the fault of one side or of neither side. */
   #settle(): void {
     const random = this.#random
     const trade = this.#trades.splice(random.int(0, this.#trades.length - 1), 1)[0]
@@ -344,7 +347,7 @@ class Pair {
     assert.equal(sum(this.#shares, ' 1'), this.#collateral, 'NO shares are conserved')
   }
 
-  /** Goes on with books that come from snapshots. */
+  /** Replaces the books by copies made through snapshots. */
   #restore(): void {
     const books = this.#state.books.map((book) =>
       Book.restore(
@@ -370,7 +373,7 @@ class Pair {
     }
     for (const outcome of OUTCOMES) {
       for (const side of [0, 1] as const) {
-        // Price, then arrival: the naive list is in the order of arrival.
+        // The naive list is in order of arrival; a stable sort by price gives price-time priority.
         const mine = this.#naive.resting
           .filter(({ order }) => order.outcome === outcome && order.side === side)
           .sort(
@@ -387,7 +390,7 @@ class Pair {
     }
   }
 
-  /** The events, written and read as the log does, lead to the same market. */
+  /** Encodes and decodes the events as the log does, and checks that a replay gives the same market. */
   #replay(): void {
     const recall = { closed: new Map(), trades: new Map() }
     const fresh = newMarket(this.#opened, this.#rules, recall)
@@ -413,7 +416,7 @@ const flows: Record<string, Flow> = {
 }
 
 for (const [name, flow] of Object.entries(flows)) {
-  test(`a complementary market agrees with the naive one ${name}`, () => {
+  test(`a complementary market agrees with the naive model (${name})`, () => {
     withSeeds([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], (random) =>
       new Pair(random, flow).run(sampleOf(OPERATIONS, SAMPLE)),
     )

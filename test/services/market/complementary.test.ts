@@ -1,4 +1,4 @@
-/** Mints and merges as stories; `complementary-model.test.ts` has the random ones. */
+/** Mints and merges in single cases; `complementary-model.test.ts` tests random ones. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -15,7 +15,7 @@ const complementary = (more: Given = {}) =>
 const failedBy = (fault: 'buyer' | 'seller' | 'both' | 'none', reason = 'InsufficientShares') =>
   ({ status: 'failed', fault, reason }) as const
 
-test('a buyer of YES and a buyer of NO trade without a seller: a mint, in which the maker is the buyer', () => {
+test('a buyer of YES and a buyer of NO trade by a mint, whose maker is the buyer with the older order', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.65).size(25).by('bob').named('b'))
@@ -35,7 +35,7 @@ test('a buyer of YES and a buyer of NO trade without a seller: a mint, in which 
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('a seller of YES and a seller of NO trade: a merge, in which the maker is the seller', () => {
+test('a seller of YES and a seller of NO trade by a merge, whose maker is the seller with the older order', () => {
   const market = complementary()
   market.place(sell('YES').at(0.3).size(10).by('ann').named('a'))
   market.place(sell('NO').at(0.6).size(10).by('bob').named('b'))
@@ -53,7 +53,7 @@ test('a seller of YES and a seller of NO trade: a merge, in which the maker is t
   )
 })
 
-test('the best effective price comes first, and at one price the order that came first, over both books', () => {
+test('orders of both books are matched by the price that the taker would pay, and at one price by age', () => {
   const market = complementary()
   market.place(sell('YES').at(0.6).size(10).named('a'))
   market.place(buy('NO').at(0.4).size(20).named('b'))
@@ -72,7 +72,7 @@ test('the best effective price comes first, and at one price the order that came
   )
 })
 
-test('buys of both outcomes below a dollar together rest, and in an ordinary market all do', () => {
+test('buys of both outcomes do not match if their prices sum to less than a dollar, and in an ordinary market never', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).named('a'))
   market.place(buy('YES').at(0.59).size(10).named('b'))
@@ -85,7 +85,7 @@ test('buys of both outcomes below a dollar together rest, and in an ordinary mar
   assert.equal(ordinary.book().length, 2)
 })
 
-test('a post-only order that would match the other book is refused, with its effective price', () => {
+test('a post-only order that would match the other book is refused with the price of that match', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).named('a'))
   const answer = market.place(buy('YES').at(0.6).size(1).named('t'), 'POST_ONLY')
@@ -96,19 +96,20 @@ test('a post-only order that would match the other book is refused, with its eff
   assert.ok(isRejection(sold), 'the ordinary book counts as before')
 })
 
-test('fill or kill counts the orders of both books', () => {
+test('a fill-or-kill order counts the orders of both books', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(sell('YES').at(0.6).size(5).by('ann').named('b'))
   const tooMuch = market.place(buy('YES').at(0.6).size(16).named('t'), 'FOK')
   assert.ok(
-    isRejection(tooMuch) && tooMuch.detail === 'only 15000000 of 16000000 could be filled at once',
+    isRejection(tooMuch) &&
+      tooMuch.detail === 'only 15000000 of 16000000 could be filled on arrival',
   )
   const enough = market.place(buy('YES').at(0.6).size(15).named('u'), 'FOK')
   assert.ok(!isRejection(enough) && enough.filled === 15_000_000 && enough.matches === 2)
 })
 
-test('an immediate-or-cancel order takes a mint and drops the rest', () => {
+test('an immediate-or-cancel order takes a mint, and its rest is cancelled', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   const answer = market.place(buy('YES').at(0.7).size(12).named('t'), 'IOC')
@@ -127,7 +128,7 @@ test('a replacement does not match the order of the other outcome that it replac
   assert.deepEqual(market.book(), ['YES buy 0.6 t 1'])
 })
 
-test("a trader's own order of the other outcome is cancelled instead of matched", () => {
+test('a trader’s own order in the other book is cancelled instead of matched', () => {
   const market = complementary({ selfTrade: 'cancel-resting' })
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('NO').at(0.4).size(3).by('bob').named('b'))
@@ -144,7 +145,7 @@ test("a trader's own order of the other outcome is cancelled instead of matched"
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('an expired order of the other outcome ends as expired when an order reaches it', () => {
+test('an expired order in the other book ends as expired when an incoming order reaches it', () => {
   const market = complementary()
   market.place(
     buy('NO')
@@ -159,7 +160,7 @@ test('an expired order of the other outcome ends as expired when an order reache
   assert.deepEqual(market.said(), ['a ended: expired, 10 rested', 't rests: buy YES 5 at 0.6'])
 })
 
-test('a failed mint returns the quantity of the side without fault, and ends the other side’s orders', () => {
+test('a failed mint returns the quantity of the trader not at fault, and ends the orders of the trader at fault', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.3).size(1).by('bob').named('bid'))
@@ -174,7 +175,7 @@ test('a failed mint returns the quantity of the side without fault, and ends the
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('a returned buy of NO matches a buy of YES that arrived meanwhile', () => {
+test('quantity that a failed mint returns to a buy of NO matches a buy of YES that arrived meanwhile', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))
@@ -188,7 +189,7 @@ test('a returned buy of NO matches a buy of YES that arrived meanwhile', () => {
   ])
 })
 
-test('a merge side that lacks only the shares of a failed mint is excused', () => {
+test('a seller in a merge who lacks only the shares that a failed mint should have brought is excused', () => {
   const market = complementary()
   // Gus, who has no dollars, mints with Bob; Bob sells the expected YES shares in a merge with Cat.
   market.place(buy('NO').at(0.4).size(10).by('gus').named('g'))
@@ -206,7 +207,7 @@ test('a merge side that lacks only the shares of a failed mint is excused', () =
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('neither side of a mint is excused for missing dollars', () => {
+test('a buyer in a mint is not excused for missing dollars', () => {
   const market = complementary()
   market.place(sell('NO').at(0.4).size(10).by('gus').named('g'))
   market.place(buy('NO').at(0.4).size(10).by('bob').named('b'))
@@ -217,7 +218,7 @@ test('neither side of a mint is excused for missing dollars', () => {
   assert.equal(market.said()[0], 'TradeFailed 7-0 0xaa')
 })
 
-test('a protected group counts a mint as a fill', () => {
+test('the fill limit of an order group counts a mint as a fill', () => {
   const market = complementary()
   const tags = { group: 'quotes', protection: { windowMs: 1_000, fillsMax: 1 } }
   const quote = (outcome: 'YES' | 'NO', price: number, name: string) =>
@@ -233,7 +234,7 @@ test('a protected group counts a mint as a fill', () => {
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('an unsettled mint counts for both traders, and both may cancel the quantity that could return', () => {
+test('an unsettled mint counts for both traders, and both can cancel the quantity that could return', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))
@@ -247,7 +248,7 @@ test('an unsettled mint counts for both traders, and both may cancel the quantit
   assert.deepEqual(market.said().slice(1), ['b rests: buy YES 10 at 0.6 (10 came back)'])
 })
 
-test('a report of a mint is refused in an ordinary market', () => {
+test('a report about a mint is refused in an ordinary market', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))
@@ -262,7 +263,7 @@ test('a report of a mint is refused in an ordinary market', () => {
   assert.ok(isRejection(ordinary.ask('ReportTrade', { marketId, report: { ...report, tradeId } })))
 })
 
-test('the rounding of a mint or merge gives every unit to one side', () => {
+test('a mint or merge gives each unit of rounding to one of its sides', () => {
   const cases: [price: number, size: number, yes: number, no: number][] = [
     [333_333, 3_000_000, 999_999, 2_000_001],
     [500_000, 1, 1, 0],

@@ -1,6 +1,6 @@
 /**
- * The real market and store threads under the real supervisor, in a data folder of the test's own,
- * with one or more relays in the place of fronts. Stopping and starting keeps the folder.
+ * The real market and store threads under the real supervisor, in a data folder of the test, with one or more relays in
+ * place of fronts. The folder survives a stop and a start.
  */
 
 import assert from 'node:assert/strict'
@@ -54,7 +54,7 @@ export type ExchangeOptions = {
 
 type Start = (options?: ExchangeOptions) => Promise<Exchange>
 
-/** Runs the body of a test with a data folder; everything that it started is stopped, however it ends. */
+/** Runs a test with a data folder, and stops everything that the test started. */
 export async function withExchanges(
   body: (start: Start, dataDir: string) => Promise<void>,
 ): Promise<void> {
@@ -86,7 +86,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
     SIBYL_RESTART_BACKOFF_MS: '1',
     SIBYL_RESTART_BACKOFF_MS_MAX: '20',
     SIBYL_RESTARTS_MAX: '1000',
-    // A thread that had no core for a while must not be taken for one that hangs.
+    // The interval is so long that a thread without CPU time for a moment does not count as hanging.
     SIBYL_HEALTH_INTERVAL_MS: '60000',
     SIBYL_FRONT_THREADS: String(options.relays ?? 1),
     ...options.env,
@@ -125,7 +125,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
           },
         ]
       : []),
-    // Where the environment names a chain and a key, trades settle.
+    // Trades settle if the environment has a settlement key.
     ...(withStore && settings.keys.settlement !== ''
       ? [
           {
@@ -148,7 +148,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
     })),
   ]
   const quiet = () => {}
-  /** Output of the supervisor, for an unexpected failure. */
+  /** The supervisor's output, shown after an unexpected failure. */
   const noted: string[] = []
   const note = (_fields: object, line: string) => void noted.push(line)
   const gaveUp: string[] = []
@@ -162,7 +162,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
 
   const air = new BroadcastChannel(airwave)
   const waiting = new Map<number, (answer: unknown) => void>()
-  const heard = new Map<string, Heard[]>(relays.map((name) => [name, []]))
+  const received = new Map<string, Heard[]>(relays.map((name) => [name, []]))
   const linked = new Map<string, number>()
   const linkWaiters: (() => void)[] = []
   let nextId = 1
@@ -178,7 +178,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
         linked?: string
       }
     }
-    const story = heard.get(data.from)
+    const story = received.get(data.from)
     if (story === undefined) return
     if (data.linked !== undefined) {
       const link = `${data.from} ${data.linked}`
@@ -196,7 +196,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
     }
   }
 
-  /** Waits until a relay has been linked to the thread so many times. */
+  /** Waits until every relay has been linked to the thread this many times. */
   async function untilLinked(thread: string, times: number): Promise<void> {
     while (relays.some((relay) => (linked.get(`${relay} ${thread}`) ?? 0) < times)) {
       await new Promise<void>((resolve) => linkWaiters.push(resolve))
@@ -227,11 +227,11 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
     markets,
     gaveUp,
     noted,
-    heard,
+    received,
     threadOfMarket,
     linkedTimes: (thread: string) => linked.get(`${relays[0]} ${thread}`) ?? 0,
     untilLinked,
-    /** Sends a request to the thread of a market, over the first relay; a missing answer is a result. */
+    /** Sends a request to a market's thread through the first relay; resolves even if no answer arrives. */
     async ask<K extends keyof MarketThreadProtocol>(
       marketId: MarketId,
       type: K,
@@ -250,7 +250,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
       ),
     askThread: (thread: string, ...ask: Ask) =>
       askMany('front-0', [[thread, ...ask] as never]).then(([answer]) => answer),
-    /** Answers whether every thread ended by itself. A second time it does nothing. */
+    /** Stops the exchange once; returns whether every thread ended by itself. */
     stop() {
       stopped ??= supervisor.stop().finally(() => air.close())
       return stopped

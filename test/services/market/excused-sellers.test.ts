@@ -9,7 +9,7 @@ const failedBy = (fault: TradeReport['fault']) => ({ status: 'failed', fault }) 
 const confirmed = { status: 'confirmed', txHash: '0x01' } as const
 
 /**
- * Gus, who has nothing, sells 10 to Bob; Bob resells `resold` of them to Cat and also has a bid and an offer in the
+ * Gus, who has no shares, sells 10 to Bob. Bob resells `resold` of them to Cat, and also has a bid and an offer in the
  * books.
  */
 function resold(size = 10) {
@@ -25,7 +25,7 @@ function resold(size = 10) {
 }
 const own = ['NO buy 0.1 bid 7', 'NO sell 0.9 offer 7']
 
-test('a trader who resold shares bought from an empty wallet keeps all orders', () => {
+test('a trader who sold shares bought from a seller without shares keeps all their orders', () => {
   const market = resold()
   market.report('b', failedBy('seller'))
   assert.deepEqual(market.said(), [
@@ -41,7 +41,7 @@ test('a trader who resold shares bought from an empty wallet keeps all orders', 
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('the order in which the two failures are reported does not matter', () => {
+test('a seller is excused whichever of the two failed trades is reported first', () => {
   const market = resold()
   market.report('c', failedBy('seller'))
   assert.deepEqual(market.said()[0], 'TradeFailed 7-0 0xaa, seller excused')
@@ -50,7 +50,7 @@ test('the order in which the two failures are reported does not matter', () => {
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('the next trader in the chain, who resold too, is also excused', () => {
+test('every trader in a chain of resales is excused', () => {
   const market = resold()
   market.place(sell('YES').at(0.6).size(10).by('cat').named('r2'))
   market.place(buy('YES').at(0.6).size(10).by('dan').named('d'))
@@ -67,7 +67,7 @@ for (const [when, told] of [
   ['after it failed', true],
   ['while it is pending', false],
 ] as const) {
-  test(`a buy excuses sales up to its own size, ${when}`, () => {
+  test(`a purchase excuses later sales of at most its own size, ${when}`, () => {
     const market = given()
     market.place(sell('YES').at(0.4).size(10).by('gus').named('g'))
     market.place(buy('YES').at(0.4).size(10).by('bob').named('b'))
@@ -84,7 +84,7 @@ for (const [when, told] of [
       return market.said()
     })
     assert.match(said[0]![0]!, /excused/)
-    assert.match(said[1]![0]!, /excused/, 'four of these six were owed to him')
+    assert.match(said[1]![0]!, /excused/, 'four of these six were owed to the seller')
     assert.doesNotMatch(said[2]![0]!, /excused/)
     assert(said[2]!.includes('bid ended: unfunded, 7 rested'))
     assert.equal(stateHashOf(market.replayed()), market.hash())
@@ -92,10 +92,10 @@ for (const [when, told] of [
 }
 
 const guilty: [why: string, story: (market: ReturnType<typeof given>) => void][] = [
-  ['his buy was settled', (market) => market.report('b', confirmed)],
-  ['his buy failed by his own fault', (market) => market.report('b', failedBy('buyer'))],
+  ['their purchase settled before', (market) => market.report('b', confirmed)],
+  ['their purchase failed by their own fault', (market) => market.report('b', failedBy('buyer'))],
   [
-    'his buy failed too long ago',
+    'their purchase failed too long ago',
     (market) => {
       market.report('b', failedBy('seller'))
       market.at(600)
@@ -103,18 +103,18 @@ const guilty: [why: string, story: (market: ReturnType<typeof given>) => void][]
   ],
 ]
 for (const [why, story] of guilty) {
-  test(`a seller without tokens is at fault when ${why}`, () => {
+  test(`a seller without shares is at fault when ${why}`, () => {
     const market = resold()
     story(market)
     market.place(buy('NO').at(0.05).size(1).by('bob').named('last'))
     market.said()
     market.report('c', failedBy('seller'))
     assert.equal(market.said()[0], 'TradeFailed 7-0 0xaa')
-    assert(!market.book().some((line) => line.includes('last')), 'he loses his orders')
+    assert(!market.book().some((line) => line.includes('last')), 'the seller loses all orders')
   })
 }
 
-test('a buy of the other outcome, a buy after the sale, and a trade with oneself excuse nobody', () => {
+test('no seller is excused by buying the other outcome, by buying after the sale, or by a trade with themselves', () => {
   const market = given()
   market.place(sell('NO').at(0.4).size(10).by('gus').named('g'))
   market.place(buy('NO').at(0.4).size(10).by('bob').named('other'))
@@ -130,7 +130,7 @@ test('a buy of the other outcome, a buy after the sale, and a trade with oneself
 })
 
 for (const reason of ['SharesNotApproved', 'OrderCancelled', 'GasBudgetSpent']) {
-  test(`a seller who is owed tokens is not excused for ${reason}`, () => {
+  test(`a seller who waits for bought shares is not excused for ${reason}`, () => {
     const market = resold()
     market.report('c', { ...failedBy('seller'), reason })
     assert.equal(market.said()[0], 'TradeFailed 7-0 0xaa')
@@ -138,7 +138,7 @@ for (const reason of ['SharesNotApproved', 'OrderCancelled', 'GasBudgetSpent']) 
   })
 }
 
-test('if both sides are at fault, the buyer’s fault counts, and the excused seller gets nothing back', () => {
+test('if both sides are at fault the buyer’s fault counts, and no quantity returns to the excused seller', () => {
   const market = resold()
   market.place(buy('NO').at(0.2).size(1).by('cat').named('cats'))
   market.report('b', failedBy('seller'))

@@ -10,7 +10,7 @@ import { type Command, inFolder, marketId, open, startHost } from './thread-fixt
 
 const MANY = 2 * DEPARTURES_MAX + 500
 
-/** So many resting orders of ann. */
+/** Returns a market with `MANY` resting orders of ann. */
 function crowded(market = given()): ReturnType<typeof given> {
   for (let n = 0; n < MANY; n++)
     market.place(
@@ -23,7 +23,7 @@ function crowded(market = given()): ReturnType<typeof given> {
   return market
 }
 
-test('a trader’s very many orders are cancelled step by step', () => {
+test('thousands of orders of a trader are cancelled in steps', () => {
   const market = crowded()
   market.place(buy('YES').at(0.1).by('bob').named('bobs'))
   const cancelled = new Set<OrderHash>()
@@ -44,7 +44,7 @@ test('a trader’s very many orders are cancelled step by step', () => {
   assert.equal(market.state.books[0].count + market.state.books[1].count, 1)
 })
 
-test('a trader at fault with very many orders loses them in steps, and then the trade is undone', () => {
+test('a trader at fault with very many orders loses them in steps, and then the failed trade is reported', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(10).by('bob').named('s'))
   market.place(buy('YES').at(0.5).size(10).by('ann').named('b'))
@@ -64,7 +64,7 @@ test('a trader at fault with very many orders loses them in steps, and then the 
 })
 
 inFolder(
-  'orders that expire in one second expire over many batches, each once',
+  'orders that all expire in one second end over many batches, each of them once',
   async (dataDir) => {
     const host = startHost(dataDir)
     const orders = 2 * EXPIRATIONS_MAX + 300
@@ -97,7 +97,7 @@ inFolder(
     assert.equal(host.thread.markets.get(marketId(4))?.state.closed, 'expired')
     await host.stop()
 
-    /** Like the thread; returns the number of events of each batch. */
+    /** Expires orders as the thread does; returns the number of events of each batch. */
     async function expire(): Promise<number[]> {
       const counts: number[] = []
       for (;;) {
@@ -110,7 +110,7 @@ inFolder(
   },
 )
 
-inFolder('books that have lost their orders free their memory', async (dataDir) => {
+inFolder('books whose orders have ended free their memory', async (dataDir) => {
   const host = startHost(dataDir)
   await host.run(open(1))
   const order = signed(buy('YES').at(0.1).by('ann').named('a'), marketId(1))

@@ -9,9 +9,9 @@ import { assertOpen, expectedFrom } from './agreement.ts'
 import { openMarkets, openOrders, withExchanges } from './exchange-fixture.ts'
 import { orderStream } from './order-stream.ts'
 
-// Both wait most of their time for a file that another connection holds.
-suite('a log that cannot be written', { concurrency: true }, () => {
-  test('a failed append gives an unknown outcome, and the thread continues when it can', () =>
+// The tests run concurrently: most of the time, they wait for a file that another connection has locked.
+suite('a market thread survives a log that cannot be written', { concurrency: true }, () => {
+  test('after a failed append the outcome of orders is unknown, and the thread continues when the log works', () =>
     withExchanges(async (start, dataDir) => {
       const exchange = await start({
         store: false,
@@ -20,7 +20,7 @@ suite('a log that cannot be written', { concurrency: true }, () => {
       const stream = orderStream(7, 2)
       await openMarkets(exchange, stream)
       await exchange.askAll(stream.take(50))
-      // Another connection holds the file for writing: the append fails, and so may opening it again.
+      // Another connection locks the file for writing: the append fails, and opening the file again may fail, too.
       const intruder = new Database(join(dataDir, 'log', 'partition-0.db'))
       intruder.exec('BEGIN IMMEDIATE')
       const asks = stream.take(30)
@@ -39,12 +39,12 @@ suite('a log that cannot be written', { concurrency: true }, () => {
         if (ask[0] === 'PlaceOrder')
           assert('status' in (again[index] as object), String(again[index]))
       }
-      const reloads = exchange.heard.get('front-0')!.filter((line) => 'reloaded' in line)
+      const reloads = exchange.received.get('front-0')!.filter((line) => 'reloaded' in line)
       assert(reloads.length >= 1, 'the readers are told')
       assertOpen(expectedFrom(dataDir), await openOrders(exchange))
     }))
 
-  test('messages to the whole thread are received while a partition is unavailable', () =>
+  test('messages to a whole market thread are handled while one of its partitions is unavailable', () =>
     withExchanges(async (start, dataDir) => {
       const exchange = await start({
         store: false,
@@ -107,7 +107,7 @@ suite('a log that cannot be written', { concurrency: true }, () => {
       const intruder = new Database(join(dataDir, 'log', 'partition-0.db'))
       intruder.exec('BEGIN IMMEDIATE')
       await exchange.supervisor.kill('front-1')
-      const reloads = () => exchange.heard.get('front-0')!.filter((line) => 'reloaded' in line)
+      const reloads = () => exchange.received.get('front-0')!.filter((line) => 'reloaded' in line)
       await eventually(() => assert.ok(reloads().length > 0, 'the cancels failed'))
       intruder.exec('ROLLBACK')
       intruder.close()

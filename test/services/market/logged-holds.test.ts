@@ -15,10 +15,10 @@ import { WHOLE } from '../../support/sample.ts'
 import { given, packed, signed } from './market-fixture.ts'
 import { randomFlow } from './random-flow.ts'
 
-/** After so many steps the whole log is read again. */
+/** Steps between two complete replays of the log. */
 const READ_EVERY = WHOLE ? 100 : 300
 
-/** Every order that is named in an event and held. */
+/** Returns the orders of the market's events that belong to a session now. */
 function heldIn(
   market: { state: MarketState; events: readonly MarketEvent[] },
   { held } = market.state,
@@ -34,17 +34,17 @@ function heldIn(
 const rests = ({ books }: MarketState, orderHash: OrderHash) =>
   books.some((book) => book.locate(orderHash) >= 0)
 
-/** The state of the market for a reader of the log. */
+/** Returns the state that a replay of the log gives. */
 function replayed(market: ReturnType<typeof given>): MarketState {
   const again = newMarket(market.state.market, market.state.rules, market.recall)
   for (const event of PACKED.read(packed(market.events))) apply(again, event)
   return again
 }
 
-test('the log always has the orders held by sessions that have not ended', () => {
+test('the log always lists the orders to cancel when their session ends, for all sessions that have not ended', () => {
   withSeeds([1, 2, 3], (random) => {
     const market = given({ selfTrade: random.chance(0.5) ? 'allow' : 'cancel-resting' })
-    /** Those that were ever placed in a session, and not let go since. */
+    /** Orders that were placed in a session and not released since. */
     const wanted = new Set<OrderHash>()
     const ask: typeof market.ask = (type, message) => {
       if (type !== 'PlaceOrder' || random.chance(0.5)) return market.ask(type, message)
@@ -56,12 +56,12 @@ test('the log always has the orders held by sessions that have not ended', () =>
       const isNew = !market.recall.closed.has(orderHash) && !rests(market.state, orderHash)
       const stays = timeInForce !== 'IOC' && timeInForce !== 'FOK'
       const answer = market.ask(type, { ...message, session: 's' })
-      // If it knows the order, the resting part is held from now on.
+      // If the market knows the order, its resting part belongs to the session from now on.
       const counts = isNew ? stays && !isRejection(answer) : rests(market.state, orderHash)
       if (counts) wanted.add(orderHash)
       return answer
     }
-    // The flow reads the state and the events where they are.
+    // The flow uses the state and the events of the original market.
     const flow = randomFlow(Object.assign(Object.create(market), { ask }), random)
     let most = 0
     for (let step = 0; step < 2_000; step++) {
@@ -76,7 +76,7 @@ test('the log always has the orders held by sessions that have not ended', () =>
       if (step % READ_EVERY !== 0) continue
       market.state.held.rows(market.state)
       const now = new Set(heldIn(market))
-      // An order that a reorg returns after it was settled has not been held since.
+      // After a reorg returns a settled order to the book, the order belongs to no session.
       const undone = new Set<OrderHash>()
       for (const event of market.events) {
         if (event.type !== 'TradeReverted' || event.trade === undefined) continue
@@ -100,7 +100,7 @@ test('the log always has the orders held by sessions that have not ended', () =>
   })
 })
 
-test('an order of a session that trades and returns is still held', () => {
+test('after the quantity of a failed trade returns, its order still ends with its session', () => {
   const market = given()
   const order = signed(buy('YES').at(0.5).size(2).by('ann').named('held'), market.marketId)
   market.place(sell('YES').at(0.5).size(1).by('bob').named('maker'))
@@ -117,7 +117,7 @@ test('an order of a session that trades and returns is still held', () => {
   assert.deepEqual(heldIn(market), [])
 })
 
-test('an order of a session that has settled is no longer held', () => {
+test('an order no longer ends with its session once its trade is confirmed', () => {
   const market = given()
   const order = signed(buy('YES').at(0.5).size(1).by('ann').named('held'), market.marketId)
   market.ask('PlaceOrder', { order, session: 's' })
@@ -128,7 +128,7 @@ test('an order of a session that has settled is no longer held', () => {
   assert.deepEqual(heldIn(market), [])
 })
 
-test('a snapshot contains the held orders', () => {
+test('a snapshot of a market contains the orders that end with a session, and their session', () => {
   const market = given()
   const order = signed(buy('YES').at(0.5).size(2).by('ann').named('held'), market.marketId)
   market.ask('PlaceOrder', { order, session: 's' })
@@ -140,7 +140,7 @@ test('a snapshot contains the held orders', () => {
   assert.deepEqual(heldIn(market, again), [hashNamed('held')])
 })
 
-test('an order that another session places again ends with that session', () => {
+test('an order that a second session places again ends with the second session', () => {
   const market = given()
   const order = signed(buy('YES').at(0.5).size(2).by('ann').named('a'), market.marketId)
   for (const session of ['first', 'first', 'second']) market.ask('PlaceOrder', { order, session })
@@ -150,7 +150,7 @@ test('an order that another session places again ends with that session', () => 
   assert.equal(rested.length, 2, 'the log is not told twice of the same session')
 })
 
-test('a session holds the maximum number of orders in all markets of its thread', () => {
+test('a session can have the maximum number of open orders in all markets of a thread together', () => {
   const index = new SessionIndex()
   const [one, other] = [1, 2].map((number) =>
     given({
@@ -176,7 +176,7 @@ test('a session holds the maximum number of orders in all markets of its thread'
   assert.deepEqual(index.sessions(), [], 'markets that are unloaded leave nothing behind')
 })
 
-test('an order that failed by its trader’s fault does not count as held', () => {
+test('an order that failed by its trader’s fault no longer ends with a session', () => {
   const index = new SessionIndex()
   const market = given({ sessions: { index, ordersMax: 1 } })
   const order = signed(buy('YES').at(0.5).size(1).by('ann').named('a'), market.marketId)
@@ -188,7 +188,7 @@ test('an order that failed by its trader’s fault does not count as held', () =
   assert.equal(index.sizeOf('s'), 0)
 })
 
-test('an order that a reorg returns ends with its session, also after a snapshot', () => {
+test('an order that a reorg opens again still ends with its session, also after a snapshot', () => {
   const index = new SessionIndex()
   const market = given({ sessions: { index, ordersMax: 1 } })
   const order = signed(buy('YES').at(0.5).size(1).by('ann').named('a'), market.marketId)

@@ -1,6 +1,6 @@
 /**
- * One market without a thread or a log: commands in, answers and events out, and a clock that the test controls. Events
- * are printed as short lines and books as small tables, so that a test reads like a story.
+ * One market without a thread or a log: the test sends commands, receives answers and events, and controls the clock.
+ * Events are printed as short lines and books as small tables, so that tests are easy to read.
  */
 
 import type { Address, MarketId, TradeId, Uint64 } from '#domain/ids.ts'
@@ -22,7 +22,7 @@ import { stateHashOf } from './state-hash.ts'
 export const START_SEC = 1_700_000_000
 export const MARKET_ID = `0x${'ab'.repeat(32)}` as MarketId
 
-/** A trader's open orders as a walk through every order of every book finds them, the oldest first. */
+/** Returns a trader's open orders, oldest first, found by a scan of every book. */
 export function openOrdersIn(
   states: readonly MarketState[],
   trader: Address,
@@ -59,7 +59,7 @@ export function aMarket(more: Partial<Market> = {}): Market {
   }
 }
 
-/** The events as a row of the log holds them. */
+/** Returns the events in the format of the log's rows. */
 export function packed(events: readonly MarketEvent[]): unknown[] {
   return events.map((event, index) => {
     const text = new JsonBytes()
@@ -115,7 +115,7 @@ export function given(given_: Given = {}) {
     get nowMs() {
       return nowMs
     },
-    // Through JSON, like in the log: values that do not survive it would be lost.
+    // Events pass through JSON as in the log, so that values lost there are lost in tests, too.
     emit: (event: MarketEvent) => void events.push(JSON.parse(JSON.stringify(event))),
   }
   const ask = <K extends keyof MarketProtocol>(
@@ -139,7 +139,7 @@ export function given(given_: Given = {}) {
     get nowSec() {
       return Math.floor(nowMs / 1_000)
     },
-    /** Moves the clock to so many seconds after the start. */
+    /** Moves the clock to this many seconds after the start. */
     at(seconds: number) {
       nowMs = (START_SEC + seconds) * 1_000
     },
@@ -194,7 +194,7 @@ export function given(given_: Given = {}) {
       return lines
     },
     book: () => drawn(state),
-    /** The same market, brought up from its events alone. */
+    /** Returns the market that a replay of the events gives. */
     replayed(): MarketState {
       const fresh = newMarket(opened, rules, { closed: new Map(), trades: new Map() })
       for (const event of events) apply(fresh, event)

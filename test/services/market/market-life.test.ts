@@ -8,7 +8,7 @@ import { given, MARKET_ID, START_SEC } from './market-fixture.ts'
 const expire = (market: ReturnType<typeof given>) =>
   market.ask('Expire', { marketId: market.marketId })
 
-test('a market opens once', () => {
+test('a market can be opened only once', () => {
   const market = given()
   assert.deepEqual(market.open(), { seq: 1 })
   assert.deepEqual(market.open(), { seq: 1 })
@@ -55,7 +55,7 @@ test('a market closes at its expiration, with all of its orders in one event', (
   assert.deepEqual(market.book(), [])
 })
 
-test('closing a market twice has no further effect, and an expired market is resolved later', () => {
+test('closing a market twice has no further effect, and an expired market can be resolved later', () => {
   const market = given()
   const close = (reason: 'expired' | 'resolved' | 'withdrawn') =>
     market.ask('CloseMarket', { marketId: MARKET_ID, reason })
@@ -68,7 +68,7 @@ test('closing a market twice has no further effect, and an expired market is res
   assert.equal(market.state.closed, 'resolved')
 })
 
-test('a snapshot shows the levels of both outcomes, best first', () => {
+test('a view of a market shows the levels of both outcomes, best first', () => {
   const market = given()
   market.place(buy('YES').at(0.4).size(1).named('a'))
   market.place(buy('YES').at(0.41).size(2).named('b'))
@@ -95,7 +95,7 @@ test('a snapshot shows the levels of both outcomes, best first', () => {
   )
 })
 
-test('open orders of a trader are those that have not expired', () => {
+test('the list of a trader’s open orders has only orders that have not expired', () => {
   const market = given()
   market.place(buy('YES').by('ann').named('a'))
   market.place(

@@ -14,7 +14,7 @@ import { stateHashOf } from './state-hash.ts'
 const STEPS = sampleOf(6_000, 2)
 const SEEDS = [1, 2, 3, 4]
 
-/** The sizes at each price as `domain/market-event.ts` promises that they follow from events alone. */
+/** The size at each price level, computed from the events as `domain/market-event.ts` describes. */
 class Levels {
   readonly sizes = new Map<string, bigint>()
 
@@ -61,7 +61,7 @@ function levelsOf(state: MarketState): Map<string, bigint> {
 
 const sorted = (sizes: Map<string, bigint>) => [...sizes].toSorted()
 
-test('the levels of both books follow from the events alone', () => {
+test('the price levels of both books can be computed from the events alone', () => {
   withSeeds(SEEDS, (random) => {
     const market = given({ selfTrade: random.chance(0.5) ? 'allow' : 'cancel-resting' })
     const flow = randomFlow(market, random)
@@ -79,7 +79,7 @@ test('the levels of both books follow from the events alone', () => {
   })
 })
 
-test('sequence numbers have no gap, and the time of events never goes back', () => {
+test('the sequence numbers of a market have no gap, and the times of its events never go back', () => {
   withSeeds(SEEDS, (random) => {
     const market = given()
     const flow = randomFlow(market, random)
@@ -94,7 +94,7 @@ test('sequence numbers have no gap, and the time of events never goes back', () 
   })
 })
 
-test('no order trades or rests beyond its size, through any failures and returns', () => {
+test('no order trades or rests for more than its size, whatever trades fail and return quantity', () => {
   withSeeds(SEEDS, (random) => {
     const market = given()
     const flow = randomFlow(market, random)
@@ -126,7 +126,7 @@ test('every resubmission gets the first answer', () => {
     for (const { orderHash, answer, open, reason } of flow.repeats) {
       const first = flow.firstAnswers.get(orderHash)
       if (first === undefined) continue
-      // An order that had to be filled at once ended with its answer, whatever its remainder.
+      // An IOC or FOK order ends with its first answer, even if its remainder was cancelled, so it counts as filled.
       const isFilled = reason === 'filled' || reason === 'taken' || 'filled' in first
       if (isFilled || (open && reason === '')) {
         assert.deepEqual(answer, { ...first, duplicate: true })
@@ -140,7 +140,7 @@ test('every resubmission gets the first answer', () => {
   })
 })
 
-test('replaying the events gives the state that emitted them', () => {
+test('replaying the events of a market gives the state that emitted them', () => {
   withSeeds(SEEDS, (random) => {
     const market = given({ selfTrade: random.chance(0.5) ? 'allow' : 'cancel-resting' })
     const flow = randomFlow(market, random)
@@ -152,7 +152,7 @@ test('replaying the events gives the state that emitted them', () => {
   })
 })
 
-test('a snapshot taken during changes, and the events after it, give the same state', () => {
+test('a snapshot taken while a market changes, and the events after it, give the same state', () => {
   withSeeds(SEEDS, (random) => {
     const market = given()
     const flow = randomFlow(market, random)
@@ -184,7 +184,7 @@ test('a snapshot taken during changes, and the events after it, give the same st
   })
 })
 
-test('an event that does not follow the last one is not applied', () => {
+test('an event that does not follow the last one is not applied in a replay', () => {
   const market = given()
   const [opened] = market.events
   const state = market.replayed()

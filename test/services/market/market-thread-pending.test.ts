@@ -1,4 +1,4 @@
-/** Unsettled trades of a market thread through restarts, snapshots and failed appends. */
+/** Unsettled trades of a market thread survive restarts, snapshots and failed appends. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -45,7 +45,7 @@ async function snapshot(host: Host): Promise<void> {
   await host.keepHouse()
 }
 
-/** The counts are those of the markets that are here. */
+/** Asserts that the thread's counts of pending trades equal those of the loaded markets. */
 function assertCounted(host: Host): void {
   const counts = new PendingCounts()
   for (const { state } of host.thread.markets.values()) {
@@ -84,90 +84,96 @@ for (const how of ['the log', 'a snapshot'] as const) {
   })
 }
 
-inFolder('a cancel of all finds orders filled before a restart', async (dataDir) => {
-  let host = startHost(dataDir)
-  await host.run(open(1), open(2), place(selling), place(buying))
-  await snapshot(host)
-  await host.stop()
-  host = startHost(dataDir)
-  const markets = async (name: string, where = {}) => {
-    const message = { trader: traderNamed(name), ...where }
-    return (await host.run({ type: 'PendingMarkets', message }))[0]
-  }
-  assert.deepEqual(await markets('bob'), { marketIds: [marketId(1)] })
-  const { chainId } = host.thread.markets.get(marketId(1))!.state.market
-  assert.deepEqual(await markets('bob', { chainId }), { marketIds: [marketId(1)] })
-  assert.deepEqual(await markets('bob', { chainId: chainId + 1 }), { marketIds: [] })
-  assert.deepEqual(await markets('eve'), { marketIds: [] })
-  const orderHash = hashNamed('s')
-  const pending = [{ orderHash, pendingSize: 2 * ONE }]
-  assert.deepEqual(await host.run(cancelAll(1, 'bob'), cancelAll(1, 'bob')), [
-    { orderHashes: [orderHash], pending },
-    { orderHashes: [], pending: [] },
-  ])
-  await host.run(report({ fault: 'buyer' }))
-  assert.equal(host.resting(), 0)
-  assert.deepEqual(await markets('bob'), { marketIds: [] })
-  await host.stop()
-})
+inFolder(
+  'a cancel of all orders of a trader finds orders that were filled before a restart',
+  async (dataDir) => {
+    let host = startHost(dataDir)
+    await host.run(open(1), open(2), place(selling), place(buying))
+    await snapshot(host)
+    await host.stop()
+    host = startHost(dataDir)
+    const markets = async (name: string, where = {}) => {
+      const message = { trader: traderNamed(name), ...where }
+      return (await host.run({ type: 'PendingMarkets', message }))[0]
+    }
+    assert.deepEqual(await markets('bob'), { marketIds: [marketId(1)] })
+    const { chainId } = host.thread.markets.get(marketId(1))!.state.market
+    assert.deepEqual(await markets('bob', { chainId }), { marketIds: [marketId(1)] })
+    assert.deepEqual(await markets('bob', { chainId: chainId + 1 }), { marketIds: [] })
+    assert.deepEqual(await markets('eve'), { marketIds: [] })
+    const orderHash = hashNamed('s')
+    const pending = [{ orderHash, pendingSize: 2 * ONE }]
+    assert.deepEqual(await host.run(cancelAll(1, 'bob'), cancelAll(1, 'bob')), [
+      { orderHashes: [orderHash], pending },
+      { orderHashes: [], pending: [] },
+    ])
+    await host.run(report({ fault: 'buyer' }))
+    assert.equal(host.resting(), 0)
+    assert.deepEqual(await markets('bob'), { marketIds: [] })
+    await host.stop()
+  },
+)
 
-inFolder('counts are right after a replay, a snapshot and a failed append', async (dataDir) => {
-  const random = randomFrom(11)
-  let host = startHost(dataDir, { partitions: 2 })
-  const orders = new Map<string, VerifiedOrder>()
-  const trades: TradeReport[] = []
-  await host.run(open(1), open(2), open(3))
-  for (let step = 0; step < 250; step++) {
-    const n = random.int(1, 3)
-    const side = random.chance(0.5) ? buy : sell
-    const next = order(
-      n,
-      side('YES')
-        .at(0.5)
-        .size(random.int(1, 5))
-        .by(`t${random.int(1, 5)}`)
-        .named(`o${step}`),
-    )
-    orders.set(next.orderHash, next)
-    const trade = trades.length > 0 && random.chance(0.5) ? random.pick(trades) : undefined
-    await host.run(
-      place(next),
-      ...(trade === undefined
-        ? []
-        : [
-            {
-              type: 'ReportTrade',
-              message: {
-                marketId: trade.buy.marketId,
-                report: {
-                  ...trade,
-                  status: random.pick(['confirmed', 'failed', 'reverted'] as const),
-                  fault: random.pick(['buyer', 'seller', 'none'] as const),
+inFolder(
+  'counts of open orders and unsettled trades are right after a replay, a snapshot and a failed append',
+  async (dataDir) => {
+    const random = randomFrom(11)
+    let host = startHost(dataDir, { partitions: 2 })
+    const orders = new Map<string, VerifiedOrder>()
+    const trades: TradeReport[] = []
+    await host.run(open(1), open(2), open(3))
+    for (let step = 0; step < 250; step++) {
+      const n = random.int(1, 3)
+      const side = random.chance(0.5) ? buy : sell
+      const next = order(
+        n,
+        side('YES')
+          .at(0.5)
+          .size(random.int(1, 5))
+          .by(`t${random.int(1, 5)}`)
+          .named(`o${step}`),
+      )
+      orders.set(next.orderHash, next)
+      const trade = trades.length > 0 && random.chance(0.5) ? random.pick(trades) : undefined
+      await host.run(
+        place(next),
+        ...(trade === undefined
+          ? []
+          : [
+              {
+                type: 'ReportTrade',
+                message: {
+                  marketId: trade.buy.marketId,
+                  report: {
+                    ...trade,
+                    status: random.pick(['confirmed', 'failed', 'reverted'] as const),
+                    fault: random.pick(['buyer', 'seller', 'none'] as const),
+                  },
                 },
-              },
-            } as const,
-          ]),
-    )
-    for (const event of host.said) {
-      if (event.type !== 'OrdersMatched') continue
-      trades.push(...reportsOf(event, orders))
-    }
-    assertCounted(host)
-    if (step % 50 === 49) {
-      host.recover(random.int(0, 1))
+              } as const,
+            ]),
+      )
+      for (const event of host.said) {
+        if (event.type !== 'OrdersMatched') continue
+        trades.push(...reportsOf(event, orders))
+      }
       assertCounted(host)
+      if (step % 50 === 49) {
+        host.recover(random.int(0, 1))
+        assertCounted(host)
+      }
+      if (step % 80 === 79) {
+        await snapshot(host)
+        await host.stop()
+        host = startHost(dataDir, { partitions: 2 })
+        assertCounted(host)
+      }
     }
-    if (step % 80 === 79) {
-      await snapshot(host)
-      await host.stop()
-      host = startHost(dataDir, { partitions: 2 })
-      assertCounted(host)
-    }
-  }
-  const [counted] = host.thread.counts.values()
-  assert((counted?.total ?? 0) > 5)
-  await host.stop()
-})
+    const [counted] = host.thread.counts.values()
+    assert((counted?.total ?? 0) > 5)
+    await host.stop()
+  },
+)
 
 function reportsOf(event: OrdersMatched, orders: Map<string, VerifiedOrder>): TradeReport[] {
   return event.fills.map(({ makerHash, size }, index) => {
@@ -180,38 +186,45 @@ function reportsOf(event: OrdersMatched, orders: Map<string, VerifiedOrder>): Tr
   })
 }
 
-inFolder('pauses are restored from the log, sent and returned', async (dataDir) => {
-  const terms = { firstMs: 10_000, maxMs: 60_000 }
-  const risk = () => ({ minNotional: 0, pendingTradesMax: 1_000, pauses: new TraderPauses(terms) })
-  let host = startHost(dataDir, { risk: risk() })
-  const standing = async (name: string) => {
-    const message = { marketId: marketId(1), trader: traderNamed(name) }
-    const [answer] = await host.run({ type: 'Standing', message })
-    if (isRejection(answer)) return answer.rejected
-    return (answer as { refused?: { rejected: string } }).refused?.rejected
-  }
-  const pauses = async () =>
-    ((await host.run({ type: 'PausedTraders', message: {} }))[0] as { pauses: unknown[] }).pauses
-  await host.run(open(1), place(selling), place(buying))
-  assert.equal(await standing('ann'), undefined)
-  await host.run(report({ fault: 'buyer' }))
-  assert.equal(await standing('ann'), 'TRADER_PAUSED')
-  const before = await pauses()
-  assert.equal(before.length, 1)
-  await host.stop()
-  host = startHost(dataDir, { risk: risk() })
-  assert.deepEqual(await pauses(), before)
-  assert.equal(await standing('ann'), 'TRADER_PAUSED')
-  assert.equal(await standing('eve'), undefined)
-  const told = { ...(before[0] as object), trader: traderNamed('eve') } as never
-  await host.run({ type: 'TradersPaused', message: { pauses: [told] } })
-  assert.equal(await standing('eve'), 'TRADER_PAUSED')
-  host.at(10)
-  assert.equal(await standing('eve'), undefined)
-  await host.stop()
-})
+inFolder(
+  'pauses of traders at fault are restored from the log, and exchanged with the other threads',
+  async (dataDir) => {
+    const terms = { firstMs: 10_000, maxMs: 60_000 }
+    const risk = () => ({
+      minNotional: 0,
+      pendingTradesMax: 1_000,
+      pauses: new TraderPauses(terms),
+    })
+    let host = startHost(dataDir, { risk: risk() })
+    const standing = async (name: string) => {
+      const message = { marketId: marketId(1), trader: traderNamed(name) }
+      const [answer] = await host.run({ type: 'Standing', message })
+      if (isRejection(answer)) return answer.rejected
+      return (answer as { refused?: { rejected: string } }).refused?.rejected
+    }
+    const pauses = async () =>
+      ((await host.run({ type: 'PausedTraders', message: {} }))[0] as { pauses: unknown[] }).pauses
+    await host.run(open(1), place(selling), place(buying))
+    assert.equal(await standing('ann'), undefined)
+    await host.run(report({ fault: 'buyer' }))
+    assert.equal(await standing('ann'), 'TRADER_PAUSED')
+    const before = await pauses()
+    assert.equal(before.length, 1)
+    await host.stop()
+    host = startHost(dataDir, { risk: risk() })
+    assert.deepEqual(await pauses(), before)
+    assert.equal(await standing('ann'), 'TRADER_PAUSED')
+    assert.equal(await standing('eve'), undefined)
+    const told = { ...(before[0] as object), trader: traderNamed('eve') } as never
+    await host.run({ type: 'TradersPaused', message: { pauses: [told] } })
+    assert.equal(await standing('eve'), 'TRADER_PAUSED')
+    host.at(10)
+    assert.equal(await standing('eve'), undefined)
+    await host.stop()
+  },
+)
 
-test('a snapshot from before pending trades and held orders existed is read as having none', () => {
+test('a snapshot of an older version without pending trades and session orders is read as having none', () => {
   const market = aMarket()
   const head = { version: 1, market, seq: 7, closed: null, updatedAtMs: 5, unsettled: 2 }
   const chunks = [Buffer.from(JSON.stringify(head))]

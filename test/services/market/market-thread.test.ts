@@ -41,7 +41,7 @@ function failed(n: number, seq: number, buying: VerifiedOrder, selling: Verified
   return report(n, { tradeId, ...outcome, size, buy: buying, sell: selling })
 }
 
-/** Many orders in several markets, some of which meet, are cancelled and expire. */
+/** Makes batches of orders in several markets; some orders match, some are cancelled, and some expire. */
 function batches(seed: number, count: number, from = 0): Command[][] {
   const random = randomFrom(seed)
   return Array.from({ length: count }, (_, index) =>
@@ -62,7 +62,7 @@ function batches(seed: number, count: number, from = 0): Command[][] {
           .until(START_SEC + random.int(100, 5_000))
           .named(name),
       )
-      // Some end with a session, which changes nothing else.
+      // Every third order belongs to a session. Without a session's end this has no effect.
       if (place_ % 3 > 0 || placed.type !== 'PlaceOrder') return placed
       return { ...placed, message: { ...placed.message, session: 's' } }
     }),
@@ -71,7 +71,7 @@ function batches(seed: number, count: number, from = 0): Command[][] {
 
 const openAll = [open(1), open(2), open(3), open(4)]
 
-inFolder('a command for an unknown market gets an answer', async (dataDir) => {
+inFolder('a command for an unknown market is answered', async (dataDir) => {
   const host = startHost(dataDir, { own: [0] })
   const notFound = { rejected: 'MARKET_NOT_FOUND' }
   const trade = failed(2, 1, signed(buy('YES')), signed(sell('YES')))
@@ -121,7 +121,7 @@ inFolder('open orders of a trader are listed for one market or for all', async (
 })
 
 inFolder(
-  'open orders are listed page by page, oldest first, whatever changes in between',
+  'open orders are listed page by page, oldest first, whatever changes between the pages',
   async (dataDir) => {
     const host = startHost(dataDir)
     await host.run(...openAll)
@@ -148,7 +148,7 @@ inFolder(
     const first = await ask(2)
     assert.deepEqual([first.orders, first.count], [whole.orders.slice(0, 2), 5])
     const last = first.orders.at(-1)!
-    // The last order of the page leaves, and a new one is added: the next page is the same.
+    // The last order of the page is cancelled and another one is placed: the next page stays the same.
     const { marketId: where, side } = last as OpenOrderPlace & { marketId: MarketId; side: Side }
     await host.run(
       { type: 'CancelOrder', message: { marketId: where, orderHash: last.orderHash, side } },
@@ -182,54 +182,60 @@ inFolder('after a restart every market has the same state', async (dataDir) => {
   await host.stop()
 })
 
-inFolder('snapshots and truncation change only what is replayed', async (dataDir) => {
-  const options = { snapshotEvery: 100 }
-  let host = startHost(dataDir, options)
-  const untouched = startHost(`${dataDir}/other`)
-  await host.run(...openAll)
-  await untouched.run(...openAll)
-  for (let round = 0; round < 4; round++) {
-    for (const [index, batch] of batches(round + 50, 60, round * 1_000).entries()) {
-      await untouched.run(...batch)
-      // A step of a snapshot between every two batches, as on a thread.
-      const answers = await host.run(...batch)
-      assert.equal(answers.length, batch.length)
-      if (index % 10 === 0) {
-        for (const partition of [0, 1]) {
-          await host.run(projectedTo(partition, host.log.lastOffset(partition)))
+inFolder(
+  'snapshots, and removing old events from the log, change only what is replayed',
+  async (dataDir) => {
+    const options = { snapshotEvery: 100 }
+    let host = startHost(dataDir, options)
+    const untouched = startHost(`${dataDir}/other`)
+    await host.run(...openAll)
+    await untouched.run(...openAll)
+    for (let round = 0; round < 4; round++) {
+      for (const [index, batch] of batches(round + 50, 60, round * 1_000).entries()) {
+        await untouched.run(...batch)
+        // Like a thread, the host makes one step of a snapshot between two batches.
+        const answers = await host.run(...batch)
+        assert.equal(answers.length, batch.length)
+        if (index % 10 === 0) {
+          for (const partition of [0, 1]) {
+            await host.run(projectedTo(partition, host.log.lastOffset(partition)))
+          }
+          host.tidy()
         }
-        host.tidy()
+        await host.keepHouse()
       }
-      await host.keepHouse()
+      assert.deepEqual(host.hashes(), untouched.hashes())
+      await host.stop()
+      host = startHost(dataDir, options)
+      assert.deepEqual(host.hashes(), untouched.hashes())
     }
-    assert.deepEqual(host.hashes(), untouched.hashes())
+    for (const partition of [0, 1]) {
+      const { firstOffset, lastOffset } = host.log.state(partition)
+      assert(lastOffset - firstOffset < 800, `${lastOffset - firstOffset} records are left`)
+      assert(firstOffset > 200)
+    }
     await host.stop()
-    host = startHost(dataDir, options)
-    assert.deepEqual(host.hashes(), untouched.hashes())
-  }
-  for (const partition of [0, 1]) {
-    const { firstOffset, lastOffset } = host.log.state(partition)
-    assert(lastOffset - firstOffset < 800, `${lastOffset - firstOffset} records are left`)
-    assert(firstOffset > 200)
-  }
-  await host.stop()
-  await untouched.stop()
-})
+    await untouched.stop()
+  },
+)
 
-inFolder('events that the database does not have are not truncated', async (dataDir) => {
-  const host = startHost(dataDir, { snapshotEvery: 100 })
-  await host.run(...openAll)
-  for (const batch of batches(9, 100)) await host.run(...batch)
-  await host.run(projectedTo(0, 40), projectedTo(1, 0))
-  host.tidy()
-  await host.keepHouse()
-  host.tidy()
-  await host.keepHouse()
-  const first = host.log.state(0).firstOffset
-  assert(first > 1 && first <= 41, `${first}`)
-  assert.equal(host.log.state(1).firstOffset, 1)
-  await host.stop()
-})
+inFolder(
+  'events that the database does not have yet are not removed from the log',
+  async (dataDir) => {
+    const host = startHost(dataDir, { snapshotEvery: 100 })
+    await host.run(...openAll)
+    for (const batch of batches(9, 100)) await host.run(...batch)
+    await host.run(projectedTo(0, 40), projectedTo(1, 0))
+    host.tidy()
+    await host.keepHouse()
+    host.tidy()
+    await host.keepHouse()
+    const first = host.log.state(0).firstOffset
+    assert(first > 1 && first <= 41, `${first}`)
+    assert.equal(host.log.state(1).firstOffset, 1)
+    await host.stop()
+  },
+)
 
 for (const [step, code] of [
   ['truncate', 'LOG_ARCHIVE_FAILED'],
@@ -259,87 +265,103 @@ for (const [step, code] of [
   })
 }
 
-inFolder('events that the database has stay in the log for the retention time', async (dataDir) => {
-  const options = { partitions: 1, snapshotEvery: 100, retention: new Retention(3_600_000) }
-  const host = startHost(dataDir, options)
-  const trade = async (from: number, to: number) => {
-    for (let n = from; n < to; n++) await host.run(place(1, buy('YES').at(0.1).named(`n${n}`)))
-    await host.run(projectedTo(0, host.log.lastOffset(0)))
-    host.tidy()
-    await host.keepHouse()
-    host.tidy()
-    await host.keepHouse()
-    return host.log.state(0).firstOffset
-  }
-  await host.run(open(1))
-  assert.equal(await trade(0, 200), 1)
-  host.at(3_599)
-  assert.equal(await trade(200, 300), 1)
-  host.at(3_601)
-  // The last removable one is of an hour later.
-  assert.equal(await trade(300, 301), 1)
-  host.at(7_300)
-  assert((await trade(301, 302)) > 200)
-  await host.stop()
-})
+inFolder(
+  'events stay in the log for the retention time after the database has them',
+  async (dataDir) => {
+    const options = { partitions: 1, snapshotEvery: 100, retention: new Retention(3_600_000) }
+    const host = startHost(dataDir, options)
+    const trade = async (from: number, to: number) => {
+      for (let n = from; n < to; n++) await host.run(place(1, buy('YES').at(0.1).named(`n${n}`)))
+      await host.run(projectedTo(0, host.log.lastOffset(0)))
+      host.tidy()
+      await host.keepHouse()
+      host.tidy()
+      await host.keepHouse()
+      return host.log.state(0).firstOffset
+    }
+    await host.run(open(1))
+    assert.equal(await trade(0, 200), 1)
+    host.at(3_599)
+    assert.equal(await trade(200, 300), 1)
+    host.at(3_601)
+    // The check reads only the newest removable record. That one is from 3,599 s, so nothing is removed before 7,199 s.
+    assert.equal(await trade(300, 301), 1)
+    host.at(7_300)
+    assert((await trade(301, 302)) > 200)
+    await host.stop()
+  },
+)
 
-inFolder('a quiet market does not prevent the log from being truncated', async (dataDir) => {
-  let host = startHost(dataDir, { partitions: 1, snapshotEvery: 100 })
-  await host.run(open(1), open(2), place(1, buy('YES').at(0.1).named('quiet')))
-  for (let n = 0; n < 500; n++) await host.run(place(2, buy('YES').at(0.1).named(`n${n}`)))
-  for (let turn = 0; turn < 3; turn++) {
-    await host.run(projectedTo(0, host.log.lastOffset(0)))
-    host.tidy()
-    await host.keepHouse()
-  }
-  assert(host.log.state(0).firstOffset > 400)
-  const hashes = host.hashes()
-  await host.stop()
-  host = startHost(dataDir, { partitions: 1 })
-  assert.deepEqual(host.hashes(), hashes)
-  await host.stop()
-})
+inFolder(
+  'a market without activity does not prevent old events from being removed from the log',
+  async (dataDir) => {
+    let host = startHost(dataDir, { partitions: 1, snapshotEvery: 100 })
+    await host.run(open(1), open(2), place(1, buy('YES').at(0.1).named('quiet')))
+    for (let n = 0; n < 500; n++) await host.run(place(2, buy('YES').at(0.1).named(`n${n}`)))
+    for (let turn = 0; turn < 3; turn++) {
+      await host.run(projectedTo(0, host.log.lastOffset(0)))
+      host.tidy()
+      await host.keepHouse()
+    }
+    assert(host.log.state(0).firstOffset > 400)
+    const hashes = host.hashes()
+    await host.stop()
+    host = startHost(dataDir, { partitions: 1 })
+    assert.deepEqual(host.hashes(), hashes)
+    await host.stop()
+  },
+)
 
-inFolder('an order from before a restart gets its first answer', async (dataDir) => {
-  let host = startHost(dataDir)
-  const filled = place(1, buy('YES').at(0.5).size(2).named('filled'))
-  const cancelled = place(1, buy('NO').named('cancelled'))
-  const resting = place(1, buy('YES').at(0.1).named('resting'))
-  await host.run(open(1), place(1, sell('YES').at(0.4).size(2).named('m')), resting)
-  const [first] = await host.run(filled, cancelled)
-  await host.run(cancel(1, 'cancelled', 0))
-  await host.stop()
-  host = startHost(dataDir)
-  host.at(10)
-  const answers = await host.run(filled, cancelled, resting, cancel(1, 'm', 1))
-  assert.deepEqual(answers, [
-    { ...(first as object), duplicate: true },
-    { rejected: 'ORDER_CLOSED' },
-    {
-      orderHash: hashNamed('resting'),
-      status: 'accepted',
-      matches: 0,
-      timestamp: START_SEC,
-      duplicate: true,
-    },
-    { status: 'cancelled', orderHash: hashNamed('m'), pendingSize: 2 * ONE },
-  ])
-  await host.stop()
-})
+inFolder(
+  'an order from before a restart that is resubmitted gets its first answer',
+  async (dataDir) => {
+    let host = startHost(dataDir)
+    const filled = place(1, buy('YES').at(0.5).size(2).named('filled'))
+    const cancelled = place(1, buy('NO').named('cancelled'))
+    const resting = place(1, buy('YES').at(0.1).named('resting'))
+    await host.run(open(1), place(1, sell('YES').at(0.4).size(2).named('m')), resting)
+    const [first] = await host.run(filled, cancelled)
+    await host.run(cancel(1, 'cancelled', 0))
+    await host.stop()
+    host = startHost(dataDir)
+    host.at(10)
+    const answers = await host.run(filled, cancelled, resting, cancel(1, 'm', 1))
+    assert.deepEqual(answers, [
+      { ...(first as object), duplicate: true },
+      { rejected: 'ORDER_CLOSED' },
+      {
+        orderHash: hashNamed('resting'),
+        status: 'accepted',
+        matches: 0,
+        timestamp: START_SEC,
+        duplicate: true,
+      },
+      { status: 'cancelled', orderHash: hashNamed('m'), pendingSize: 2 * ONE },
+    ])
+    await host.stop()
+  },
+)
 
-inFolder('within one batch an order is known as soon as it has been handled', async (dataDir) => {
-  const host = startHost(dataDir)
-  const order = place(1, buy('YES').named('a'))
-  const taker = place(1, sell('YES').at(0.5).size(1).named('t'))
-  const answers = await host.run(open(1), order, order, taker, order, taker, cancel(1, 'a', 0))
-  const duplicates = answers.map((answer) => (answer as { duplicate?: true }).duplicate ?? false)
-  assert.deepEqual(duplicates, [false, false, true, false, true, true, false])
-  const pendingSize = ONE
-  assert.deepEqual(answers.at(-1), { status: 'cancelled', orderHash: hashNamed('a'), pendingSize })
-  await host.stop()
-})
+inFolder(
+  'an order that occurs twice in one batch gets its first answer the second time',
+  async (dataDir) => {
+    const host = startHost(dataDir)
+    const order = place(1, buy('YES').named('a'))
+    const taker = place(1, sell('YES').at(0.5).size(1).named('t'))
+    const answers = await host.run(open(1), order, order, taker, order, taker, cancel(1, 'a', 0))
+    const duplicates = answers.map((answer) => (answer as { duplicate?: true }).duplicate ?? false)
+    assert.deepEqual(duplicates, [false, false, true, false, true, true, false])
+    const pendingSize = ONE
+    assert.deepEqual(answers.at(-1), {
+      status: 'cancelled',
+      orderHash: hashNamed('a'),
+      pendingSize,
+    })
+    await host.stop()
+  },
+)
 
-inFolder('a settlement report of an earlier lease holder is rejected', async (dataDir) => {
+inFolder('a settlement report from an earlier holder of the lease is rejected', async (dataDir) => {
   const host = startHost(dataDir)
   const buying = signed(buy('YES').at(0.5).size(1).by('ann').named('b'), marketId(1))
   const selling = signed(sell('YES').at(0.5).size(1).by('bob').named('s'), marketId(1))
@@ -363,7 +385,7 @@ inFolder('a settlement report of an earlier lease holder is rejected', async (da
   await host.stop()
 })
 
-inFolder('an order that a failed trade reopened is also open after a restart', async (dataDir) => {
+inFolder('an order that a failed trade reopened is still open after a restart', async (dataDir) => {
   let host = startHost(dataDir)
   const selling = signed(sell('YES').at(0.4).size(2).by('bob').named('s'), marketId(1))
   const buying = signed(buy('YES').at(0.4).size(2).by('ann').named('b'), marketId(1))
@@ -407,7 +429,7 @@ inFolder('an order that is closed, reopened and closed in one batch is closed', 
 })
 
 inFolder(
-  'a failed append gives an unknown outcome; the log decides, and sending again is safe',
+  'after a failed append the outcome is unknown; the log decides it, and resubmitting is safe',
   async (dataDir) => {
     const partitionBytesMax = 400_000
     const host = startHost(dataDir, { partitions: 1, partitionBytesMax })
@@ -422,7 +444,7 @@ inFolder(
       } catch (error) {
         assert(error instanceof Fault && error.code === 'LOG_APPEND_FAILED')
         lost = command
-        // Its state equals that of another market with the same commands.
+        // The market's state equals that of another market that received only the successful commands.
         const other = startHost(`${dataDir}/other`, { partitions: 1 })
         await other.run(open(1))
         for (const each of accepted) await other.run(each)
@@ -436,7 +458,7 @@ inFolder(
     const answers = await host.run(...accepted)
     assert(answers.every((answer) => (answer as { duplicate?: true }).duplicate))
     await host.stop()
-    // With more room the same order goes in, once.
+    // With a higher limit of the partition's size, the same order is accepted once.
     const roomier = startHost(dataDir, { partitions: 1 })
     const [first, second] = await roomier.run(lost, lost)
     assert.deepEqual(second, { ...(first as object), duplicate: true })
@@ -445,14 +467,14 @@ inFolder(
   },
 )
 
-inFolder('a log with its maximum of remembered orders accepts no new ones', async (dataDir) => {
+inFolder('a partition that cannot remember more orders accepts no new ones', async (dataDir) => {
   const host = startHost(dataDir, { partitions: 1, closedOrdersMax: 2 })
   await host.run(open(1))
   await host.run(place(1, sell('YES').named('a')), place(1, buy('YES').named('b')))
   const [answer] = await host.run(place(1, buy('YES').named('c')))
   assert.deepEqual(answer, {
     rejected: 'OVERLOADED',
-    detail: 'the log has reached its maximum number of remembered orders',
+    detail: 'the exchange has no room for more orders at present',
   })
   await host.stop()
 })
@@ -471,7 +493,8 @@ inFolder('expired orders are forgotten, and still cannot be placed again', async
   host.tidy()
   await host.keepHouse()
   assert.equal(host.log.closedOrders(0, [hashNamed('a')]).at(0)?.reason, 'cancelled')
-  // Nothing durable has happened since, so a clock set back could still make it young again.
+  // Nothing was appended since the order expired. After a restart the clock may be behind, so the order stays
+  // remembered.
   await host.stop()
   host = startHost(dataDir, { partitions: 1 })
   assert.deepEqual(await host.run(order), [{ rejected: 'ORDER_CLOSED' }])
@@ -487,7 +510,7 @@ inFolder('expired orders are forgotten, and still cannot be placed again', async
 })
 
 inFolder(
-  'a market is unloaded by the durable clock, which no restart sets back',
+  'a market is unloaded by the time stored in the log, which no restart sets back',
   async (dataDir) => {
     const options = { partitions: 1, snapshotEvery: 2 }
     let host = startHost(dataDir, options)
@@ -520,7 +543,7 @@ inFolder(
 )
 
 inFolder(
-  'a log that can remember no more orders still answers for those it has',
+  'a partition that cannot remember more orders still answers for those it remembers',
   async (dataDir) => {
     const host = startHost(dataDir, { partitions: 1, closedOrdersMax: 2 })
     const resting = place(1, buy('YES').at(0.1).named('resting'))
@@ -536,7 +559,7 @@ inFolder(
   },
 )
 
-inFolder('a market in the wrong partition stops the start', async (dataDir) => {
+inFolder('a market in the wrong partition stops the start of its thread', async (dataDir) => {
   const host = startHost(dataDir, { partitions: 2, own: [0, 1] })
   await host.run(open(1))
   await host.stop()
@@ -544,45 +567,48 @@ inFolder('a market in the wrong partition stops the start', async (dataDir) => {
   assert.throws(() => startHost(dataDir, pinned), /history in partition 1, .* partition 0/)
 })
 
-inFolder('a resolved market with settled trades is unloaded permanently', async (dataDir) => {
-  const options = { partitions: 1, snapshotEvery: 2 }
-  let host = startHost(dataDir, options)
-  const selling = signed(sell('YES').named('a'), marketId(1))
-  const buying = signed(buy('YES').named('b'), marketId(1))
-  const later = { expiration: START_SEC + 2_000_000 }
-  await host.run(open(1), open(2, later))
-  await host.run({ type: 'PlaceOrder', message: { order: selling } })
-  await host.run({ type: 'PlaceOrder', message: { order: buying } })
-  host.at(1_000_000)
-  await host.run({ type: 'CloseMarket', message: { marketId: marketId(1), reason: 'expired' } })
-  await host.run({ type: 'CloseMarket', message: { marketId: marketId(1), reason: 'resolved' } })
-  let others = 10
-  const goOn = async () => {
-    for (let turn = 0; turn < 30; turn++) {
-      await host.run(open(others++, later))
-      await host.run(projectedTo(0, host.log.lastOffset(0)))
-      host.tidy()
-      await host.keepHouse()
+inFolder(
+  'a resolved market whose trades are settled is unloaded, and stays unloaded',
+  async (dataDir) => {
+    const options = { partitions: 1, snapshotEvery: 2 }
+    let host = startHost(dataDir, options)
+    const selling = signed(sell('YES').named('a'), marketId(1))
+    const buying = signed(buy('YES').named('b'), marketId(1))
+    const later = { expiration: START_SEC + 2_000_000 }
+    await host.run(open(1), open(2, later))
+    await host.run({ type: 'PlaceOrder', message: { order: selling } })
+    await host.run({ type: 'PlaceOrder', message: { order: buying } })
+    host.at(1_000_000)
+    await host.run({ type: 'CloseMarket', message: { marketId: marketId(1), reason: 'expired' } })
+    await host.run({ type: 'CloseMarket', message: { marketId: marketId(1), reason: 'resolved' } })
+    let others = 10
+    const goOn = async () => {
+      for (let turn = 0; turn < 30; turn++) {
+        await host.run(open(others++, later))
+        await host.run(projectedTo(0, host.log.lastOffset(0)))
+        host.tidy()
+        await host.keepHouse()
+      }
     }
-  }
-  await goOn()
-  assert(host.thread.markets.has(marketId(1)), 'a trade is unsettled')
-  const { report: told } = failed(1, 3, buying, selling).message as { report: TradeReport }
-  await host.run(report(1, { ...told, status: 'confirmed' }))
-  await goOn()
-  assert(!host.thread.markets.has(marketId(1)))
-  assert.deepEqual([...takeGone(host.thread), ...takeGone(host.thread)], [marketId(1)])
-  assert(host.thread.markets.has(marketId(2)))
-  const hashes = host.hashes()
-  await host.stop()
-  host = startHost(dataDir, { ...options, nowMs: (START_SEC + 1_000_000) * 1_000 })
-  assert.deepEqual(host.hashes(), hashes)
-  assert.deepEqual(await host.run(open(1)), [{ rejected: 'MARKET_CLOSED' }])
-  await host.stop()
-})
+    await goOn()
+    assert(host.thread.markets.has(marketId(1)), 'a trade is unsettled')
+    const { report: told } = failed(1, 3, buying, selling).message as { report: TradeReport }
+    await host.run(report(1, { ...told, status: 'confirmed' }))
+    await goOn()
+    assert(!host.thread.markets.has(marketId(1)))
+    assert.deepEqual([...takeGone(host.thread), ...takeGone(host.thread)], [marketId(1)])
+    assert(host.thread.markets.has(marketId(2)))
+    const hashes = host.hashes()
+    await host.stop()
+    host = startHost(dataDir, { ...options, nowMs: (START_SEC + 1_000_000) * 1_000 })
+    assert.deepEqual(host.hashes(), hashes)
+    assert.deepEqual(await host.run(open(1)), [{ rejected: 'MARKET_CLOSED' }])
+    await host.stop()
+  },
+)
 
 inFolder(
-  'a log that cannot be opened is retried, and a damaged one is refused',
+  'a log that cannot be opened is tried again, and a damaged log is refused',
   async (dataDir) => {
     let fault: Fault | undefined
     const host = startHost(dataDir, {
@@ -618,10 +644,10 @@ inFolder(
   },
 )
 
-inFolder('a snapshot that cannot be written does not affect the market', async (dataDir) => {
+inFolder('a snapshot that cannot be written does not affect its market', async (dataDir) => {
   const { snapshots } = partitionPaths(dataDir, 0)
   const host = startHost(dataDir, { partitions: 1, snapshotEvery: 5 })
-  // Nothing can be created below a path that is not a folder.
+  // A file in place of the folder makes every snapshot fail.
   rmSync(snapshots, { recursive: true })
   writeFileSync(snapshots, '')
   await host.run(open(1))
@@ -632,7 +658,7 @@ inFolder('a snapshot that cannot be written does not affect the market', async (
     await host.keepHouse()
   }
   await fill(0)
-  // Other successful work does not hide the failure: the thread reports it only from time to time.
+  // The thread reports failures only from time to time, so later successful maintenance must not hide this one.
   host.tidy()
   await host.keepHouse()
   assert.match(takeTrouble(host.thread), /cannot write .*ENOTDIR/)
@@ -644,7 +670,7 @@ inFolder('a snapshot that cannot be written does not affect the market', async (
   assert.equal(takeTrouble(host.thread), '')
   assert.equal(host.log.snapshots(0).length, 1)
   assert.equal(host.resting(), 20)
-  // One that fails at its very end: something else has its name.
+  // This snapshot fails at its last step, the rename, because a folder has its name.
   for (let n = 20; n < 30; n++) await host.run(place(1, buy('YES').at(0.1).named(`n${n}`)))
   const taken = join(snapshots, `${marketId(1)}-${host.log.lastOffset(0)}`)
   mkdirSync(taken)
@@ -656,7 +682,7 @@ inFolder('a snapshot that cannot be written does not affect the market', async (
   await host.stop()
 })
 
-test('a large batch is handled market by market, each in the order of arrival', () => {
+test('a large batch of commands is handled market by market, each in the order of arrival', () => {
   const batch = batches(77, 20).flat()
   const of = ({ message }: Command): string => {
     const { marketId: id, order } = message as { marketId?: string; order?: VerifiedOrder }

@@ -1,6 +1,6 @@
 /**
- * A complementary market as one would write it in an hour: one array of orders, searched and sorted for every order. Slow,
- * obvious, the reference. Money is counted in one account for each trader.
+ * A simple, slow complementary market as the reference: one array of orders, searched and sorted for every order. Money
+ * is counted in one account for each trader.
  */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
@@ -14,7 +14,7 @@ export type NaiveFill = {
   readonly maker: OrderHash
   readonly size: number
   readonly makerRemaining: number
-  /** Amount that the maker pays or receives for one share. */
+  /** Price per share that the maker pays or receives. */
   readonly price: number
   readonly kind: 'mint' | 'merge' | undefined
 }
@@ -23,7 +23,7 @@ export class NaiveMarket {
   resting: Resting[] = []
   #arrivals = 0
 
-  /** Every maker that the order may meet, best effective price first, then the oldest. */
+  /** Returns every maker that the order may match, sorted by its price for the taker, and at the same price by age. */
   #makers({ side, outcome, price }: VerifiedOrder): { maker: Resting; effective: number }[] {
     return this.resting
       .filter(({ order }) => (order.outcome === outcome) !== (order.side === side))
@@ -39,7 +39,10 @@ export class NaiveMarket {
       )
   }
 
-  /** Matches so much of the order. Expired and own makers leave as they are met. */
+  /**
+   * Matches up to `quantity` of the order. Expired makers, and the trader's own ones, are removed when the order
+   * reaches them.
+   */
   match(order: VerifiedOrder, quantity: number, nowSec: number, cancelsOwn: boolean) {
     const fills: NaiveFill[] = []
     const gone: OrderHash[] = []
@@ -104,7 +107,7 @@ export class NaiveMarket {
     this.resting = this.resting.filter(({ order }) => order.trader !== trader)
   }
 
-  /** Best buy and best sell of an outcome, with infinities where there is none. */
+  /** Returns the best buy and sell of an outcome; infinite if there is none. */
   best(outcome: Outcome): { bid: number; ask: number } {
     const prices = (side: typeof BUY | typeof SELL) =>
       this.resting
@@ -116,7 +119,7 @@ export class NaiveMarket {
     }
   }
 
-  /** Neither a book nor the two books together are crossed. */
+  /** Returns whether a book, or the two books together, are crossed. */
   isCrossed(): boolean {
     const [yes, no] = [this.best(YES), this.best(NO)]
     return (

@@ -20,13 +20,13 @@ const codeOf = (answer: unknown): string => (isRejection(answer) ? answer.reject
 const rests = ({ state }: Market, name: string): boolean =>
   state.books.some((book) => book.locate(hashNamed(name)) >= 0)
 
-/** The events survive the log, and lead to the same state. */
+/** Asserts that the events survive the log's encoding, and that their replay gives the same state. */
 function holds(market: Market): void {
   assert.deepEqual(PACKED.read(packed(market.events)), market.events)
   assert.equal(stateHashOf(market.replayed()), market.hash())
 }
 
-test('an order that reaches its market after bookByMs is refused, also when repeated', () => {
+test('an order that arrives at its market after bookByMs is refused, also when it is submitted again', () => {
   const market = given()
   const nowMs = START_SEC * 1_000
   const late = place(market, buy('YES').at(0.4).size(5).named('late'), { bookByMs: nowMs - 1 })
@@ -40,7 +40,7 @@ test('an order that reaches its market after bookByMs is refused, also when repe
   holds(market)
 })
 
-test('a label and a group are in every event of an order', () => {
+test('every event of an order has its label and its group', () => {
   const market = given()
   const tags = { label: 'quote "1"', group: 'g' }
   place(market, sell('YES').at(0.5).size(10).by('ann').named('a'), { tags })
@@ -55,7 +55,7 @@ test('a label and a group are in every event of an order', () => {
   holds(market)
 })
 
-test('replacing cancels and places in one step', () => {
+test('a replacement cancels the old order and places the new one in one step', () => {
   const market = given()
   place(market, buy('YES').at(0.4).size(5).by('ann').named('old'), { tags: { label: 'x' } })
   const next = buy('YES').at(0.41).size(5).by('ann').named('new')
@@ -65,7 +65,7 @@ test('replacing cancels and places in one step', () => {
   assert.ok(!rests(market, 'old') && rests(market, 'new'))
   const closed = market.events.find(({ type }) => type === 'OrderClosed')
   assert.equal((closed as { cause?: string }).cause, 'replaced')
-  // The same again is answered from the first answer, although the replaced order is gone.
+  // The same request gets the first answer, although the replaced order has ended.
   assert.deepEqual(place(market, next, { replaces: hashNamed('old') }), {
     ...first,
     duplicate: true,
@@ -73,7 +73,7 @@ test('replacing cancels and places in one step', () => {
   holds(market)
 })
 
-test('a replacement of an order that has ended, or of another trader, is refused and changes nothing', () => {
+test('a replacement of an order that has ended, or belongs to another trader, is refused and changes nothing', () => {
   const market = given()
   place(market, buy('YES').at(0.4).size(5).by('ann').named('anns'))
   place(market, buy('YES').at(0.4).size(5).by('bob').named('bobs'))
@@ -94,7 +94,7 @@ test('a replacement of an order that has ended, or of another trader, is refused
   holds(market)
 })
 
-test('if a replacement is refused because of its time in force, the old order stays in place', () => {
+test('if the new order of a replacement is refused for its time in force, the old order stays', () => {
   const market = given()
   place(market, sell('YES').at(0.5).size(5).by('bob').named('ask'))
   place(market, buy('YES').at(0.4).size(5).by('ann').named('old'))
@@ -102,7 +102,7 @@ test('if a replacement is refused because of its time in force, the old order st
   const options = { replaces: hashNamed('old'), timeInForce: 'POST_ONLY' } as const
   assert.equal(codeOf(place(market, crossing, options)), 'POST_ONLY_WOULD_MATCH')
   assert.ok(rests(market, 'old'))
-  // Its own old order on the other side is no order that it would meet.
+  // A post-only order is not refused because of the order that it replaces, even if that one is on the other side.
   place(market, sell('NO').at(0.3).size(5).by('ann').named('turn'))
   const turned = buy('NO').at(0.3).size(5).by('ann').named('turned')
   const turning = { replaces: hashNamed('turn'), timeInForce: 'POST_ONLY' } as const
@@ -110,7 +110,7 @@ test('if a replacement is refused because of its time in force, the old order st
   holds(market)
 })
 
-test('a batch of replacements moves both quotes in one step, although the new quotes cross the old ones', () => {
+test('a batch of replacements moves both quotes in one step, even if the new quotes would match the old ones', () => {
   const market = given()
   place(market, buy('YES').at(0.48).size(5).by('ann').named('bid'))
   place(market, sell('YES').at(0.5).size(5).by('ann').named('ask'))
@@ -143,7 +143,7 @@ test('a batch of replacements moves both quotes in one step, although the new qu
   holds(market)
 })
 
-test('a group with too many fills within its window is cancelled in the step of the last fill', () => {
+test('when an order group has too many fills within its time window, all its orders are cancelled with the last fill', () => {
   const market = given()
   const tags = { group: 'mm', protection: { windowMs: 1_000, fillsMax: 2 } }
   for (const [index, name] of ['a', 'b', 'c', 'd'].entries()) {
@@ -160,16 +160,16 @@ test('a group with too many fills within its window is cancelled in the step of 
   place(market, sell('NO').at(0.6).size(2).by('ann').named('other'), { tags: { group: 'else' } })
   place(market, buy('YES').at(0.5).size(1).by('bob').named('t1'))
   market.at(2)
-  // The first fill is too long ago to count.
+  // The first fill is outside of the time window, so it does not count.
   place(market, buy('YES').at(0.51).size(3).by('bob').named('t2'))
   assert.ok(rests(market, 'c') && rests(market, 'd'))
   place(market, buy('YES').at(0.52).size(1).by('bob').named('t3'))
   assert.ok(!rests(market, 'c') && !rests(market, 'd'))
   assert.ok(rests(market, 'other'))
   const causes = market.events.filter((event) => 'cause' in event && event.cause === 'protection')
-  // Those that rested, and the two that were filled and are not settled.
+  // Protection cancelled the resting orders, and the two filled ones with unsettled trades.
   assert.equal(causes.length, 4)
-  // A trade that fails brings nothing of a protected order back.
+  // If a trade of a protected order fails, its quantity does not return.
   market.report('t2', { fault: 'buyer' }, 1)
   assert.ok(!rests(market, 'b'))
   // Counting begins anew.
@@ -179,7 +179,7 @@ test('a group with too many fills within its window is cancelled in the step of 
   holds(market)
 })
 
-test('a group limit counts shares too, and a taker that exceeds it does not rest', () => {
+test('the fill limit of a group counts shares too, and the rest of a taker that exceeds it is cancelled', () => {
   const market = given()
   const tags = { group: 'mm', protection: { windowMs: 60_000, sharesMax: 3_000_000 as never } }
   place(market, sell('YES').at(0.5).size(3).by('bob').named('a'))
@@ -190,7 +190,7 @@ test('a group limit counts shares too, and a taker that exceeds it does not rest
   holds(market)
 })
 
-test('a group is cancelled by its name, including filled orders that could return', () => {
+test('all orders of a group are cancelled by its name, including filled orders whose quantity could return', () => {
   const market = given()
   const tags = { group: 'g' }
   place(market, sell('YES').at(0.5).size(2).by('ann').named('filled'), { tags })
@@ -209,14 +209,14 @@ test('a group is cancelled by its name, including filled orders that could retur
   holds(market)
 })
 
-test('a group has a limited number of orders, so that one step can cancel all of them', () => {
+test('the number of orders in a group is limited, so that one step can cancel all of them', () => {
   const market = given()
   const order = (at: number) => buy('YES').at(0.1).size(1).by('ann').named(`o${at}`)
   for (let at = 0; at < GROUP_ORDERS_MAX; at++) place(market, order(at), { tags: { group: 'g' } })
   const one = place(market, order(GROUP_ORDERS_MAX), { tags: { group: 'g' } })
   assert.equal(codeOf(one), 'RATE_LIMITED')
   assert.equal(codeOf(place(market, order(GROUP_ORDERS_MAX), { tags: { group: 'h' } })), 'accepted')
-  // A replacement leaves the number as it was; one of an order of another group does not.
+  // Replacing an order of the group keeps the group's number of orders; replacing an order outside the group raises it.
   const replacing = (name: string, replaces: string) =>
     codeOf(
       place(market, buy('YES').at(0.1).size(1).by('ann').named(name), {
@@ -228,7 +228,7 @@ test('a group has a limited number of orders, so that one step can cancel all of
   assert.equal(replacing('moved', 'o0'), 'accepted')
 })
 
-test('a replacement of an order that is not there does not raise the limit of open orders', () => {
+test('a replacement of a missing order does not allow more open orders than the limit', () => {
   const market = given()
   const order = (at: number) => buy('YES').at(0.1).size(1).by('ann').named(`o${at}`)
   for (let at = 0; at < ORDERS_PER_TRADER_MAX; at++) place(market, order(at))
@@ -238,7 +238,7 @@ test('a replacement of an order that is not there does not raise the limit of op
   assert.equal(codeOf(place(market, order(ORDERS_PER_TRADER_MAX), replacing)), 'accepted')
 })
 
-test('an order cannot replace an order of another market, which stays as it is', () => {
+test('an order cannot replace an order of another market, which stays unchanged', () => {
   const [market, other] = [given(), given({ market: { id: `0x${'7'.repeat(64)}` as never } })]
   place(other, buy('YES').at(0.4).size(5).by('ann').named('theirs'))
   const before = market.hash()
@@ -250,7 +250,7 @@ test('an order cannot replace an order of another market, which stays as it is',
   assert.ok(rests(other, 'theirs') && rests(market, 'mine'))
 })
 
-test('groups whose fills can no longer count are forgotten, so a wallet cannot fill the memory', () => {
+test('groups with no fill left in their time window are forgotten, so a trader cannot fill the memory with groups', () => {
   const market = given({ settled: false })
   const groups = 2_000
   for (let at = 0; at < groups; at++) {
@@ -263,7 +263,8 @@ test('groups whose fills can no longer count are forgotten, so a wallet cannot f
     market.at(at)
   }
   holds(market)
-  // One fill a second: at most twice the groups of a minute are kept. Rows of an early time have them all.
+  // There is one fill a second. The market keeps the groups of at most two minutes. A snapshot for an early time has
+  // all of them.
   const { length } = market.state.tagged.rows(market.state, START_SEC * 1_000)
   assert.ok(length >= 58 && length <= 128, `${length} groups`)
 })

@@ -1,6 +1,6 @@
 /**
- * Commands for real threads: markets that are open today, orders that cross about half of the time,
- * and cancels of some of them. Seeded; every order has a hash of its own.
+ * Makes commands for real threads from a seed: open markets, orders of which about half cross, and cancels of some of
+ * them. Every order has its own hash.
  */
 
 import type { MarketId, OrderHash, Uint64 } from '#domain/ids.ts'

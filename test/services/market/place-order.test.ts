@@ -20,14 +20,14 @@ const again = (name: string, matches: number, afterSec = 0) => ({
   duplicate: true,
 })
 
-test('an order that matches nothing rests', () => {
+test('an order that matches no other rests in the book', () => {
   const market = given()
   assert.deepEqual(market.place(buy('YES').at(0.42).size(10).named('a')), accepted('a', 0))
   assert.deepEqual(market.said(), ['a rests: buy YES 10 at 0.42'])
   assert.deepEqual(market.book(), ['YES buy 0.42 a 10'])
 })
 
-test("the taker pays the maker's price, the best first, and the rest of the order rests", () => {
+test('the taker pays the maker’s price, best price first, and the rest of the taker’s order rests in the book', () => {
   const market = given()
   market.place(sell('YES').at(0.41).size(10).named('a'))
   market.place(sell('YES').at(0.4).size(5).named('b'))
@@ -44,7 +44,7 @@ test("the taker pays the maker's price, the best first, and the rest of the orde
   assert.equal(market.state.unsettled, 2)
 })
 
-test('an order that is filled at once never rests', () => {
+test('an order that is filled on arrival never enters the book', () => {
   const market = given()
   market.place(sell('NO').at(0.3).size(10).named('a'))
   market.said()
@@ -73,7 +73,7 @@ const refusals: [
     { rejected: 'EXPIRATION_TOO_SOON', field: 'order.expiration' },
   ],
   [
-    'a market that was closed',
+    'a market that is closed',
     (market) => {
       market.ask('CloseMarket', { marketId: market.marketId, reason: 'resolved' })
       return market.place(buy('YES'))
@@ -81,7 +81,7 @@ const refusals: [
     { rejected: 'MARKET_CLOSED' },
   ],
   [
-    'a market whose time has come, before the timer has seen it',
+    'a market that has expired, before the timer has run,',
     (market) => {
       market.at(1_000_000)
       return market.place(buy('YES'))
@@ -94,7 +94,7 @@ const refusals: [
     { rejected: 'PRICE_OUT_OF_RANGE', field: 'order.price' },
   ],
   [
-    'a size of nothing',
+    'a size of zero',
     (market) => market.place(buy('YES').size(0)),
     { rejected: 'SIZE_NOT_POSITIVE', field: 'order.size' },
   ],
@@ -112,14 +112,14 @@ const refusals: [
   ],
 ]
 for (const [name, act, why] of refusals) {
-  test(`an order is refused: ${name}`, () => {
+  test(`an order with ${name} is refused`, () => {
     const market = given()
     assert.deepEqual(act(market), why)
     assert.deepEqual(market.book(), [])
   })
 }
 
-test('an order that expires in exactly 60 s is accepted', () => {
+test('an order that expires in exactly 60 s, the minimum, is accepted', () => {
   const market = given()
   const answer = market.place(
     buy('YES')
@@ -129,17 +129,20 @@ test('an order that expires in exactly 60 s is accepted', () => {
   assert.deepEqual(answer, accepted('a', 0))
 })
 
-test('when the books of both outcomes together are full, new orders are refused', () => {
+test('when the two books of a market have the maximum number of orders, new orders are refused', () => {
   const market = given({ ordersMax: 2 })
   market.place(buy('YES').named('a'))
   market.place(buy('NO').named('b'))
-  const full = { rejected: 'OVERLOADED', detail: 'the books of this market are full' }
+  const full = {
+    rejected: 'OVERLOADED',
+    detail: 'this market has the maximum number of resting orders',
+  }
   assert.deepEqual(market.place(buy('YES').named('c')), full)
   market.cancel('b', 'buy')
   assert.deepEqual(market.place(buy('YES').named('c')), accepted('c', 0))
 })
 
-test('a trader has a limit of open orders in a market', () => {
+test('a trader can have a limited number of open orders in a market', () => {
   const market = given()
   for (let n = 0; n < ORDERS_PER_TRADER_MAX; n++) {
     market.place(
@@ -153,7 +156,7 @@ test('a trader has a limit of open orders in a market', () => {
   assert.deepEqual(market.place(buy('YES').by('bob').named('b')), accepted('b', 0))
 })
 
-test('a repeated order gets the first answer, in any later state', () => {
+test('a resubmitted order gets its first answer, whatever happened to the order', () => {
   const market = given()
   const resting = buy('YES').at(0.4).size(10).named('a')
   market.place(resting)
@@ -182,7 +185,7 @@ test('a cancelled order cannot be placed again', () => {
   assert.deepEqual(market.place(order), { rejected: 'ORDER_CLOSED' })
 })
 
-test('an expired order cannot be placed again, before and after the timer has run', () => {
+test('an expired order cannot be placed again, before and after the expiry timer has run', () => {
   const market = given()
   const order = buy('YES')
     .until(START_SEC + 100)
@@ -196,7 +199,7 @@ test('an expired order cannot be placed again, before and after the timer has ru
   assert.deepEqual(market.said(), [])
 })
 
-test('a known order is answered before any check of time or state', () => {
+test('an order that the market knows is answered before its time and the market’s state are checked', () => {
   const market = given()
   const filled = sell('YES')
     .at(0.4)
@@ -211,7 +214,7 @@ test('a known order is answered before any check of time or state', () => {
   assert.deepEqual(market.place(filled), again('a', 0), 'the market is closed')
 })
 
-test('an expired maker is not matched, before and after the timer has run', () => {
+test('an expired maker is not matched, before and after the expiry timer has run', () => {
   const market = given()
   market.place(
     sell('YES')
@@ -232,13 +235,13 @@ test('an expired maker is not matched, before and after the timer has run', () =
   ])
 })
 
-test('self-trade is allowed by default', () => {
+test('trades of a trader with themselves are allowed by default', () => {
   const market = given()
   market.place(sell('YES').at(0.4).by('ann').named('a'))
   assert.deepEqual(market.place(buy('YES').at(0.4).by('ann').named('t')), accepted('t', 1))
 })
 
-test('with cancel-resting the trader’s own resting orders are cancelled without a trade', () => {
+test('with cancel-resting a trader’s own orders in the way are cancelled without a trade', () => {
   const market = given({ selfTrade: 'cancel-resting' })
   market.place(sell('YES').at(0.4).size(3).by('ann').named('own'))
   market.place(sell('YES').at(0.4).size(5).by('bob').named('other'))
@@ -271,7 +274,7 @@ function crowd(count: number, until = 2_000_000_000) {
   return market
 }
 
-test('a match with very many makers is written as several events', () => {
+test('a match with very many makers is written to the log as several events', () => {
   const count = MAKERS_PER_EVENT_MAX + 5
   const market = crowd(count)
   assert.deepEqual(
@@ -303,7 +306,7 @@ test('a match with very many makers is written as several events', () => {
   )
 })
 
-test('one order matches a limited number of makers, and the rest of it is cancelled', () => {
+test('one order matches a limited number of makers, and the rest of the order is cancelled', () => {
   const market = crowd(MAKERS_PER_ORDER_MAX + 1)
   const order = buy('YES')
     .at(0.4)
@@ -319,7 +322,7 @@ test('one order matches a limited number of makers, and the rest of it is cancel
   })
 })
 
-test('an order that would match only ended orders is refused, instead of being half processed', () => {
+test('an order whose whole match would be ended orders is refused without any change', () => {
   const market = crowd(MAKERS_PER_ORDER_MAX + 1, START_SEC + 100)
   market.at(100)
   const order = buy('YES').at(0.4).named('t')

@@ -20,44 +20,47 @@ const BEHIND = { rejected: 'SETTLEMENT_BEHIND' }
 const isAccepted = (answer: unknown) =>
   assert.equal((answer as { status?: string }).status, 'accepted', JSON.stringify(answer))
 
-inFolder('a database that stays behind the log stops the orders of its partition', async (dir) => {
-  const host = startHost(dir, {
-    lagMsMax: LAG_MS_MAX,
-    pins: { [marketId(1)]: 0, [marketId(2)]: 1 },
-  })
-  await host.run(open(1), open(2))
-  await host.run(projected(0, 1), projected(1, 1))
-  const first = place(1)
-  isAccepted((await host.run(first))[0])
-  isAccepted((await host.run(place(2)))[0])
-  await host.run(projected(1, 2))
-  for (let seconds = 0; seconds <= 900; seconds += 100) {
-    host.at(seconds)
-    assert.deepEqual(host.watchProjection(), [], `after ${seconds} s`)
-  }
-  isAccepted((await host.run(place(1)))[0])
+inFolder(
+  'while the database is too far behind the log of a partition, the partition refuses orders',
+  async (dir) => {
+    const host = startHost(dir, {
+      lagMsMax: LAG_MS_MAX,
+      pins: { [marketId(1)]: 0, [marketId(2)]: 1 },
+    })
+    await host.run(open(1), open(2))
+    await host.run(projected(0, 1), projected(1, 1))
+    const first = place(1)
+    isAccepted((await host.run(first))[0])
+    isAccepted((await host.run(place(2)))[0])
+    await host.run(projected(1, 2))
+    for (let seconds = 0; seconds <= 900; seconds += 100) {
+      host.at(seconds)
+      assert.deepEqual(host.watchProjection(), [], `after ${seconds} s`)
+    }
+    isAccepted((await host.run(place(1)))[0])
 
-  host.at(3 * HOURS)
-  const lagMs = 3 * HOURS * 1_000
-  assert.deepEqual(host.watchProjection(), [{ partition: 0, behind: true, lagMs }])
-  assert.deepEqual(host.watchProjection(), [], 'it is told once')
-  assert.deepEqual((await host.run(place(1)))[0], BEHIND)
-  assert.equal(((await host.run(first))[0] as { duplicate?: boolean }).duplicate, true)
-  const cancel = { marketId: marketId(1), orderHash: hashNamed('late0'), side: 0 } as const
-  const [cancelled] = await host.run({ type: 'CancelOrder', message: cancel })
-  assert.equal((cancelled as { status: string }).status, 'cancelled')
-  isAccepted((await host.run(place(2)))[0])
+    host.at(3 * HOURS)
+    const lagMs = 3 * HOURS * 1_000
+    assert.deepEqual(host.watchProjection(), [{ partition: 0, behind: true, lagMs }])
+    assert.deepEqual(host.watchProjection(), [], 'it is told once')
+    assert.deepEqual((await host.run(place(1)))[0], BEHIND)
+    assert.equal(((await host.run(first))[0] as { duplicate?: boolean }).duplicate, true)
+    const cancel = { marketId: marketId(1), orderHash: hashNamed('late0'), side: 0 } as const
+    const [cancelled] = await host.run({ type: 'CancelOrder', message: cancel })
+    assert.equal((cancelled as { status: string }).status, 'cancelled')
+    isAccepted((await host.run(place(2)))[0])
 
-  await host.run(projected(0, host.log.lastOffset(0)))
-  assert.deepEqual(host.watchProjection(), [{ partition: 0, behind: false, lagMs: 0 }])
-  isAccepted((await host.run(place(1)))[0])
-  await host.stop()
-})
+    await host.run(projected(0, host.log.lastOffset(0)))
+    assert.deepEqual(host.watchProjection(), [{ partition: 0, behind: false, lagMs: 0 }])
+    isAccepted((await host.run(place(1)))[0])
+    await host.stop()
+  },
+)
 
-inFolder('a database that advances, but too late, counts as behind too', async (dir) => {
+inFolder('a database that advances but stays too late counts as behind too', async (dir) => {
   const host = startHost(dir, { lagMsMax: LAG_MS_MAX, partitions: 1 })
   await host.run(open(1))
-  // One event a minute; the database is always as many minutes behind.
+  // Makes one event per minute, with a database that always lags by `minutesBehind`.
   const follow = async (minutesBehind: number, from: number, to: number): Promise<boolean[]> => {
     const news: boolean[] = []
     for (let minute = from; minute < to; minute++) {
@@ -74,7 +77,7 @@ inFolder('a database that advances, but too late, counts as behind too', async (
   await host.stop()
 })
 
-inFolder('events that were not projected before a restart keep their age', async (dir) => {
+inFolder('the age of events that the database lacks survives a restart', async (dir) => {
   const before = startHost(dir, { lagMsMax: LAG_MS_MAX, partitions: 1 })
   await before.run(open(1), place(1))
   await before.stop()
@@ -89,22 +92,25 @@ inFolder('events that were not projected before a restart keep their age', async
   await host.stop()
 })
 
-inFolder('if the store never reports, its lag counts from the start', async (dir) => {
-  const host = startHost(dir, { lagMsMax: LAG_MS_MAX, partitions: 1 })
-  await host.run(open(1), {
-    type: 'PlaceOrder',
-    message: { order: signed(sell('YES').at(0.9).named('x'), marketId(1)) },
-  })
-  assert.deepEqual(host.watchProjection(), [])
-  host.at(901)
-  assert.deepEqual(
-    host.watchProjection().map(({ behind }) => behind),
-    [true],
-  )
-  await host.stop()
-})
+inFolder(
+  'if the projector never reports its position, the age of missing events counts from the start',
+  async (dir) => {
+    const host = startHost(dir, { lagMsMax: LAG_MS_MAX, partitions: 1 })
+    await host.run(open(1), {
+      type: 'PlaceOrder',
+      message: { order: signed(sell('YES').at(0.9).named('x'), marketId(1)) },
+    })
+    assert.deepEqual(host.watchProjection(), [])
+    host.at(901)
+    assert.deepEqual(
+      host.watchProjection().map(({ behind }) => behind),
+      [true],
+    )
+    await host.stop()
+  },
+)
 
-inFolder('without a limit no database counts as behind', async (dir) => {
+inFolder('without a limit a database never counts as behind', async (dir) => {
   const host = startHost(dir, { partitions: 1 })
   await host.run(open(1), place(1))
   host.at(1_000 * HOURS)

@@ -23,7 +23,7 @@ export type Flow = {
   readonly placed: VerifiedOrder[]
   /** The first answer to each order that was accepted. */
   readonly firstAnswers: Map<OrderHash, OrderAccepted>
-  /** The time in force in which each of them was placed, where it had one. */
+  /** Time in force of each accepted order that has one. */
   readonly manners: Map<OrderHash, TimeInForce>
   readonly trades: Fill[]
   /** Resubmissions and their answers. */
@@ -33,7 +33,8 @@ export type Flow = {
 
 const TRADERS = ['ann', 'bob', 'cat', 'dan', 'eve', 'fay']
 
-export function randomFlow(market: Given, random: Random): Flow {
+/** `prefix` begins the names of the orders, so that several flows in one database have different orders. */
+export function randomFlow(market: Given, random: Random, prefix = 'o'): Flow {
   const byHash = new Map<OrderHash, VerifiedOrder>()
   const ended = new Map<OrderHash, string>()
   let seconds = 0
@@ -42,7 +43,7 @@ export function randomFlow(market: Given, random: Random): Flow {
 
   function newOrder(): VerifiedOrder {
     const side = random.chance(0.5) ? buy : sell
-    // Few prices around the middle, the sides overlapping, so that about half of them cross.
+    // Prices are near the middle, and the sides overlap, so that about half of the orders cross.
     const price = 500_000 + random.int(-6, 6) * 1_000
     const lives = random.chance(0.2) ? random.int(60, 90) : random.int(60, 100_000)
     const order = signed(
@@ -50,7 +51,7 @@ export function randomFlow(market: Given, random: Random): Flow {
         .exactly(random.int(1, 40) * 250_000)
         .by(random.pick(TRADERS))
         .until(START_SEC + seconds + lives)
-        .named(`o${count++}`),
+        .named(`${prefix}${count++}`),
       market.marketId,
     )
     return { ...order, price: price as Price }
@@ -95,9 +96,9 @@ export function randomFlow(market: Given, random: Random): Flow {
     const { orderHash } = order
     const open = market.state.books[order.outcome].find(orderHash) !== undefined
     const isKnown = flow.firstAnswers.has(orderHash)
-    // Whatever its options are now, its first answer counts.
+    // The first answer counts, even if the options differ now.
     const answer = place(order, newManner())
-    // The resubmission itself may be what finds it expired.
+    // The resubmission itself may make the market expire the order.
     follow(market.events.slice(read))
     read = market.events.length
     if (!isKnown) return

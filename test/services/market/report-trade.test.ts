@@ -21,7 +21,7 @@ const confirmed = { status: 'confirmed', txHash: '0x01' } as const
 const reverted = { status: 'reverted', txHash: '0x01' } as const
 const failed = { status: 'failed', txHash: '0x01' } as const
 
-test('a trade is matched, submitted and confirmed, and each step is published once', () => {
+test('a trade is matched, submitted and confirmed, and the market publishes each of these steps once', () => {
   const market = traded(10)
   assert.deepEqual(market.report('b', submitted), { status: 'submitted' })
   assert.deepEqual(market.report('b', submitted), { status: 'submitted' })
@@ -50,7 +50,7 @@ test('a market returns the state of a trade without changing it', () => {
   assert.deepEqual(market.said(), [])
 })
 
-test('a reorg reverts a confirmed trade, which is submitted and confirmed again', () => {
+test('a confirmed trade that a reorg removes is reverted, and then submitted and confirmed again', () => {
   const market = traded(10)
   assert.deepEqual(market.report('b', reverted), { status: 'matched' })
   market.report('b', confirmed)
@@ -91,7 +91,7 @@ const consequences: [fault: TradeReport['fault'], said: string[], book: string[]
   ],
 ]
 for (const [fault, said, book] of consequences) {
-  test(`the orders of both sides are right after a trade failed by fault of ${fault}`, () => {
+  test(`after a trade fails by the fault of ${fault}, the orders of a side at fault end, and another side gets its quantity back`, () => {
     const market = traded(10)
     market.place(buy('NO').at(0.1).size(7).by('ann').named('extra-ann'))
     market.place(sell('NO').at(0.9).size(7).by('bob').named('extra-bob'))
@@ -107,7 +107,7 @@ for (const [fault, said, book] of consequences) {
   })
 }
 
-test('an order that still rests gets its quantity back and keeps its place', () => {
+test('an open order that gets quantity back from a failed trade keeps its place in the book', () => {
   const market = traded(4)
   market.place(sell('YES').at(0.4).size(1).by('eve').named('later'))
   market.said()
@@ -119,7 +119,7 @@ test('an order that still rests gets its quantity back and keeps its place', () 
   assert.deepEqual(market.book(), ['YES sell 0.4 s 10', 'YES sell 0.4 later 1'])
 })
 
-test('a returned quantity matches waiting orders, like a new order', () => {
+test('quantity that a failed trade returns to an order matches waiting orders, like a new order', () => {
   const market = traded(10)
   market.place(buy('YES').at(0.45).size(6).by('eve').named('e'))
   market.said()
@@ -133,7 +133,7 @@ test('a returned quantity matches waiting orders, like a new order', () => {
   assert.equal(market.state.unsettled, 1)
 })
 
-test('quantities of several failed trades return to one order', () => {
+test('the quantities of several failed trades all return to the order that matched them', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(4).by('bob').named('s1'))
   market.place(sell('YES').at(0.4).size(6).by('eve').named('s2'))
@@ -154,7 +154,7 @@ test('quantities of several failed trades return to one order', () => {
   ])
 })
 
-test('if an order is sent again after quantity returned, the first answer is repeated; the order can be cancelled', () => {
+test('after a failed trade returned its quantity, the order can be cancelled, and a resubmission gets the first answer', () => {
   const market = traded(10)
   market.at(7)
   market.report('b', { ...failed, fault: 'seller' })
@@ -191,7 +191,7 @@ const nothingComesBack: [
   ['the order expired meanwhile', 500, (market) => market.at(500)],
 ]
 for (const [why, livesSec, meanwhile] of nothingComesBack) {
-  test(`no quantity returns when ${why}`, () => {
+  test(`a failed trade returns no quantity when ${why}`, () => {
     const market = given()
     const selling = sell('YES').at(0.4).size(10).by('bob').named('s')
     market.place(selling.until(START_SEC + livesSec))
@@ -203,7 +203,7 @@ for (const [why, livesSec, meanwhile] of nothingComesBack) {
   })
 }
 
-test('a trader who failed a trade with themselves gets nothing back', () => {
+test('if a trade of a trader with themselves fails by their fault, no quantity returns', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(5).by('ann').named('s'))
   market.place(buy('YES').at(0.4).size(3).by('ann').named('b'))
@@ -231,7 +231,7 @@ test('a report about a trade that cannot exist here is refused and changes nothi
   assert.deepEqual(larger, {
     rejected: 'INVALID_FIELD',
     field: 'report.size',
-    detail: 'more than has been traded',
+    detail: 'the failed trade is larger than the filled quantity of one of its orders',
   })
   assert.deepEqual(market.said(), [])
 })

@@ -16,7 +16,7 @@ const order = (name: string): HeldOrder => ({
 
 type Sent = { type: string; name: string; answer: (answer: unknown) => void }
 
-/** Sessions whose markets answer when the test decides. */
+/** Makes sessions whose markets answer when the test decides. */
 function fixture(orders: Record<string, readonly string[]>, isAway = () => false) {
   const index = new SessionIndex()
   for (const [session, names] of Object.entries(orders)) {
@@ -35,7 +35,7 @@ function fixture(orders: Record<string, readonly string[]>, isAway = () => false
 
 const cancelled = { status: 'cancelled' }
 
-test('the orders of a session are cancelled with it, and no others', () => {
+test('when a session ends its orders are cancelled, and no others', () => {
   const { ends, take } = fixture({ s: ['a', 'b'], t: ['c'] })
   let done = 0
   ends.end('s', 0, () => done++)
@@ -52,12 +52,12 @@ test('the orders of a session are cancelled with it, and no others', () => {
   assert.deepEqual(take(), [])
 })
 
-test('a session that ends twice is confirmed only when its cancels are answered', () => {
+test('if the end of a session is reported twice, both reports are confirmed when its cancels are answered', () => {
   const { index, ends, take } = fixture({ s: ['a'] })
   let done = 0
   ends.end('s', 0, () => done++)
   const [cancel] = take()
-  // The market has cancelled the order, but that is not durable yet.
+  // The market has cancelled the order, but the cancellation is not durable yet.
   index.delete('s', hashNamed('a'))
   ends.end('s', 0, () => done++)
   ends.retry(0)
@@ -91,7 +91,7 @@ test('the end of a session is confirmed only when every earlier command is durab
   assert.equal(sent.length, 1)
 })
 
-test('a session without orders ends at once', () => {
+test('a session without orders ends immediately', () => {
   const { ends, take } = fixture({})
   let done = 0
   ends.end('s', 0, () => done++)
@@ -114,7 +114,7 @@ test('the end of a session is confirmed only after unavailable markets are loade
   assert.equal(done, 1)
 })
 
-test('cancels are repeated until the market has decided, 256 at a time', () => {
+test('the cancels of a session that ended are repeated until the market has decided each, 256 at a time', () => {
   const names = Array.from({ length: 1_000 }, (_, at) => `o${at}`)
   const { index, ends, take } = fixture({ s: names })
   let done = 0
@@ -144,7 +144,7 @@ test('cancels are repeated until the market has decided, 256 at a time', () => {
   assert.deepEqual([done, index.sizeOf('s')], [1, 0])
 })
 
-test('a market that refuses at once is retried later, not in a tight loop', () => {
+test('if a market refuses cancels immediately, they are retried later, not in a tight loop', () => {
   const index = new SessionIndex()
   for (let at = 0; at < 50_000; at++) index.add('s', order(`o${at}`))
   let asked = 0
@@ -184,7 +184,7 @@ test('a session whose front returns keeps the orders that are not cancelled yet'
   assert.deepEqual([take(), done], [[], 1])
 })
 
-test('orders that are to stay are marked until their market has recorded it', () => {
+test('orders that shall outlive their session are marked until their market has recorded this', () => {
   const { index, ends, take } = fixture({ s: ['a', 'b'] })
   ends.keep('s')
   const [a, b] = take()

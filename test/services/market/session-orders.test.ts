@@ -9,7 +9,7 @@ import { eventually } from '../../support/eventually.ts'
 import { hashNamed, nameOf, traderNamed } from '../../support/orders.ts'
 import { MARKET_ID } from './market-fixture.ts'
 
-/** The sessions of a market thread whose markets cancel at once. */
+/** Makes the sessions of a market thread, with markets that cancel at once. */
 function fixture() {
   const index = new SessionIndex()
   const cancelled: string[] = []
@@ -42,7 +42,7 @@ function fixture() {
   }
 }
 
-test('when a front is lost, its sessions end, and no others', () => {
+test('when a front is lost its sessions end, and no sessions of other fronts', () => {
   const { sessions, cancelled, hold } = fixture()
   const [one, other] = [sessions.link(), sessions.link()]
   one.placed('s', hashNamed('a'))
@@ -55,7 +55,7 @@ test('when a front is lost, its sessions end, and no others', () => {
   assert.deepEqual(cancelled, ['a'], 'this thread stops; the front lives')
 })
 
-test('a session that has ended or keeps its orders is not affected by the loss of its front', () => {
+test('a session that has already ended, or whose orders stay, is not affected by the loss of its front', () => {
   const { sessions, cancelled, kept, hold } = fixture()
   const front = sessions.link()
   const answers: unknown[] = []
@@ -72,7 +72,7 @@ test('a session that has ended or keeps its orders is not affected by the loss o
   assert.deepEqual([cancelled, kept], [['s'], ['t']])
 })
 
-test('after a restart, the orders of sessions that no front claims are cancelled', () => {
+test('after a restart orders of sessions that no front reports as alive are cancelled', () => {
   const { sessions, cancelled, hold, look } = fixture()
   for (const session of ['claimed', 'left']) hold(session, session)
   sessions.awaitClaims()
@@ -88,7 +88,7 @@ test('after a restart, the orders of sessions that no front claims are cancelled
   assert.deepEqual(cancelled, ['left', 'claimed'])
 })
 
-test('an order in flight when its front died is cancelled on arrival', () => {
+test('an order that was in flight when its front died is cancelled when it arrives', () => {
   const { sessions, cancelled, hold, look } = fixture()
   const front = sessions.link()
   front.placed('s', hashNamed('a'))
@@ -98,14 +98,14 @@ test('an order in flight when its front died is cancelled on arrival', () => {
   assert.deepEqual(cancelled, ['a'])
 })
 
-test('when a thread dies, its sessions end', async () => {
+test('when the thread of a front dies, the sessions of that front end', async () => {
   const { sessions, cancelled, hold } = fixture()
   const { port1, port2 } = new MessageChannel()
   const front = sessions.link()
   let claimed = false
   const options = { inFlightMax: 10, batchMax: 10, deadlineMs: 120_000 }
   new Channel(port1, options, {
-    heard(_type, message) {
+    received(_type, message) {
       front.handlers.ClaimSessions(message as { sessions: string[] }, () => {
         claimed = true
       })

@@ -4,7 +4,7 @@ import { makeSettlementWatch } from '#services/market/host/settlement-watch.ts'
 
 const chains = new Set([1, 137])
 
-test('a settlement that is away for longer than the maximum lag is reported once as behind', () => {
+test('settlement that is disconnected for longer than the maximum lag is reported once as behind', () => {
   const watch = makeSettlementWatch({ maxMs: 1_000, chains }, 0)
   assert.deepEqual(watch.look(1_000), [])
   assert.deepEqual(watch.look(1_001), [1, 137], 'it has never come')
@@ -16,7 +16,7 @@ test('a settlement that is away for longer than the maximum lag is reported once
   assert.deepEqual(watch.look(101_001), [1, 137], 'it has left')
 })
 
-test('a settlement whose new link opens before the old one ends does not count as away', () => {
+test('settlement that opens a new link before its old link ends does not count as disconnected', () => {
   const watch = makeSettlementWatch({ maxMs: 1_000, chains }, 0)
   watch.linked()
   watch.linked()

@@ -1,4 +1,4 @@
-/** The whole state of a market in one text, to hold two against each other. */
+/** Returns the whole state of a market as one text, to compare two markets. */
 
 import { NO, YES } from '#domain/order.ts'
 import type { MarketState } from '#services/market/state.ts'

@@ -1,6 +1,6 @@
 /**
- * A market thread without a thread: the host of markets on a real log in a folder of its own, fed
- * batch by batch. It can be stopped and started again on the same folder, as a process would be.
+ * The host of markets of a market thread, without the thread: on a real log in its own folder, given commands batch by
+ * batch. It can be stopped and started again on the same folder, as a process would be.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -36,12 +36,12 @@ export type Command = Message<MarketThreadProtocol>
 type Log = EventLog<MarketEvent>
 
 export type HostOptions = Partial<SqliteLogOptions> & {
-  /** Puts something between the host and its log. */
+  /** Wraps the log before the host gets it. */
   readonly between?: (log: Log) => Log
   readonly snapshotEvery?: number
   readonly nowMs?: number
   readonly pins?: Readonly<Record<string, number>>
-  /** How late the database may be, for markets of every chain. */
+  /** Maximum lag of the database, for markets of every chain. */
   readonly lagMsMax?: number
   readonly risk?: RiskRules
   readonly cancelQuota?: CancelQuota
@@ -49,7 +49,7 @@ export type HostOptions = Partial<SqliteLogOptions> & {
   readonly room?: { readonly isFull: boolean }
 }
 
-/** Runs a test with a data folder that is gone afterwards. */
+/** Runs a test with a data folder, which is removed afterwards. */
 export function inFolder(name: string, body: (dataDir: string, t: TestContext) => Promise<void>) {
   test(name, async (t) => {
     const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-actors-'))
@@ -90,6 +90,7 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
     ordersMax: 100_000,
     seed: 7,
     snapshotEvery,
+    monotonicMs: () => nowMs,
     ...(options.room === undefined ? {} : { room: options.room }),
     ...(options.retention === undefined ? {} : { retention: options.retention }),
     ...(options.cancelQuota === undefined ? {} : { cancelQuota: options.cancelQuota }),
@@ -101,11 +102,11 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
   return {
     thread,
     log: events,
-    /** Moves the clock to so many seconds after the start. */
+    /** Moves the clock to this many seconds after the start. */
     at(seconds: number) {
       nowMs = (START_SEC + seconds) * 1_000
     },
-    /** One batch: looked up, handled, made durable, answered. Throws the error of the append. */
+    /** Handles one batch and appends its events; returns the answers. Throws if the append fails. */
     async run(...batch: Command[]): Promise<unknown[]> {
       prepare(thread, batch)
       said = []
@@ -130,7 +131,7 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
       return nowMs
     },
     recover: (partition = 0) => recover(thread, partition),
-    /** All the housekeeping there is; answers how many steps it took. */
+    /** Runs the housekeeping until nothing is left to do; returns the number of steps. */
     async keepHouse(): Promise<number> {
       let steps = 1
       for (; housekeep(thread); steps++) await new Promise((resolve) => setImmediate(resolve))

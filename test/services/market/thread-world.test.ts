@@ -2,16 +2,18 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
 import { loadSettings } from '#config/settings.ts'
 import { channelOptions, type ThreadData } from '#config/thread-data.ts'
+import { isRejection } from '#domain/rejection.ts'
 import { readRows } from '#log/packed-event.ts'
 import { openDiskRoom } from '#log/partition/disk-room.ts'
 import type { MarketFollowerProtocol } from '#protocol/market-followers.ts'
 import { MARKET_FORMS } from '#protocol/market-forms.ts'
 import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import { Channel } from '#runtime/channel.ts'
+import { eventLoop } from '#runtime/loop.ts'
 import { realWorld, type World } from '#services/kit/world.ts'
 import { openMarketLog } from '#services/market/thread/market-log.ts'
 import { marketThread } from '#services/market/thread.ts'
@@ -20,7 +22,7 @@ import { buy } from '../../support/orders.ts'
 import { simulatedClock } from '../../support/simulated-clock.ts'
 import { aMarket, START_SEC, signed } from './market-fixture.ts'
 
-/** A world whose time and timers belong to the test. */
+/** Returns a world whose clock and timers the test controls. */
 function simulatedWorld(startMs: number) {
   const clock = simulatedClock(startMs)
   const world: World = {
@@ -45,7 +47,8 @@ function simulatedWorld(startMs: number) {
   return { clock, world }
 }
 
-test('a market thread uses the clock of the world that it is given', async (t) => {
+/** Starts a market thread with one market, and a front that is linked to it; `closed` has its ended orders. */
+async function linked(t: TestContext) {
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-world-'))
   const settings = loadSettings({ SIBYL_DATA_DIR: dataDir, SIBYL_LOG_LEVEL: 'silent' })
   const { clock, world } = simulatedWorld(START_SEC * 1_000)
@@ -56,9 +59,12 @@ test('a market thread uses the clock of the world that it is given', async (t) =
   const closed: object[] = []
   const front = new Channel<MarketThreadProtocol>(
     port1,
-    { ...channelOptions(settings), forms: MARKET_FORMS },
     {
-      heard(type, message) {
+      ...{ ...channelOptions(settings), forms: MARKET_FORMS },
+      loop: { ...eventLoop, monotonicMs: clock.nowMs },
+    },
+    {
+      received(type, message) {
         if (type !== 'MarketEvents') return
         const { rows } = message as MarketFollowerProtocol['MarketEvents']['takes']
         for (const event of readRows(rows)) if (event.type === 'OrderClosed') closed.push(event)
@@ -73,6 +79,11 @@ test('a market thread uses the clock of the world that it is given', async (t) =
   thread.connect('front-0', port2)
   const market = aMarket()
   await front.ask('OpenMarket', { market })
+  return { clock, front, market, closed }
+}
+
+test('a market thread uses the clock that it is given', async (t) => {
+  const { clock, front, closed } = await linked(t)
   const order = signed(
     buy('YES')
       .at(0.5)
@@ -92,4 +103,27 @@ test('a market thread uses the clock of the world that it is given', async (t) =
   const [ended] = closed as { reason: string; atMs: number }[]
   assert.equal(ended?.reason, 'expired')
   assert.equal(Math.floor((ended?.atMs ?? 0) / 1_000), START_SEC + 60)
+})
+
+test('a new order that waited longer than its funds are reserved is refused, and a known one gets its first answer', async (t) => {
+  const { clock, front, market } = await linked(t)
+  const named = (name: string) => signed(buy('YES').at(0.5).size(2).by('ann').named(name))
+  /** Sends an order whose funds are reserved for a second, alone or in a step; it arrives after `waitMs`. */
+  const arrive = (name: string, waitMs: number, inStep = false) => {
+    const placed = { order: named(name), reservedMs: 1_000 }
+    const answer = inStep
+      ? front.ask('PlaceOrders', { marketId: market.id, orders: [placed] })
+      : front.ask('PlaceOrder', placed)
+    front.flush()
+    clock.advance(waitMs)
+    return answer
+  }
+  const first = await arrive('a', 1_000)
+  assert.equal('status' in first && first.status, 'accepted')
+  const late = await arrive('b', 1_001)
+  assert.equal('rejected' in late && late.rejected, 'OVERLOADED')
+  const step = await arrive('b', 1_001, true)
+  assert('answers' in step && step.answers.every((each) => isRejection(each)), JSON.stringify(step))
+  assert.deepEqual(await arrive('a', 1_001), { ...first, duplicate: true })
+  assert.equal('status' in (await arrive('b', 0)), true)
 })

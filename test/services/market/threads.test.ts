@@ -19,7 +19,7 @@ const hashesOf = (events: ReturnType<typeof eventsOf>['events']) => {
   return hashes
 }
 
-test('an answered command is durable, and a single command does not wait for others', () =>
+test('an answered command is durable, and a single command does not wait for others to share its write', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({ store: false })
     const stream = orderStream(1, 4)
@@ -33,7 +33,7 @@ test('an answered command is durable, and a single command does not wait for oth
     }
   }))
 
-test('every reader receives events before the answers to their commands', () =>
+test('every reader receives events before the answers to the commands that caused them', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({ store: false, relays: 2 })
     const stream = orderStream(2, 3)
@@ -45,14 +45,14 @@ test('every reader receives events before the answers to their commands', () =>
     )
     assert.equal(halves.flat().length, 400)
     const known = hashesOf(eventsOf(dataDir).events)
-    // Messages before the other's answers may still be in transit.
+    // Messages caused by the other relay's commands may still be on their way.
     await eventually(() => {
-      for (const story of exchange.heard.values()) {
+      for (const story of exchange.received.values()) {
         const told = story.flatMap((line) => ('event' in line ? [line.event] : []))
         assert.deepEqual(hashesOf(told), known)
       }
     })
-    for (const [relay, story] of exchange.heard) {
+    for (const [relay, story] of exchange.received) {
       const seqs = new Map<string, number>()
       const seen = new Set<string>()
       let answers = 0
@@ -73,7 +73,7 @@ test('every reader receives events before the answers to their commands', () =>
     }
   }))
 
-test('a market thread that is killed under requests has the same state after its restart', () =>
+test('a market thread that is killed while it has requests has the same state after its restart', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({
       store: false,
@@ -101,7 +101,7 @@ test('a market thread that is killed under requests has the same state after its
     assertOpen(expected, await openOrders(exchange))
   }))
 
-test('a market thread that is killed keeps the orders of sessions that a front claims, and no others', () =>
+test('after a kill a market thread keeps the orders of sessions that a front reports as alive, and no others', () =>
   withExchanges(async (start) => {
     const exchange = await start({ store: false })
     const stream = orderStream(5, 1)
@@ -135,7 +135,7 @@ test('a market thread that is killed keeps the orders of sessions that a front c
     assert.deepEqual(await open(), stays.filter(isFree), 'an answer means that they are cancelled')
   }))
 
-test('an unanswered order can be sent again, and exists once', () =>
+test('an order without an answer can be sent again, and is placed once', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({ store: false })
     const stream = orderStream(4, 3)
@@ -153,7 +153,7 @@ test('an unanswered order can be sent again, and exists once', () =>
     assert.equal(expected.orders.size, placed.length)
   }))
 
-test('a full mailbox gets an answer', () =>
+test('a command that finds the mailbox full is answered', () =>
   withExchanges(async (start, dataDir) => {
     const env = { SIBYL_MARKET_MAILBOX_MAX: '20' }
     const exchange = await start({ store: false, env })
@@ -168,7 +168,7 @@ test('a full mailbox gets an answer', () =>
     assert(orders.size <= accepted)
   }))
 
-test('the number of market threads may change between starts', () =>
+test('the number of market threads can be changed between starts', () =>
   withExchanges(async (start, dataDir) => {
     const stream = orderStream(6, 12)
     let views: unknown
@@ -195,7 +195,7 @@ test('the number of market threads may change between starts', () =>
     }
   }))
 
-test('an order of a session ends with its front, even if the front dies before the answer', () =>
+test('an order of a session ends with its front, even if the front dies before the order is answered', () =>
   withExchanges(async (start) => {
     const exchange = await start({ store: false, relays: 2 })
     const stream = orderStream(9, 1)
@@ -218,9 +218,9 @@ test('an order of a session ends with its front, even if the front dies before t
       (await openOrders(exchange)).map(({ orderHash }) => orderHash).toSorted()
     const stays = await open()
     assert.equal(stays.length, 6)
-    // The events come before the answers: the front that asked dies between the two, or close to it.
+    // Events come before answers, so the front that sent the orders is killed between the two, or nearly so.
     void exchange.askAll(inNameOf('dies', 6, 16), 'front-1')
-    const rested = () => exchange.heard.get('front-0')!.filter((line) => 'event' in line).length
+    const rested = () => exchange.received.get('front-0')!.filter((line) => 'event' in line).length
     await eventually(() => assert(rested() > 7))
     await exchange.supervisor.kill('front-1')
     await eventually(() => assert.equal(rested(), 7 + 2 * 10, 'ten came, and ten went'))

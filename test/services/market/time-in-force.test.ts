@@ -1,4 +1,4 @@
-/** Orders that are to take nothing, or to be filled at once: decided by the market in one step. */
+/** Tests post-only, IOC and FOK orders: the market decides each in one step. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -18,7 +18,7 @@ const accepted = (name: string, matches: number) => ({
   timestamp: START_SEC,
 })
 
-test('a post-only order rests, or is refused with the price that it would have matched', () => {
+test('a post-only order rests, or is refused with the price at which it would have matched', () => {
   const market = given()
   market.place(sell('YES').at(0.43).size(5).named('a'))
   market.place(
@@ -35,7 +35,7 @@ test('a post-only order rests, or is refused with the price that it would have m
     field: 'postOnly',
     detail: 'the post-only order would match at once, at 420000',
   })
-  // An order that has ended is nothing to meet.
+  // An expired order does not count as a match.
   market.at(61)
   const late = market.place(bid, 'POST_ONLY')
   assert(isRejection(late) && late.detail?.endsWith('at 430000'))
@@ -45,7 +45,7 @@ test('a post-only order rests, or is refused with the price that it would have m
   assert.deepEqual(market.said(), ['b ended: expired, 1 rested', 'u rests: buy YES 3 at 0.42'])
 })
 
-test('the unfilled part of an immediate-or-cancel order is cancelled, and never rests', () => {
+test('the unfilled part of an immediate-or-cancel order is cancelled and never rests in the book', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(4).by('ann').named('a'))
   market.said()
@@ -62,17 +62,17 @@ test('the unfilled part of an immediate-or-cancel order is cancelled, and never 
     assert.deepEqual(market.place(taker, timeInForce), again, 'the first answer, if that was lost')
   }
   assert.deepEqual(market.said(), [])
-  // Its trade fails by no fault of its own: the maker is back, the taker is not.
+  // The trade fails without a side at fault: the maker returns to the book, the taker does not.
   market.report('t', { status: 'failed', fault: 'none' })
   assert.deepEqual(market.book(), ['YES sell 0.4 a 4'])
   assert.deepEqual(market.place(buy('YES').at(0.3).size(1).named('u'), 'IOC'), {
     rejected: 'ORDER_NOT_FILLED',
     field: 'timeInForce',
-    detail: 'no part of the order could be filled at once',
+    detail: 'no part of the order could be filled on arrival',
   })
 })
 
-test('a fill-or-kill order is filled completely at once, or nothing happens', () => {
+test('a fill-or-kill order is filled completely on arrival, or nothing happens', () => {
   const market = given({ selfTrade: 'cancel-resting' })
   market.place(sell('YES').at(0.4).size(4).by('ann').named('a'))
   market.place(sell('YES').at(0.41).size(4).by('bob').named('own'))
@@ -83,7 +83,7 @@ test('a fill-or-kill order is filled completely at once, or nothing happens', ()
   assert.deepEqual(market.place(taker(9), 'FOK'), {
     rejected: 'ORDER_NOT_FILLED',
     field: 'timeInForce',
-    detail: 'only 8000000 of 9000000 could be filled at once',
+    detail: 'only 8000000 of 9000000 could be filled on arrival',
   })
   assert.deepEqual(market.said(), [])
   assert.deepEqual(market.place(taker(8), 'FOK'), { ...accepted('t8', 2), filled: 8_000_000 })
@@ -102,7 +102,7 @@ test('a fill-or-kill order is filled completely at once, or nothing happens', ()
   assert.deepEqual(market.book(), ['YES sell 0.4 a 4'])
 })
 
-test('post-only orders never take, and orders to be filled at once never rest, in any history', () => {
+test('in any history post-only orders never match on arrival, and IOC and FOK orders never rest', () => {
   withSeeds([1, 2, 3], (random) => {
     const selfTrade = random.chance(0.5) ? 'allow' : 'cancel-resting'
     const market = given({ selfTrade })
@@ -136,7 +136,7 @@ test('post-only orders never take, and orders to be filled at once never rest, i
   })
 })
 
-test('the market refuses exactly the orders that the naive book would', () => {
+test('the market refuses exactly the orders that the naive model refuses', () => {
   withSeeds([4, 5], (random) => {
     const selfTrade = random.chance(0.5) ? 'allow' : 'cancel-resting'
     const market = given({ selfTrade })

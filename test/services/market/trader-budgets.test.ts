@@ -1,4 +1,4 @@
-/** Which fills a trader pays for, and when new orders are refused because they could cost too much. */
+/** Tests which fills a trader pays for, and when new orders are refused because they could cost too much. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -25,7 +25,7 @@ const spending = (trader: Address, some: object = {}) => ({
 })
 const asking = (some: object = {}) => ({ pending: 0, openOrders: () => 0, nowMs: NOW, ...some })
 
-test('the taker pays for the last fill of a match, and each maker that was used up pays for its own fill', () => {
+test('the gas of a match counts for the taker’s last fill, and for each maker whose order was used up', () => {
   const market = given()
   for (let n = 0; n < 5; n++) market.place(sell('YES').at(0.4).size(1).by('eve').named(`s${n}`))
   market.place(buy('YES').at(0.4).size(5).by('ann').named('b'))
@@ -33,7 +33,7 @@ test('the taker pays for the last fill of a match, and each maker that was used 
   assert.deepEqual([counts.paidBy(eve), counts.paidBy(ann)], [4, 1])
 })
 
-test('a maker pays nothing for takers that fill its order piece by piece', () => {
+test('the gas of takers that fill an order piece by piece does not count for its maker', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(5).by('ann').named('s'))
   for (let n = 0; n < 5; n++) market.place(buy('YES').at(0.4).size(1).by('eve').named(`b${n}`))
@@ -41,7 +41,7 @@ test('a maker pays nothing for takers that fill its order piece by piece', () =>
   assert.deepEqual([counts.paidBy(eve), counts.paidBy(ann)], [5, 0])
 })
 
-test('a fill of a trader with themselves counts once against the budget until the trade is decided', () => {
+test('a fill of a trader with themselves counts once against the daily fills until its trade is decided', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(1).by('eve').named('s'))
   market.place(buy('YES').at(0.4).size(1).by('eve').named('b'))
@@ -51,7 +51,7 @@ test('a fill of a trader with themselves counts once against the budget until th
   assert.equal(counts.paidBy(eve), 0)
 })
 
-test('the refusal names the used amount, the limit, and when the budget is free again', () => {
+test('a refusal by a daily budget names the used amount, the limit, and the time at which it is free again', () => {
   const budgets = new TraderBudgets(limits({ fillsPerDay: 10 }), 1)
   budgets.merge(CHAIN, dayOf(NOW), [spending(eve, { fills: 10, gas: 700_000 })])
   const flaw = budgets.flaw(CHAIN, eve, asking())
@@ -67,7 +67,7 @@ test('the refusal names the used amount, the limit, and when the budget is free 
   assert.equal(budgets.flaw(CHAIN, eve, asking({ nowMs: untilMs })), undefined, 'another day')
 })
 
-test('each of the three budgets refuses on its own, and 0 means no limit', () => {
+test('each of the three daily budgets refuses orders independently, and 0 means no limit', () => {
   const over = spending(eve, { fills: 10, gas: 1_000, failedGas: 500 })
   for (const some of [{ fillsPerDay: 10 }, { gasPerDay: 1_000 }, { failedGasPerDay: 500 }]) {
     const budgets = new TraderBudgets(limits(some), 1)
@@ -79,7 +79,7 @@ test('each of the three budgets refuses on its own, and 0 means no limit', () =>
   assert.equal(free.flaw(CHAIN, eve, asking({ pending: 1_000_000 })), undefined)
 })
 
-test('an exempt trader has no limits', () => {
+test('a trader who is exempt has no daily budgets', () => {
   const budgets = new TraderBudgets(limits({ fillsPerDay: 1, exempt: new Set([eve]) }), 1)
   assert.deepEqual(
     budgets.merge(CHAIN, dayOf(NOW), [spending(eve, { fills: 9, failedGas: 9 })]),
@@ -88,7 +88,7 @@ test('an exempt trader has no limits', () => {
   assert.equal(budgets.flaw(CHAIN, eve, asking({ pending: 9 })), undefined)
 })
 
-test('open orders and unsettled fills count once per market thread', () => {
+test('open orders and unsettled fills count against the budgets, once per market thread', () => {
   const budgets = new TraderBudgets(limits({ fillsPerDay: 10 }), 4)
   budgets.merge(CHAIN, dayOf(NOW), [spending(eve, { fills: 1 })])
   assert.equal(budgets.flaw(CHAIN, eve, asking({ pending: 1, openOrders: () => 1 })), undefined)
@@ -97,11 +97,11 @@ test('open orders and unsettled fills count once per market thread', () => {
   assert.equal(flaw?.retryAfterSec, 5)
   assert.match(
     flaw?.detail ?? '',
-    /^this trader has used 1 of 10 settled fills today, and 2 open orders and 1 unsettled trades/,
+    /^this trader has used 1 of 10 settled fills today, and 2 open orders and 1 uncharged trades/,
   )
 })
 
-test('a trader with failed fills above the budget is named once, and sums of an older day change nothing', () => {
+test('a trader whose failed fills exceed the budget is reported once, and sums of an earlier day change nothing', () => {
   const budgets = new TraderBudgets(limits({ failedGasPerDay: 500 }), 1)
   const day = dayOf(NOW)
   assert.deepEqual(budgets.merge(CHAIN, day, [spending(eve, { failedGas: 499 })]), [])
@@ -112,7 +112,7 @@ test('a trader with failed fills above the budget is named once, and sums of an 
   assert(isRejection(budgets.flaw(CHAIN, eve, asking())))
 })
 
-test('only the traders charged most recently are remembered, up to a limit', () => {
+test('the daily sums of a limited number of traders are remembered, those charged most recently', () => {
   const budgets = new TraderBudgets(limits({ fillsPerDay: 1 }), 1)
   const many = Array.from({ length: SPENDING_TRADERS_MAX + 1 }, (_, n) =>
     spending(`0x${n.toString(16).padStart(40, '0')}` as Address, { fills: 1 }),
@@ -123,7 +123,7 @@ test('only the traders charged most recently are remembered, up to a limit', () 
 })
 
 inFolder(
-  'open orders in all markets of a thread count, also after a restart with unsettled fills',
+  'open orders in all markets of a thread count against the budgets, also after a restart with unsettled fills',
   async (dataDir) => {
     const risk = () => ({
       minNotional: 0,
@@ -154,3 +154,31 @@ inFolder(
     await again.stop()
   },
 )
+
+test('a settled fill counts against the budget until its gas is charged', () => {
+  const budgets = new TraderBudgets(limits({ fillsPerDay: 3 }), 1)
+  const day = dayOf(NOW)
+  budgets.merge(CHAIN, day, [spending(eve, { fills: 1 })])
+  for (let fill = 0; fill < 2; fill++) budgets.settled(CHAIN, eve, NOW)
+  assert.match(
+    (budgets.flaw(CHAIN, eve, asking()) as { detail: string }).detail,
+    /used 1 of 3 settled fills today, and 0 open orders and 2 uncharged trades/,
+  )
+  // A second fill is charged. Two charged fills and one that is not charged yet reach the limit.
+  budgets.merge(CHAIN, day, [spending(eve, { fills: 2 })])
+  assert(isRejection(budgets.flaw(CHAIN, eve, asking())))
+  budgets.merge(CHAIN, day + 1, [])
+  assert.equal(budgets.flaw(CHAIN, eve, asking({ nowMs: nextDayMs(NOW) })), undefined)
+})
+
+test('a confirmed trade counts towards the daily fills of the trader who pays for its gas', () => {
+  const budgets = new TraderBudgets(limits({ fillsPerDay: 1 }), 1)
+  const market = given({ risk: { minNotional: 0, pendingTradesMax: 10, budgets } })
+  market.place(sell('YES').at(0.4).size(1).by('ann').named('s'))
+  market.place(buy('YES').at(0.4).size(1).by('eve').named('b'))
+  market.report('b', { status: 'confirmed' })
+  assert.equal(market.state.pending.counts.paidBy(eve), 0)
+  const { chainId } = market.state.market
+  assert(isRejection(budgets.flaw(chainId, eve, asking())))
+  assert.equal(budgets.flaw(chainId, ann, asking()), undefined)
+})

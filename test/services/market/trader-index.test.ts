@@ -15,7 +15,7 @@ const TRADERS = Array.from({ length: 9 }, (_, n) => traderNamed(`t${n + 1}`))
 
 type Host = ReturnType<typeof startHost>
 
-/** The index has exactly the orders that a scan of every book finds, once closed markets have left it. */
+/** Asserts that the index has exactly the orders that a scan of every book finds. */
 async function assertIndexed(host: Host, nowSec: number): Promise<void> {
   const states = [...host.thread.markets.values()].map(({ state }) => state)
   for (const trader of TRADERS) {
@@ -56,7 +56,7 @@ async function allPages(host: Host, trader: Address): Promise<OpenOrder[]> {
   }
 }
 
-/** Orders that meet, end and expire, trades that fail, markets that close. */
+/** Random activity: orders match, end and expire, trades fail, and markets close. */
 function flow(random: Random, trades: Map<TradeId, TradeReport>, index: number): Command[] {
   return Array.from({ length: random.int(1, 6) }, (_, at): Command => {
     const n = random.int(1, MARKETS)
@@ -134,35 +134,42 @@ for (const seed of seedsOf(1, 2)) {
   })
 }
 
-inFolder('a page of a trader with very many orders reads only some of them', async (dataDir) => {
-  const host = startHost(dataDir)
-  await host.run(open(1), open(2))
-  for (let index = 0; index < 3_000; index += 500) {
-    host.at(index)
-    const batch = Array.from({ length: 500 }, (_, at): Command => {
-      const order = buy('YES')
-        .by('t1')
-        .at(0.1)
-        .named(`o${index + at}`)
-      return { type: 'PlaceOrder', message: { order: signed(order, marketId(1 + (at % 2))) } }
-    })
-    await host.run(...batch)
-  }
-  let reads = 0
-  const books = [...host.thread.markets.values()].flatMap(({ state }) =>
-    OUTCOMES.map((outcome) => {
-      const book = state.books[outcome]
-      const read = book.read.bind(book)
-      book.read = (slot, orderHash) => {
-        reads++
-        return read(slot, orderHash)
-      }
-      return { marketId: state.market.id, outcome, book }
-    }),
-  )
-  const page = pageOfOrders(books, traderNamed('t1'), { limit: 10 }, START_SEC)
-  assert.equal(page.count, 3_000)
-  assert.equal(page.orders.length, 10)
-  assert.equal(reads, 500, 'those of the first millisecond, which are in the order of their hashes')
-  await host.stop()
-})
+inFolder(
+  'one page of the open orders of a trader with very many reads only some of them',
+  async (dataDir) => {
+    const host = startHost(dataDir)
+    await host.run(open(1), open(2))
+    for (let index = 0; index < 3_000; index += 500) {
+      host.at(index)
+      const batch = Array.from({ length: 500 }, (_, at): Command => {
+        const order = buy('YES')
+          .by('t1')
+          .at(0.1)
+          .named(`o${index + at}`)
+        return { type: 'PlaceOrder', message: { order: signed(order, marketId(1 + (at % 2))) } }
+      })
+      await host.run(...batch)
+    }
+    let reads = 0
+    const books = [...host.thread.markets.values()].flatMap(({ state }) =>
+      OUTCOMES.map((outcome) => {
+        const book = state.books[outcome]
+        const read = book.read.bind(book)
+        book.read = (slot, orderHash) => {
+          reads++
+          return read(slot, orderHash)
+        }
+        return { marketId: state.market.id, outcome, book }
+      }),
+    )
+    const page = pageOfOrders(books, traderNamed('t1'), { limit: 10 }, START_SEC)
+    assert.equal(page.count, 3_000)
+    assert.equal(page.orders.length, 10)
+    assert.equal(
+      reads,
+      500,
+      'those of the first millisecond, which are in the order of their hashes',
+    )
+    await host.stop()
+  },
+)

@@ -1,4 +1,6 @@
-/** Rules for traders regardless of their funds: pauses, pending trades, and the minimum value of an order. */
+/**
+ * Tests the limits for traders that do not depend on funds: pauses, pending trades, and the minimum value of an order.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -18,7 +20,7 @@ const free = { minNotional: 0, pendingTradesMax: 1_000_000 }
 const failedBy = (fault: TradeReport['fault']) => ({ status: 'failed', fault }) as const
 const untilMs = (pauses: TraderPauses, trader = ann) => pauses.of(CHAIN, trader)?.untilMs
 
-test('a pause doubles with each further fault, up to the maximum', () => {
+test('the pause of a trader at fault doubles with each further fault, up to the maximum', () => {
   const pauses = new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   const ends: (number | undefined)[] = []
   for (let atMs = 0; ends.length < 5; atMs = untilMs(pauses)!) {
@@ -30,13 +32,13 @@ test('a pause doubles with each further fault, up to the maximum', () => {
   assert.equal(pauses.of(1, ann), undefined, 'another chain')
 })
 
-test('trades that fail while a trader pauses count as the same fault', () => {
+test('trades that fail while a trader is paused count as the same fault', () => {
   const pauses = new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   for (let atMs = 0; atMs < 10_000; atMs += 10) pauses.fault(CHAIN, ann, atMs)
   assert.deepEqual([untilMs(pauses), pauses.of(CHAIN, ann)?.faults], [10_000, 1])
 })
 
-test('after twice the maximum pause without a fault, earlier faults are forgotten', () => {
+test('after twice the maximum pause without a fault a trader’s earlier faults are forgotten', () => {
   const pauses = new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   pauses.fault(CHAIN, ann, 0)
   pauses.fault(CHAIN, ann, 120_000)
@@ -49,7 +51,7 @@ test('after twice the maximum pause without a fault, earlier faults are forgotte
   assert.deepEqual(pauses.all(), [])
 })
 
-test('pauses are the same in whichever order threads exchange them', () => {
+test('the pauses of a trader are the same in whichever order the threads exchange them', () => {
   const make = () => new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   const [one, two] = [make(), make()]
   one.fault(CHAIN, ann, 0)
@@ -62,7 +64,7 @@ test('pauses are the same in whichever order threads exchange them', () => {
   assert.deepEqual(two.all(), one.all())
 })
 
-test('only the newest pauses are remembered, up to a limit', () => {
+test('the pauses of a limited number of traders are remembered, the newest', () => {
   const pauses = new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   for (let n = 0; n <= PAUSED_TRADERS_MAX; n++) pauses.fault(CHAIN, traderNamed(`t${n}`), n)
   assert.equal(pauses.all().length, PAUSED_TRADERS_MAX)
@@ -80,7 +82,7 @@ function pausing() {
   return { market, pauses }
 }
 
-test('a trader at fault cannot place orders for a while, but can cancel', () => {
+test('a trader at fault is paused: orders are refused for a while, and cancels work', () => {
   const { market, pauses } = pausing()
   const order = buy('NO').at(0.2).size(1).by('ann')
   market.place(order.named('before'))
@@ -108,14 +110,14 @@ test('a trader at fault cannot place orders for a while, but can cancel', () => 
   assert('status' in market.place(order.named('n')), 'the pause is over')
 })
 
-test('a cancel works while its trader pauses', () => {
+test('a trader who is paused can cancel an open order', () => {
   const { market, pauses } = pausing()
   pauses.fault(CHAIN, bob, START_SEC * 1_000)
   assert('status' in market.cancel('other', 'sell'))
   assert('status' in market.cancel('s', 'sell'), 'also of what is not settled')
 })
 
-test('a trader who is excused, or was not at fault, does not pause', () => {
+test('a trader who is excused, or not at fault, is not paused', () => {
   const { market, pauses } = pausing()
   market.place(sell('YES').at(0.5).size(10).by('ann').named('r'))
   market.place(buy('YES').at(0.5).size(10).by('cat').named('c'))
@@ -127,7 +129,7 @@ test('a trader who is excused, or was not at fault, does not pause', () => {
   )
 })
 
-test('a replay gives the same pauses', () => {
+test('a replay of the log gives the same pauses of traders', () => {
   const terms = { firstMs: 1_000, maxMs: 60_000 }
   const risk = { ...free, pauses: new TraderPauses(terms) }
   const market = given({ risk })
@@ -145,7 +147,7 @@ test('a replay gives the same pauses', () => {
   assert.deepEqual(sorted(fresh.all()), sorted(before), 'and from nothing')
 })
 
-test('a trader at the limit of unsettled trades cannot place orders until some have settled', () => {
+test('a trader with the maximum number of unsettled trades cannot place orders until some have settled', () => {
   const market = given({ risk: { ...free, pendingTradesMax: 2 } })
   const offer = sell('YES').at(0.4).by('bob')
   market.place(offer.size(10).named('s'))
@@ -164,7 +166,7 @@ test('a trader at the limit of unsettled trades cannot place orders until some h
   assert('status' in market.place(offer.named('more')))
 })
 
-test('an order below the minimum value is refused, but the rest of a larger one may be smaller', () => {
+test('an order below the minimum value is refused, but the rest of a larger order may be smaller', () => {
   const market = given({ risk: { ...free, minNotional: ONE } })
   const least = buy('YES').at(0.3).exactly(3_333_334).by('ann')
   assert.deepEqual(market.place(least.exactly(3_333_333).named('small')), {

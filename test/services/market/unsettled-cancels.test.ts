@@ -31,7 +31,7 @@ for (const [name, side, fault] of [
   ['s', 'sell', 'buyer'],
   ['b', 'buy', 'seller'],
 ] as const) {
-  test(`a cancel of the filled ${side} is recorded, and no quantity returns when its trade fails`, () => {
+  test(`a cancel of the filled ${side} is recorded, and its quantity does not return when the trade fails`, () => {
     const market = filled()
     assert.deepEqual(market.cancel(name, side), cancelled(name, 10))
     assert.deepEqual(market.said(), [`${name} ended: cancelled, 0 rested, 10 pending`])
@@ -46,14 +46,14 @@ for (const [name, side, fault] of [
   })
 }
 
-test('the quantity of an order that was not cancelled still returns', () => {
+test('if one of two filled orders is cancelled, the quantity of the other still returns when the trade fails', () => {
   const market = filled()
   market.cancel('b', 'buy')
   market.report('b', failedBy('none'))
   assert.deepEqual(market.book(), ['YES sell 0.4 s 10'])
 })
 
-test('a cancelled order with a confirmed trade stays cancelled', () => {
+test('a cancelled order stays cancelled when its trade is confirmed', () => {
   const market = filled()
   market.cancel('s', 'sell')
   market.said()
@@ -63,7 +63,7 @@ test('a cancelled order with a confirmed trade stays cancelled', () => {
   assert.equal(market.state.pending.size, 0)
 })
 
-test('cancelling a partly filled order cancels its rest, and the pending part does not return', () => {
+test('a cancel of a partly filled order ends its rest, and its pending fill does not return if the trade fails', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(10).by('bob').named('s'))
   market.place(buy('YES').at(0.5).size(3).by('ann').named('b1'))
@@ -87,7 +87,7 @@ test('a fill that a reorg reverted is pending again, and its order can be cancel
   assert.deepEqual(market.book(), [])
 })
 
-test('a cancel of a filled order checks side, owner, time and market as before', () => {
+test('a cancel of a filled order is refused with the wrong side or owner, or after the order or market has expired', () => {
   const market = given()
   const selling = sell('YES').at(0.4).size(1).by('bob')
   market.place(selling.until(START_SEC + 500).named('short'))
@@ -110,7 +110,7 @@ test('in a market without settlement no trade stays pending and a filled order i
   assert.deepEqual(market.cancel('s', 'sell'), closed)
 })
 
-test('all orders of a trader are cancelled, including filled ones that could return', () => {
+test('a cancel of all orders of a trader includes filled orders whose quantity could return', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(4).by('bob').named('filled'))
   market.place(sell('YES').at(0.4).size(4).by('bob').named('half'))
@@ -141,7 +141,32 @@ test('all orders of a trader are cancelled, including filled ones that could ret
   assert.deepEqual(market.book(), [])
 })
 
-/** Pending trades and their sums, from the events alone. */
+test('an order that fills while its cancel for lack of funds is under way stays, and its quantity can return', () => {
+  const market = filled()
+  const { marketId } = market
+  const bob = { marketId, trader: traderNamed('bob'), reason: 'unfunded' } as const
+  const answer = market.ask('CancelOrders', { ...bob, orderHashes: [hashNamed('s')] })
+  assert.deepEqual(answer, { orderHashes: [], pending: [] })
+  assert.deepEqual(market.said(), [])
+  market.report('b', failedBy('buyer'))
+  assert.deepEqual(market.book(), ['YES sell 0.4 s 10'])
+})
+
+test('when a trader may no longer trade, all their orders end as unfunded, also filled ones whose quantity could return', () => {
+  const market = filled()
+  const { marketId } = market
+  const bob = { marketId, trader: traderNamed('bob'), reason: 'unfunded' } as const
+  market.ask('CancelOrders', bob)
+  assert.deepEqual(market.said(), ['s ended: unfunded, 0 rested'])
+  market.report('b', failedBy('buyer'))
+  assert.deepEqual(market.book(), [])
+  assert.equal(stateHashOf(market.replayed()), market.hash())
+})
+
+/**
+ * Returns the number of pending trades, in total and per trader, and their size per order, computed from the events
+ * alone.
+ */
 function pendingOf(market: ReturnType<typeof given>, flow: ReturnType<typeof randomFlow>) {
   const status = new Map<string, string>()
   for (const event of market.events) {
@@ -165,7 +190,7 @@ function pendingOf(market: ReturnType<typeof given>, flow: ReturnType<typeof ran
   return { counts, sizes, total }
 }
 
-test('after every step the counts equal those of the pending trades', () => {
+test('after every step the market’s counts of pending trades equal the pending trades', () => {
   withSeeds([1, 2, 3], (random) => {
     const market = given({ selfTrade: random.chance(0.5) ? 'allow' : 'cancel-resting' })
     const flow = randomFlow(market, random)
@@ -194,7 +219,7 @@ test('after every step the counts equal those of the pending trades', () => {
   })
 })
 
-test('a cancelled order never rests or trades again, however its fills end', () => {
+test('a cancelled order never rests or trades again, whether its fills settle or fail', () => {
   withSeeds([1, 2, 3, 4], (random) => {
     const market = given()
     const flow = randomFlow(market, random)

@@ -13,25 +13,25 @@ type EchoProtocol = {
   Echo: { takes: { value: unknown }; answers: { value: unknown } }
   Hold: { takes: object; answers: undefined }
 }
-type ToldProtocol = { Told: { takes: { number: number; bytes?: Uint8Array }; answers: undefined } }
+type SentProtocol = { Told: { takes: { number: number; bytes?: Uint8Array }; answers: undefined } }
 
 const OPTIONS = { inFlightMax: 1_000, batchMax: 128, deadlineMs: 60_000 }
 const SILENT = { info() {}, warn() {} }
 
-type Serving = Channel<ToldProtocol> & { readonly from?: string }
+type Serving = Channel<SentProtocol> & { readonly from?: string }
 
 type NodeOptions = {
   readonly name: string
   readonly offers: string[]
   /** Its threads do not end before. */
   readonly gone?: Promise<void>
-  /** Requirements of a thread before it can start. */
+  /** Its threads do not start before this resolves. */
   readonly copied?: Promise<void>
   /** Signs its messages with this key. */
   readonly key?: string
 }
 
-/** A node whose threads are channels in this process. */
+/** Makes a node whose threads are channels in this process. */
 async function openNode(
   t: TestContext,
   url: string,
@@ -57,8 +57,8 @@ async function openNode(
       else plain.publish(subject, bytes)
     },
   }
-  /** Messages that a thread which serves `store` here has received, and its links. */
-  const heard: unknown[] = []
+  /** Messages that the thread behind the slot `store` has received here, and its links. */
+  const received: unknown[] = []
   const served: Serving[] = []
   const running = new Map<string, PromiseWithResolvers<string>>()
   /** The front's end. */
@@ -71,18 +71,18 @@ async function openNode(
   const connect = async (thread: string, _peer: string, port: MessagePort): Promise<boolean> => {
     if (thread === 'front-0') {
       front = new Channel<EchoProtocol>(port, OPTIONS, {
-        heard: (_type, message) => void told.push((message as { number: number }).number),
+        received: (_type, message) => void told.push((message as { number: number }).number),
         lost: () => lost++,
       })
       return true
     }
     if (!running.has(thread)) return false
-    const channel: Channel<ToldProtocol> = new Channel<ToldProtocol>(
+    const channel: Channel<SentProtocol> = new Channel<SentProtocol>(
       port,
       { ...OPTIONS, untakenMax: 4 * 1024 * 1024 },
       {
-        heard(type, message, replyTo) {
-          heard.push(message)
+        received(type, message, replyTo) {
+          received.push(message)
           if (type === 'Echo') channel.reply(replyTo, message)
         },
       },
@@ -101,7 +101,7 @@ async function openNode(
     },
     {
       ...{ line, world: realWorld, log: SILENT, connect },
-      heardAll: (message) => void said.push(message),
+      broadcast: (message) => void said.push(message),
       unfit: (why) => void unfit.push(why),
       taken: (slot, epoch) => void taken.push(`${slot} ${epoch}`),
       async begin(slot, isWanted) {
@@ -129,7 +129,7 @@ async function openNode(
   })
   return {
     bridge: opened,
-    heard,
+    received,
     served,
     running,
     told,
@@ -145,7 +145,7 @@ async function openNode(
     swallow: (frames: number) => {
       swallow = frames
     },
-    /** Like a kill: nothing is sent any more. */
+    /** Closes the connection like a kill: nothing more is sent. */
     async vanish() {
       await plain.close()
     },
@@ -166,7 +166,7 @@ async function pair(t: TestContext, flags: readonly string[] = []) {
   return { nats, back, front }
 }
 
-/** The front has another link, and it works; on a busy machine it may have ended once more meanwhile. */
+/** Checks that the front has a new, working link. On a busy machine the new link may be replaced, too. */
 async function again(
   node: Awaited<ReturnType<typeof openNode>>,
   before: object,
@@ -178,7 +178,7 @@ async function again(
   })
 }
 
-test('an address of NATS has servers, credentials and optionally TLS', () => {
+test('a NATS URL has servers, credentials and optionally TLS', () => {
   assert.deepEqual(parseNatsUrl('nats://a:4222,b'), {
     ...{ servers: ['a:4222', 'b'], tls: false, user: '', password: '' },
   })
@@ -190,7 +190,7 @@ test('an address of NATS has servers, credentials and optionally TLS', () => {
   }
 })
 
-test('a server that requires credentials accepts those of the address, and no others', {
+test('a NATS server that requires credentials accepts those of the URL, and no others', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t, ['--user', 'sibyl', '--pass', 's3cret'])
@@ -210,7 +210,7 @@ test('a server that requires credentials accepts those of the address, and no ot
   await assert.rejects(open('sibyl:s3cret'), /SIBYL_NATS_URL/)
 })
 
-test('requests and messages cross NATS in order, with any content', {
+test('requests and messages between nodes arrive over NATS in order, with any content', {
   skip: natsMissing,
 }, async (t) => {
   const { back, front } = await pair(t)
@@ -231,14 +231,18 @@ test('requests and messages cross NATS in order, with any content', {
   )
 })
 
-test('a broadcast of a node reaches all other nodes', { skip: natsMissing }, async (t) => {
+test('a message from one node to all arrives at every other node', {
+  skip: natsMissing,
+}, async (t) => {
   const { back, front } = await pair(t)
   front.bridge.sayAll({ draws: [['ip a', 5, 10]] })
   await eventually(() => assert.deepEqual(back.said, [{ draws: [['ip a', 5, 10]] }]))
   assert.deepEqual(front.said, [])
 })
 
-test('a batch larger than a message of NATS arrives whole', { skip: natsMissing }, async (t) => {
+test('a batch of messages larger than a NATS message arrives whole', {
+  skip: natsMissing,
+}, async (t) => {
   const { front } = await pair(t)
   const value = new Uint8Array(3_500_000).map((_, at) => at % 251)
   const answer = await front.front().ask('Echo', { value })
@@ -246,7 +250,7 @@ test('a batch larger than a message of NATS arrives whole', { skip: natsMissing 
   assert.deepEqual(answer.value, value)
 })
 
-test('a missing frame ends the link, even if it is the last one, and a new link follows', {
+test('a missing frame ends the link between two threads, even if it is the last frame, and a new link follows', {
   skip: natsMissing,
 }, async (t) => {
   const { front } = await pair(t)
@@ -262,13 +266,13 @@ test('a waiting request is answered at once when its peer’s thread dies, and i
   const { back, front } = await pair(t)
   const first = front.front()
   const waiting = first.ask('Hold', {})
-  await eventually(() => assert.equal(back.heard.length, 1))
+  await eventually(() => assert.equal(back.received.length, 1))
   back.crash()
   assert.deepEqual(await waiting, { unanswered: 'closed' })
   await again(front, first, 1)
 })
 
-test('when a node is gone its links end, and another node that offers the slot takes it', {
+test('when a node is gone its links end, and another node takes over its thread', {
   skip: natsMissing,
 }, async (t) => {
   const { nats, back, front } = await pair(t)
@@ -279,7 +283,7 @@ test('when a node is gone its links end, and another node that offers the slot t
     await eventually(() => assert.deepEqual(bridge.owners(), [{ slot: 'store', node: 'back' }]))
   }
   const waiting = first.ask('Hold', {})
-  await eventually(() => assert.equal(back.heard.length, 1))
+  await eventually(() => assert.equal(back.received.length, 1))
   await back.vanish()
   assert.deepEqual(await waiting, { unanswered: 'closed' })
   await again(front, first, 2)
@@ -289,7 +293,7 @@ test('when a node is gone its links end, and another node that offers the slot t
   assert.deepEqual([back.taken, spare.taken], [['store 1'], ['store 2']])
 })
 
-test('a leaving node hands its slot over without waiting for a timeout', {
+test('a node that leaves hands its threads over without waiting for a timeout', {
   skip: natsMissing,
 }, async (t) => {
   const { nats, back, front } = await pair(t)
@@ -298,10 +302,10 @@ test('a leaving node hands its slot over without waiting for a timeout', {
   const first = front.front()
   await back.bridge.leave()
   await again(front, first, 3)
-  assert(spare.heard.length > 0)
+  assert(spare.received.length > 0)
 })
 
-test('a released slot is served by another node before its old thread ends, and the leaving node waits for that', {
+test('a thread that is handed over runs on another node before the leaving node ends its own', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t)
@@ -321,12 +325,12 @@ test('a released slot is served by another node before its old thread ends, and 
   await leaving
 })
 
-test('a front on another machine that does not read loses messages and learns it', {
+test('a front on another machine that does not read loses messages and is notified', {
   skip: natsMissing,
 }, async (t) => {
   const { back, front } = await pair(t)
   const [channel] = back.served
-  // No turn of the event loop in between: nothing can be taken.
+  // This loop blocks the event loop, so the peer cannot acknowledge any message.
   const bytes = new Uint8Array(1_000)
   for (let number = 0; number < 20_000; number++) channel!.tell('Told', { number, bytes }, 1_000)
   await eventually(() => assert.equal(front.lost(), 1))
@@ -336,7 +340,9 @@ test('a front on another machine that does not read loses messages and learns it
   await eventually(() => assert.equal(front.told.at(-1), -1))
 })
 
-test('after an outage of NATS the links are opened again', { skip: natsMissing }, async (t) => {
+test('after an outage of NATS the links between nodes are opened again', {
+  skip: natsMissing,
+}, async (t) => {
   const { nats, front } = await pair(t)
   const first = front.front()
   await nats.kill()
@@ -347,7 +353,7 @@ test('after an outage of NATS the links are opened again', { skip: natsMissing }
   assert.equal(front.bridge.why(), '')
 })
 
-test('a foreign message on the subjects of the nodes changes nothing', {
+test('a message of another program on the NATS subjects of the nodes changes nothing', {
   skip: natsMissing,
 }, async (t) => {
   const { nats, back, front } = await pair(t)
@@ -441,7 +447,7 @@ test('nodes that sign their messages drop those of a client without the key', {
   await eventually(() => assert.equal(back.bridge.nodes().length, 3))
 })
 
-test('if a slot is released before its thread has started, the thread does not start once another node owns the slot', {
+test('a thread that was released before it started does not start once another node runs it', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t)
@@ -455,7 +461,7 @@ test('if a slot is released before its thread has started, the thread does not s
     ...{ url: nats.url, credsFile: '', name: 'rival', lost() {}, back() {} },
   })
   t.after(() => stranger.close())
-  // As a node that has taken it while this one was believed dead.
+  // Publishes the beats of a node that took the slot while this one counted as dead.
   const rival = { ...slow.bridge.nodes()[0]!, node: 'rival', incarnation: 'rival' }
   const say = (epoch: number, gone = false) => {
     const beat = { ...rival, gone, claims: [{ slot: 'store', epoch, serving: true }] }
@@ -471,7 +477,7 @@ test('if a slot is released before its thread has started, the thread does not s
   assert.deepEqual([...slow.running.keys()], ['store'])
 })
 
-test('a node that finds another of the same name, which joined during its absence, leaves', {
+test('a node that was cut off leaves if another node of the same name has joined meanwhile', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t)

@@ -6,7 +6,9 @@ import { withSeeds } from '../../support/random.ts'
 const SILENCE_MS = 1_000
 const BEAT_MS = 300
 
-/** Nodes that receive each other's beats, by one clock; a cut node neither sends nor receives. */
+/**
+ * Makes nodes that receive each other's beats and share one clock. A node marked as `cut` neither sends nor receives.
+ */
 function world({ moveAfterMs = 0 } = {}) {
   const nodes = new Map<string, { directory: Directory; cut: boolean; dead: boolean }>()
   const duties: (Duty & { readonly at: string })[] = []
@@ -15,7 +17,7 @@ function world({ moveAfterMs = 0 } = {}) {
     for (const duty of found) {
       duties.push({ ...duty, at })
       const directory = nodes.get(at)!.directory
-      // A thread starts and stops at once here.
+      // In this test a thread starts and stops at once.
       if (duty.type === 'take') directory.serving(duty.slot, nowMs)
       if (duty.type === 'release') done(at, directory.ended(duty.slot, nowMs))
     }
@@ -23,7 +25,7 @@ function world({ moveAfterMs = 0 } = {}) {
   const say = (beat: Beat): void => {
     for (const [name, node] of nodes) {
       if (node.dead || node.cut) continue
-      done(name, node.directory.hear(beat, nowMs))
+      done(name, node.directory.receive(beat, nowMs))
     }
   }
   return {
@@ -61,7 +63,7 @@ function world({ moveAfterMs = 0 } = {}) {
 
 const SLOTS = ['market-0', 'market-1', 'market-2', 'market-3', 'market-4', 'market-5']
 
-test('a single node takes all slots that it offers, but only after a listening period', () => {
+test('a single node takes all threads that it offers, but only after it has listened for a while', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   w.pass(BEAT_MS)
@@ -75,7 +77,7 @@ test('a single node takes all slots that it offers, but only after a listening p
   assert.equal(a.ownerOf('store'), undefined)
 })
 
-test('two nodes share the slots, each slot has one owner, and a later node takes none away', () => {
+test('two nodes share the threads, each thread runs on one node, and a later node takes none away', () => {
   const w = world()
   w.add('a', SLOTS)
   w.add('b', SLOTS)
@@ -88,7 +90,7 @@ test('two nodes share the slots, each slot has one owner, and a later node takes
   assert.deepEqual(w.owners(SLOTS), owners)
 })
 
-test('the slots of a node that is silent for a second go to others, with a higher epoch', () => {
+test('the threads of a node that is silent for a second go to other nodes, with a higher epoch', () => {
   const w = world()
   for (const name of ['a', 'b', 'c']) w.add(name, SLOTS)
   w.pass(3 * SILENCE_MS)
@@ -106,7 +108,7 @@ test('the slots of a node that is silent for a second go to others, with a highe
   assert.equal(taken.length, before.filter((owner) => owner === 'a').length)
 })
 
-test('a node that returns after a pause releases the slots taken over, and takes none meanwhile', () => {
+test('a node that returns after a pause releases the threads that others took over, and takes none meanwhile', () => {
   const w = world()
   w.add('a', SLOTS)
   w.add('b', SLOTS)
@@ -131,7 +133,7 @@ test('a node that returns after a pause releases the slots taken over, and takes
   )
 })
 
-test('a restarted node is a new incarnation, and its old claims end at once', () => {
+test('a node that restarts is a new incarnation, and the threads that it ran before no longer count as its own', () => {
   const w = world()
   w.add('a', SLOTS)
   const b = w.add('b', SLOTS)
@@ -144,7 +146,7 @@ test('a restarted node is a new incarnation, and its old claims end at once', ()
     silenceMs: SILENCE_MS,
     ...{ moves: [], moveAfterMs: 0 },
   })
-  const duties = b.hear(fresh.beat(w.nowMs), w.nowMs)
+  const duties = b.receive(fresh.beat(w.nowMs), w.nowMs)
   assert.deepEqual(duties[0], {
     type: 'gone',
     node: 'a',
@@ -154,7 +156,7 @@ test('a restarted node is a new incarnation, and its old claims end at once', ()
   for (const slot of SLOTS) assert.notEqual(b.ownerOf(slot)?.incarnation, 'a')
 })
 
-test('a leaving node hands over without a wait, and announces that it leaves', () => {
+test('a node that leaves hands over without waiting, and announces that it leaves', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   const b = w.add('b', SLOTS)
@@ -171,7 +173,7 @@ test('a leaving node hands over without a wait, and announces that it leaves', (
   assert(w.duties.some((duty) => duty.type === 'gone' && duty.why === 'it has left'))
 })
 
-test('a slot whose thread does not start is left to other nodes for a while', () => {
+test('a thread that does not start is left to other nodes for a while', () => {
   const w = world()
   const a = w.add('a', ['store'])
   w.pass(2 * SILENCE_MS)
@@ -184,7 +186,7 @@ test('a slot whose thread does not start is left to other nodes for a while', ()
     silenceMs: SILENCE_MS,
     ...{ moves: [], moveAfterMs: 0 },
   })
-  const echo = (atMs: number) => alone.hear(alone.beat(atMs), atMs)
+  const echo = (atMs: number) => alone.receive(alone.beat(atMs), atMs)
   for (const atMs of [0, 400, 800]) echo(atMs)
   assert.equal(echo(1_200)[0]?.type, 'take')
   assert.deepEqual(alone.ended('store', 1_300), [], 'not at once')
@@ -195,7 +197,7 @@ test('a slot whose thread does not start is left to other nodes for a while', ()
   assert.equal(a.ownerOf('store')?.epoch, 1)
 })
 
-test('a thread that has served and dies is restarted at once by the same node', () => {
+test('a thread that dies after it has served is restarted immediately by the same node', () => {
   const w = world()
   const a = w.add('a', ['store'])
   w.pass(20 * SILENCE_MS)
@@ -203,18 +205,18 @@ test('a thread that has served and dies is restarted at once by the same node', 
   assert.deepEqual(duty, { type: 'take', slot: 'store', epoch: 2 })
 })
 
-test('if two nodes claim a slot with one epoch, one of them releases it', () => {
+test('if two nodes take the same thread with the same epoch, one of them releases it', () => {
   const w = world()
   const a = w.add('a', ['store'])
   const b = w.add('b', ['store'])
-  // Each receives only itself, as across a cut, and takes the slot; then the cut heals.
+  // Each node receives only its own beats, as in a network split, and takes the slot. Then the split ends.
   for (const atMs of [0, 400, 800, 1_200]) {
-    w.done('a', a.hear(a.beat(atMs), atMs))
-    w.done('b', b.hear(b.beat(atMs), atMs))
+    w.done('a', a.receive(a.beat(atMs), atMs))
+    w.done('b', b.receive(b.beat(atMs), atMs))
   }
   assert.equal(w.duties.length, 2)
-  w.done('a', a.hear(b.beat(1_300), 1_300))
-  w.done('b', b.hear(a.beat(1_300), 1_300))
+  w.done('a', a.receive(b.beat(1_300), 1_300))
+  w.done('b', b.receive(a.beat(1_300), 1_300))
   assert.deepEqual(
     w.duties.slice(2).map(({ type, at }) => [type, at]),
     [['release', 'a']],
@@ -242,34 +244,34 @@ test('a new node with the name of another, or with other settings, reports why i
     silenceMs: SILENCE_MS,
     ...{ moves: [], moveAfterMs: 0 },
   })
-  assert.deepEqual(namesake.hear(a.beat(w.nowMs), w.nowMs), [
+  assert.deepEqual(namesake.receive(a.beat(w.nowMs), w.nowMs), [
     { type: 'unfit', why: 'SIBYL_NODE: another node of the cluster is called a' },
   ])
-  assert.deepEqual(stranger.hear(a.beat(w.nowMs), w.nowMs), [
+  assert.deepEqual(stranger.receive(a.beat(w.nowMs), w.nowMs), [
     { type: 'unfit', why: 'node a has m2, and this one has m4' },
   ])
   const before = w.owners(SLOTS)
-  for (const odd of [namesake, stranger]) w.done('a', a.hear(odd.beat(w.nowMs), w.nowMs))
+  for (const odd of [namesake, stranger]) w.done('a', a.receive(odd.beat(w.nowMs), w.nowMs))
   assert.deepEqual(w.owners(SLOTS), before)
 })
 
-test('the leave message of an older incarnation of a node does not affect the current one', () => {
+test('a leave message of an earlier incarnation of a node does not affect the current one', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   const b = w.add('b', [])
   w.pass(3 * SILENCE_MS)
   const refused = { ...a.beat(w.nowMs, true), incarnation: 'refused', claims: [] }
-  assert.deepEqual(b.hear(refused, w.nowMs), [])
+  assert.deepEqual(b.receive(refused, w.nowMs), [])
   assert.equal(b.ownerOf('market-0')?.incarnation, 'a')
 })
 
-test('if two nodes have one name, the one that was away while the other joined ends', () => {
+test('if two nodes have the same name, the node that was silent while the other joined ends', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   const b = w.add('b', SLOTS)
   for (const each of [a, b]) each.warmed()
   w.pass(3 * SILENCE_MS)
-  // It is believed dead, and started again elsewhere.
+  // The node counts as dead, and its replacement is started on another machine.
   const away = w.nodes.get('a')!
   w.nodes.delete('a')
   const next = w.add('a', SLOTS, { incarnation: 'next' })
@@ -287,7 +289,7 @@ test('if two nodes have one name, the one that was away while the other joined e
   for (const slot of SLOTS) assert.notEqual(b.ownerOf(slot)?.incarnation, 'a')
 })
 
-test('if a network split has hidden two nodes of one name from each other, one of them leaves', () => {
+test('if a network split has hidden two nodes of the same name from each other, one of them leaves', () => {
   const w = world()
   const [one, two] = ['1', '2'].map((incarnation) => {
     const directory = w.add('a', SLOTS, { incarnation })
@@ -296,14 +298,14 @@ test('if a network split has hidden two nodes of one name from each other, one o
     return directory
   })
   const goes = (who: Directory, whom: Directory) => {
-    return who.hear(whom.beat(w.nowMs), w.nowMs).some(({ type }) => type === 'unfit')
+    return who.receive(whom.beat(w.nowMs), w.nowMs).some(({ type }) => type === 'unfit')
   }
-  one!.hear(one!.beat(w.nowMs), w.nowMs)
+  one!.receive(one!.beat(w.nowMs), w.nowMs)
   w.nodes.clear()
   assert.deepEqual([goes(one!, two!), goes(two!, one!)], [true, false])
 })
 
-test('after any deaths, splits and returns every slot has one owner that all nodes agree on', () => {
+test('after any deaths, splits and returns every thread runs on one node, and all nodes agree on which', () => {
   withSeeds([1, 2, 3, 4, 5, 6, 7, 8], (random) => {
     const w = world({ moveAfterMs: random.chance(0.5) ? 0 : random.int(1, 3_000) })
     const names = ['a', 'b', 'c', 'd']
@@ -330,7 +332,7 @@ test('after any deaths, splits and returns every slot has one owner that all nod
   })
 })
 
-/** Where each slot is once all nodes have been there from the beginning. */
+/** Returns the node of each slot if all nodes join at the same time. */
 function placesOf(names: readonly string[]): (string | undefined)[] {
   const w = world()
   for (const name of names) w.add(name, SLOTS)
@@ -338,7 +340,7 @@ function placesOf(names: readonly string[]): (string | undefined)[] {
   return w.owners(SLOTS)
 }
 
-test('slots that may move are shared evenly, for any hash of their names', () => {
+test('threads that may move are shared evenly between nodes, for any hash of their names', () => {
   for (const prefix of ['a', 'books-', 'market-', 'hall-', 'n']) {
     const names = ['a', 'b', 'c'].map((name) => `${prefix}${name}`)
     const places = placesOf(names)
@@ -348,7 +350,7 @@ test('slots that may move are shared evenly, for any hash of their names', () =>
   }
 })
 
-test('slots move to a node that joined later and is ready, one at a time, and then stay', () => {
+test('threads move to a node that joined later once it is ready, one at a time, and then stay', () => {
   const moveAfterMs = 10 * SILENCE_MS
   const w = world({ moveAfterMs })
   w.add('a', SLOTS).warmed()
@@ -374,21 +376,21 @@ test('slots move to a node that joined later and is ready, one at a time, and th
   assert.equal(w.duties.length, pairs.length)
 })
 
-test('while a slot is moving, or has no owner, no other slot moves', () => {
+test('while one thread is moving, or runs on no node, no other thread moves', () => {
   const moveAfterMs = 2 * SILENCE_MS
   const w = world({ moveAfterMs })
   w.add('a', SLOTS)
   w.pass(3 * SILENCE_MS)
   const c = w.add('c', SLOTS)
   c.warmed()
-  // It takes released slots, and is not ready yet.
+  // The node takes released slots, but its threads are not ready yet.
   c.serving = () => undefined
   w.pass(20 * SILENCE_MS)
   const releases = w.duties.filter(({ type }) => type === 'release')
   assert.equal(releases.length, 1)
 })
 
-test('a slot that could not start on its preferred node returns, and waits twice as long', () => {
+test('a thread that could not start on its preferred node returns, and waits twice as long before the next move', () => {
   const moveAfterMs = 10 * SILENCE_MS
   const w = world({ moveAfterMs })
   w.add('a', SLOTS)
@@ -411,7 +413,7 @@ test('a slot that could not start on its preferred node returns, and waits twice
   assert.deepEqual(w.owners(SLOTS), before, 'all are served where they were')
 })
 
-test('a claim with an epoch near the largest integer is ignored, and the slot can still be taken', () => {
+test('a message with an epoch near the largest integer is ignored, and the thread can still be taken over', () => {
   const cluster = world()
   const a = cluster.add('a', SLOTS)
   cluster.add('b', SLOTS)
@@ -431,7 +433,7 @@ test('a claim with an epoch near the largest integer is ignored, and the slot ca
   for (const { epoch } of a.beat(cluster.nowMs).claims) assert(epoch < 10, `epoch ${epoch}`)
 })
 
-test('a slot of a dead node goes to a node with a copy of the log, not to one that is still copying', () => {
+test('a thread of a dead node goes to a node with a complete copy of the log', () => {
   for (const cold of ['c', 'e', 'g', 'i']) {
     const cluster = world()
     cluster.add('a', SLOTS).warmed()
@@ -448,7 +450,7 @@ test('a slot of a dead node goes to a node with a copy of the log, not to one th
   }
 })
 
-test('a recorded beat that is sent again does not keep a dead node alive', () => {
+test('a heartbeat that was recorded and is sent again does not keep a dead node alive', () => {
   const cluster = world()
   const a = cluster.add('a', SLOTS)
   cluster.pass(3 * SILENCE_MS)

@@ -71,7 +71,7 @@ function actor(recorded: readonly PriceRecord[] = []) {
   }
 }
 
-test('a price is published when the active source has a new one, at a limited rate', () => {
+test('a new price of the used source is published, at a limited rate', () => {
   const { say, pass, published } = actor()
   say('binance', 99.9)
   assert.deepEqual(published(), [])
@@ -90,12 +90,12 @@ test('a price is published when the active source has a new one, at a limited ra
   assert.equal(published().length, 2, 'nothing new, nothing said')
 })
 
-test('published times never go back, whichever source is active', () => {
+test('the times of published prices never go back, whichever source is used', () => {
   const { say, pass, published } = actor()
   for (let second = 0; second < 60; second++) {
     pass(1_000)
     say('binance', 100, { atMs: START_MS + second * 1_000 + 700 })
-    // Whole seconds, as in reports of pyth; away in between.
+    // Pyth reports on whole seconds, and is unavailable for a while.
     if (second < 10 || second > 30) say('pyth', 100.01 + second / 1_000)
   }
   const prices = published()
@@ -112,7 +112,7 @@ test('published times never go back, whichever source is active', () => {
   }
 })
 
-test('missing prices are reported with their reason', () => {
+test('if no price is published, the reason is reported', () => {
   const { say, pass, events, state } = actor()
   say('pyth', 100)
   pass(11_000)
@@ -126,7 +126,7 @@ test('missing prices are reported with their reason', () => {
   assert.equal(whyUnpriced(state), 'BTC: no provider is fresh; ETH: no provider is fresh')
 })
 
-test('a report of a suspect source is not published', () => {
+test('a price of a suspected source is not published', () => {
   const { say, pass, events } = actor()
   for (let second = 0; second < 20; second++) {
     for (const source of PRICE_SOURCES) say(source, 100)
@@ -140,7 +140,7 @@ test('a report of a suspect source is not published', () => {
   assert.deepEqual(refused, [['pyth', 'suspect']])
 })
 
-test('the history has twenty minutes, one price a second, and is written in batches', () => {
+test('the price history has one price a second for twenty minutes, and is stored in batches', () => {
   const { say, pass, state, batches, written } = actor()
   for (let step = 0; step < 4 * 1_300; step++) {
     say('pyth', 100 + (step % 7) / 100)
@@ -156,7 +156,7 @@ test('the history has twenty minutes, one price a second, and is written in batc
   assert.ok(rows.length >= 1_290 && rows.length < 2_000, String(rows.length))
 })
 
-test('the last price of a second is written, even while the one before it is being written', () => {
+test('the last price of each second is stored, even while the one before it is being stored', () => {
   const { say, pass, batches, written } = actor()
   say('pyth', 100)
   pass(250)
@@ -172,7 +172,7 @@ test('the last price of a second is written, even while the one before it is bei
   )
 })
 
-test('while the database is away the queue is bounded, and the newest prices are kept', () => {
+test('while the database is unavailable a limited number of prices wait to be stored, the newest', () => {
   const { say, pass, state, failed, published } = actor()
   for (let second = 0; second < PRICES_WAITING_MAX + 2_000; second++) {
     say('pyth', 100 + (second % 7) / 100)
@@ -184,7 +184,7 @@ test('while the database is away the queue is bounded, and the newest prices are
   assert.equal(state.trouble, 'away')
 })
 
-test('after a restart the history continues', () => {
+test('after a restart the price history continues', () => {
   const recorded = [1, 2, 3].map((second) => ({
     ...{ asset: 'BTC', price: 100e8, source: 'pyth' as const },
     atMs: START_MS - 10_000 + second * 1_000,

@@ -24,7 +24,7 @@ function aQuickMarket(): QuickMarket {
   }
 }
 
-/** The two steps of a quick market at the host of its market. */
+/** Returns the two steps of opening a quick market's book; they send commands to this host. */
 function placesAt(host: ReturnType<typeof startHost>) {
   const ask = async (type: string, message: object): Promise<unknown> =>
     (await host.run({ type, message } as Command))[0]
@@ -38,40 +38,49 @@ function placesWith(ask: (type: string, message: object) => Promise<unknown>) {
   return makeQuickPlaces(marketOf, traderNamed('operator'))
 }
 
-inFolder('a quick market is opened, opened again after a restart, and closed', async (dataDir) => {
-  const host = startHost(dataDir)
-  const { place, close } = placesAt(host)
-  await place(aQuickMarket())
-  await place(aQuickMarket())
-  host.at(INTERVAL_SEC + 10)
-  await place(aQuickMarket())
-  await close(aQuickMarket())
-  assert.equal(host.thread.markets.get(marketId(1))?.state.closed, 'resolved')
-  await host.stop()
-})
+inFolder(
+  'a market thread opens a quick market, opens it again after a restart, and closes it',
+  async (dataDir) => {
+    const host = startHost(dataDir)
+    const { place, close } = placesAt(host)
+    await place(aQuickMarket())
+    await place(aQuickMarket())
+    host.at(INTERVAL_SEC + 10)
+    await place(aQuickMarket())
+    await close(aQuickMarket())
+    assert.equal(host.thread.markets.get(marketId(1))?.state.closed, 'resolved')
+    await host.stop()
+  },
+)
 
-inFolder('the book of a quick market has the rule that was recorded with it', async (dataDir) => {
-  const host = startHost(dataDir)
-  const { place } = placesAt(host)
-  await place({ ...aQuickMarket(), matching: 'complementary' })
-  assert.equal(host.thread.markets.get(marketId(1))?.state.market.matching, 'complementary')
-  // A book that is open keeps its rule, whatever it is asked for.
-  await place(aQuickMarket())
-  assert.equal(host.thread.markets.get(marketId(1))?.state.market.matching, 'complementary')
-  await host.stop()
-})
+inFolder(
+  'the book of a quick market follows the matching rule that was recorded with the market',
+  async (dataDir) => {
+    const host = startHost(dataDir)
+    const { place } = placesAt(host)
+    await place({ ...aQuickMarket(), matching: 'complementary' })
+    assert.equal(host.thread.markets.get(marketId(1))?.state.market.matching, 'complementary')
+    // An open book keeps its matching rule, even if another one is requested.
+    await place(aQuickMarket())
+    assert.equal(host.thread.markets.get(marketId(1))?.state.market.matching, 'complementary')
+    await host.stop()
+  },
+)
 
-inFolder('a quick market that ended before it opened needs no steps', async (dataDir) => {
-  const host = startHost(dataDir)
-  const { place, close } = placesAt(host)
-  host.at(INTERVAL_SEC + 10)
-  await place(aQuickMarket())
-  await close(aQuickMarket())
-  assert.equal(host.thread.markets.size, 0)
-  await host.stop()
-})
+inFolder(
+  'a quick market that ended before it was opened needs no further steps',
+  async (dataDir) => {
+    const host = startHost(dataDir)
+    const { place, close } = placesAt(host)
+    host.at(INTERVAL_SEC + 10)
+    await place(aQuickMarket())
+    await close(aQuickMarket())
+    assert.equal(host.thread.markets.size, 0)
+    await host.stop()
+  },
+)
 
-test('a request without an answer from the thread is retried', async () => {
+test('a request that the market thread does not answer is retried', async () => {
   for (const answer of [reject('MARKET_NOT_FOUND'), reject('OVERLOADED'), { unanswered: 'late' }]) {
     const { place, close } = placesWith(async () => answer)
     await assert.rejects(place(aQuickMarket()) as Promise<unknown>)

@@ -44,7 +44,7 @@ test('the age of a price grows from the start, so an alarm fires if no price eve
   assert.deepEqual(await age(), [['BTC', 2]])
 })
 
-test('a lasting absence of all prices is reported once, and a clock change is not reported', () => {
+test('a lasting lack of all prices is reported once, and not if only the clock changed', () => {
   const warnings: object[] = []
   const log = { warn: (fields: object) => warnings.push(fields), info: () => {}, debug: () => {} }
   let nowMs = 0

@@ -58,14 +58,14 @@ function start() {
   let asked = 0
   const ask = (type: string, message: object) => served.hear(type, message, ++asked, channel)
   const begun = (count: number) => eventually(() => assert.equal(writes.length, count))
-  const heard = (count: number) => eventually(() => assert.equal(said.length, count))
-  return { ask, begun, heard, writes, said, clock }
+  const received = (count: number) => eventually(() => assert.equal(said.length, count))
+  return { ask, begun, received, writes, said, clock }
 }
 
 const register = (id: string, untilMs = 5_000) => ({ key: { ...KEY, id }, activeMax: 20, untilMs })
 
-test('changes of API keys are written one after the other, and published before the answer', async () => {
-  const { ask, begun, heard, writes, said } = start()
+test('changes of API keys are stored one after the other, and announced before they are answered', async () => {
+  const { ask, begun, received, writes, said } = start()
   ask('RegisterApiKey', register('a'))
   ask('RevokeApiKey', { id: 'b', atMs: 1, untilMs: 5_000 })
   ask('RevokeApiKey', { id: 'c', atMs: 1, untilMs: 5_000 })
@@ -75,7 +75,7 @@ test('changes of API keys are written one after the other, and published before 
   writes[1]?.end.resolve(true)
   await begun(3)
   writes[2]?.end.resolve(false)
-  await heard(6)
+  await received(6)
   assert.deepEqual(
     writes.map(({ what }) => what),
     ['register a', 'revoke b', 'revoke c'],
@@ -90,8 +90,8 @@ test('changes of API keys are written one after the other, and published before 
   ])
 })
 
-test('a request that its caller has given up is not written', async () => {
-  const { ask, begun, heard, writes, said, clock } = start()
+test('a change of an API key is not stored if its caller no longer waits', async () => {
+  const { ask, begun, received, writes, said, clock } = start()
   ask('RegisterApiKey', register('slow'))
   ask('RegisterApiKey', register('late', 2_000))
   ask('RegisterApiKey', register('patient', 9_000))
@@ -101,7 +101,7 @@ test('a request that its caller has given up is not written', async () => {
   await begun(2)
   assert.equal(writes[1]?.what, 'register patient')
   writes[1]?.end.resolve([])
-  await heard(5)
+  await received(5)
   assert.deepEqual(said, [
     'registered slow',
     '1: {"revoked":[]}',
@@ -111,8 +111,8 @@ test('a request that its caller has given up is not written', async () => {
   ])
 })
 
-test('a failure is answered and does not stop later changes', async () => {
-  const { ask, begun, heard, writes, said } = start()
+test('a change of an API key that fails is answered, and later changes continue', async () => {
+  const { ask, begun, received, writes, said } = start()
   ask('RegisterApiKey', register('a'))
   ask('RegisterApiKey', register('b'))
   ask('RegisterApiKey', register('c'))
@@ -122,7 +122,7 @@ test('a failure is answered and does not stop later changes', async () => {
   writes[1]?.end.reject(new Error('a bug'))
   await begun(3)
   writes[2]?.end.resolve([])
-  await heard(4)
+  await received(4)
   assert.deepEqual(said, [
     '1: {"rejected":"OVERLOADED"}',
     '2: {"rejected":"INTERNAL"}',
@@ -131,11 +131,11 @@ test('a failure is answered and does not stop later changes', async () => {
   ])
 })
 
-test('changes above the queue limit are refused at once', async () => {
-  const { ask, begun, heard, said } = start()
+test('changes of API keys above the queue limit are refused immediately', async () => {
+  const { ask, begun, received, said } = start()
   for (let at = 0; at < API_KEY_WRITES_WAITING_MAX + 2; at++)
     ask('RegisterApiKey', register(`${at}`))
   await begun(1)
-  await heard(1)
+  await received(1)
   assert.deepEqual(said, [`${API_KEY_WRITES_WAITING_MAX + 2}: {"rejected":"OVERLOADED"}`])
 })

@@ -14,7 +14,7 @@ import {
 import { simulatedClock } from '../../support/simulated-clock.ts'
 import { marketId } from '../market/thread-fixture.ts'
 
-/** Markets with so many steps of orders each, found two at a time. */
+/** Makes markets whose orders end in this many steps; each search finds two markets. */
 function ending(
   found: Map<MarketId, number>,
   failures: Fault[] = [],
@@ -64,7 +64,7 @@ function ending(
   return { tell, steps, left, clock, drained: () => served.drained() }
 }
 
-test('orders left by an earlier process are found and ended, step by step', async () => {
+test('orders of closed markets that an earlier process left open are ended step by step', async () => {
   const found = new Map([1, 2, 3, 4, 5].map((n) => [marketId(n), n === 2 ? 0 : n === 3 ? 3 : 1]))
   const { tell, steps, left, drained } = ending(found)
   tell('Start')
@@ -94,7 +94,7 @@ test('the orders of a market that closes are ended, and a failure is retried', a
   assert.deepEqual(steps, ['end 7', 'end 7', 'end 7'])
 })
 
-test('a stop waits only for the current step', async () => {
+test('a stop of the projector waits only for the current step', async () => {
   const { tell, steps, drained } = ending(new Map([[marketId(7), 1_000_000]]))
   tell('MarketsClosed', { marketIds: [marketId(7)] })
   tell('Stop')
@@ -102,7 +102,7 @@ test('a stop waits only for the current step', async () => {
   assert.deepEqual(steps, ['end 7'])
 })
 
-test('a market with orders that the database refuses to end does not stop the others', async () => {
+test('a market whose orders the database refuses to end does not stop other markets', async () => {
   const found = new Map([1, 2, 3].map((n) => [marketId(n), 1]))
   const refused = new Fault('STORE_CONSTRAINT', 'refused', { retryable: false })
   const { tell, left, drained } = ending(found, [], new Map([[marketId(1), refused]]))
@@ -114,7 +114,7 @@ test('a market with orders that the database refuses to end does not stop the ot
   assert.equal(left.get(marketId(4)), 0)
 })
 
-test('a market that fails repeatedly is retried after the others', async () => {
+test('a market whose orders repeatedly fail to end is retried after the others', async () => {
   const found = new Map([1, 2].map((n) => [marketId(n), 1]))
   const busy = new Fault('STORE_UNAVAILABLE', 'locked', { retryable: true })
   const { tell, left, clock, drained } = ending(found, [], new Map([[marketId(1), busy]]))

@@ -13,7 +13,7 @@ import { randomFlow } from '../market/random-flow.ts'
 
 type OrderLine = Pick<OrderChange, 'status' | 'remaining'>
 
-/** The tables, as simple as they can be: a row is inserted once, and only a known row changes. */
+/** Tables in the simplest form: a row is inserted once, and only existing rows are changed. */
 class Tables {
   readonly orders = new Map<string, OrderLine>()
   readonly trades = new Map<string, { status: string; txHash: string; line: string }>()
@@ -66,7 +66,7 @@ function projected(events: readonly MarketEvent[], random: Random): Tables {
   return tables
 }
 
-test('rows derived from the events agree with the market, however the events are batched', () => {
+test('rows computed from the events agree with the market, however the events are divided into batches', () => {
   withSeeds([11, 12, 13], (random) => {
     const market = given({ selfTrade: random.chance(0.5) ? 'allow' : 'cancel-resting' })
     const flow = randomFlow(market, random)
@@ -90,10 +90,10 @@ test('rows derived from the events agree with the market, however the events are
       assert(flow.firstAnswers.has(hash as never))
       if (status === 'open') assert.equal(remaining, open.get(hash))
       else {
-        // For readers, an order filled at once equals one that was filled later.
+        // Clients see an order that was filled at once like one that was filled later.
         const said = ended.get(hash)
         assert.equal(status, said === 'taken' ? 'filled' : said)
-        // The rest of an order that was partly filled at once was cancelled, and is not part of the answer.
+        // The rest of an order that was partly filled at once was cancelled, but the remembered answer does not say so.
         const recalled = market.recall.closed.get(hash as never)?.reason
         if (recalled !== said) assert.deepEqual([recalled, said], ['taken', 'cancelled'])
       }
@@ -139,7 +139,7 @@ test('a trade row names buyer and seller, whichever of them was the taker', () =
   assert.equal(bought.seller, sold.seller)
 })
 
-test('a batch is split before its rows are too many for one transaction, but never empty', () => {
+test('a batch is split before it has too many rows for one transaction, but never empty', () => {
   const market = given()
   const makers = PROJECTION_ROWS_MAX / 4
   for (let n = 0; n < 3 * makers; n++) market.place(sell('YES').at(0.4).size(1).named(`m${n}`))

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { onBothDatabases, onServerDatabase } from '../../support/databases.ts'
+import { closeDatabase, transact } from '#store/engine/database.ts'
+import { openDatabase } from '#store/open-database.ts'
+import { onBothDatabases, onServer, onServerDatabase } from '../../support/databases.ts'
 import { doorTo } from '../../support/door.ts'
 import { eventually } from '../../support/eventually.ts'
 import {
@@ -13,8 +15,8 @@ import {
 import { openMarkets, openOrders, withExchanges } from '../market/exchange-fixture.ts'
 import { orderStream } from '../market/order-stream.ts'
 
-await onBothDatabases('a store that is killed between batches', ({ fresh }) => {
-  it('a store that is killed between batches loses nothing and writes nothing twice', () =>
+await onBothDatabases('the projector survives kills', ({ fresh }) => {
+  it('a projector that is killed between batches loses nothing and writes nothing twice', () =>
     withExchanges(async (start, dataDir) => {
       const databaseUrl = await fresh()
       const exchange = await start({ env: { SIBYL_DATABASE_URL: databaseUrl } })
@@ -31,8 +33,8 @@ await onBothDatabases('a store that is killed between batches', ({ fresh }) => {
     }))
 })
 
-await onServerDatabase('a database that is away', ({ fresh }) => {
-  it('an unreachable database stops nothing but the projection, which catches up', () =>
+await onServerDatabase('the projector survives an unreachable database', ({ fresh }) => {
+  it('an unreachable database stops only the projection, which catches up later', () =>
     withExchanges(async (start, dataDir) => {
       const databaseUrl = await fresh()
       const door = await doorTo(new URL(databaseUrl))
@@ -45,7 +47,7 @@ await onServerDatabase('a database that is away', ({ fresh }) => {
       for (const killed of [false, true]) {
         door.shut()
         const before = await projectedTo(databaseUrl)
-        // The store may also start while the database is away, and must not bring anything down.
+        // A store that starts while the database is unavailable must not stop anything else.
         if (killed) await exchange.supervisor.kill('store')
         for (let turn = 0; turn < 10; turn++) {
           const answers = await exchange.askAll(stream.take(30))
@@ -64,5 +66,46 @@ await onServerDatabase('a database that is away', ({ fresh }) => {
         await assertProjected(expected, databaseUrl)
         await eventually(() => assert.equal(exchange.supervisor.health().store?.ready, true))
       }
+    }))
+})
+
+await onServerDatabase('one partition does not delay the others', ({ fresh }) => {
+  it('partitions whose rows are locked in the database do not delay the others', () =>
+    withExchanges(async (start, dataDir) => {
+      const databaseUrl = await fresh()
+      const exchange = await start({
+        env: { SIBYL_DATABASE_URL: databaseUrl, SIBYL_LOG_PARTITIONS: '8' },
+      })
+      const stream = orderStream(23, 8)
+      await openMarkets(exchange, stream)
+      await untilProjected(expectedFrom(dataDir), databaseUrl)
+      const locker = await openDatabase(databaseUrl)
+      try {
+        await transact(locker, async (transaction, connection) => {
+          // Locks each row by itself, because a query of a range would also lock the row behind it.
+          for (let partition = 0; partition < 7; partition++) {
+            const lock = 'select * from checkpoints where log_partition = ? for update'
+            await connection.execute(lock, [partition], 'all', transaction)
+          }
+          await exchange.askAll(stream.take(200))
+          // Each of the seven locked partitions waits on a connection of its own. With fewer connections, the eighth
+          // partition would wait, too.
+          await eventually(async () => {
+            const waiting = await onServer(
+              `select 1 from information_schema.processlist
+                where db = '${new URL(databaseUrl).pathname.slice(1)}' and info like 'update checkpoints%'`,
+            )
+            assert.equal(waiting.length, 7)
+          })
+          await exchange.askAll(stream.take(200))
+          const [, , , , , , , last] = expectedFrom(dataDir).offsets
+          await eventually(async () => assert.equal((await projectedTo(databaseUrl))[7], last))
+        })
+      } finally {
+        await closeDatabase(locker)
+      }
+      const expected = expectedFrom(dataDir)
+      await untilProjected(expected, databaseUrl)
+      await assertProjected(expected, databaseUrl)
     }))
 })

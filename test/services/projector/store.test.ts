@@ -30,7 +30,7 @@ function following(
     read?: Fault[]
     /** Error of every write of a partition. */
     refuse?: Readonly<Record<number, Fault>>
-    /** Writes that are done, but not answered; as many events are appended before the next. */
+    /** Writes that succeed without an answer; `more` events are appended before the next write. */
     unanswered?: { more: number }[]
   },
   partitions = 1,
@@ -72,7 +72,7 @@ function following(
       const fault = failures.refuse?.[batch.partition] ?? failures.write?.shift()
       if (fault !== undefined) throw fault
       const silent = failures.unanswered?.shift()
-      // Like the database: its position decides, not the name of the batch.
+      // Like the database, this compares the batch with the stored position.
       if (batch.from === stands[batch.partition]) {
         stands[batch.partition] = batch.to
         written.push(batch)
@@ -106,7 +106,7 @@ function following(
   return { state, written, said, actor, look, later, events, looks: () => looks }
 }
 
-test('the store announces new trades only after they are written', async () => {
+test('the projector announces new trades only after their rows are written', async () => {
   const { look, said, events } = following(1, {})
   const market = given()
   market.place(sell('YES').named('s'))
@@ -120,7 +120,7 @@ test('the store announces new trades only after they are written', async () => {
   assert.deepEqual(said.map(({ type }) => type).slice(-2), ['Projected', 'TradesWritten'])
 })
 
-test('the store claims the database, then writes batch after batch, each from the last offset', async () => {
+test('the projector first reserves the database for its log, then writes each batch from the last written offset', async () => {
   const { look, written, said, events } = following(5_000, {})
   await look()
   assert.deepEqual(
@@ -138,7 +138,7 @@ test('the store claims the database, then writes batch after batch, each from th
   )
 })
 
-test('a failed claim of the database is retried', async () => {
+test('the projector retries if it cannot reserve the database for its log, and writes nothing before', async () => {
   const { look, later, written, state } = following(3, { claim: [away, away] })
   await look()
   assert.equal(whyBehind(state), 'no server answers')
@@ -149,7 +149,7 @@ test('a failed claim of the database is retried', async () => {
   assert.equal(written.length, 1)
 })
 
-test('a failed write is retried from the same offset', async () => {
+test('the projector retries a failed write from the same offset', async () => {
   const { look, later, written, state } = following(3, { write: [away] })
   await look()
   assert.equal(whyBehind(state), 'no server answers')
@@ -161,7 +161,7 @@ test('a failed write is retried from the same offset', async () => {
   assert.equal(whyBehind(state), '')
 })
 
-test('a write that succeeded without an answer is continued, with any later appends', async () => {
+test('after a write that succeeded without an answer, the projector continues with the events that followed it', async () => {
   const { look, later, written, state } = following(3, { unanswered: [{ more: 4 }] })
   await look()
   assert.equal(whyBehind(state), 'no server answers')
@@ -176,7 +176,7 @@ test('a write that succeeded without an answer is continued, with any later appe
   assert.equal(whyBehind(state), '')
 })
 
-test('a log that cannot be read is read later', async () => {
+test('a log that cannot be read is read again later', async () => {
   const fault = new Fault('LOG_READ_FAILED', 'the disk is busy', { retryable: true })
   const { look, later, written, state } = following(3, { read: [fault] })
   await look()
@@ -185,7 +185,7 @@ test('a log that cannot be read is read later', async () => {
   assert.equal(written.length, 1)
 })
 
-test('a database that contradicts the log is not written any more', async () => {
+test('if the database contradicts the log, the projector writes nothing more', async () => {
   for (const failures of [{ claim: [foreign] }, { write: [foreign] }, { read: [foreign] }]) {
     const { look, later, written, state } = following(3, failures)
     await look()
@@ -196,7 +196,7 @@ test('a database that contradicts the log is not written any more', async () => 
   }
 })
 
-test('a row that the database refuses stops its own partition only', async () => {
+test('a row that the database refuses stops the projection of its own partition only', async () => {
   const refused = new Fault('STORE_CONSTRAINT', 'a row is refused', { retryable: false })
   const { look, later, written, state, events } = following(3, { refuse: { 1: refused } }, 3)
   await look()
@@ -216,29 +216,24 @@ test('a row that the database refuses stops its own partition only', async () =>
   assert.equal(whyBehind(state), 'a row is refused', 'it stays behind, and says so')
 })
 
-test('the store reports its position, and receives the positions of the logs', async () => {
-  const { actor, look } = following(3, {})
+test('the projector takes the positions of the logs of its partitions, and ignores those of other partitions', async () => {
+  const { actor, look, state } = following(3, {})
   await look()
-  const answers: unknown[] = []
-  const channel = { reply: (_to: number, answer: unknown) => void answers.push(answer) }
-  actor.hear('ProjectionStatus', {}, 1, channel)
-  actor.hear(
-    'Appended',
-    {
-      offsets: [
-        [0, 3],
-        [7, 9],
-      ],
-    },
-    0,
-    undefined,
-  )
+  const offsets = [
+    [0, 3],
+    [7, 9],
+  ]
+  actor.hear('Appended', { offsets }, 0, undefined)
   await actor.drained()
-  const partition = { partition: 0, projected: 3, appended: 3, fault: '' }
-  assert.deepEqual(answers, [{ partitions: [partition], why: '' }])
+  const known = [...state.partitions].map(([partition, { projected, appended }]) => [
+    partition,
+    projected,
+    appended,
+  ])
+  assert.deepEqual(known, [[0, 3, 3]])
 })
 
-test('appended events are collected for a moment, and many are written at once', async () => {
+test('the projector collects events for a moment, or until there are many, before it writes them', async () => {
   const { actor, look, later, written, events } = following(3, {})
   await look()
   const append = async (count: number) => {
@@ -263,7 +258,7 @@ test('appended events are collected for a moment, and many are written at once',
   assert.equal(written.at(-1)?.to, 2_006)
 })
 
-test('partitions are collected together, and enough events of all of them are written at once', async () => {
+test('events of several partitions are collected together, and written at once when there are enough in total', async () => {
   const { actor, look, later, written, events } = following(1, {}, 3)
   await look()
   const last = events.at(-1)
@@ -292,24 +287,24 @@ test('partitions are collected together, and enough events of all of them are wr
   )
 })
 
-test('a log that cannot be read is not read more often if it has several partitions', async () => {
+test('while no log can be read, a log with several partitions is retried as often as one with a single partition', async () => {
   const fault = new Fault('LOG_READ_FAILED', 'the disk is busy', { retryable: true })
   const { look, later, looks } = following(3, { read: Array<Fault>(300).fill(fault) }, 3)
   await look()
   for (let n = 0; n < 3; n++) await later()
   const before = looks()
   for (let n = 0; n < 3; n++) await later()
-  // Each moment later is a second, in which it is tried again twice at most.
+  // In each of these three seconds there are at most two attempts, and each attempt looks at three partitions.
   assert(looks() - before <= 3 * 3 * 2, `${looks() - before} looks`)
 })
 
-test('a manual check writes all pending events without waiting', async () => {
+test('a manual check of the projector writes all pending events without waiting', async () => {
   const { look, written } = following(2_500, {})
   await look()
   assert.equal(written.at(-1)?.to, 2_500)
 })
 
-test('a leaving projector finishes its write and starts no other, with any number of appends', async () => {
+test('a projector that stops finishes its current write and starts no other, however many events are pending', async () => {
   const { look, later, actor, written, events } = following(5_000, {})
   const all = events.splice(3)
   await look()

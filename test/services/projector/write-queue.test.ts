@@ -1,4 +1,4 @@
-/** The write queue: one write after the other, each answered with its result, and a limit. */
+/** The write queue runs one write after the other, answers each with its result, and has a limit. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -41,7 +41,7 @@ function open(
     })
 }
 
-test('writes are done in order, one at a time, and a failed write does not stop later ones', async () => {
+test('writes to the database are done in order, one at a time, and a failed write does not stop later ones', async () => {
   const begun: string[] = []
   let underWay = 0
   const ask = open(async ({ write }) => {
@@ -61,7 +61,7 @@ test('writes are done in order, one at a time, and a failed write does not stop 
   ])
 })
 
-test('a write above the limit is refused, and those before it are done', async () => {
+test('a write above the queue limit is refused, and the writes before it are done', async () => {
   const gate = Promise.withResolvers<void>()
   const ask = open(async () => {
     await gate.promise
@@ -74,7 +74,7 @@ test('a write above the limit is refused, and those before it are done', async (
   assert.ok(replies.every((reply) => (reply as StoreReply).ok))
 })
 
-test('writes that can share a commit do so, in order, and never with one that cannot', async () => {
+test('writes that can share a commit do so, in order, and never with a write that cannot', async () => {
   const commits: string[][] = []
   const ask = open(
     async () => assert.fail(),

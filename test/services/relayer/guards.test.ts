@@ -1,4 +1,7 @@
-/** Operations that the relayer refuses because of its owner's orders and trades, and the duration of holds. */
+/**
+ * Tests which operations the relayer refuses because of their owner's orders and trades, and how long market threads
+ * refuse the owner's new orders.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -28,7 +31,7 @@ const NEEDED: readonly (readonly [RelayGuard, Partial<TraderNeeds>, string])[] =
   [LOWERING, { buys: TRADES, unsettledCost: 101n }, 'TRADES_PENDING'],
 ]
 
-test('an operation is refused while open orders or unsettled trades need the funds or approval that it takes away', async () => {
+test('an operation is refused while open orders or unsettled trades need the funds or approval that it removes', async () => {
   for (const [guard, needs, expected] of NEEDED) {
     const world = new World()
     world.guard = guard
@@ -48,7 +51,7 @@ test('an operation is refused while open orders or unsettled trades need the fun
   }
 })
 
-test('new orders of the owner are held from the check until the chain has decided', async () => {
+test('new orders of an owner are blocked from the check of an operation until the chain has decided it', async () => {
   const world = new World()
   world.guard = REVOCATION
   const { relay, advance } = await start(world)
@@ -64,7 +67,7 @@ test('new orders of the owner are held from the check until the chain has decide
   assert.equal(world.held.size, 0)
 })
 
-test('an operation that ends before it is sent lifts its hold', async () => {
+test('if an operation ends before it is sent, new orders of its owner are no longer blocked', async () => {
   const broken = new Fault('CHAIN_AWAY', 'the node is away', { retryable: true })
   for (const port of ['hold', 'attempt', 'open', 'send'] as const) {
     const world = new World()
@@ -88,7 +91,7 @@ test('an operation that ends before it is sent lifts its hold', async () => {
   assert.equal(poor.held.size, 0)
 })
 
-test('after a restart, a revocation that was sent holds its owner until it ends', async () => {
+test('after a restart new orders of an owner stay blocked until a revocation that was sent has ended', async () => {
   const world = new World()
   world.guard = REVOCATION
   const operation = approval('a')
@@ -98,7 +101,7 @@ test('after a restart, a revocation that was sent holds its owner until it ends'
   const [sent] = world.sent
   assert.ok(sent)
   world.open = [{ ...sent, txHash: hashOf(0) }]
-  // Were the market threads away just then, the transaction is followed all the same.
+  // The transaction is followed even if the market threads cannot be reached at that moment.
   world.fault = { hold: AWAY }
   const away = await start(world)
   assert.equal(away.state.underway.size, 1)
@@ -113,7 +116,10 @@ test('after a restart, a revocation that was sent holds its owner until it ends'
 const STEPS = ['find', 'examine', 'hold', 'attempt', 'open', 'send'] as const
 const CHAIN = aMarket().chainId
 
-/** The owner sells to a resting bid, or another trader buys the owner's offer. */
+/**
+ * Ways in which the owner's trade can come about: the owner sells to a resting bid, or another trader buys the owner's
+ * offer.
+ */
 const MATCHES = {
   'the owner’s own order': { rests: buy('YES').by('eve').named('rests'), comes: sell('YES') },
   'an order of the other side': { rests: sell('YES').by('ann').named('rests'), comes: buy('YES') },
@@ -152,14 +158,14 @@ for (const [what, { rests, comes }] of Object.entries(MATCHES)) {
       const pending = host.thread.counts.get(CHAIN)?.of(traderNamed('ann')) ?? 0
       const isSent = world.sent.length > 0
       assert.ok(!isSent || pending === 0, `${code(answer)}, ${JSON.stringify(placed)}`)
-      // Every order of the book is decided: one of the two went through.
+      // Either the order or the operation succeeds, never both.
       assert.ok(isSent || pending === 1 || what.startsWith('an order'), code(answer))
       await host.stop()
     })
   }
 }
 
-/** Has something happen right before or right after one of the relayer's steps. */
+/** Makes an action happen right before or right after one of the relayer's steps. */
 function interleave(
   ports: { -readonly [Port in keyof RelayerPorts]: RelayerPorts[Port] },
   at: string,
@@ -176,7 +182,7 @@ function interleave(
   }
 }
 
-test('wallets without trades use up only their part of the day’s gas, and traders are still served', async () => {
+test('wallets without trades can use up only their part of the daily gas, and traders are still served', async () => {
   const world = new World()
   const day = { ownerGas: 10_000_000, allGas: 100_000_000 }
   const { relay, state } = await start(world, {
@@ -190,7 +196,7 @@ test('wallets without trades use up only their part of the day’s gas, and trad
   for (let number = 0; number < 212; number++) {
     codes.push(code(await relay({ ...approval('a'), owner: wallet(number) })))
   }
-  // A hundred of them come to half of the day's gas.
+  // A hundred operations use half of the day's gas.
   assert.deepEqual(codes, [
     ...Array(100).fill('pending'),
     ...Array(112).fill('RELAYER_UNAVAILABLE'),
@@ -204,7 +210,7 @@ test('wallets without trades use up only their part of the day’s gas, and trad
   assert.match(stranger.detail ?? '', /for wallets without a settled trade/)
 })
 
-test('an owner’s daily gas grows with settled trades, up to the maximum per owner', async () => {
+test('the daily gas of an owner grows with settled trades, up to a maximum per owner', async () => {
   for (const [trades, expected] of [
     [0, 5],
     [1, 6],
@@ -235,7 +241,7 @@ test('an owner’s daily gas grows with settled trades, up to the maximum per ow
   }
 })
 
-test('an end that the database refuses permanently is reported once and frees its place', async () => {
+test('if the database permanently refuses the end of an operation, this is reported once and the operation is forgotten', async () => {
   const world = new World()
   const { relay, advance, state, events } = await start(world)
   assert.equal(code(await relay(approval('a'))), 'pending')

@@ -1,4 +1,4 @@
-/** A relayer without a chain: the outside is a table that the test answers from. */
+/** A relayer without a chain: all ports answer from tables that the test controls. */
 
 import assert from 'node:assert/strict'
 import { Fault } from '#domain/fault.ts'
@@ -48,7 +48,7 @@ export const RULES: RelayerRules = {
 }
 export const AWAY = new Fault('STORE_AWAY', 'the store did not answer', { retryable: true })
 
-/** The outside: a database in memory, lanes that send at once, and news when the test has some. */
+/** The relayer's ports: a database in memory, lanes that send at once, and results that the test delivers. */
 export class World {
   readonly rows = new Map<RelayKey, RelayRecord>()
   readonly sent: { lane: Address; reference: string; nonce: number }[] = []
@@ -63,17 +63,17 @@ export class World {
   verdict: Rejection | undefined
   /** The chain is as asked for already. */
   done: { doneBy?: string } = {}
-  /** The effect of the operation on its owner's orders. */
+  /** Restriction of the owner's orders that the operation causes. */
   guard: RelayGuard | undefined
-  /** True if a delegate of the owner signs everything. */
+  /** True if a delegate of the owner signs all operations. */
   byDelegate = false
   /** The needs of the owner's orders and trades, as market threads return them. */
   needs: TraderNeeds | Rejection = NO_NEEDS
-  /** Whose new orders are held, by operation. */
+  /** For each operation: the owner, and the kinds of new orders that the market threads refuse. */
   readonly held = new Map<RelayKey, { owner: Address; orders: HeldOrders }>()
-  /** How many trades of each owner have settled. */
+  /** Number of settled trades of each owner. */
   readonly trades = new Map<Address, number>()
-  /** The work is done and its answer lost on the way back. */
+  /** Port whose work succeeds, but whose answer is lost. */
   lostAfter: 'open' | undefined
 
   #may(port: keyof RelayerPorts): void {
@@ -115,13 +115,11 @@ export class World {
       this.#may('open')
       const { claims: _, atMs, ...rest } = relay
       const before = this.rows.get(relay.key)
-      if (before !== undefined && before.status !== 'failed') {
-        return { record: before, opened: false }
-      }
-      const attempt = (before?.attempt ?? 0) + 1
+      const isNext = before?.status === 'failed' && before.attempt + 1 === relay.attempt
+      if (before !== undefined && !isNext) return { record: before, opened: false }
       const record: RelayRecord = {
         ...rest,
-        ...{ status: 'sending', attempt, txHash: '', reason: '' },
+        ...{ status: 'sending', gas: (before?.gas ?? 0) + relay.gas, txHash: '', reason: '' },
         openedAtMs: atMs,
         updatedAtMs: atMs,
       }
@@ -133,10 +131,13 @@ export class World {
       this.#may('change')
       this.changes.push(change)
       const row = this.rows.get(change.key)
-      if (row?.attempt !== change.attempt) return false
-      const { status, reason } = change
+      const { status, reason, attempt } = change
+      if (row === undefined) return false
+      const isLate = status === 'confirmed' && row.status === 'failed' && attempt < row.attempt
+      if (row.attempt !== attempt && !isLate) return false
       const txHash = change.txHash === '' ? row.txHash : change.txHash
-      this.rows.set(change.key, { ...row, status, reason, txHash, gas: change.gas ?? row.gas })
+      const gas = isLate ? row.gas : (change.gas ?? row.gas)
+      this.rows.set(change.key, { ...row, status, reason, txHash, gas })
       return true
     },
     send: async ({ lane }, reference) => {
@@ -159,7 +160,7 @@ export class World {
     balances: async () => LANES.map((lane, at) => ({ lane, wei: this.balances[at] ?? '0' })),
   }
 
-  /** The chain has mined the transaction of this operation. */
+  /** Reports that the chain has mined or finalised the transaction of this operation. */
   tell(nonce: number, type: 'mined' | 'finished', outcome: 'succeeded' | 'reverted' = 'succeeded') {
     const one = this.sent[nonce]
     assert.ok(one)

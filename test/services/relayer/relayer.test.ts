@@ -1,4 +1,4 @@
-/** The relayer's decisions, driven without a chain: the outside is a table that the test answers from. */
+/** The relayer's decisions without a chain: all ports answer from tables that the test controls. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -13,6 +13,7 @@ import {
   AWAY,
   approval,
   code,
+  type Harness,
   hashOf,
   keyOf,
   LANES,
@@ -24,7 +25,7 @@ import {
   World,
 } from './relayer-fixture.ts'
 
-test('an operation is answered when it is sent, and its end is stored before it is acknowledged', async () => {
+test('an operation is answered when it is sent, and its end is stored before the sender may forget it', async () => {
   const { world, relay, advance, state, events } = await start()
   const operation = approval('a')
   assert.deepEqual(await relay(operation), { txHash: hashOf(0), status: 'pending' })
@@ -48,7 +49,7 @@ test('an operation is answered when it is sent, and its end is stored before it 
   assert.equal(world.examined.length, 1)
 })
 
-test('a repeated request joins the one in flight', async () => {
+test('a repeated request joins the operation that is in progress', async () => {
   const { world, relay, settle } = await start()
   const answers = [relay(approval('a')), relay(approval('a')), relay(approval('a'))]
   await settle()
@@ -59,7 +60,7 @@ test('a repeated request joins the one in flight', async () => {
   assert.equal(world.sent.length, 1)
 })
 
-test('operations of one owner are done one after the other, and other owners do not wait', async () => {
+test('operations of one owner are done one after the other, and do not delay other owners', async () => {
   const { world, relay, settle, advance } = await start()
   const first = relay(approval('a', 1))
   const second = relay(approval('a', 2))
@@ -74,7 +75,7 @@ test('operations of one owner are done one after the other, and other owners do 
   assert.equal(world.sent.length, 3)
 })
 
-test('an operation that no client waits for any more is not started', async () => {
+test('an operation is not started if no client waits for it any more', async () => {
   const { world, relay, settle, advance } = await start()
   const first = relay(approval('a', 1))
   const second = relay(approval('a', 2), 50)
@@ -100,7 +101,7 @@ test('a refused operation leaves nothing behind, and the next one starts', async
   assert.equal(state.scopes.size, 1)
 })
 
-test('an outside failure is reported, and the operation may be requested again', async () => {
+test('a failure outside the relayer is reported, and the operation can be requested again', async () => {
   const { world, relay } = await start()
   const away = new Fault('CHAIN_UNAVAILABLE', 'gone', { retryable: true })
   const steps = [
@@ -122,25 +123,43 @@ test('an outside failure is reported, and the operation may be requested again',
   assert.equal(world.sent.length, 1)
 })
 
-test('an operation whose row was stored without an answer is sent once, by the next request', async () => {
+test('if storing an operation had an unknown outcome, the next request sends the operation, once', async () => {
   const { world, relay } = await start()
   const operation = approval('a')
   world.lostAfter = 'open'
+  world.fault = { change: AWAY }
   assert.equal(code(await relay(operation)), 'OVERLOADED')
   assert.equal(world.rows.get(keyOf(operation))?.status, 'sending')
   world.lostAfter = undefined
+  world.fault = {}
   assert.equal(code(await relay(operation)), 'pending')
   assert.equal(world.rows.get(keyOf(operation))?.attempt, 2)
   assert.equal(world.sent.length, 1)
 })
 
-test('after a restart sent operations are followed and unsent ones fail', async () => {
+test('an operation stored with unknown outcome and never requested again fails, and costs no gas', async () => {
+  const { world, relay, advance, state } = await start()
+  const operation = approval('a')
+  world.lostAfter = 'open'
+  world.fault = { change: AWAY }
+  assert.equal(code(await relay(operation)), 'OVERLOADED')
+  world.fault = {}
+  await advance(2_000)
+  const { status, gas } = world.rows.get(keyOf(operation))!
+  assert.deepEqual([status, gas, state.gasToday.other], ['failed', 0, 0])
+  assert.equal(world.sent.length, 0)
+})
+
+test('after a restart operations that were sent are followed, and the others fail', async () => {
   const world = new World()
   const [sent, unsent] = [approval('a'), approval('b')]
   for (const operation of [sent, unsent]) {
     const { owner, kind, chainId } = operation
     const key = keyOf(operation)
-    await world.ports.open({ key, owner, kind, chainId, gas: 5, claims: [], atMs: NOON_MS })
+    await world.ports.open({
+      ...{ key, owner, kind, chainId, attempt: 1 },
+      ...{ gas: 5, claims: [], atMs: NOON_MS },
+    })
   }
   world.open = [{ lane: LANES[0]!, nonce: 0, reference: `${keyOf(sent)}:1`, txHash: hashOf(0) }]
   world.sent.push({ lane: LANES[0]!, reference: `${keyOf(sent)}:1`, nonce: 0 })
@@ -155,7 +174,72 @@ test('after a restart sent operations are followed and unsent ones fail', async 
   assert.equal(world.sent.length, 2)
 })
 
-test('a transaction that reverts fails its operation, which may then be sent again', async () => {
+test('relayer: after a restart an unsent attempt fails although an earlier one was sent', async () => {
+  const world = new World()
+  const operation = approval('a')
+  const { owner, kind, chainId } = operation
+  const key = keyOf(operation)
+  const opened = { key, owner, kind, chainId, gas: 5, claims: [], atMs: NOON_MS }
+  await world.ports.open({ ...opened, attempt: 1 })
+  const failed = { status: 'failed', txHash: '', gas: null, reason: '', atMs: NOON_MS } as const
+  await world.ports.change({ key, attempt: 1, ...failed })
+  await world.ports.open({ ...opened, attempt: 2 })
+  const [lane, reference] = [LANES[0]!, `${key}:1`]
+  world.open = [{ lane, nonce: 0, reference, txHash: hashOf(0) }]
+  world.sent.push({ lane, reference, nonce: 0 })
+  const { advance } = await start(world)
+  const unsent = world.rows.get(key)
+  assert.deepEqual([unsent?.status, unsent?.reason], ['failed', 'it was not sent'])
+  world.tell(0, 'finished')
+  await advance(1_000)
+  const { status, txHash, gas } = world.rows.get(key)!
+  assert.deepEqual([status, txHash, gas], ['confirmed', hashOf(0), 10])
+  assert.deepEqual(world.acknowledged, [0])
+})
+
+test('relayer: a request to store an attempt begins no new one if it arrives after that attempt has failed', async () => {
+  const { world, relay, advance, state } = await start()
+  const operation = approval('a')
+  const { open } = world.ports
+  // While the database stores an attempt, an earlier copy of the same request is stored, and its attempt fails.
+  world.ports.open = async (relayed) => {
+    await open(relayed)
+    const failed = { status: 'failed', txHash: '', gas: 0, reason: '', atMs: NOON_MS } as const
+    await world.ports.change({ key: relayed.key, attempt: 1, ...failed })
+    return open(relayed)
+  }
+  assert.equal(code(await relay(operation)), 'OUTCOME_UNKNOWN')
+  await advance(2_000)
+  const { status, attempt } = world.rows.get(keyOf(operation))!
+  assert.deepEqual([status, attempt, state.gasToday.other], ['failed', 1, 0])
+})
+
+test('relayer: the gas of each attempt is reported once, and after a restart earlier gas still counts', async () => {
+  const first = await start()
+  const { world } = first
+  const operation = approval('a')
+  const paid = ({ events }: Harness) =>
+    events.flatMap((event) => (event.type === 'ended' ? [event.gas] : []))
+  for (const nonce of [0, 1]) {
+    await first.relay(operation)
+    world.tell(nonce, 'finished', 'reverted')
+    await first.advance(1_000)
+  }
+  assert.deepEqual(paid(first), [60_000, 60_000])
+  assert.equal(world.rows.get(keyOf(operation))?.gas, 120_000)
+  await first.relay(operation)
+  const { lane, reference } = world.sent[2]!
+  world.open = [{ lane, nonce: 2, reference, txHash: hashOf(2) }]
+
+  const second = await start(world)
+  world.tell(2, 'finished')
+  await second.advance(1_000)
+  assert.deepEqual(paid(second), [60_000])
+  const { status, gas } = world.rows.get(keyOf(operation))!
+  assert.deepEqual([status, gas], ['confirmed', 220_000])
+})
+
+test('an operation whose transaction reverts has failed, and can be requested again', async () => {
   const { world, relay, advance } = await start()
   await relay(approval('a'))
   world.tell(0, 'finished', 'reverted')
@@ -165,7 +249,7 @@ test('a transaction that reverts fails its operation, which may then be sent aga
   assert.deepEqual(await relay(approval('a')), { txHash: hashOf(1), status: 'pending' })
 })
 
-test('a reorg reopens an operation', async () => {
+test('a reorg reopens an operation that had ended', async () => {
   const { world, relay, advance } = await start()
   await relay(approval('a'))
   world.tell(0, 'finished')
@@ -179,7 +263,24 @@ test('a reorg reopens an operation', async () => {
   assert.equal(world.rows.get(keyOf(approval('a')))?.status, 'confirmed')
 })
 
-test('an older change that could not be stored does not undo a newer one', async () => {
+test('an operation that a reorg moves to another block costs its gas once', async () => {
+  const { world, relay, advance, state } = await start()
+  await relay(approval('a'))
+  for (let reorgs = 0; reorgs < 3; reorgs++) {
+    world.tell(0, 'mined')
+    await advance(1_000)
+    assert.equal(state.gasToday.other, 60_000)
+    world.news.push({ ...world.sent[0]!, txHash: hashOf(0), type: 'vanished' })
+    await advance(1_000)
+    assert.equal(state.gasToday.other, 100_000)
+  }
+  world.tell(0, 'finished')
+  await advance(1_000)
+  assert.equal(world.rows.get(keyOf(approval('a')))?.gas, 60_000)
+  assert.equal(state.gasToday.other, 60_000)
+})
+
+test('an older change of an operation that could not be stored before does not undo a newer one', async () => {
   const { world, relay, advance, clock } = await start()
   world.fault = { change: AWAY }
   await relay(approval('a'))
@@ -195,7 +296,7 @@ test('an older change that could not be stored does not undo a newer one', async
   assert.ok(clock.nowMs() > NOON_MS)
 })
 
-test('the key with the shortest queue sends, and a stuck key only if there is no other', async () => {
+test('the key with the shortest queue sends an operation, and a key that is stuck only if there is no other', async () => {
   const { world, relay, advance } = await start()
   await relay(approval('a'))
   await relay(approval('b'))
@@ -206,14 +307,14 @@ test('the key with the shortest queue sends, and a stuck key only if there is no
   world.tell(1, 'finished')
   await advance(5_000)
   for (const owner of ['c', 'd', 'e']) await relay(approval(owner))
-  // The first key's transaction is in no block for five seconds: the second sends all.
+  // The first key's transaction has waited for five seconds, so the second key sends all operations.
   assert.deepEqual(
     world.sent.slice(2).map(({ lane }) => lane),
     [LANES[1], LANES[1], LANES[1]],
   )
 })
 
-test('a key that runs low is logged, an empty one is not used, and no usable key is an error', async () => {
+test('a key with little ether is logged, an empty one is not used, and without a usable key operations are refused', async () => {
   const world = new World()
   world.balances = ['50', '5']
   const { relay, advance, events } = await start(world)
@@ -232,7 +333,7 @@ test('a key that runs low is logged, an empty one is not used, and no usable key
   assert.match(answer.detail ?? '', /no ether left for gas/)
 })
 
-test('an owner has a limited number of operations per minute, counted once the signature is valid', async () => {
+test('an owner has a limited number of operations per minute, and only those with a valid signature count', async () => {
   const { world, relay, advance } = await start(new World(), {
     ownerRate: { perMinute: 2, burst: 2 },
   })
@@ -258,7 +359,7 @@ test('an owner has a limited number of operations per minute, counted once the s
   assert.equal(await next(4), 'pending')
 })
 
-test('gas is limited per owner and in total, counted as used, and reset each day', async () => {
+test('gas is limited per owner and in total, counted when it was used, and reset each day', async () => {
   const { world, relay, advance, clock } = await start(new World(), {
     gasPerDay: { ...RULES.gasPerDay, other: { ownerGas: 250_000, allGas: 400_000 } },
   })
@@ -284,7 +385,7 @@ test('gas is limited per owner and in total, counted as used, and reset each day
   assert.equal(await next('a', 5), 'pending')
 })
 
-test('the delegates of an owner use at most half of its rate and gas, so the owner can still revoke them', async () => {
+test('delegates use at most half of their owner’s rate and gas, so the owner can still revoke them', async () => {
   for (const rules of [
     { gasPerDay: { ...RULES.gasPerDay, other: { ownerGas: 250_000, allGas: 1_000_000 } } },
     { ownerRate: { perMinute: 1, burst: 2 } },
@@ -302,7 +403,7 @@ test('the delegates of an owner use at most half of its rate and gas, so the own
   }
 })
 
-test('an operation without effect is answered with the earlier transaction, and nothing is sent or spent', async () => {
+test('an operation that would change nothing is answered with the earlier transaction, and costs nothing', async () => {
   const { world, relay, state, events } = await start(new World(), {
     gasPerDay: { ...RULES.gasPerDay, other: { ownerGas: 0, allGas: 0 } },
   })
@@ -317,7 +418,7 @@ test('an operation without effect is answered with the earlier transaction, and 
   assert.equal(events.filter(({ type }) => type === 'unneeded').length, 9)
 })
 
-test('approvals that have used up their gas leave that of redemptions untouched, and vice versa', async () => {
+test('gas of approvals and gas of redemptions are limited separately', async () => {
   const tight = { ownerGas: 250_000, allGas: 400_000 }
   const { relay, world, advance, state } = await start(new World(), {
     gasPerDay: { redemption: tight, other: tight },
@@ -330,7 +431,7 @@ test('approvals that have used up their gas leave that of redemptions untouched,
     }
     return code(answer)
   }
-  // Strangers spend all that there is for approvals.
+  // Strangers use up the gas budget for approvals.
   for (const owner of ['b', 'c', 'd', 'e', 'f', '1']) {
     assert.equal(await next(approval(owner)), 'pending')
   }
@@ -343,9 +444,9 @@ test('approvals that have used up their gas leave that of redemptions untouched,
   assert.deepEqual(state.gasToday, { redemption: 180_000, other: 360_000 })
 })
 
-test('when many operations are in flight the last places are for redemptions', async () => {
+test('when many operations are in flight, the last places are for redemptions', async () => {
   const { world, relay, state } = await start()
-  // Requests that the database does not answer, as many as there may be of other operations.
+  // The maximum number of other operations is in flight, because the database does not answer.
   let answer = (): void => {}
   const held = new Promise<void>((resolve) => {
     answer = resolve
@@ -367,7 +468,7 @@ test('when many operations are in flight the last places are for redemptions', a
   assert.equal(code(await waiting[0]!), 'pending')
 })
 
-test("requests forged in one owner’s name fill only that owner's queue", async () => {
+test('forged requests in the name of an owner fill only that owner’s queue', async () => {
   const { world, relay, state } = await start()
   world.verdict = reject('INVALID_SIGNATURE')
   const { promise: held, resolve: answer } = Promise.withResolvers<void>()
@@ -396,7 +497,7 @@ test("requests forged in one owner’s name fill only that owner's queue", async
   assert.equal(code(await relay(redemption('a', 9_999))), 'pending', 'his line is free again')
 })
 
-test('the queue for the relayer’s own bond is shared: one owner cannot fill it', async () => {
+test('the queue for proposals with the relayer’s bond is shared, and one owner cannot fill it', async () => {
   const { world, relay, state } = await start()
   world.verdict = reject('INVALID_SIGNATURE')
   const { promise: held, resolve: answer } = Promise.withResolvers<void>()

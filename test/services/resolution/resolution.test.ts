@@ -1,4 +1,6 @@
-/** Settling resolutions: each once, again after a pause where the chain refuses, across restarts. */
+/**
+ * Tests that each due resolution is settled once: retried after a pause if the chain refuses it, and across restarts.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -17,7 +19,7 @@ import {
   type SettledStep,
 } from '#services/resolution/resolution.ts'
 
-/** A chain and a journal in a few lines, and the actor on top of them. */
+/** The actor with a minimal chain and journal. */
 class World {
   nowMs = 1_000_000
   due: ResolutionDue[] = []
@@ -27,9 +29,9 @@ class World {
   readonly sent: string[] = []
   readonly acknowledged: number[] = []
   readonly said: ResolutionEvent[] = []
-  /** What the journal has open, by reference. */
+  /** Open transactions of the journal, by reference. */
   readonly open = new Map<string, number>()
-  /** Transactions that the chain has decided and nobody has acknowledged. */
+  /** Transactions that are final on the chain and not acknowledged. */
   readonly decided = new Map<string, SettledStep['outcome']>()
   state!: ResolutionState
   served!: Served
@@ -89,7 +91,7 @@ class World {
 
   async look(): Promise<void> {
     this.served.hear('Tick', {}, 0, undefined)
-    // Everything outside is a promise that is already decided: a few turns carry all of it.
+    // All ports answer with resolved promises, so a few turns of the event loop finish all work.
     for (let turn = 0; turn < 30; turn++) await new Promise((resolve) => setImmediate(resolve))
   }
 }
@@ -99,7 +101,7 @@ function settle(number: number): ResolutionDue {
   return { reference: `settle ${number}`, step: 'settle', marketId, market: '0x00' as Address }
 }
 
-test('a due resolution is simulated, sent once, followed to its end and acknowledged', async () => {
+test('a market that is due for resolution is simulated, sent once, followed to its end and acknowledged', async () => {
   const world = new World()
   world.due = [settle(1), settle(2)]
   await world.look()
@@ -118,7 +120,7 @@ test('a due resolution is simulated, sent once, followed to its end and acknowle
   )
 })
 
-test('a settled resolution that the indexer has not reported yet is not sent again', async () => {
+test('a resolution that is settled but not indexed yet is not sent again', async () => {
   const world = new World()
   world.due = [settle(1)]
   await world.look()
@@ -147,7 +149,7 @@ test('a resolution that the chain refuses is retried after growing pauses, and t
   assert.deepEqual(world.sent, ['settle 1'])
 })
 
-test('after a restart open entries of the journal are followed and not sent again', async () => {
+test('after a restart transactions in the journal are followed, and not sent again', async () => {
   const world = new World()
   world.due = [settle(1)]
   await world.look()
@@ -195,7 +197,7 @@ test('at most the configured number of resolutions is in flight', async () => {
   assert.equal(world.sent.length, RESOLUTIONS_UNDERWAY_MAX + 5)
 })
 
-test('a resolution that reverts although its simulation succeeds is given up, and the others continue', async () => {
+test('a resolution that reverts although its simulation succeeds is given up, and others continue', async () => {
   const world = new World()
   world.due = [settle(1)]
   for (let time = 0; time < 50; time++) {

@@ -1,17 +1,17 @@
 /**
- * No free option: whether a matched trade settles does not depend on actions of its traders later than two blocks after
- * the first check. Each random history is run twice against the real settlement and a model of the chain: once as it
- * is, and once with a later act of a trader, who suddenly has everything, or nothing.
- *
- * A trade that is decided later than that (its transaction waits, the chain is away, a reorg removes its block, its trader
- * takes something away while it waits for older trades) is compared with an act after its decision. Before its decision
- * only a trader who is short of funds for all their unsettled trades can change it: the others' trades settle.
+ * Tests that traders have no free option: a trader's actions later than two blocks after the first check of a matched
+ * trade do not change whether it settles. Each random history runs twice against the real settlement and a model of the
+ * chain: unchanged, and with a later action of one trader, who suddenly has everything or nothing. Some trades are
+ * decided later: their transaction waits, the chain is away, a reorg removes their block, or their trader spends
+ * something while they wait for older trades. For those, the action comes after the decision. Before the decision, only
+ * a trader who is short of funds for all their unsettled trades can change the result.
  */
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import fc from 'fast-check'
 import type { Address, TradeId } from '#domain/ids.ts'
+import type { FillKind } from '#domain/trade.ts'
 import { sampleOf } from '../../support/sample.ts'
 import { ModelChain } from './model-chain.ts'
 import { AWAY, keyOf, type Port, traderNumbered, World } from './settlement-fixture.ts'
@@ -36,14 +36,16 @@ const anyTrade = fc.record({
   buyer: anyTrader,
   seller: anyTrader,
   size: fc.integer({ min: 1, max: 4 }),
-  /** Whether the buyer of the trade before sells on. */
+  /** True if traders pay with tokens that an earlier trade brings. */
   isResold: fc.boolean(),
+  kind: fc.constantFrom<FillKind | undefined>(undefined, undefined, 'mint', 'merge'),
 })
 const anyAct = fc.record({
   trader: anyTrader,
   /** Funds of the trader from then on. */
   dollars: fc.integer({ min: 0, max: 20 }),
   shares: fc.integer({ min: 0, max: 16 }),
+  others: fc.integer({ min: 0, max: 16 }),
   allowance: usually(100, 0, 2),
   isApproved: usually(true, false),
 })
@@ -56,7 +58,7 @@ const anyBlock = fc.record({
   /** Ports of the chain that do not answer during this block. */
   away: usually<readonly Port[]>([], ['submit'], ['poll'], CHAIN_PORTS),
   isEmpty: fc.boolean(),
-  /** How many of the last blocks are removed. */
+  /** Number of newest blocks that are removed. */
   reorg: usually(0, 1, 3),
 })
 const anyHistory = fc.record({
@@ -67,7 +69,7 @@ const anyHistory = fc.record({
 })
 type History = typeof anyHistory extends fc.Arbitrary<infer Value> ? Value : never
 
-/** An action of a trader, who has everything or nothing from then on. */
+/** An action of a trader, who has everything or nothing afterwards. */
 type Later = {
   readonly block: number
   readonly trader: Address
@@ -85,13 +87,18 @@ async function run(history: History, later?: Later) {
   }
   for (const [number, each] of history.start.entries()) model.set(trader(number), each)
   const trades: TradeId[] = []
-  let lastBuyer = 0
+  /** The traders who received dollars, YES and NO last. */
+  const last = { dollars: 0, yes: 0, no: 0 }
   for (const [at, block] of history.blocks.entries()) {
     model.block = at
-    for (const { buyer, seller, size, isResold } of block.trades) {
-      const sells = isResold ? lastBuyer : seller
-      trades.push(world.trade({ buyer: trader(buyer), seller: trader(sells), size }))
-      lastBuyer = buyer
+    for (const { size, isResold, kind, ...sides } of block.trades) {
+      const resells = kind === 'mint' ? { seller: last.dollars } : { seller: last.yes }
+      const merges = isResold && kind === 'merge' ? { buyer: last.no } : {}
+      const { buyer, seller } = { ...sides, ...(isResold ? resells : {}), ...merges }
+      trades.push(world.trade({ buyer: trader(buyer), seller: trader(seller), size, kind }))
+      if (kind !== 'merge') last.yes = buyer
+      if (kind === 'mint') last.no = seller
+      else last.dollars = seller
     }
     for (const each of block.acts) model.set(trader(each.trader), each)
     world.away.clear()
@@ -104,7 +111,7 @@ async function run(history: History, later?: Later) {
   }
   world.away.clear()
   world.automine = true
-  // A trade may also wait in the database, if its taker has enough others in hand.
+  // A trade may also wait in the database, if its taker has enough other trades in settlement.
   const isOpen = (id: TradeId) => !/confirmed|failed/.test(world.status(id))
   const isBusy = () =>
     world.state.trades.size > 0 || trades.some(isOpen) || model.block < (later?.block ?? 0) + 3
@@ -119,22 +126,24 @@ async function run(history: History, later?: Later) {
   return { world, model, trades }
 }
 
-/** Properties of every trade, however long its transaction waited, with any withdrawals and reorgs. */
+/**
+ * Checks properties that hold for every trade, however long its transaction waited, with any withdrawals and reorgs.
+ */
 function checkEnd(world: World, model: ModelChain, id: TradeId): void {
   const status = world.status(id)
   assert.match(status, /confirmed|failed/, `${id} is forgotten`)
   const isSettled = world.settledBy.has(keyOf({ tradeId: id }))
   assert.equal(isSettled, status === 'confirmed', `${id} is ${status}, unlike on chain`)
-  // A block that names a side decides, also if a reorg removes it.
+  // If a block refuses a trade by the fault of a side, the trade fails, even if a reorg removes that block.
   if (model.refusedAt.has(id)) assert.equal(status, 'failed', `${id} is refused and settles`)
-  // Traders who can pay for all their trades at every block lose none.
+  // No trade fails whose traders can pay for all their trades at every block.
   if (!model.short.has(id)) assert.equal(status, 'confirmed', `${id} is covered and fails`)
   if (status !== 'failed') return
   assert.equal(world.wayOf(id).indexOf('failed'), world.wayOf(id).length - 1)
   assert.equal(world.faults.get(id), model.verdicts.get(id)?.refusal?.fault, `fault of ${id}`)
 }
 
-/** Whether its transaction waited for its block. */
+/** Returns whether the trade's transaction was mined more than two blocks after the last check. */
 function isMinedLate({ minedAt, looks }: ModelChain, id: TradeId): boolean {
   return (minedAt.get(id) ?? 0) > (looks.get(id)?.last ?? 0) + 2
 }
@@ -150,7 +159,7 @@ it('a trader’s actions two blocks after the first check do not change whether 
     async (history, pick, isBuyer, delay, isGiven) => {
       const base = await run(history)
       const looked = base.trades.filter((each) => base.model.looks.has(each))
-      // Mostly one that lacked something at first, or was decided late, if there is any.
+      // Prefers a trade that lacked a balance at its first check, or that was decided late.
       const refused = looked.filter((each) => base.model.looks.get(each)?.refusal?.has)
       const late = looked.filter(
         (each) => base.model.decisionOf(each) > base.model.looks.get(each)!.block + 2,
@@ -170,9 +179,10 @@ it('a trader’s actions two blocks after the first check do not change whether 
       const decidedAt = model.decisionOf(id)
       const isEarly = decidedAt <= look.block + 2
       const isWant = look.refusal !== undefined && WANTS.has(look.refusal.reason)
-      // No older trade brings an allowance or an approval: a side that lacks one fails, whatever happens later.
+      // Older trades bring balances, but no allowance or approval. So a trade without these fails, whatever happens
+      // later.
       if (isWant) assert.equal(without, 'failed')
-      // It lacks a balance that older trades bring. If it is sent after that, a block settles it without delay.
+      // The trade lacks a balance that older trades may bring. It can still settle if it is sent after them.
       const isAwaiting =
         look.refusal !== undefined && !model.refusedAt.has(id) && !isMinedLate(model, id)
       const endedAt = model.decidedAt.get(id) ?? Number.POSITIVE_INFINITY
@@ -185,8 +195,8 @@ it('a trader’s actions two blocks after the first check do not change whether 
         const what = isGiven ? 'giveAll' : 'takeAll'
         assert.equal(await withAct(look.block + 2, what), without, 'the later act has decided it')
       } else if (isAwaiting && !isTaken && !isUndone) {
-        // What its trader takes away meanwhile can fail it, what they add cannot save it.
-        // An act may decide the older trades: until two blocks after the first look at them, or their late block.
+        // A trader who removes funds meanwhile may make the trade fail; adding funds does not make it settle. An action
+        // can also change the result of older trades, so it comes only after they are decided.
         const older = base.trades
           .slice(0, base.trades.indexOf(id))
           .filter((each) => model.decisionOf(each) >= look.block && model.looks.has(each))
@@ -196,7 +206,8 @@ it('a trader’s actions two blocks after the first check do not change whether 
         const after = await withAct(Math.max(look.block + 2, ...older), 'giveAll')
         assert.equal(after, without, 'the later act has decided it')
       } else {
-        // Its block decides, or the check before it is sent: a trader who is short can act until then, and not after.
+        // The trade is decided by its block, or by the check before it is sent. Until then a trader who is short of
+        // funds can change the result; afterwards no trader can.
         const what = isGiven ? 'giveAll' : 'takeAll'
         assert.equal(await withAct(decidedAt, what), without, 'an act after the decision')
         count.late++

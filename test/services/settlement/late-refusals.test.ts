@@ -1,4 +1,4 @@
-/** Refusals that are older than the block with the missing balance, and arrive after it. */
+/** Tests refusals by a check that was made before the block with the missing balance, but is answered after it. */
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -17,8 +17,8 @@ const LACKS: Refusal = { reason: 'InsufficientShares', fault: 'seller' }
 const isSubmission = ({ port }: Call): boolean => port === 'submit'
 
 /**
- * Shares were bought, by a transaction that is in no block, and sold on; the sale has been examined without them,
- * and the answer is on its way. Meanwhile comes the block.
+ * Makes a resale of shares: the purchase is sent but not mined, and the sale was checked without it. The purchase is
+ * mined before the check's answer arrives.
  */
 async function resold(confirmations: number, isGood = true) {
   assert(MAKER !== undefined && RESELLER !== undefined && BUYER !== undefined)
@@ -48,9 +48,9 @@ async function resold(confirmations: number, isGood = true) {
   return { world, bought, sold, answer }
 }
 
-describe('settlement: refusals older than the block that brings the missing balance', () => {
+describe('a refusal may be older than the block that brings the missing balance', () => {
   for (const confirmations of [0, 3]) {
-    it(`a refusal older than the block of the missing shares fails no trade, with ${confirmations} confirmations`, async () => {
+    it(`a refusal older than the block that brings the missing shares fails no trade (${confirmations} confirmations)`, async () => {
       const { world, bought, sold, answer } = await resold(confirmations)
       answer()
       await turnOver()
@@ -62,7 +62,7 @@ describe('settlement: refusals older than the block that brings the missing bala
     })
   }
 
-  it('a refusal counts if the older trade has failed in the block', async () => {
+  it('a refused trade fails if the older trade that should bring its balance has failed in its block', async () => {
     const { world, bought, sold, answer } = await resold(0, false)
     await world.until(() => world.status(bought) === 'failed')
     const sent = world.submissions.length

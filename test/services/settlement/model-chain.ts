@@ -1,6 +1,7 @@
 /**
- * A model of the funds on a chain, for a `World`: dollars, shares of one outcome, allowances and approvals, and the
- * contract's verdicts on trades in sequence. A reorg removes settled trades; actions of traders are mined again.
+ * A model of the funds on a chain, for a `World`: dollars, shares of both outcomes, allowances and approvals. It
+ * computes the contract's verdicts on trades in sequence. A reorg removes settled trades; actions of traders are mined
+ * again.
  */
 
 import type { Address, TradeId } from '#domain/ids.ts'
@@ -9,12 +10,14 @@ import { keyOf, type Refusal, type World } from './settlement-fixture.ts'
 
 export type Wallet = {
   readonly dollars: number
+  /** Shares of YES and of NO. */
   readonly shares: number
+  readonly others: number
   readonly allowance: number
   readonly isApproved: boolean
 }
 
-/** The time when settlement first learned the verdict on a trade. */
+/** The first check of a trade: its block, its verdict, and the block of the last check. */
 type Look = { readonly block: number; readonly refusal: Refusal | undefined; last: number }
 
 /** The contract's verdict on a trade, in a check or in a block. */
@@ -28,27 +31,33 @@ type Step =
   | { readonly type: 'set'; readonly block: number; readonly trader: Address; readonly to: Wallet }
   | { readonly type: 'settled'; readonly id: TradeId; readonly nonce: number }
 
-const NOTHING: Wallet = { dollars: 0, shares: 0, allowance: 0, isApproved: false }
-const PLENTY: Wallet = { dollars: 1_000, shares: 1_000, allowance: 1_000, isApproved: true }
+const NOTHING: Wallet = { dollars: 0, shares: 0, others: 0, allowance: 0, isApproved: false }
+const PLENTY: Wallet = {
+  dollars: 1_000,
+  shares: 1_000,
+  others: 1_000,
+  allowance: 1_000,
+  isApproved: true,
+}
 
 export class ModelChain {
   block = 0
   readonly looks = new Map<TradeId, Look>()
   /** The newest of each trade. */
   readonly verdicts = new Map<TradeId, Verdict>()
-  /** The time when settlement first received a block that refused a trade by the fault of a side. */
+  /** By trade: the first block received by settlement in which a side's fault made the contract refuse the trade. */
   readonly refusedAt = new Map<TradeId, number>()
-  /** Trades of which a side could not pay for all its unsettled trades at some block. */
+  /** Trades of which a side could not, at some block, pay for all of the side's unsettled trades. */
   readonly short = new Set<TradeId>()
-  /** When each trade last came into a block, and since when it is decided. */
+  /** By trade: the block that last contained the trade, and the block since which it is confirmed or failed. */
   readonly minedAt = new Map<TradeId, number>()
   readonly decidedAt = new Map<TradeId, number>()
-  /** When a trader had less of something than before by an act of their own. */
+  /** Blocks in which a trader reduced their own funds. */
   readonly taken: { readonly block: number; readonly trader: Address }[] = []
   /** When blocks were removed. */
   readonly reorgs: number[] = []
   readonly #world: World
-  /** By nonce, where its transaction was when it was last looked for, and since which block. */
+  /** By nonce: where the transaction was mined at the last check, and the block at which that was noticed. */
   readonly #seen = new Map<number, { readonly mined: unknown; readonly block: number }>()
   #steps: Step[] = []
   #wallets = new Map<Address, Wallet>()
@@ -71,6 +80,7 @@ export class ModelChain {
     const isLess =
       to.dollars < before.dollars ||
       to.shares < before.shares ||
+      to.others < before.others ||
       to.allowance < before.allowance ||
       (before.isApproved && !to.isApproved)
     if (isLess) this.taken.push({ block: this.block, trader })
@@ -100,7 +110,7 @@ export class ModelChain {
     for (const step of kept) this.#do(step)
   }
 
-  /** After each block: everything that has been sent and reported by now. */
+  /** Called after each block; records the transactions and reports so far. */
   note(): void {
     for (const { tradeIds, nonce } of this.#world.rows) {
       const mined = this.#world.mined.get(nonce)
@@ -125,24 +135,19 @@ export class ModelChain {
     const wallets = new Map(this.#wallets)
     const poor = new Set<Address>()
     for (const id of open) {
-      const { buyer, seller, cost, size } = this.#tradeOf(id)
-      for (const [trader, by] of [
-        [buyer, { dollars: -cost, allowance: -cost }],
-        [seller, { shares: -size }],
-      ] as const) {
-        change(wallets, trader, by)
-        const { dollars, allowance, shares } = wallets.get(trader)!
-        if (Math.min(dollars, allowance, shares) < 0) poor.add(trader)
+      for (const { trader, takes, amount } of this.#tradeOf(id)) {
+        take(wallets, trader, takes, amount)
+        const { dollars, allowance, shares, others } = wallets.get(trader)!
+        if (Math.min(dollars, allowance, shares, others) < 0) poor.add(trader)
+        if (takes !== 'dollars' && !this.#of(trader).isApproved) poor.add(trader)
       }
-      if (!this.#of(seller).isApproved) poor.add(seller)
     }
     for (const id of open) {
-      const { buyer, seller } = this.#tradeOf(id)
-      if (poor.has(buyer) || poor.has(seller)) this.short.add(id)
+      if (this.#tradeOf(id).some(({ trader }) => poor.has(trader))) this.short.add(id)
     }
   }
 
-  /** The block after which nothing may change the result of the trade. */
+  /** Returns the block after which nothing may change the result of the trade. */
   decisionOf(id: TradeId): number {
     const refusedAt = this.refusedAt.get(id)
     if (refusedAt !== undefined) return refusedAt
@@ -162,11 +167,28 @@ export class ModelChain {
   }
 
   #tradeOf(id: TradeId): Terms {
-    const { buyer, seller, price, size } = this.#world.trades.get(id)!
-    return { buyer, seller, size, cost: costCeil(price, size) }
+    const { buyer, seller, price, size, kind } = this.#world.trades.get(id)!
+    const [cost, rest] = [costCeil(price, size), size - costCeil(price, size)]
+    const pays = {
+      trader: buyer,
+      takes: 'dollars',
+      amount: cost,
+      brings: { shares: size },
+    } as const
+    const gives = {
+      trader: seller,
+      takes: 'shares',
+      amount: size,
+      brings: { dollars: cost },
+    } as const
+    if (kind === 'mint') {
+      return [pays, { trader: seller, takes: 'dollars', amount: rest, brings: { others: size } }]
+    }
+    if (kind === undefined) return [pays, gives]
+    return [{ trader: buyer, takes: 'others', amount: size, brings: { dollars: rest } }, gives]
   }
 
-  /** The contract's verdicts on these trades, each after the settled ones before it. */
+  /** Returns the contract's verdicts on these trades, each after those before it have settled. */
   #judge(ids: readonly TradeId[], isLook: boolean): ReadonlyMap<TradeId, Refusal> {
     const wallets = new Map(this.#wallets)
     const refusals = new Map<TradeId, Refusal>()
@@ -184,63 +206,102 @@ export class ModelChain {
     return refusals
   }
 
-  /** As in the funds check: nothing for a side without an allowance or approval. */
-  #holdings({ buyer, seller, cost }: Terms): NonNullable<Refusal['has']> {
-    const [paying, selling] = [this.#of(buyer), this.#of(seller)]
+  /** Returns the funds of both sides as the check reports them: zero for a side without an allowance or approval. */
+  #holdings([buyer, seller]: Terms): NonNullable<Refusal['has']> {
+    const all = isShared([buyer, seller]) ? { amount: buyer.amount + seller.amount } : {}
+    const [paying, selling] = [buyer, seller].map((leg) => this.#heldBy({ ...leg, ...all })) as [
+      Held,
+      Held,
+    ]
     return {
-      ...(paying.allowance >= cost
-        ? { buyer: BigInt(paying.dollars), allowance: BigInt(paying.allowance) }
-        : {}),
-      ...(selling.isApproved ? { seller: BigInt(selling.shares) } : {}),
+      ...(paying.balance === undefined ? {} : { buyer: paying.balance }),
+      ...(paying.allowance === undefined ? {} : { allowance: paying.allowance }),
+      ...(selling.balance === undefined ? {} : { seller: selling.balance }),
+      ...(selling.allowance === undefined ? {} : { sellerAllowance: selling.allowance }),
     }
+  }
+
+  #heldBy({ trader, takes, amount }: Leg): Held {
+    const wallet = this.#of(trader)
+    const balance = BigInt(wallet[takes])
+    if (takes !== 'dollars') return wallet.isApproved ? { balance } : {}
+    return wallet.allowance >= amount ? { balance, allowance: BigInt(wallet.allowance) } : {}
   }
 }
 
-type Terms = {
-  readonly buyer: Address
-  readonly seller: Address
-  readonly size: number
-  readonly cost: number
+type Token = 'dollars' | 'shares' | 'others'
+
+type Held = { readonly balance?: bigint; readonly allowance?: bigint }
+
+/** One side of a trade: the tokens that the trade takes from a trader, and those that it brings. */
+type Leg = {
+  readonly trader: Address
+  readonly takes: Token
+  readonly amount: number
+  readonly brings: Partial<Record<Token, number>>
 }
+
+/** The buyer and the seller. */
+type Terms = readonly [Leg, Leg]
 
 function refusalOf(
   wallets: ReadonlyMap<Address, Wallet>,
-  { buyer, seller, size, cost }: Terms,
+  [buyer, seller]: Terms,
 ): Refusal | undefined {
-  const paying = wallets.get(buyer) ?? NOTHING
-  const selling = wallets.get(seller) ?? NOTHING
-  const poor =
-    paying.dollars < cost
-      ? 'InsufficientCollateral'
-      : paying.allowance < cost
-        ? 'InsufficientAllowance'
-        : undefined
-  const bare =
-    selling.shares < size
-      ? 'InsufficientShares'
-      : selling.isApproved
-        ? undefined
-        : 'SharesNotApproved'
+  const poor = shortageOf(wallets, buyer, buyer.amount)
+  const bare = shortageOf(
+    wallets,
+    seller,
+    seller.amount + (isShared([buyer, seller]) ? buyer.amount : 0),
+  )
   if (poor !== undefined && bare !== undefined) return { reason: 'BothUnfunded', fault: 'both' }
   if (poor !== undefined) return { reason: poor, fault: 'buyer' }
   return bare === undefined ? undefined : { reason: bare, fault: 'seller' }
 }
 
-function move(wallets: Map<Address, Wallet>, { buyer, seller, size, cost }: Terms): void {
-  change(wallets, buyer, { dollars: -cost, shares: size, allowance: -cost })
-  change(wallets, seller, { dollars: cost, shares: -size })
+/** True if a trader mints with themselves and pays both parts. */
+function isShared([buyer, seller]: Terms): boolean {
+  return buyer.trader === seller.trader && buyer.takes === seller.takes
+}
+
+function shortageOf(
+  wallets: ReadonlyMap<Address, Wallet>,
+  { trader, takes }: Leg,
+  amount: number,
+): string | undefined {
+  const wallet = wallets.get(trader) ?? NOTHING
+  if (takes === 'dollars') {
+    if (wallet.dollars < amount) return 'InsufficientCollateral'
+    return wallet.allowance < amount ? 'InsufficientAllowance' : undefined
+  }
+  if (wallet[takes] < amount) return 'InsufficientShares'
+  return wallet.isApproved ? undefined : 'SharesNotApproved'
+}
+
+function move(wallets: Map<Address, Wallet>, legs: Terms): void {
+  for (const { trader, takes, amount, brings } of legs) {
+    take(wallets, trader, takes, amount)
+    change(wallets, trader, brings)
+  }
+}
+
+/** Each payment uses some of the allowance. */
+function take(wallets: Map<Address, Wallet>, trader: Address, token: Token, amount: number): void {
+  const allowance = token === 'dollars' ? -amount : 0
+  change(wallets, trader, { [token]: -amount, allowance })
 }
 
 function change(
   wallets: Map<Address, Wallet>,
   trader: Address,
-  { dollars = 0, shares = 0, allowance = 0 }: Partial<Wallet>,
+  by: Partial<Record<Token | 'allowance', number>>,
 ): void {
   const had = wallets.get(trader) ?? NOTHING
   wallets.set(trader, {
     ...had,
-    dollars: had.dollars + dollars,
-    shares: had.shares + shares,
-    allowance: had.allowance + allowance,
+    dollars: had.dollars + (by.dollars ?? 0),
+    shares: had.shares + (by.shares ?? 0),
+    others: had.others + (by.others ?? 0),
+    allowance: had.allowance + (by.allowance ?? 0),
   })
 }

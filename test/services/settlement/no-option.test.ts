@@ -1,4 +1,7 @@
-/** A trade whose side lacks something fails at once; a poisoned one fails alone; and none waits for ever. */
+/**
+ * A trade fails at once if a side lacks something that older trades do not bring. A trade that makes its whole
+ * transaction revert fails alone. No trade waits forever.
+ */
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -19,7 +22,7 @@ function several(world: World, count: number): TradeId[] {
   return Array.from({ length: count }, () => world.trade())
 }
 
-/** Shares were bought by a transaction that is in no block yet, and sold on. */
+/** Makes a resale of shares whose purchase is sent, but not mined yet. */
 async function resold(size: { readonly bought: number; readonly sold: number }) {
   const world = new World()
   world.automine = false
@@ -30,9 +33,9 @@ async function resold(size: { readonly bought: number; readonly sold: number }) 
   return { world, bought, sold }
 }
 
-describe('settlement: a trade with a side that lacks something', () => {
+describe('a trade with a side that lacks something fails, or waits only for older trades', () => {
   for (const reason of ['InsufficientAllowance', 'SharesNotApproved', 'CollateralRefused']) {
-    it(`a trade refused with ${reason} fails at once, whatever older trades of the trader are in flight`, async () => {
+    it(`a trade refused with ${reason} fails without waiting, whatever older trades of the trader are being settled`, async () => {
       const { world, sold } = await resold({ bought: 1, sold: 1 })
       world.refuses = (id) => (id === sold ? { reason, fault: 'seller' } : undefined)
       await world.step()
@@ -44,14 +47,27 @@ describe('settlement: a trade with a side that lacks something', () => {
     })
   }
 
-  it('a trade fails at once if older trades in flight bring less than is missing', async () => {
+  it('a mint of a trader with themselves fails without waiting if older trades bring less than both payments', async () => {
+    const world = new World()
+    world.automine = false
+    world.trade({ seller: BUYER, size: 2 })
+    await world.step()
+    const minted = world.trade({ buyer: BUYER, seller: BUYER, size: 3, kind: 'mint' })
+    const has = { buyer: 1n, allowance: 9n, seller: 1n, sellerAllowance: 9n }
+    const refusal = { reason: 'InsufficientCollateral', fault: 'seller', has } as const
+    world.refuses = (id) => (id === minted ? refusal : undefined)
+    await world.step()
+    assert.deepEqual(world.wayOf(minted), ['failed'])
+  })
+
+  it('a trade fails without waiting if older trades bring less than what its side lacks', async () => {
     const { world, sold } = await resold({ bought: 4, sold: 5 })
     world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
     await world.step()
     assert.deepEqual(world.wayOf(sold), ['failed'])
   })
 
-  it("a trade waits if its trader's balance and older trades in flight cover it", async () => {
+  it('a trade waits if its trader’s balance, together with older trades being settled, covers it', async () => {
     const { world, bought, sold } = await resold({ bought: 4, sold: 5 })
     world.refuses = (id) => {
       const isThere = world.settledBy.has(keyOf({ tradeId: bought }))
@@ -66,11 +82,11 @@ describe('settlement: a trade with a side that lacks something', () => {
     assert.deepEqual(world.wayOf(sold), ['submitted', 'confirmed'])
   })
 
-  it('a trade fails at once if older trades take the allowance that its buyer has left', async () => {
+  it('a trade fails without waiting if older trades use up the allowance of its buyer', async () => {
     const { world, sold } = await resold({ bought: 4, sold: 1 })
     const again = world.trade({ seller: MAKER, buyer: BUYER, size: 1 })
     const third = world.trade({ seller: RESELLER, buyer: BUYER, size: 1 })
-    // The allowance covers two of the three, each of which costs one.
+    // The allowance covers two of the three trades, each of which costs one dollar.
     world.refuses = (id) =>
       id === third ? { ...LACKS_SHARES, has: { buyer: 9n, seller: 0n, allowance: 2n } } : undefined
     await world.step()
@@ -78,7 +94,7 @@ describe('settlement: a trade with a side that lacks something', () => {
     assert.deepEqual(world.wayOf(third), ['failed'])
   })
 
-  it('a trade waits if older trades leave enough of the allowance', async () => {
+  it('a trade waits if older trades leave enough of the buyer’s allowance', async () => {
     const { world } = await resold({ bought: 4, sold: 1 })
     const second = world.trade({ seller: RESELLER, buyer: BUYER, size: 1 })
     world.refuses = (id) =>
@@ -87,13 +103,13 @@ describe('settlement: a trade with a side that lacks something', () => {
     assert.equal(world.status(second), 'matched')
   })
 
-  it('a waiting trade fails with the trade it waited for, even if its side has the funds by then', async () => {
+  it('if the older trade fails a trade that waited for it fails too, even if its trader has the funds by then', async () => {
     const { world, bought, sold } = await resold({ bought: 1, sold: 1 })
     world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
     await world.steps(3)
     assert.equal(world.status(sold), 'matched')
     const examined = world.submissions.length
-    // The older one is refused by its block. Meanwhile the seller got shares elsewhere.
+    // The contract refuses the older trade in its block. Meanwhile the seller got shares elsewhere.
     world.refuses = (id) => (id === bought ? LACKS_SHARES : undefined)
     world.automine = true
     await world.steps(5)
@@ -104,7 +120,7 @@ describe('settlement: a trade with a side that lacks something', () => {
     assert.equal(world.submissions.length, examined, 'nothing is examined again')
   })
 
-  it('a waiting trade fails if another trade took the balance that it waited for', async () => {
+  it('a waiting trade fails if a third trade took the balance that it waited for', async () => {
     const { world, sold: first } = await resold({ bought: 5, sold: 5 })
     const second = world.trade({ seller: RESELLER, buyer: BUYER, size: 5 })
     const isShort = () => world.mined.size === 0
@@ -119,43 +135,46 @@ describe('settlement: a trade with a side that lacks something', () => {
     assert.equal(world.status(first), 'confirmed')
   })
 
-  it('a younger trade does not take a balance before the older trade that waits for it', async () => {
-    const { world, sold } = await resold({ bought: 5, sold: 5 })
-    world.refuses = (id) => (id === sold && world.mined.size === 0 ? LACKS_SHARES : undefined)
-    await world.step()
-    const younger = world.trade({ seller: RESELLER, buyer: MAKER, size: 5 })
-    const other = world.trade()
-    await world.steps(2)
-    assert.deepEqual(
-      [sold, younger, other].map((id) => world.status(id)),
-      ['matched', 'matched', 'submitted'],
-    )
-    world.mine()
-    await world.steps(2)
-    assert.deepEqual([world.status(sold), world.status(younger)], ['submitted', 'submitted'])
-    assert.deepEqual(world.rows.at(-2)?.tradeIds, [sold])
-  })
+  for (const kind of [undefined, 'merge'] as const) {
+    it(`a younger ${kind ?? 'trade'} does not take a balance before the older trade that waits for it`, async () => {
+      const { world, sold } = await resold({ bought: 5, sold: 5 })
+      world.refuses = (id) => (id === sold && world.mined.size === 0 ? LACKS_SHARES : undefined)
+      await world.step()
+      const younger = world.trade({ seller: RESELLER, buyer: MAKER, size: 5, kind })
+      const other = world.trade()
+      await world.steps(2)
+      assert.deepEqual(
+        [sold, younger, other].map((id) => world.status(id)),
+        ['matched', 'matched', 'submitted'],
+      )
+      world.mine()
+      await world.steps(2)
+      assert.deepEqual([world.status(sold), world.status(younger)], ['submitted', 'submitted'])
+      assert.deepEqual(world.rows.at(-2)?.tradeIds, [sold])
+    })
+  }
 
   it('a younger trade does not wait for an older one if the balance covers both', async () => {
     const { world, sold } = await resold({ bought: 5, sold: 5 })
     const has = { buyer: 9n, seller: 0n, allowance: 9n }
     world.refuses = (id) => (id === sold ? { ...LACKS_SHARES, has } : undefined)
     await world.step()
-    // The older one costs 3 of the 9 dollars.
+    // The buyer has 9 dollars, of which the older trade costs 3.
     const [covered, tooMuch] = [2, 12].map((size) => world.trade({ buyer: BUYER, size }))
+    const minted = world.trade({ seller: BUYER, size: 14, kind: 'mint' })
     await world.step()
     assert.deepEqual(
-      [sold, covered!, tooMuch!].map((id) => world.status(id)),
-      ['matched', 'submitted', 'matched'],
+      [sold, covered!, tooMuch!, minted].map((id) => world.status(id)),
+      ['matched', 'submitted', 'matched', 'matched'],
     )
   })
 
-  it('a refusal at the block that brought the balance does not count that block again', async () => {
+  it('a trade refused because its balance is too low does not wait for a block that is already in that balance', async () => {
     const world = new World()
     world.automine = false
     const bought = world.trade({ seller: MAKER, buyer: RESELLER, size: 5 })
     await world.step()
-    // The block is on chain when the sale is examined, and settlement learns of it later.
+    // The purchase is mined before the sale is checked, and settlement learns of it later.
     world.mine()
     const sold = world.trade({ seller: RESELLER, buyer: BUYER, size: 8 })
     world.refuses = (id) =>
@@ -170,7 +189,7 @@ describe('settlement: a trade with a side that lacks something', () => {
     assert.deepEqual([world.status(bought), world.wayOf(sold)], ['confirmed', ['failed']])
   })
 
-  it('a waiting trade fails if an older one takes the balance, which was read later', async () => {
+  it('a waiting trade fails if a trade that is older, but was read later, takes the balance', async () => {
     const { world, sold } = await resold({ bought: 5, sold: 5 })
     world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
     await world.step()
@@ -188,7 +207,7 @@ describe('settlement: a trade with a side that lacks something', () => {
     assert.equal(since, examined, 'nothing is examined again')
   })
 
-  it('a waiting trade fails with the trade it waited for, even if a later trade brings the shares', async () => {
+  it('a waiting trade fails together with the older trade, even if a later trade brings the shares', async () => {
     const { world, bought, sold } = await resold({ bought: 1, sold: 1 })
     world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
     await world.step()
@@ -200,7 +219,7 @@ describe('settlement: a trade with a side that lacks something', () => {
     assert.deepEqual([world.status(bought), world.wayOf(sold)], ['failed', ['failed']])
   })
 
-  it('trades that wait for each other settle in the order of their age', async () => {
+  it('trades that each need the one before settle in the order of their age', async () => {
     const { world, bought, sold } = await resold({ bought: 1, sold: 1 })
     const soldOn = world.trade({ seller: BUYER, buyer: MAKER })
     const needs = new Map([
@@ -219,12 +238,12 @@ describe('settlement: a trade with a side that lacks something', () => {
     for (const id of [bought, sold, soldOn]) assert.equal(world.status(id), 'confirmed')
   })
 
-  it('a trade does not fail while a transaction that contains it is not final', async () => {
+  it('a trade does not fail while a transaction that contains it may still settle it', async () => {
     const world = new World()
     world.automine = false
     const id = world.trade()
     await world.step()
-    // The journal was lost once, and another transaction has the trade too.
+    // The journal was lost once, so a second transaction contains the trade, too.
     const [row] = world.rows
     assert(row !== undefined)
     world.rows.push({ ...row, nonce: 1, txHash: '0xother' })
@@ -243,13 +262,13 @@ describe('settlement: a trade with a side that lacks something', () => {
   })
 })
 
-describe('settlement: a trade that breaks its submission', () => {
+describe('a trade that breaks its submission fails alone', () => {
   for (const [what, error] of [
     ['this process does not understand it', new TypeError('not a number')],
     ['a node refuses the request', new Fault('CHAIN_REFUSED', 'too large', { retryable: false })],
     ['a node never answers about it', AWAY],
   ] as const) {
-    it(`a bad trade does not stop the others when ${what}`, async () => {
+    it(`a bad trade does not stop other trades when ${what}`, async () => {
       const world = new World({ maxLagMs: 600_000, tradeDeadlineMs: 300_000 })
       const trades = several(world, 9)
       const bad = trades[4]
@@ -268,7 +287,7 @@ describe('settlement: a trade that breaks its submission', () => {
     })
   }
 
-  it('a trade with data that this process cannot handle fails at once and alone', async () => {
+  it('a trade with data that this process cannot handle fails alone, without a retry', async () => {
     const world = new World()
     const trades = several(world, 8)
     const [bad] = trades
@@ -295,8 +314,8 @@ describe('settlement: a trade that breaks its submission', () => {
   })
 })
 
-describe('settlement: the deadline of a trade', () => {
-  it('a trade that does not settle by its deadline fails with the reason and an alarm', async () => {
+describe('a trade has a deadline', () => {
+  it('a trade that does not settle by its deadline fails with the last reason, and causes an alarm', async () => {
     const world = new World({ tradeDeadlineMs: 60_000 })
     const bad = world.trade()
     world.reverts = () => PANIC
@@ -310,7 +329,7 @@ describe('settlement: the deadline of a trade', () => {
     assert.equal(world.state.trades.size, 0)
   })
 
-  it('time in which the chain is unreachable does not count towards the deadline', async () => {
+  it('time in which the chain is unreachable does not count towards the deadline of a trade', async () => {
     const world = new World({ tradeDeadlineMs: 60_000 })
     const id = world.trade()
     for (const port of ['submit', 'poll'] as const) world.away.set(port, AWAY)
@@ -334,7 +353,7 @@ describe('settlement: the deadline of a trade', () => {
   })
 })
 
-describe('settlement: permits of one owner', () => {
+describe('permits of one owner are sent in the order of their nonces', () => {
   const OWNER = traderNumbered(99)
 
   it('permits of one owner are sent one after the other, each after the block of the one before', async () => {
@@ -359,7 +378,7 @@ describe('settlement: permits of one owner', () => {
     for (const id of [first, second, plain, other]) assert.equal(world.status(id), 'confirmed')
   })
 
-  it('permits of one owner that cover each other are sent at once, so the last trade is not decided later', async () => {
+  it('permits of one owner that cover each other’s payments are sent together', async () => {
     const world = new World()
     world.automine = false
     const trades = Array.from({ length: 32 }, (_, nonce) =>
@@ -372,7 +391,7 @@ describe('settlement: permits of one owner', () => {
     )
   })
 
-  it('a permit that does not cover the payments before it is not sent together with them', async () => {
+  it('a permit that does not cover the payments before it is not sent in the same transaction as theirs', async () => {
     const world = new World()
     world.automine = false
     const [first] = [1, 2, 2].map((value, nonce) =>
@@ -385,10 +404,10 @@ describe('settlement: permits of one owner', () => {
     )
   })
 
-  it('a chain of mints, each with two permits, does not settle block by block and stop the markets', async () => {
+  it('a chain of mints that each have two permits does not settle so slowly that the markets stop', async () => {
     const world = new World({ maxLagMs: 20_000 })
     const wallet = (index: number) => traderNumbered(1_000 + index)
-    // Each wallet pays in two mints: its first permit is in the one before, its second in the one after.
+    // Each wallet pays in two mints: its first permit is in one mint, and its second in the next mint.
     const mints = Array.from({ length: 90 }, (_, at) =>
       world.trade({
         ...{ buyer: wallet(at), permit: { nonce: 1, value: 2 } },
@@ -400,7 +419,7 @@ describe('settlement: permits of one owner', () => {
     assert.deepEqual(world.saidOf('LagChanged'), [])
   })
 
-  it('permits of one owner do not deadlock when their seller sells shares bought a moment ago', async () => {
+  it('trades with permits of one owner settle although their seller sells shares bought a moment ago', async () => {
     const world = new World({ maxLagMs: 60_000 })
     world.automine = false
     const bought = world.trade({ seller: MAKER, buyer: RESELLER, size: 20 })
@@ -423,7 +442,7 @@ describe('settlement: permits of one owner', () => {
     assert.deepEqual(world.saidOf('LagChanged'), [])
   })
 
-  it('permits of two owners do not wait for each other in a ring', async () => {
+  it('trades whose permits belong to two owners do not wait for each other in a circle', async () => {
     const world = new World({ maxLagMs: 60_000 })
     const other = traderNumbered(98)
     const [late, otherLate, early, otherEarly] = [
@@ -432,7 +451,8 @@ describe('settlement: permits of one owner', () => {
       world.trade({ seller: other, buyer: OWNER, size: 5, permit: 7 }),
       world.trade({ seller: OWNER, buyer: other, size: 5, permit: 7 }),
     ]
-    // Each owner sells what its own later permit buys, to the earlier permit of the other one.
+    // Each owner sells shares that the trade with its own later permit brings; the buyer is the other owner, with its
+    // earlier permit.
     world.refuses = (id) => (id === early || id === otherEarly ? LACKS_SHARES : undefined)
     await world.step()
     world.refuses = () => undefined

@@ -1,4 +1,4 @@
-/** A kill gives no trade a longer life, and forgets no refusal of a block. */
+/** Tests that after a kill settlement keeps the deadline of a trade, and remembers refusals by a block. */
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -7,12 +7,12 @@ import { type Refusal, World } from './settlement-fixture.ts'
 const LACKS_SHARES: Refusal = { reason: 'InsufficientShares', fault: 'seller' }
 const PANIC = { name: 'Panic', words: 'a panic' }
 
-describe('settlement: after a kill', () => {
+describe('settlement remembers refused trades across a kill', () => {
   it('the deadline of a trade counts the time before the kill', async () => {
     const world = new World({ tradeDeadlineMs: 300_000 })
     const bad = world.trade()
     world.reverts = () => PANIC
-    // Each process alone is far from the deadline.
+    // No single process runs long enough to reach the deadline.
     for (let lives = 0; lives < 5; lives++) {
       assert.notEqual(world.status(bad), 'failed')
       await world.steps(65)
@@ -23,7 +23,7 @@ describe('settlement: after a kill', () => {
     assert.match(world.told.at(-1)?.reason ?? '', /^DeadlinePassed: /)
   })
 
-  it('the gas of failed attempts before the kill counts', async () => {
+  it('the gas of failed attempts before a kill counts towards the limit of a trade', async () => {
     const world = new World({ retryGasMax: 1_000_000 })
     world.foresees = false
     world.gasUsed = 300_000
@@ -41,7 +41,7 @@ describe('settlement: after a kill', () => {
 
   for (const isOpen of [true, false]) {
     const where = isOpen ? 'is sent again' : 'is lost'
-    it(`a refusal by a block that a reorg removed counts if the transaction ${where}`, async () => {
+    it(`a refusal by a block that a reorg removed still counts if the transaction ${where}`, async () => {
       const world = new World()
       world.confirmations = 3
       world.foresees = false
@@ -65,7 +65,7 @@ describe('settlement: after a kill', () => {
     })
   }
 
-  it('notes are deleted with the end of their trades', async () => {
+  it('the stored notes about a trade are deleted when the trade ends', async () => {
     const world = new World()
     world.reverts = () => PANIC
     world.trade()

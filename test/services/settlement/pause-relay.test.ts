@@ -11,7 +11,7 @@ import { traderNamed } from '../../support/orders.ts'
 const TERMS = { firstMs: 10_000, maxMs: 60_000 }
 const CHAIN = 31_337
 
-/** A market thread as far as pauses go. */
+/** The part of a market thread that handles pauses. */
 function thread() {
   const pauses = new TraderPauses(TERMS)
   const troubles: unknown[] = []
@@ -30,7 +30,7 @@ function thread() {
 const ann = traderNamed('ann')
 const bob = traderNamed('bob')
 
-test('a pause from one market thread reaches all market threads', () => {
+test('a trader’s pause reported by one market thread is sent to all market threads', () => {
   const [one, two] = [thread(), thread()]
   const relay = makePauseRelay([one.ref, two.ref], TERMS)
   one.pauses.fault(CHAIN, ann, 5)
@@ -38,7 +38,7 @@ test('a pause from one market thread reaches all market threads', () => {
   assert.deepEqual(two.pauses.all(), one.pauses.all())
 })
 
-test('a newly linked market thread returns the pauses of its log and receives those of the others', async () => {
+test('a new market thread reports the pauses of traders in its log, and receives those of other threads', async () => {
   const [one, two] = [thread(), thread()]
   one.pauses.fault(CHAIN, ann, 5)
   two.pauses.fault(CHAIN, bob, 5)
@@ -57,7 +57,7 @@ test('a newly linked market thread returns the pauses of its log and receives th
   assert.deepEqual([one.asked(), two.asked()], [3, 1], 'who has answered is not asked again')
 })
 
-test('a market thread that is linked again receives its own pauses', async () => {
+test('a market thread that reconnects gets back the pauses that it reported', async () => {
   const [one, two] = [thread(), thread()]
   const relay = makePauseRelay([one.ref, two.ref], TERMS)
   one.pauses.fault(CHAIN, ann, 5)
@@ -67,7 +67,7 @@ test('a market thread that is linked again receives its own pauses', async () =>
   assert.deepEqual(back.paused(), [ann])
 })
 
-test('market threads are not asked for pauses if pauses are off', () => {
+test('market threads are not queried about pauses if pauses are turned off', () => {
   const one = thread()
   makePauseRelay([one.ref], { firstMs: 0, maxMs: 60_000 }).linked(one.ref)
   assert.equal(one.asked(), 0)

@@ -1,10 +1,8 @@
 /**
- * Settlement without a chain, a database or a thread: these are tables in memory that behave like the real ones for
- * settlement. The chain takes transactions in the order of their nonces, settles a trade once, and can be reorganised;
- * the lane's journal outlives a kill, and what it knows of blocks does not; markets know how far each trade has come.
- *
- * Requests of settlement are answered at once or, after `byHand`, when the test decides: before the work was done,
- * after it, or never.
+ * Settlement without a chain, a database or a thread: all ports answer from tables in memory. The chain takes
+ * transactions in the order of their nonces, settles a trade once, and can be reorganised. The journal survives a kill,
+ * but the lane's knowledge of blocks does not. Markets know the status of each trade. Requests are answered at once, or
+ * after `byHand` when the test decides: before the work is done, after it, or never.
  */
 
 import assert from 'node:assert/strict'
@@ -21,6 +19,7 @@ import {
 } from '#domain/order.ts'
 import type {
   FaultySide,
+  FillKind,
   TradeNote,
   TradeStatus,
   TradeToSettle,
@@ -80,9 +79,9 @@ export type Call = {
   readonly port: Port
   /** It is done and answered. */
   run(): void
-  /** Done now, and answered when the test decides. */
+  /** Does the work now; the returned function delivers the answer. */
   work(): () => void
-  /** It is done, and the answer is lost on its way. */
+  /** Does the work, and loses the answer. */
   lose(): void
   /** It is not done. */
   fail(error: unknown): void
@@ -91,7 +90,7 @@ export type Call = {
 export type Refusal = {
   readonly reason: string
   readonly fault: FaultySide
-  /** Holdings of the sides in the token of the trade: nothing for a side at fault, otherwise plenty, unless given. */
+  /** Balances of both sides in the traded token; by default nothing for a side at fault, and plenty for the other. */
   readonly has?: RefusedTrade['has']
 }
 
@@ -118,9 +117,9 @@ export type Row = {
   readonly tradeIds: readonly TradeId[]
   txHash: string
   closed: boolean
-  /** The block in which it was when it was closed. */
+  /** The block that contained the transaction when the journal's row was closed. */
   block: number | undefined
-  /** Replaced by one that does nothing. */
+  /** True if the lane has replaced the transaction by one without effect. */
   blank: boolean
 }
 
@@ -130,7 +129,7 @@ type Mined = {
   readonly verdicts: readonly TradeVerdict[]
 }
 
-/** Knowledge of a lane about a transaction, which the journal does not have. */
+/** Knowledge of the lane about a transaction. It is lost when the process is killed. */
 type Followed = {
   block: number | undefined
   finished: boolean
@@ -147,7 +146,7 @@ type Life = {
 
 type Known = { status: TradeStatus; txHash: string; attempts: number }
 
-/** A permit with a value that settlement may compare with what it has to cover. */
+/** A permit with its value. Settlement compares the value with the payments that the permit has to cover. */
 type Wide = { readonly nonce: number; readonly value: number }
 
 function permitOf(wish: boolean | number | Wide): PermitSignature {
@@ -168,9 +167,9 @@ export class World {
   readonly pool = new Set<number>()
   readonly settledBy = new Map<string, string>()
   readonly unknownMarkets = new Set<MarketId>()
-  /** The contract's verdict on a trade that is not settled; undefined settles it. */
+  /** Returns the contract's refusal of a trade; undefined if it settles. */
   refuses: (tradeId: TradeId) => Refusal | undefined = () => undefined
-  /** The contract's verdicts on these trades in sequence, for the refused ones; in a check or in a block. */
+  /** Returns the refusals among the contract's verdicts on these trades in sequence, in a check or in a block. */
   verdicts: (ids: readonly TradeId[], isLook: boolean) => ReadonlyMap<TradeId, Refusal> = (ids) =>
     new Map(
       ids.flatMap((id) => {
@@ -182,10 +181,10 @@ export class World {
   settled: (tradeId: TradeId, nonce: number) => void = () => {}
   /** Called with the trades of each block that settlement receives. */
   blockTold: (tradeIds: readonly TradeId[], verdicts: readonly TradeVerdict[]) => void = () => {}
-  /** Why a call with these trades would revert as a whole. */
+  /** Reason why a call with these trades would revert as a whole. */
   reverts: (tradeIds: readonly TradeId[]) => { name: string; words: string } | undefined = () =>
     undefined
-  /** Error of a submission of these trades. */
+  /** Returns the error with which sending these trades fails; undefined if it succeeds. */
   throws: (tradeIds: readonly TradeId[]) => unknown = () => undefined
   /** True if a simulation predicts refusals; false if the state changes before the block. */
   foresees = true
@@ -197,7 +196,7 @@ export class World {
   trouble = ''
   graceSec = GRACE_SEC
   blocks = 0
-  /** News of the first transaction that the next poll brings beside its own. */
+  /** Results that the next poll adds for the first transaction. */
   news: 'replaced'[] = []
 
   // The markets and the database.
@@ -212,7 +211,7 @@ export class World {
   readonly notes = new Map<TradeId, TradeNote>()
   /** True if the database gets the markets' events at once. */
   projecting = true
-  /** Replaces the market's state of a trade. */
+  /** Status that the market reports for a trade, in place of the real one. */
   knows: (tradeId: TradeId) => ReportAnswer | undefined = () => undefined
   /** Replaces the market's answer to a report. */
   answers: (report: TradeReport) => ReportAnswer | undefined = () => undefined
@@ -239,8 +238,8 @@ export class World {
   }
 
   /**
-   * Only the journal, the chain, the markets and the database remain. Its pending requests may still have been
-   * executed.
+   * Kills settlement: only the journal, the chain, the markets and the database remain. `isDone` selects pending
+   * requests that are still carried out.
    */
   kill(isDone: (call: Call) => boolean = () => false): void {
     this.#life.over = true
@@ -255,8 +254,9 @@ export class World {
       matchedAtMs?: number
       expiresInSec?: number
       permit?: boolean | number | Wide
-      /** The seller pays too, with this permit: the trade is a mint. */
+      /** With this permit the seller pays, too, so the trade is a mint. */
       sellerPermit?: Wide
+      kind?: FillKind | undefined
       size?: number
       buyer?: Address
       seller?: Address
@@ -281,9 +281,10 @@ export class World {
           : {}),
       }) as VerifiedOrder
     const { sellerPermit } = wish
-    const [buy, other] = [order(BUY), order(SELL)]
+    const kind = sellerPermit === undefined ? wish.kind : 'mint'
+    const buy = kind === 'merge' ? { ...order(BUY), side: SELL, outcome: NO } : order(BUY)
     const paying = { side: BUY, outcome: NO, permit: sellerPermit && permitOf(sellerPermit) }
-    const sell = sellerPermit === undefined ? other : ({ ...other, ...paying } as VerifiedOrder)
+    const sell = { ...order(SELL), ...(kind === 'mint' ? paying : {}) }
     this.trades.set(id, {
       tradeId: id,
       marketId,
@@ -301,7 +302,7 @@ export class World {
       takerSide: wish.takerSide ?? BUY,
       buy,
       sell,
-      ...(sellerPermit === undefined ? {} : { kind: 'mint' }),
+      ...(kind === undefined ? {} : { kind }),
     } as unknown as TradeWithOrders)
     const known: Known = { status: 'matched', txHash: '', attempts: 0, ...wish.known }
     this.markets.set(id, { ...known })
@@ -309,7 +310,7 @@ export class World {
     return id
   }
 
-  /** The database gets all events of the markets, or those of some trades. */
+  /** Writes all events of the markets, or those of the selected trades, to the database. */
   project(isMeant: (known: Known) => boolean = () => true): void {
     for (const [id, known] of this.markets) if (isMeant(known)) this.database.set(id, { ...known })
   }
@@ -318,7 +319,7 @@ export class World {
     return this.markets.get(id)?.status ?? assert.fail(`nobody knows ${id}`)
   }
 
-  /** The market's events of a trade, in order. */
+  /** Returns the statuses that the trade's market emitted, in order. */
   wayOf(id: TradeId): TradeStatus[] {
     return this.told.filter((each) => each.tradeId === id).map(({ status }) => status)
   }
@@ -329,7 +330,7 @@ export class World {
     return this.said.filter((each) => each.type === type) as never
   }
 
-  /** Time passes, the timer of its thread comes, and all that follows from it happens. */
+  /** Advances the time, runs the thread's timer, and everything that follows. */
   async step(ms = 1_000): Promise<void> {
     this.nowMs += ms
     this.tick()
@@ -344,13 +345,13 @@ export class World {
     this.#life.served.hear('Tick', {}, 0, undefined)
   }
 
-  /** The store announces new trades, and everything that follows is run. */
+  /** Announces new trades, as the store does, and runs everything that follows. */
   async written(): Promise<void> {
     this.#life.served.hear('TradesWritten', {}, 0, undefined)
     await this.#life.served.drained()
   }
 
-  /** Time passes and settlement goes on until it is so, while its questions wait: see `byHand`. */
+  /** Advances step by step until the condition is true, while requests wait for an answer (see `byHand`). */
   async until(isSo: () => boolean, isMeant?: (call: Call) => boolean): Promise<void> {
     for (let turns = 0; turns < 100; turns++) {
       if (isSo()) return
@@ -359,7 +360,7 @@ export class World {
     assert.fail('it did not come about')
   }
 
-  /** Answers the questions that are asked by now, or those of them that are meant. */
+  /** Answers all pending requests, or the selected ones. */
   async turn(isMeant: (call: Call) => boolean = () => true): Promise<void> {
     this.nowMs += 1_000
     this.tick()
@@ -383,7 +384,7 @@ export class World {
     return taken
   }
 
-  /** Blocks from that of the transaction on are gone, and no node remembers their content. */
+  /** Removes the blocks from that of the transaction on. */
   reorg(nonce: number): void {
     for (const [each, { verdicts }] of this.mined) {
       if (each < nonce) continue
@@ -471,7 +472,7 @@ export class World {
         const row = this.rows[nonce]
         assert(row !== undefined)
         const { finished, block } = followed(row)
-        // If a reorg has reopened it since, its next end has to be acknowledged.
+        // If a reorg reopens the transaction, settlement has to acknowledge its next result, too.
         if (!finished || row.closed) return
         row.closed = true
         row.block = block
@@ -524,7 +525,7 @@ export class World {
     return life
   }
 
-  /** Those of the trades that the database has. */
+  /** Returns those of the trades that the database has. */
   #stored(ids: readonly TradeId[]): TradeWithOrders[] {
     return ids.flatMap((id) => {
       const [trade, known] = [this.trades.get(id), this.database.get(id)]
@@ -587,7 +588,7 @@ export class World {
     return { ...found, sent: this.#named(row) }
   }
 
-  /** One step of the lane with one transaction. */
+  /** Makes one step of the lane for one transaction. */
   #look(row: Row, known: Followed): SettlementUpdate[] {
     const mined = this.mined.get(row.nonce)
     const named = this.#named(row)
@@ -621,7 +622,7 @@ export class World {
     return [...updates, { ...named, type: 'finished', outcome, gasUsed: this.gasUsed, verdicts }]
   }
 
-  /** Like a market: a trade advances as its states allow, and the answer has the state. */
+  /** Like a market, advances the status of a trade if that is allowed, and returns it. */
   #hear(report: TradeReport): ReportAnswer {
     const { tradeId: id, status, txHash, reason } = report
     const known = this.markets.get(id)

@@ -1,4 +1,4 @@
-/** Decisions of settlement without a chain: the outside is a table in the test. */
+/** Decisions of settlement without a chain: all ports answer from tables in the test. */
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -26,7 +26,7 @@ function several(world: World, count: number): TradeId[] {
   return Array.from({ length: count }, () => world.trade())
 }
 
-/** Nothing is in flight, and all reports are sent. */
+/** Asserts that nothing is in flight and all reports are sent. */
 function assertIdle(state: SettlementState): void {
   assert.deepEqual(
     [
@@ -40,11 +40,11 @@ function assertIdle(state: SettlementState): void {
   )
 }
 
-/** It would look by itself only after an hour. */
+/** Settlement reads and polls by itself only once an hour. */
 const HOURLY = { readEveryMs: 3_600_000, pollEveryMs: 3_600_000 }
 
-describe('settlement: notices about new trades', () => {
-  it('settlement sends a new trade without waiting for the next regular read', async () => {
+describe('settlement receives notices about new trades', () => {
+  it('after a notice settlement sends the new trade without waiting for the next regular read', async () => {
     const world = new World(HOURLY)
     await world.step()
     const id = world.trade()
@@ -55,7 +55,7 @@ describe('settlement: notices about new trades', () => {
     assert.deepEqual(world.wayOf(id), ['submitted'])
   })
 
-  it('a notice during a read makes settlement read again', async () => {
+  it('if a notice about new trades arrives during a read, settlement reads again', async () => {
     const world = new World(HOURLY)
     await world.step()
     world.byHand = true
@@ -72,7 +72,7 @@ describe('settlement: notices about new trades', () => {
     assert.deepEqual(world.submissions.flat(), [first, second])
   })
 
-  it('a notice is not lost when a read fails', async () => {
+  it('a notice about new trades is not lost when a read fails', async () => {
     const world = new World(HOURLY)
     await world.step()
     const id = world.trade()
@@ -83,7 +83,7 @@ describe('settlement: notices about new trades', () => {
     assert.deepEqual(world.submissions, [[id]])
   })
 
-  it('many notices in a row share one read', async () => {
+  it('many notices about new trades in a row share one read', async () => {
     const world = new World(HOURLY)
     await world.steps(2)
     const before = world.asked.get('readPending') ?? 0
@@ -93,7 +93,7 @@ describe('settlement: notices about new trades', () => {
   })
 })
 
-describe('settlement: sending batches', () => {
+describe('settlement sends trades in batches', () => {
   it('trades that wait together share one transaction, and their markets receive every change', async () => {
     const world = new World()
     const trades = several(world, 3)
@@ -108,7 +108,7 @@ describe('settlement: sending batches', () => {
     assert.equal(world.saidOf('TradeEnded').length, 3)
   })
 
-  it('a full batch is sent at once with the oldest trades, the rest after the batch wait', async () => {
+  it('a full batch is sent immediately with the oldest trades, and the rest after the batch wait', async () => {
     const world = new World({ batchMax: 2, batchWaitMs: 5_000 })
     const trades = several(world, 5)
     await world.steps(3)
@@ -120,7 +120,7 @@ describe('settlement: sending batches', () => {
     assertIdle(world.state)
   })
 
-  it('trades that arrive during the batch wait join the batch', async () => {
+  it('trades that arrive during the batch wait join the waiting batch', async () => {
     const world = new World({ batchWaitMs: 5_000 })
     const first = world.trade()
     await world.steps(3)
@@ -155,7 +155,7 @@ describe('settlement: sending batches', () => {
     assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'])
   })
 
-  it('the permit of an order is sent until it is used', async () => {
+  it('the permit of an order is sent with its trades until it is used', async () => {
     const world = new World()
     const id = world.trade({ permit: true })
     await world.steps(3)
@@ -187,7 +187,7 @@ describe('settlement: sending batches', () => {
     assert.equal(world.markets.get(id)?.attempts, 2)
   })
 
-  it('trades of a cancelled or lost transaction are sent again after the chain was asked about them', async () => {
+  it('trades of a cancelled or lost transaction are sent again, after a check that the chain has not settled them', async () => {
     const world = new World()
     world.automine = false
     const trades = several(world, 2)
@@ -205,7 +205,7 @@ describe('settlement: sending batches', () => {
     assertIdle(world.state)
   })
 
-  it('a trade that has just ended is not sent again while the database lags', async () => {
+  it('a trade that has just ended is not sent again while the database lags behind', async () => {
     const world = new World()
     const id = world.trade()
     world.projecting = false
@@ -213,7 +213,8 @@ describe('settlement: sending batches', () => {
     assert.deepEqual(world.submissions, [[id]])
     assert.equal(world.status(id), 'confirmed')
     assertIdle(world.state)
-    // A minute later the trade is forgotten. The contract still knows it, and its market gets no new report.
+    // After a minute settlement has forgotten the trade. The contract still knows that it settled, so its market gets
+    // no new report.
     await world.steps(60)
     assert.equal(world.submissions.length, 2)
     assert.equal(world.rows.length, 1, 'what has settled is not sent again')
@@ -242,7 +243,7 @@ describe('settlement: sending batches', () => {
     })
   }
 
-  it('a trade matched after the start is sent without verification by its market', async () => {
+  it('a trade matched after the start of settlement is sent without a query to its market', async () => {
     const world = new World()
     await world.step()
     await world.step(3_600_000)
@@ -253,7 +254,7 @@ describe('settlement: sending batches', () => {
   })
 })
 
-describe('settlement: bad trades and missing markets', () => {
+describe('settlement handles bad trades and missing markets', () => {
   it('a batch that reverts is halved until the bad trade is alone, and the others settle', async () => {
     const world = new World({ inFlightMax: 1 })
     const trades = several(world, 8)
@@ -274,7 +275,7 @@ describe('settlement: bad trades and missing markets', () => {
     assertIdle(world.state)
   })
 
-  it('a batch that reverts only in its block is halved too', async () => {
+  it('a batch that reverts only in its block is halved like one that reverts in the simulation', async () => {
     const world = new World()
     world.automine = false
     const trades = several(world, 3)
@@ -304,7 +305,7 @@ describe('settlement: bad trades and missing markets', () => {
     for (const id of trades) assert.equal(world.status(id), 'confirmed')
   })
 
-  it('trades of a market that is not on chain wait and are not read again, and the others settle', async () => {
+  it('trades of a market that is not on chain wait without further reads, and other trades settle', async () => {
     const world = new World()
     const late = marketNumbered(2)
     world.unknownMarkets.add(late)
@@ -335,7 +336,7 @@ describe('settlement: bad trades and missing markets', () => {
     assert.equal(world.status(id), 'confirmed')
   })
 
-  it('a trade of a market that never comes on chain fails when its orders can settle no more', async () => {
+  it('a trade of a market that never comes on chain fails when its orders can no longer settle', async () => {
     const world = new World()
     world.unknownMarkets.add(marketNumbered(2))
     const id = world.trade({ market: 2, expiresInSec: 60 })
@@ -352,11 +353,11 @@ describe('settlement: bad trades and missing markets', () => {
 
 const PANIC = { name: 'Panic', words: 'a panic' }
 
-describe('settlement: trades that fail', () => {
+describe('settlement fails refused trades', () => {
   for (const fault of ['buyer', 'seller', 'both'] as const) {
     for (const foresees of [true, false]) {
       const when = foresees ? 'without a transaction' : 'when only its block tells'
-      it(`a refused trade fails alone, ${when}, with the reason of the contract and fault ${fault}`, async () => {
+      it(`a trade refused ${when} fails alone, with the reason of the contract and fault ${fault}`, async () => {
         const world = new World()
         world.foresees = foresees
         const reports: unknown[] = []
@@ -409,7 +410,7 @@ describe('settlement: trades that fail', () => {
     })
   }
 
-  it('many refused trades fail in one submission, and nothing is sent for them', async () => {
+  it('many refused trades fail together, and no transaction is sent for them', async () => {
     const world = new World()
     const trades = several(world, 200)
     world.refuses = () => POOR
@@ -419,7 +420,7 @@ describe('settlement: trades that fail', () => {
     assertIdle(world.state)
   })
 
-  it('a trade with funds that an older trade brings does not fail before the older one is mined', async () => {
+  it('a trade whose funds come from an older trade does not fail before the older trade is mined', async () => {
     const world = new World()
     world.automine = false
     const [maker, reseller, buyer] = [101, 102, 103].map(traderNumbered)
@@ -442,7 +443,7 @@ describe('settlement: trades that fail', () => {
     assertIdle(world.state)
   })
 
-  it('a trade that needs the funds of a retried trade fails at once', async () => {
+  it('a trade whose funds come from a trade that is being retried fails without waiting', async () => {
     const world = new World({ inFlightMax: 1 })
     const [a, b, c] = [101, 102, 103].map(traderNumbered)
     assert(a !== undefined && b !== undefined && c !== undefined)
@@ -456,7 +457,7 @@ describe('settlement: trades that fail', () => {
     assert.deepEqual([world.status(setBack), world.status(poor)], ['matched', 'failed'])
   })
 
-  it('a trade that the contract refuses without a side at fault fails at once with fault both', async () => {
+  it('a trade refused without a side at fault fails immediately with fault both', async () => {
     const world = new World()
     const faults: unknown[] = []
     world.answers = ({ status, fault, txHash }) => {
@@ -500,7 +501,7 @@ describe('settlement: trades that fail', () => {
     assert.equal(statusOf(world.state).retrying, 0)
   })
 
-  it('a trade refused only on chain fails once its refusals have cost retryGasMax', async () => {
+  it('a trade that only the chain refuses fails once its refusals have cost retryGasMax', async () => {
     const world = new World({ retryGasMax: 250_000 })
     world.foresees = false
     const id = world.trade()
@@ -511,7 +512,7 @@ describe('settlement: trades that fail', () => {
     assertIdle(world.state)
   })
 
-  it('an unfundable trade costs at most its share of the gas of its batch', async () => {
+  it('a trade without funds costs at most its share of the gas of its batch', async () => {
     const world = new World({ retryGasMax: 50_000 })
     world.foresees = false
     const [bad] = several(world, 4)
@@ -522,7 +523,7 @@ describe('settlement: trades that fail', () => {
     assert.equal(world.status(bad as TradeId), 'failed')
   })
 
-  it('a trade that reverts its transaction fails once that has cost retryGasMax', async () => {
+  it('a trade that makes its transaction revert fails once that has cost retryGasMax', async () => {
     const world = new World({ retryGasMax: 300_000 })
     const id = world.trade()
     let sent = 0
@@ -534,7 +535,7 @@ describe('settlement: trades that fail', () => {
     assertIdle(world.state)
   })
 
-  it('a retried trade fails once its orders can settle no more', async () => {
+  it('a trade that is being retried fails once its orders can no longer settle', async () => {
     const world = new World()
     world.reverts = () => PANIC
     const id = world.trade({ expiresInSec: 60 })
@@ -548,10 +549,10 @@ describe('settlement: trades that fail', () => {
     assertIdle(world.state)
   })
 
-  it('a trade that settled before is confirmed with the transaction that settled it', async () => {
+  it('a trade that turns out to be settled already is confirmed with the transaction that settled it', async () => {
     const world = new World()
     const id = world.trade()
-    // Another account has sent it, and the journal does not have it.
+    // Another account has settled the trade, and the journal does not have its transaction.
     world.settledBy.set(keyOf({ tradeId: id }), '0xother')
     await world.steps(4)
     assert.equal(world.status(id), 'confirmed')
@@ -560,7 +561,7 @@ describe('settlement: trades that fail', () => {
     assertIdle(world.state)
   })
 
-  it('a trade that is missing in the receipt does not fail', async () => {
+  it('a trade that is missing from the receipt of its transaction does not fail', async () => {
     const world = new World()
     world.automine = false
     const id = world.trade()
@@ -575,8 +576,8 @@ describe('settlement: trades that fail', () => {
   })
 })
 
-describe('settlement: reports to markets', () => {
-  it('an unanswered report is retried', async () => {
+describe('settlement reports to the markets', () => {
+  it('a report to a market that is not answered is sent again', async () => {
     const world = new World()
     const id = world.trade()
     const silence = [
@@ -599,7 +600,7 @@ describe('settlement: reports to markets', () => {
     assert.deepEqual(world.acknowledged, [0])
   })
 
-  it('a newer report replaces an unsent one', async () => {
+  it('a newer report about a trade replaces one that was not sent yet', async () => {
     const world = new World()
     const id = world.trade()
     world.answers = () => ({ unanswered: 'closed' })
@@ -610,13 +611,13 @@ describe('settlement: reports to markets', () => {
     assert.deepEqual(world.wayOf(id), ['confirmed'])
   })
 
-  it('reports of one trade are sent one after the other', async () => {
+  it('the next report about a trade is sent only when the one before is answered', async () => {
     const world = new World()
     const id = world.trade()
     world.byHand = true
     await world.until(() => world.rows.length > 0)
     assert(world.pending.some(({ port }) => port === 'report'))
-    // The end is known while the first report is on its way.
+    // The chain has settled the trade before the market answers the first report.
     for (let looks = 0; looks < 3; looks++) await world.turn(({ port }) => port !== 'report')
     assert.equal(world.pending.filter(({ port }) => port === 'report').length, 1)
     await world.turn()
@@ -624,7 +625,7 @@ describe('settlement: reports to markets', () => {
     assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'])
   })
 
-  it('the row of a batch is closed only after every market has acknowledged its end', async () => {
+  it('the transaction of a batch is closed in the journal only after every market has acknowledged its trades', async () => {
     const world = new World()
     const [first, second] = [world.trade({ market: 1 }), world.trade({ market: 2 })]
     world.answers = ({ tradeId }) => (tradeId === second ? { unanswered: 'closed' } : undefined)
@@ -642,7 +643,7 @@ describe('settlement: reports to markets', () => {
     assertIdle(world.state)
   })
 
-  it('a report that its market rejects for good ends with a contradiction', async () => {
+  it('a report that its market rejects permanently is logged as a contradiction', async () => {
     const world = new World()
     world.trade()
     world.answers = ({ status }) => (status === 'confirmed' ? reject('NOT_FOUND') : undefined)
@@ -654,7 +655,7 @@ describe('settlement: reports to markets', () => {
     assertIdle(world.state)
   })
 
-  it('a trade that settles after its market has failed it is a contradiction', async () => {
+  it('if a trade settles that its market knows as failed, this is logged as a contradiction', async () => {
     const world = new World()
     const id = world.trade()
     world.answers = ({ status }) => (status === 'confirmed' ? { status: 'failed' } : undefined)
@@ -663,14 +664,14 @@ describe('settlement: reports to markets', () => {
     assertIdle(world.state)
   })
 
-  it('a trade that fails after it was confirmed is reported reverted first', async () => {
+  it('if a confirmed trade fails, it is reported as reverted first', async () => {
     const world = new World()
     world.foresees = false
     const id = world.trade()
     world.refuses = () => POOR
     world.automine = false
     await world.step()
-    // A removed block confirmed it, and the process that saw that is dead.
+    // A block that a reorg removed later had confirmed the trade, and the process that saw the block was killed.
     world.markets.get(id)!.status = 'confirmed'
     world.mine()
     await world.steps(3)
@@ -680,8 +681,8 @@ describe('settlement: reports to markets', () => {
   })
 })
 
-describe('settlement: after a kill', () => {
-  it('after a kill settlement follows the open transactions of the journal and sends nothing anew', async () => {
+describe('settlement continues after a kill', () => {
+  it('after a kill settlement follows the open transactions of its journal, and sends their trades in no other', async () => {
     const world = new World()
     world.automine = false
     const trades = several(world, 2)
@@ -699,7 +700,7 @@ describe('settlement: after a kill', () => {
     assertIdle(world.state)
   })
 
-  it('after a kill the end of a batch is reported again if its row was not closed', async () => {
+  it('after a kill the end of a batch is reported again if its transaction was not closed in the journal', async () => {
     const world = new World()
     const id = world.trade()
     world.away.set('acknowledge', AWAY)
@@ -708,7 +709,7 @@ describe('settlement: after a kill', () => {
     world.kill()
     world.away.clear()
     await world.steps(3)
-    assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'], 'its market heard nothing new')
+    assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'], 'its market received nothing new')
     assert.deepEqual(world.acknowledged, [0])
     assert.equal(world.rows.length, 1)
     assertIdle(world.state)
@@ -748,7 +749,7 @@ describe('settlement: after a kill', () => {
     assertIdle(world.state)
   })
 
-  it('after a kill an older trade waits until its market verifies it, and the others settle', async () => {
+  it('after a kill an older trade waits until its market confirms its state, and other trades settle', async () => {
     const world = new World({ maxLagMs: 10_000 })
     const [silent, other] = [world.trade({ market: 1 }), world.trade({ market: 2 })]
     world.knows = (id) => (id === silent ? { unanswered: 'closed' } : undefined)
@@ -793,8 +794,8 @@ describe('settlement: after a kill', () => {
   })
 })
 
-describe('settlement: a reorg that removes a batch', () => {
-  it('after a reorg the trades of a closed batch are reverted, and the same transaction is sent again', async () => {
+describe('settlement handles a reorg that removes a batch', () => {
+  it('if a reorg removes a batch that its markets acknowledged, its trades are reverted and the same transaction is sent again', async () => {
     const world = new World()
     const trades = several(world, 2)
     await world.steps(4)
@@ -816,7 +817,7 @@ describe('settlement: a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
-  it('after a reorg the trades of an open batch are reverted, and the same transaction is sent again', async () => {
+  it('if a reorg removes a batch not acknowledged yet, its trades are reverted and the same transaction is sent again', async () => {
     const world = new World()
     const id = world.trade()
     world.away.set('acknowledge', AWAY)
@@ -832,7 +833,7 @@ describe('settlement: a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
-  it('after a reorg nothing is sent or polled until the markets have acknowledged it', async () => {
+  it('after a reorg no trade is sent or looked up until the markets have acknowledged the revert', async () => {
     const world = new World()
     world.trade()
     await world.steps(4)
@@ -851,7 +852,7 @@ describe('settlement: a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
-  it('after a reorg nothing is sent until the trades of the batch are read', async () => {
+  it('after a reorg nothing is sent until the trades of the removed batch are read', async () => {
     const world = new World()
     const id = world.trade()
     await world.steps(4)
@@ -867,7 +868,7 @@ describe('settlement: a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
-  it('after a reorg the permits of the batch count as unused and are sent again', async () => {
+  it('after a reorg the permits of the removed batch count as unused and are sent again', async () => {
     const world = new World()
     world.foresees = false
     const [good, bad] = [world.trade({ permit: true }), world.trade()]
@@ -885,7 +886,7 @@ describe('settlement: a reorg that removes a batch', () => {
     assert.deepEqual([...world.state.flight.usedPermits], [orderHash])
   })
 
-  it('after a reorg a batch with a failed trade is replaced by a blank transaction, and the others go into a new batch', async () => {
+  it('after a reorg a batch with a failed trade is replaced by an empty transaction, and its other trades are sent again', async () => {
     const world = new World()
     world.foresees = false
     const [good, bad] = several(world, 2)
@@ -894,7 +895,7 @@ describe('settlement: a reorg that removes a batch', () => {
     await world.steps(4)
     assert.deepEqual([world.status(good), world.status(bad)], ['confirmed', 'failed'])
     world.reorg(0)
-    // In this branch the buyer has funds: the same transaction would settle the failed trade.
+    // On this branch the buyer has funds, so the same transaction would settle the failed trade.
     world.refuses = () => undefined
     await world.steps(8)
     assert.deepEqual(world.abandoned, [0])
@@ -911,7 +912,7 @@ describe('settlement: a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
-  it('after a reorg a trade that the removed block refused fails, even if its side has the funds by then', async () => {
+  it('after a reorg a trade refused by the removed block fails, even if its trader has the funds by then', async () => {
     const world = new World()
     world.foresees = false
     world.confirmations = 3
@@ -936,13 +937,13 @@ describe('settlement: a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
-  it('a failed trade does not settle by a reorg during downtime', async () => {
+  it('a failed trade does not settle by a reorg while settlement is stopped', async () => {
     const world = new World()
     world.foresees = false
     const [good, bad] = several(world, 2)
     assert(good !== undefined && bad !== undefined)
     world.refuses = (id) => (id === bad ? POOR : undefined)
-    // The markets know, the row is not closed.
+    // The markets know the results of both trades, but the journal's row is not closed.
     world.away.set('acknowledge', AWAY)
     await world.steps(4)
     assert.equal(world.status(bad), 'failed')
@@ -958,8 +959,8 @@ describe('settlement: a reorg that removes a batch', () => {
   })
 })
 
-describe('settlement: a reorg and a kill', () => {
-  it('a failed trade that settles after a reorg and a crash is reported as a contradiction', async () => {
+describe('settlement handles a kill during a reorg', () => {
+  it('if a failed trade settles after a reorg and a crash, this is logged as a contradiction', async () => {
     const world = new World()
     world.foresees = false
     const id = world.trade()
@@ -979,7 +980,7 @@ describe('settlement: a reorg and a kill', () => {
     assertIdle(world.state)
   })
 
-  it('after a reorg and a kill a market reports a failed trade that the database does not have yet', async () => {
+  it('after a reorg and a kill a market reports a trade as failed that the database does not know as failed yet', async () => {
     const world = new World()
     world.foresees = false
     const [good, bad] = several(world, 2)
@@ -1000,7 +1001,7 @@ describe('settlement: a reorg and a kill', () => {
     assertIdle(world.state)
   })
 
-  it('after a reorg and a kill a confirmed trade without its transaction is reverted', async () => {
+  it('after a reorg and a kill a confirmed trade whose transaction is gone is reverted', async () => {
     const world = new World()
     const id = world.trade()
     world.away.set('acknowledge', AWAY)
@@ -1017,7 +1018,7 @@ describe('settlement: a reorg and a kill', () => {
     assertIdle(world.state)
   })
 
-  it('the row of a batch is not closed before its market has acknowledged a revert', async () => {
+  it('the transaction of a batch is not closed in the journal before its market has acknowledged a revert', async () => {
     const world = new World()
     world.trade()
     world.away.set('acknowledge', AWAY)
@@ -1056,7 +1057,7 @@ describe('settlement: a reorg and a kill', () => {
     assertIdle(world.state)
   })
 
-  it('a reverting batch without trades left does not block others', async () => {
+  it('a batch that reverts and has no trades left does not block other batches', async () => {
     const world = new World()
     world.automine = false
     world.projecting = false
@@ -1076,7 +1077,7 @@ describe('settlement: a reorg and a kill', () => {
     assertIdle(world.state)
   })
 
-  it('a batch that a reorg reopens is not dropped by a late acknowledgement', async () => {
+  it('a late acknowledgement does not end a batch that a reorg has reopened', async () => {
     const world = new World()
     const id = world.trade()
     world.byHand = true
@@ -1099,21 +1100,21 @@ describe('settlement: a reorg and a kill', () => {
   })
 })
 
-describe('settlement: lag', () => {
+describe('settlement measures its lag', () => {
   const lags = (world: World) => world.saidOf('LagChanged').map(({ behind }) => behind)
 
-  it('settlement is behind while the oldest trade that could have settled is older than maxLagMs', async () => {
+  it('settlement counts as behind when the oldest trade that could have settled is older than maxLagMs', async () => {
     const world = new World({ maxLagMs: 10_000 })
     world.trade()
     world.away.set('submit', AWAY)
     await world.steps(11)
     assert.deepEqual(lags(world), [true])
-    assert.equal(statusOf(world.state).behind, true)
+    assert.equal(world.state.lag.behind, true)
     assert.equal(statusOf(world.state).why, AWAY.message)
     world.away.clear()
     await world.steps(20)
     assert.deepEqual(lags(world), [true, false])
-    assert.equal(statusOf(world.state).oldestMs, 0)
+    assert.equal(world.state.lag.oldestMs, 0)
   })
 
   it('trades of a missing market and unreported trades do not count as lag', async () => {
@@ -1135,14 +1136,14 @@ describe('settlement: lag', () => {
     assert.deepEqual(lags(world), [true])
   })
 
-  it('a trade that reverts its batch does not count as lag, and the others do', async () => {
+  it('a trade that makes its batch revert does not count as lag, and the other trades of the batch do', async () => {
     const world = new World({ maxLagMs: 10_000 })
     const bad = world.trade()
     world.reverts = (ids) => (ids.includes(bad) ? PANIC : undefined)
     await world.steps(900)
     assert.deepEqual(lags(world), [])
     assert.equal(world.status(bad), 'matched')
-    assert(statusOf(world.state).oldestMs >= 899_000, 'the oldest trade is still told')
+    assert(world.state.lag.oldestMs >= 899_000, 'the oldest trade is still told')
     const good = world.trade()
     world.away.set('submit', AWAY)
     await world.steps(12)
@@ -1153,7 +1154,7 @@ describe('settlement: lag', () => {
     assert.deepEqual(lags(world), [true, false])
   })
 
-  it('trades in flight count as lag after a restart as before it', async () => {
+  it('trades that are being settled count as lag, before and after a restart', async () => {
     const world = new World({ maxLagMs: 10_000 })
     world.automine = false
     world.trade()
@@ -1184,7 +1185,7 @@ describe('settlement: lag', () => {
     assert.deepEqual(lags(world), [true, false])
   })
 
-  it('settlement is never behind where no limit is set', async () => {
+  it('without a maximum lag settlement never counts as behind', async () => {
     const world = new World()
     world.trade()
     world.away.set('submit', AWAY)
@@ -1192,7 +1193,7 @@ describe('settlement: lag', () => {
     assert.deepEqual(lags(world), [])
   })
 
-  it('a lag limit above the grace of the contract is reported as a misfit', async () => {
+  it('a maximum lag above the grace period of the contract is reported as a wrong setting', async () => {
     const world = new World({ maxLagMs: 10_000 })
     world.graceSec = 10
     await world.steps(2)
@@ -1200,8 +1201,8 @@ describe('settlement: lag', () => {
   })
 })
 
-describe('settlement: outages', () => {
-  it('each failed step pauses twice as long as before, at most 15 seconds', async () => {
+describe('settlement survives outages', () => {
+  it('after each failure of a step the pause doubles, up to 15 seconds', async () => {
     const world = new World()
     world.away.set('poll', AWAY)
     const failedAtMs: number[] = []
@@ -1220,7 +1221,7 @@ describe('settlement: outages', () => {
     assert.equal(statusOf(world.state).why, '')
   })
 
-  it('trades that could not be sent are queued again, and none is lost or sent twice', async () => {
+  it('trades that could not be sent are queued again, and each of them is sent once', async () => {
     const world = new World({ batchMax: 2 })
     const trades = several(world, 5)
     for (const port of ['submit', 'poll', 'readPending', 'acknowledge'] as const) {
@@ -1238,7 +1239,7 @@ describe('settlement: outages', () => {
     assertIdle(world.state)
   })
 
-  it("the status of settlement names the sender's complaint", async () => {
+  it('settlement’s status names the problem that the transaction sender reports', async () => {
     const world = new World()
     world.trouble = 'its key has no ether'
     await world.step()
@@ -1249,7 +1250,7 @@ describe('settlement: outages', () => {
 const STORIES = 60
 const STORY_STEPS = 500
 const STORY_TRADES = 14
-/** Work whose answer can be lost after it was done; the result of a poll or a send is never lost. */
+/** Ports whose answer can be lost after the work was done. The result of a poll or a send is never lost. */
 const MAY_BE_LOST: readonly Port[] = ['report', 'acknowledge', 'readPending', 'readTrades']
 const REFUSALS: readonly (Refusal | undefined)[] = [
   undefined,
@@ -1262,8 +1263,8 @@ const REFUSALS: readonly (Refusal | undefined)[] = [
 ]
 
 /**
- * A life with faults: requests are answered late, in any order, or not at all; blocks are removed, other trades can
- * settle after a reorg than before it, and settlement is killed at any step.
+ * A random run with faults: requests are answered late, in any order, or not at all. Blocks are removed, other trades
+ * may settle after a reorg than before it, and settlement is killed at any step.
  */
 class Story {
   readonly world: World
@@ -1335,7 +1336,7 @@ class Story {
     if (world.mined.size === 0) return
     world.reorg(random.int(0, world.mined.size - 1))
     this.reorgs++
-    // Some traders have funds in this branch, and some have none.
+    // On the new branch some traders have other funds.
     for (const id of refusals.keys()) {
       if (random.chance(0.3)) refusals.set(id, random.pick(REFUSALS))
     }
@@ -1344,7 +1345,7 @@ class Story {
   #kill(): void {
     this.world.kill(() => this.random.chance(0.5))
     this.kills++
-    // By then the store has the trades that failed by a transaction, which a reorg may have brought back.
+    // The store has written the trades that failed by a transaction, because a reorg may bring them back.
     this.world.project(({ attempts }) => attempts > 0)
   }
 
@@ -1367,7 +1368,7 @@ class Story {
     for (let steps = 0; steps < 200 && (steps < 10 || isOpen()); steps++) await world.step(15_000)
   }
 
-  /** Each trade has settled once or failed once, and its market knows. */
+  /** Asserts that each trade settled once or failed once, and that its market knows. */
   audit(): void {
     const { world } = this
     assertIdle(world.state)
@@ -1377,7 +1378,8 @@ class Story {
       const settledBy = world.settledBy.get(keyOf({ tradeId: id }))
       assert(isDecided(status), `${id} is ${status}: forgotten`)
       assert.equal(settledBy !== undefined, status === 'confirmed', `${id} is ${status}`)
-      // The transaction that brought it on chain: after an unseen reorg it may be another one.
+      // The market's hash is that of a transaction that settled the trade. After an unnoticed reorg it may be another
+      // one.
       const row = world.rows.find((each) => each.txHash === txHash)
       if (status === 'confirmed') assert(row?.tradeIds.includes(id), `${id} by ${txHash}`)
       const way = world.wayOf(id)
@@ -1393,8 +1395,8 @@ function isDecided(status: string): boolean {
   return status === 'confirmed' || status === 'failed'
 }
 
-describe('settlement: random faults and kills', () => {
-  it('under random faults and kills each trade settles once or fails once, and its market learns it', async (t) => {
+describe('settlement survives random faults and kills', () => {
+  it('under random faults and kills each trade either settles once or fails once, and its market is notified', async (t) => {
     const first = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
     t.diagnostic(`TEST_SEED=${first}`)
     const sum = { trades: 0, failed: 0, kills: 0, reorgs: 0, transactions: 0 }

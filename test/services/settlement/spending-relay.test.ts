@@ -14,7 +14,7 @@ const sender = `0x${'5'.repeat(40)}` as Address
 
 type Change = Partial<SettlementCharge>
 
-/** A journal with a transaction of one fill a minute, the last one now. */
+/** Returns a journal with one transaction of one fill per minute, the last one now. */
 function journalOf(count: number, change: (nonce: number) => Change = () => ({})) {
   const rows = Array.from({ length: count }, (_, nonce): SettlementCharge => {
     const atMs = NOW - (count - 1 - nonce) * 60_000
@@ -48,8 +48,8 @@ function relayOf(read: ReturnType<typeof journalOf>['read']) {
   return { relay, told, fills: () => told.at(-1)?.spending[0]?.fills }
 }
 
-test('the first read goes back page by page to the beginning of the day, and no further', async () => {
-  // Of three days, ten hours are today: 600 transactions and the one at midnight.
+test('the first read of settlement costs covers the whole day, and no earlier time', async () => {
+  // Ten hours of the three days are today: 600 transactions and the one at midnight.
   const { asked, read } = journalOf(3 * 1_440)
   const { relay, fills } = relayOf(read)
   await relay.tick(NOW)
@@ -58,7 +58,7 @@ test('the first read goes back page by page to the beginning of the day, and no 
   assert(asked.every(({ except }) => except.length === 0))
 })
 
-test('later reads start after the last charged transaction', async () => {
+test('each later read of settlement costs starts after the last transaction counted', async () => {
   const { rows, asked, read } = journalOf(10)
   const { relay, told, fills } = relayOf(read)
   await relay.tick(NOW)
@@ -71,7 +71,7 @@ test('later reads start after the last charged transaction', async () => {
   assert.equal(fills(), 11)
 })
 
-test('an open transaction is charged once, when it has ended, and later ones are not charged twice', async () => {
+test('the cost of an open transaction is counted once, when it has ended', async () => {
   const { rows, read } = journalOf(10, (nonce) =>
     nonce === 4 ? { isOpen: true, charges: [] } : {},
   )
@@ -85,7 +85,7 @@ test('an open transaction is charged once, when it has ended, and later ones are
   assert.equal(fills(), 10)
 })
 
-test('a transaction with trades that are undecided in the database waits for ten seconds', async () => {
+test('the cost of a transaction with trades that are undecided in the database is counted ten seconds later', async () => {
   const { read } = journalOf(1, () => ({ isUndecided: true }))
   const { relay, fills } = relayOf(read)
   await relay.tick(NOW + 9_999)
@@ -94,7 +94,7 @@ test('a transaction with trades that are undecided in the database waits for ten
   assert.equal(fills(), 1)
 })
 
-test('a new day starts with nothing spent, and the next read makes up for a failed one', async () => {
+test('a new day starts with no settlement costs, and after a failed read the next read covers its time too', async () => {
   const { rows, read } = journalOf(3)
   let isAway = false
   const { relay, told, fills } = relayOf(async (filter) => {
@@ -112,7 +112,7 @@ test('a new day starts with nothing spent, and the next read makes up for a fail
   assert.deepEqual([told.at(-1)?.day, fills()], [20_001, 1])
 })
 
-test('nothing is read if there are no limits', async () => {
+test('no settlement costs are read if there are no limits', async () => {
   const { asked, read } = journalOf(3)
   const limits = { fillsPerDay: 0, gasPerDay: 0, failedGasPerDay: 0, exempt: new Set<Address>() }
   const relay = makeSpendingRelay({ markets: [], limits, read })

@@ -1,4 +1,4 @@
-/** The table of stages that a trade goes through in settlement. */
+/** Tests the table of the stages that a trade goes through in settlement. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -31,7 +31,7 @@ for (const from of STAGES) {
   }
 }
 
-test('settlement: every stage can be reached from the queue, and each leads to an end', () => {
+test('settlement: every stage of a trade can be reached from the queue, and leads to an end', () => {
   const reachable = (start: Stage): ReadonlySet<Stage> => {
     const found = new Set<Stage>([start])
     for (const stage of found) for (const next of STEPS[stage]) found.add(next)

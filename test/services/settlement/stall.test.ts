@@ -1,11 +1,11 @@
-/** The reason of a wait is logged, whichever part is late. */
+/** If settlement waits for long, the reason is logged, whichever component is late. */
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { AWAY, World } from './settlement-fixture.ts'
 
-describe('settlement: the reason of a long wait is logged', () => {
-  it('a read of the database that is never answered is named after 10 s, and again every 30 s', async () => {
+describe('the log names the reason when settlement waits long', () => {
+  it('if a read of the database is never answered, settlement logs this after 10 s, and again every 30 s', async () => {
     const world = new World()
     world.byHand = true
     world.trade()
@@ -19,7 +19,7 @@ describe('settlement: the reason of a long wait is logged', () => {
     assert.match(said[0]?.why ?? '', /^no answer to read for 1\d s/)
   })
 
-  it('the log says why settlement waits for a market that does not acknowledge', async () => {
+  it('if settlement waits for a market that does not acknowledge, the log says so', async () => {
     const world = new World()
     world.trade()
     await world.step()
@@ -29,7 +29,7 @@ describe('settlement: the reason of a long wait is logged', () => {
     assert.match(world.saidOf('Stalled')[0]?.why ?? '', /a market did not acknowledge: /)
   })
 
-  it('a chain that does not answer is named with the step that failed', async () => {
+  it('if the chain does not answer, settlement logs the step that waits', async () => {
     const world = new World()
     world.trade()
     for (const port of ['submit', 'poll'] as const) world.away.set(port, AWAY)
@@ -37,7 +37,7 @@ describe('settlement: the reason of a long wait is logged', () => {
     assert.match(world.saidOf('Stalled')[0]?.why ?? '', /submit failed: it is away/)
   })
 
-  it('nothing is logged while no trade is open, or while trades settle', async () => {
+  it('settlement logs no reason while no trade is open, or while trades settle', async () => {
     const world = new World()
     await world.steps(60)
     for (let trades = 0; trades < 20; trades++) {

@@ -1,4 +1,4 @@
-/** Traders take turns: the order of turns, and that no trader waits for the thousands of another. */
+/** Tests the turns of takers: their order, and that no taker has to wait for thousands of trades of another. */
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -26,8 +26,8 @@ function tradeOf(taker: Address, matchedAtMs = ++made): TradeToSettle {
   return { tradeId, ...parts } as unknown as TradeToSettle
 }
 
-describe('settlement: turns of takers', () => {
-  it('a round takes the oldest trade of each taker, and the batch is sent by age', () => {
+describe('takers share the batches of settlement', () => {
+  it('each round takes the oldest trade of each taker, and the trades of a batch are sorted by age', () => {
     const a = Array.from({ length: 9 }, () => tradeOf(ANN))
     const [b1, c1, c2] = [tradeOf(BOB), tradeOf(CID), tradeOf(CID)]
     const turns = new Set([ANN, BOB, CID])
@@ -37,19 +37,19 @@ describe('settlement: turns of takers', () => {
     assert.deepEqual(second, [a[2], a[3], a[4], c2])
   })
 
-  it('a round starts with the taker that has waited longest since its last turn', () => {
+  it('a round begins with the taker whose last turn was longest ago', () => {
     const [a, b, c] = [tradeOf(ANN), tradeOf(BOB), tradeOf(CID)]
     assert.deepEqual(inTurns([a, b, c], new Set([CID, ANN, BOB]), 2), [a, c])
   })
 
-  it('a trade counts for its taker on either side', () => {
+  it('a trade counts for its taker, whether that is the buyer or the seller', () => {
     const trade = tradeOf(ANN)
     assert.equal(takerOf(trade), ANN)
     assert.equal(takerOf({ ...trade, takerSide: SELL }), MAKER)
   })
 })
 
-/** Every taker has at least as many trades in a batch as any other, or all of theirs. */
+/** Asserts that each taker has as many trades in the batch as any other, or all of their waiting trades. */
 function assertFair(chosen: readonly TradeToSettle[], waiting: readonly TradeToSettle[]): void {
   const of = (list: readonly TradeToSettle[], taker: Address) =>
     list.filter((trade) => takerOf(trade) === taker)
@@ -62,7 +62,7 @@ function assertFair(chosen: readonly TradeToSettle[], waiting: readonly TradeToS
   }
 }
 
-it('a random batch is full, fair, without duplicates, and has each taker’s oldest trades first', () => {
+it('a batch of random trades is full, fair and without duplicates, and has each taker’s oldest trades first', () => {
   const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
   for (let run = seed; run < seed + 300; run++) {
     const random: Random = randomFrom(run)
@@ -88,11 +88,11 @@ it('a random batch is full, fair, without duplicates, and has each taker’s old
   }
 })
 
-describe('settlement: takers with thousands of trades', () => {
+describe('takers with thousands of trades do not delay other takers', () => {
   const batchOf = (world: World, id: TradeId): number =>
     world.submissions.findIndex((batch) => batch.includes(id))
 
-  it('a taker with thousands of trades delays others by at most a batch, even trades that are not read yet', async () => {
+  it('one taker with thousands of trades delays others by at most a batch, even trades that are not read yet', async () => {
     const world = new World({ batchMax: 10, inFlightMax: 1 })
     const flood = Array.from({ length: 1_000 }, () => world.trade({ buyer: ANN, seller: MAKER }))
     await world.steps(3)
@@ -116,7 +116,7 @@ describe('settlement: takers with thousands of trades', () => {
     assert.equal(world.state.queue.turns.size, 0)
   })
 
-  it('more such takers than fit into a batch delay others by at most a few batches', async () => {
+  it('many takers with thousands of trades delay others by a few batches, even if not all fit into one batch', async () => {
     const world = new World({ batchMax: 4, inFlightMax: 1 })
     for (let round = 0; round < 100; round++) {
       for (let trader = 0; trader < 20; trader++)

@@ -1,7 +1,7 @@
 /**
- * No two signed checkpoints of a public log contradict each other. Two rules keep this: entries are a pure function of
- * the rows of the log, and a tree is stored, from the size that the database has, before it is signed. Each rule is taken
- * away here, alone and together, to show what it protects from, and that this hunt would find a contradiction.
+ * No two signed checkpoints of a public log contradict each other. Two rules ensure this: entries depend only on the
+ * rows of the log, and a tree is stored before it is signed, starting from the stored size. This test breaks each rule,
+ * alone and together, to show which contradictions the rule prevents, and that the test finds them.
  */
 
 import assert from 'node:assert/strict'
@@ -63,7 +63,7 @@ function rowsOf(random: Random) {
 
 class Killed extends Error {}
 
-/** One run of the thread: its state is lost when it dies, at a random step. */
+/** One incarnation of the thread: it dies at a random step, and its state is lost. */
 function incarnation(ports: PublicLogPorts) {
   const state = newPublicLog(ports)
   let pending: Promise<unknown> = Promise.resolve()
@@ -96,7 +96,7 @@ function incarnation(ports: PublicLogPorts) {
   }
 }
 
-/** Publishes a log through many lives; returns how many signed checkpoints are no start of it. */
+/** Publishes a log by many incarnations; returns how many signed checkpoints contradict the final log. */
 async function contradictions(
   database: Database,
   rules: Rules,
@@ -142,7 +142,7 @@ async function contradictions(
       },
       async publish(checkpoints) {
         mayDie()
-        // Without the rule, another writer's tree is no reason to stop.
+        // If this rule is broken, the thread continues although another writer has changed the tree.
         if (!rules.storedFirst) {
           await store(unstored).catch((error: unknown) => {
             if (error instanceof Killed) throw error
@@ -191,34 +191,38 @@ async function contradictions(
   return { signed: signed.length, contradicting: wrong.length }
 }
 
-await onBothDatabases('contradictions of a public log', ({ migrated, giveBack, dialect }) => {
-  // Which rules are kept, and in which lives a contradiction must be found.
-  const cases: readonly (Rules & { readonly found: readonly Life[] })[] = [
-    { pure: true, storedFirst: true, found: [] },
-    // The same rows give the same roots, for every signer at any time: storing first is a second safeguard.
-    { pure: true, storedFirst: false, found: [] },
-    // A tree that the database has is continued, so only the loss of the database shows it.
-    { pure: false, storedFirst: true, found: ['lost database'] },
-    { pure: false, storedFirst: false, found: ['kills', 'two at once', 'lost database'] },
-  ]
-  for (const { found, ...rules } of cases) {
-    // The server takes part in the case that counts.
-    if (dialect === 'mysql' && found.length > 0) continue
-    const kept = `${rules.pure ? 'pure' : 'random'} entries, ${rules.storedFirst ? 'stored before' : 'signed before stored'}`
-    test(`with ${kept}, a witness would see a contradiction after: ${found.join(', ') || 'nothing'}`, async (t) => {
-      for (const life of ['kills', 'two at once', 'lost database'] as const) {
-        const url = await migrated()
-        const database = await openDatabase(url)
-        try {
-          const { signed, contradicting } = await contradictions(database, rules, life)
-          t.diagnostic(`${life}: ${contradicting} of ${signed} contradict, TEST_SEED=${SEED}`)
-          assert.ok(signed > 20, `${signed} checkpoints`)
-          assert.equal(contradicting > 0, found.includes(life), `${life}: ${contradicting}`)
-        } finally {
-          await closeDatabase(database)
-          giveBack(url)
+await onBothDatabases(
+  'a public log never contradicts itself',
+  ({ migrated, giveBack, dialect }) => {
+    // Each case: is an entry computed from its row alone, is a tree stored before it is signed, and which faults then lead
+    // to contradictions.
+    const cases: readonly (Rules & { readonly found: readonly Life[] })[] = [
+      { pure: true, storedFirst: true, found: [] },
+      // If entries follow from the rows alone, all signers compute the same root, even if it is not stored before.
+      { pure: true, storedFirst: false, found: [] },
+      // With random entries a stored tree is still continued, until the database is lost.
+      { pure: false, storedFirst: true, found: ['lost database'] },
+      { pure: false, storedFirst: false, found: ['kills', 'two at once', 'lost database'] },
+    ]
+    for (const { found, ...rules } of cases) {
+      // Cases that break a rule run on one database only.
+      if (dialect === 'mysql' && found.length > 0) continue
+      const kept = `${rules.pure ? 'pure' : 'random'} entries, ${rules.storedFirst ? 'stored before' : 'signed before stored'}`
+      test(`with ${kept}, a witness would see a contradiction after: ${found.join(', ') || 'nothing'}`, async (t) => {
+        for (const life of ['kills', 'two at once', 'lost database'] as const) {
+          const url = await migrated()
+          const database = await openDatabase(url)
+          try {
+            const { signed, contradicting } = await contradictions(database, rules, life)
+            t.diagnostic(`${life}: ${contradicting} of ${signed} contradict, TEST_SEED=${SEED}`)
+            assert.ok(signed > 20, `${signed} checkpoints`)
+            assert.equal(contradicting > 0, found.includes(life), `${life}: ${contradicting}`)
+          } finally {
+            await closeDatabase(database)
+            giveBack(url)
+          }
         }
-      }
-    })
-  }
-})
+      })
+    }
+  },
+)

@@ -1,4 +1,4 @@
-/** Cosignatures that the log collects from witnesses: real ones over HTTP, slow ones, dead ones and liars. */
+/** The log collects cosignatures from witnesses over HTTP: honest, slow, unreachable and malicious ones. */
 
 import assert from 'node:assert/strict'
 import { createServer, type RequestListener, type Server } from 'node:http'
@@ -140,7 +140,7 @@ await onBothDatabases('cosignatures', ({ migrated, giveBack }) => {
     ])
     for (const [name, why] of [
       ['silent', /timeout/],
-      ['lying', /no cosignature of its key/],
+      ['lying', /not a cosignature by the key of the witness/],
       ['endless', /more than 16384 bytes/],
       ['conflict', /409: 1/],
       ['moved', /fetch failed/],
@@ -148,7 +148,7 @@ await onBothDatabases('cosignatures', ({ migrated, giveBack }) => {
       assert.match(said.find((each) => each.startsWith(name)) ?? '', why, name)
     }
 
-    // Those that failed are left out for a while; the same size is not submitted again.
+    // Witnesses that failed are left out for a while; the same size is not submitted again.
     said.length = 0
     await cosigners.round()
     assert.deepEqual(said, [])
@@ -157,7 +157,7 @@ await onBothDatabases('cosignatures', ({ migrated, giveBack }) => {
     assert.deepEqual(await cosigned(), { size: 303, ...whole })
     assert.equal(asked.silent, 1)
 
-    // A witness that was away adds its signature to the size that it finds, from the size that it knows.
+    // A witness that was unreachable cosigns the newest size, from the size that it knows.
     two.kept.clear()
     two.witness.state.write(ORIGIN, one.kept.get(ORIGIN)!)
     const fresh = makeCosigners({

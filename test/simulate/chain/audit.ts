@@ -21,7 +21,7 @@ export class ChainAudit {
   settled = 0
   /** The newest order of each permit. */
   readonly #permits = new Map<string, OrderHash>()
-  /** True if funds are reserved, so that no trade fails by the fault of a calm trader. */
+  /** True if funds are reserved: then no trade of an honest trader fails by that trader's fault. */
   readonly #hasFunds: boolean
 
   constructor(
@@ -33,6 +33,10 @@ export class ChainAudit {
     this.#chain = chain
     this.#people = people
     this.#oracle = oracle
+    people.isHeld = (trader, nonce) => {
+      const holder = this.#permits.get(`${trader} ${nonce}`)
+      return holder !== undefined && oracle.isLive(holder)
+    }
     chain.onBlock = (block) => {
       try {
         this.#mined(block)
@@ -96,7 +100,7 @@ export class ChainAudit {
     return trade !== undefined && this.#chain.hasSettled(trade)
   }
 
-  /** A trade is confirmed only when no reorg of the usual depth can remove it. */
+  /** Checks that no reorg of the usual depth can remove a confirmed trade. */
   #final(tradeId: TradeId): void {
     const { head, confirmations } = this.#chain
     const deep = this.#chain.blockAt(head.number - confirmations, head)
@@ -105,31 +109,32 @@ export class ChainAudit {
     throw new Violation('confirmed-final', `${tradeId} lacks ${confirmations} confirmations`)
   }
 
-  /** A new order is covered, beside everything else that its trader has open or pending. */
+  /** Checks that the trader's funds cover a new order together with all open orders and pending trades. */
   #entered(trader: Address): void {
     if (!this.#hasFunds || !this.#people.isCalm || this.#chain.reorgs > 0) return
     const flaw = overdrawn(this.#oracle, trader, this.#chain)
     if (flaw !== undefined) throw new Violation('covered', flaw)
   }
 
-  /** No two live orders of a trader have the same permit. */
+  /** Checks that no two live orders of a trader have the same permit. */
   #permitted({ orderHash, trader, permit }: VerifiedOrder): void {
-    if (!this.#hasFunds || permit === undefined) return
+    if (permit === undefined) return
     const name = `${trader} ${permit.nonce}`
     const before = this.#permits.get(name)
-    if (before !== undefined && before !== orderHash && this.#oracle.isLive(before)) {
+    const isReused = before !== undefined && before !== orderHash && this.#oracle.isLive(before)
+    if (this.#hasFunds && isReused) {
       throw new Violation('permit-once', `${orderHash} and ${before} have the permit ${name}`)
     }
     this.#permits.set(name, orderHash)
   }
 
-  /** Trades that the chain has not decided, or that the log describes otherwise. */
+  /** Returns trades that the chain has not decided, and trades whose status in the log differs from the chain. */
   undecided(): string[] {
     return this.#oracle.allTrades().flatMap((trade) => {
       const { tradeId, status } = trade
       if (status !== 'confirmed' && status !== 'failed') return [`${tradeId} is ${status}`]
       const isSettled = this.#isSettled(trade)
-      // After such a reorg, a block may contain a transaction again whose trade has failed.
+      // After a deep reorg, a block may contain the transaction of a failed trade again.
       const isExcused = isSettled && this.#chain.deepReorgs > 0
       return isSettled === (status === 'confirmed') || isExcused
         ? []

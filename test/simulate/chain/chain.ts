@@ -26,6 +26,7 @@ export type Transaction = {
   readonly nonce: number
   readonly to: Address
   readonly data: Hex
+  readonly gas: bigint
   readonly maxFee: bigint
   readonly tip: bigint
 }
@@ -53,7 +54,7 @@ export type Block = {
   readonly baseFee: bigint
   readonly mined: readonly Mined[]
   readonly acts: readonly Act[]
-  /** Logs of actions, which belong to a transaction of their own. */
+  /** Logs of actions; each action has its own transaction. */
   readonly actLogs: readonly ModelLog[]
   readonly wallets: ReadonlyMap<Address, Wallet>
   readonly markets: ReadonlyMap<Address, ChainMarket>
@@ -92,14 +93,14 @@ export class SimulatedChain {
   readonly blocks: Block[] = []
   readonly #pool = new Map<Hex, Transaction>()
   #acts: Act[] = []
-  /** Blocks, of any branch, in which a trade settled or a market was prepared. */
+  /** Blocks, on any branch, in which a trade settled or a market was prepared. */
   readonly #settledIn = new Map<string, Block[]>()
   readonly #filledIn = new Map<OrderHash, { readonly block: Block; readonly size: number }[]>()
   readonly #preparedIn = new Map<MarketId, Block[]>()
   #baseFee = BASE_FEE
   #spikeUntilUs = 0
   #forks = 0
-  /** Refusals that the contract ever gave for a trade, in calls and in blocks. */
+  /** Every refusal of a trade by the contract, in calls and in blocks. */
   readonly refusals = new Map<string, Set<string>>()
   reorgs = 0
   /** Reorgs that removed final blocks. */
@@ -138,12 +139,13 @@ export class SimulatedChain {
   }
 
   /** Adds a raw transaction to the pool; throws the node's error. */
-  submit(raw: Hex, node: Node): Hex {
+  submit(raw: Hex, senderOf: (hash: Hex) => Address, node: Node): Hex {
     const parsed = parseTransaction(raw)
     const hash = keccak256(raw)
+    const from = senderOf(hash)
     const to = toAddress(parsed.to ?? this.contracts.at.operator)
-    const from = this.contracts.senderOf(to)
     const { nonce = 0, maxFeePerGas: maxFee = 0n, maxPriorityFeePerGas: tip = 0n } = parsed
+    const { gas = 0n, data = '0x' } = parsed
     if (nonce < (node.tip.counts.get(from) ?? 0)) throw new RpcTrouble('nonce too low')
     if (this.#pool.has(hash)) throw new RpcTrouble('already known')
     const rival = [...this.#pool.values()].find(
@@ -156,7 +158,7 @@ export class SimulatedChain {
       }
       this.#pool.delete(rival.hash)
     }
-    this.#pool.set(hash, { hash, from, nonce, to, data: parsed.data ?? '0x', maxFee, tip })
+    this.#pool.set(hash, { hash, from, nonce, to, data, gas, maxFee, tip })
     this.onPooled(hash)
     this.#ports.scheduler.trace(`chain pools ${hash.slice(2, 10)} nonce ${nonce} at ${maxFee}`)
     return hash
@@ -175,7 +177,7 @@ export class SimulatedChain {
   isIn(block: Block, tip: Block): boolean {
     if (block.number > tip.number) return false
     let at: Block | undefined = tip
-    // Below the first common block of both branches, the chain's own list has all blocks.
+    // Blocks of the current branch are in the chain's list, so the search ends at the first of them.
     while (at !== undefined && this.blocks[at.number] !== at) {
       if (at === block) return true
       at = at.parent
@@ -204,7 +206,7 @@ export class SimulatedChain {
     return this.isSettled(this.contracts.tradeKeyOf({ tradeId, size, price, ...orders }), tip)
   }
 
-  /** The state after a block, and changes to it that are kept here. */
+  /** Returns the funds after a block, in copies that collect further changes. */
   funds(at: Block): Funds & {
     readonly wallets: Map<Address, Wallet>
     readonly prepared: Set<MarketId>
@@ -331,8 +333,8 @@ export class SimulatedChain {
 
   #execute(transaction: Transaction, funds: Funds): Mined {
     const { contracts } = this
-    const { to, from, data } = transaction
-    const executed = contracts.execute(to, from, data, funds)
+    const { to, from, data, gas } = transaction
+    const executed = contracts.execute(to, from, data, funds, gas)
     if (executed === undefined) {
       return { transaction, succeeded: true, gasUsed: BLANK_GAS, verdicts: [], logs: [] }
     }
@@ -407,7 +409,7 @@ export class SimulatedChain {
   }
 }
 
-/** An answer of a node that is an error. */
+/** An error that a node returns. */
 export class RpcTrouble extends Error {}
 
 function hashOf(number: number, fork: number): Hex {

@@ -1,7 +1,7 @@
 /**
  * The rules of our contracts, without an EVM: the settlement contract, the stablecoin, the outcome tokens and the
- * multicall. Signatures are symbolic: an order is signed if the first word of its signature is its hash, and a permit
- * if the traders' table knows its last word.
+ * multicall. Signatures are symbolic: an order is signed if the first word of its signature is its hash. A permit is
+ * signed if `permits` has the last word of its signature.
  */
 
 import {
@@ -38,9 +38,13 @@ import type { FaultySide } from '#domain/trade.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { decodedCall, logOf, revertData } from './abi.ts'
 import { type ChainMarket, FactoryModel } from './factory.ts'
+import { OracleModel } from './oracle-model.ts'
+import { RelayModel } from './relay-model.ts'
 
 export const GRACE_SEC = 3_600
 const CANCEL_DELAY_SEC = 7_200
+/** The gas of a call without a limit. */
+const GAS_MAX = 30_000_000n
 
 export type ChainContracts = {
   readonly chainId: number
@@ -63,11 +67,20 @@ export type Wallet = {
   readonly isApproved: boolean
   /** Nonce of its next permit. */
   readonly permits: bigint
+  /** Nonce of its next signature for the outcome tokens. */
+  readonly tokensNonce: bigint
   readonly shares: ReadonlyMap<Token, bigint>
 }
 
 export const EMPTY_WALLET: Wallet = {
-  ...{ dollars: 0n, allowance: 0n, isApproved: false, permits: 0n, shares: new Map() },
+  ...{
+    dollars: 0n,
+    allowance: 0n,
+    isApproved: false,
+    permits: 0n,
+    tokensNonce: 0n,
+    shares: new Map(),
+  },
 }
 
 /** A signed permit, by the last word of its signature. */
@@ -94,7 +107,7 @@ export type Funds = {
   isSettled(tradeKey: string): boolean
   isPrepared(marketId: MarketId): boolean
   prepare(marketId: MarketId): void
-  /** By contract, in the order of their creation. */
+  /** Markets by the address of their contract, in the order of their creation. */
   readonly markets: ReadonlyMap<Address, ChainMarket>
   market(contract: Address): ChainMarket | undefined
   marketOf(marketId: MarketId): ChainMarket | undefined
@@ -148,15 +161,19 @@ export class Contracts {
   readonly #ids = new Map<Token, bigint>()
   readonly #hash: (order: Order) => OrderHash
   readonly #keyOf
+  readonly oracle: OracleModel
+  readonly relay: RelayModel
   readonly #factory: FactoryModel
-  /** Keys of trades, which are asked for again and again. */
+  /** Cached keys of trades, which are computed often. */
   readonly #keys = new Map<string, string>()
-  /** The newest calls of `settle`, decoded: most are simulated several times before they are mined. */
+  /** Cached arguments of the newest `settle` calls, because most are simulated several times before they are mined. */
   readonly #decoded = new Map<Hex, Decoded>()
 
   constructor(at: ChainContracts) {
     this.at = at
-    this.#factory = new FactoryModel(at)
+    this.oracle = new OracleModel(at)
+    this.relay = new RelayModel(at)
+    this.#factory = new FactoryModel(at, this.oracle)
     const domain = { chainId: at.chainId, verifyingContract: at.settlement }
     const hasher = makeOrderHasher(domain, loadKeccak().keccak256)
     this.#hash = (order) => `0x${Buffer.from(hasher(order)).toString('hex')}` as OrderHash
@@ -182,7 +199,7 @@ export class Contracts {
     return key
   }
 
-  /** Makes the ids of a market's tokens known. */
+  /** Registers the ids of a market's tokens. */
   know(marketId: MarketId): void {
     for (const outcome of [0, 1] as const) {
       const id = BigInt(positionIdOf(this.at.stablecoin, marketId, outcome))
@@ -202,17 +219,20 @@ export class Contracts {
     return decoded
   }
 
-  /** Returns the account that sends transactions to a contract; a blank one goes to its own sender. */
-  senderOf(to: Address): Address {
-    const { settlement, operator, marketFactory, marketOperator = operator } = this.at
-    if (to === settlement) return operator
-    return to === marketFactory ? marketOperator : to
-  }
-
   /** Runs a transaction, or a call that changes something; undefined if it does nothing. */
-  execute(to: Address, from: Address, data: Hex, funds: Funds): Executed | undefined {
+  execute(
+    to: Address,
+    from: Address,
+    data: Hex,
+    funds: Funds,
+    gas = GAS_MAX,
+  ): Executed | undefined {
     if (to === this.at.settlement) return this.#settle(from, data, funds)
-    return to === this.at.marketFactory ? this.#factory.execute(from, data, funds) : undefined
+    if (to === this.at.marketFactory) return this.#factory.execute(from, data, funds)
+    const market = funds.market(to)
+    return market === undefined
+      ? undefined
+      : this.oracle.execute(market, from, data, { funds, gas })
   }
 
   #settle(from: Address, data: Hex, funds: Funds): Executed {
@@ -290,7 +310,7 @@ export class Contracts {
     return { returned, logs, verdicts }
   }
 
-  /** The checks of the contract, in its order. */
+  /** Makes the checks of the contract, in the contract's order. */
   #verdictOf(fill: {
     readonly buy: Order
     readonly sell: Order
@@ -459,7 +479,7 @@ export class Contracts {
       balanceOf: wallet.dollars,
       allowance: wallet.allowance,
       nonces: wallet.permits,
-      // True if the stablecoin moves for every account.
+      // True if the stablecoin can move for every account.
       transferFrom: 1n,
     }
     const value = values[functionName]
@@ -474,11 +494,18 @@ export class Contracts {
       return word(funds.isPrepared(String(args?.[0]) as MarketId) ? 2n : 0n)
     }
     if (functionName.startsWith('payout')) {
-      const winner = funds.marketOf(String(args[0]) as MarketId)?.winner
+      const { winner, isPaid } = funds.marketOf(String(args[0]) as MarketId) ?? {}
+      if (isPaid !== true) return word(0n)
       if (functionName === 'payoutDenominator') return word(winner === undefined ? 0n : 1n)
       return word(winner === Number(args[1]) ? 1n : 0n)
     }
-    const wallet = funds.wallet(toAddress(String(args?.[0])))
+    const wallet = funds.wallet(toAddress(String([args?.[0]].flat()[0])))
+    if (functionName === 'nonces') return word(wallet.tokensNonce)
+    if (functionName === 'balanceOfBatch') {
+      const ids = args[1] as readonly bigint[]
+      const held = ids.map((id) => wallet.shares.get(this.#tokens.get(id) ?? ('' as Token)) ?? 0n)
+      return encodeAbiParameters([{ type: 'uint256[]' }], [held])
+    }
     if (functionName === 'isApprovedForAll') return word(wallet.isApproved ? 1n : 0n)
     if (functionName === 'balanceOf') {
       const token = this.#tokens.get(args?.[1] as bigint)

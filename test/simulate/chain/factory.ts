@@ -1,6 +1,6 @@
 /** The rules of the market factory and of the markets that it creates, without an EVM. */
 
-import { encodeAbiParameters, encodeFunctionResult, type Hex, keccak256, stringToHex } from 'viem'
+import { encodeAbiParameters, encodeFunctionResult, type Hex } from 'viem'
 import { quickDescription, quickQuestion } from '#chain/market-factory.ts'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
 import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
@@ -10,18 +10,9 @@ import type { Outcome } from '#domain/order.ts'
 import { predictQuickMarket } from '#services/prices/chain/quick-market-id.ts'
 import { decodedCall, logOf, revertData } from './abi.ts'
 import type { ChainContracts, Executed, Funds, ModelLog } from './contracts.ts'
+import { type Claim, type OracleModel, questionIdOf } from './oracle-model.ts'
 
 const QUICK_FALLBACK_SEC = 7 * 86_400
-const NO_ID: Hex = `0x${'0'.repeat(64)}`
-
-/** A claim about the outcome that waits at the oracle. */
-type Assertion = {
-  readonly id: Hex
-  readonly proposer: Address
-  readonly outcome: Outcome
-  readonly atSec: number
-  readonly disputed: boolean
-}
 
 /** A market contract at one block. */
 export type ChainMarket = {
@@ -36,9 +27,13 @@ export type ChainMarket = {
   readonly question: string
   readonly description: string
   readonly winner: Outcome | undefined
-  /** USD with eight decimals; undefined until prices have resolved it. */
+  /** End price in USD with eight decimals; undefined until prices have resolved the market. */
   readonly endPrice: bigint | undefined
-  readonly assertion: Assertion | undefined
+  readonly claims: readonly Claim[]
+  /** The open claim, or the one that resolved the market. */
+  readonly claimId: Hex | undefined
+  /** True if its payouts were reported. */
+  readonly isPaid: boolean
 }
 
 const done = (logs: readonly ModelLog[]): Executed => ({ returned: '0x', logs, verdicts: [] })
@@ -48,9 +43,11 @@ const refused = (errorName: string, args: readonly unknown[] = []): Executed => 
 
 export class FactoryModel {
   readonly #at: ChainContracts
+  readonly #oracle: OracleModel
 
-  constructor(at: ChainContracts) {
+  constructor(at: ChainContracts, oracle: OracleModel) {
     this.#at = at
+    this.#oracle = oracle
   }
 
   /** Runs a transaction, or a call, of the factory. */
@@ -88,7 +85,7 @@ export class FactoryModel {
       ...{ contract, marketId, maker: from, quick: { asset, startPrice, source } },
       ...{ expirationSec: endSec, proposableFromSec: endSec + QUICK_FALLBACK_SEC },
       ...{ question: quickQuestion(asset), description: quickDescription(words) },
-      ...{ winner: undefined, endPrice: undefined, assertion: undefined },
+      ...{ winner: undefined, endPrice: undefined, claims: [], claimId: undefined, isPaid: false },
     })
     funds.prepare(marketId)
     return done([
@@ -112,12 +109,15 @@ export class FactoryModel {
     }
     const flaw = flawOf(market, funds)
     if (flaw !== undefined) return flaw
-    if (market.assertion !== undefined) return refused('AssertionActive', [market.assertion.id])
+    if (market.claimId !== undefined) return refused('AssertionActive', [market.claimId])
     const winner: Outcome = endPrice >= startPrice ? 0 : 1
     const told = logOf(marketFactoryAbi, this.#at.marketFactory, 'QuickMarketResolved', {
       ...{ marketId, market: contract, winningOutcome: winner, startPrice, endPrice, source },
     })
-    return done([told, ...this.resolve({ ...market, endPrice }, winner, NO_ID, funds)])
+    return done([
+      told,
+      ...this.#oracle.resolve({ ...market, endPrice }, { winner, pays: true }, funds),
+    ])
   }
 
   #contest(market: ChainMarket, args: readonly unknown[], funds: Funds): Executed {
@@ -133,20 +133,6 @@ export class FactoryModel {
     return done([logOf(marketFactoryAbi, this.#at.marketFactory, 'QuickMarketContested', named)])
   }
 
-  /** Reports the payouts of a market. */
-  resolve(market: ChainMarket, winner: Outcome, assertionId: Hex, funds: Funds): ModelLog[] {
-    funds.putMarket({ ...market, winner })
-    const { marketId, contract } = market
-    const resolved = { marketId, assertionId, winningOutcome: winner }
-    return [
-      logOf(marketAbi, contract, 'MarketResolved', resolved),
-      logOf(conditionalTokensAbi, this.#at.conditionalTokens, 'ConditionResolution', {
-        ...{ conditionId: marketId, oracle: contract, questionId: questionIdOf(contract) },
-        ...{ outcomeSlotCount: 2n, payoutNumerators: winner === 0 ? [1n, 0n] : [0n, 1n] },
-      }),
-    ]
-  }
-
   /** Answers a view call of the factory. */
   read(data: Hex, funds: Funds): Hex {
     const { functionName, args } = decodedCall(marketFactoryAbi, data)
@@ -159,6 +145,7 @@ export class FactoryModel {
   /** Answers a view call of a market. */
   readMarket(market: ChainMarket, data: Hex): Hex {
     const { functionName } = decodedCall(marketAbi, data)
+    if (functionName === 'marketId') return market.marketId as string as Hex
     if (functionName !== 'terms') throw new TypeError(`the model lacks ${functionName}`)
     const { maker, expirationSec, proposableFromSec, question, description } = market
     return encodeFunctionResult({
@@ -173,15 +160,13 @@ export class FactoryModel {
   }
 }
 
-/** The checks that resolving by prices and opening to the oracle share, in their order. */
+/** Makes the checks that are common to resolving by prices and opening to the oracle, in their order. */
 function flawOf(market: ChainMarket, funds: Funds): Executed | undefined {
   const { winner, expirationSec, proposableFromSec } = market
   if (winner !== undefined) return refused('AlreadyResolved', [winner])
   if (funds.nowSec < expirationSec) return refused('NotExpired', [BigInt(expirationSec)])
   return proposableFromSec === expirationSec ? refused('OpenToOracle') : undefined
 }
-
-const questionIdOf = (contract: Address): Hex => keccak256(stringToHex(contract))
 
 const wordOf = (value: boolean | bigint): Hex =>
   encodeAbiParameters([{ type: 'uint256' }], [BigInt(value)])

@@ -20,20 +20,23 @@ const BOTH: readonly Outcome[] = [0, 1]
 export class Holders {
   readonly #chain: SimulatedChain
   readonly #random: Random
+  readonly #holders: readonly Address[]
   isMoving = true
 
   constructor(
     world: { readonly scheduler: Scheduler; readonly seed: number },
     chain: SimulatedChain,
+    more: readonly Address[],
   ) {
     this.#chain = chain
+    this.#holders = [...HOLDERS, ...more]
     this.#random = randomFrom(Math.imul(world.seed + 83, 0x4cf5ad43))
     world.scheduler.every(1_500_000, () => this.#move())
   }
 
   #move(): void {
     const random = this.#random
-    const [holder, other] = [random.pick(HOLDERS), random.pick(HOLDERS)]
+    const [holder, other] = [random.pick(this.#holders), random.pick(this.#holders)]
     const [dice, outcome] = [random.next(), random.pick(BOTH)]
     const amount = BigInt(random.int(1, 9)) * 1_000_000n
     const at = random.next()
@@ -45,7 +48,8 @@ export class Holders {
         const market = markets[Math.floor(at * markets.length)]
         if (market === undefined) return []
         const { marketId } = market
-        if (market.winner !== undefined && dice < 0.6) return this.#redeem(funds, holder, marketId)
+        if (market.isPaid && dice < 0.6)
+          return this.#chain.contracts.relay.redeem(holder, marketId, funds)
         if (dice < 0.5) return this.#convert(funds, holder, marketId, amount)
         if (dice < 0.7) return this.#convert(funds, holder, marketId, -amount)
         return this.#give(funds, { from: holder, to: other, marketId, outcome })
@@ -80,24 +84,6 @@ export class Holders {
     change(funds, to, { marketId, outcome, by: value })
     const id = this.#idOf(marketId, outcome)
     return [this.#log('TransferSingle', { operator: from, from, to, id, value })]
-  }
-
-  #redeem(funds: Funds, holder: Address, marketId: MarketId): ModelLog[] {
-    const winner = funds.marketOf(marketId)?.winner
-    const payout = winner === undefined ? 0n : sharesOf(funds, holder, marketId, winner)
-    const burnt = BOTH.flatMap((outcome) => {
-      const value = sharesOf(funds, holder, marketId, outcome)
-      if (value === 0n) return []
-      change(funds, holder, { marketId, outcome, by: -value })
-      const id = this.#idOf(marketId, outcome)
-      const burn = { operator: holder, from: holder, to: ZERO_ADDRESS, id, value }
-      return [this.#log('TransferSingle', burn)]
-    })
-    const redeemed = this.#log('PayoutRedemption', {
-      ...{ redeemer: holder, collateralToken: this.#chain.contracts.at.stablecoin },
-      ...{ parentCollectionId: zeroHash, conditionId: marketId, indexSets: [1n, 2n], payout },
-    })
-    return [...burnt, redeemed]
   }
 
   #idOf(marketId: MarketId, outcome: Outcome): bigint {

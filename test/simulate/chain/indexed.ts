@@ -3,6 +3,7 @@
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Tables } from '../database.ts'
 import type { SimulatedChain } from './chain.ts'
+import type { ChainMarket } from './factory.ts'
 
 type Cursor = { indexed_block: number; indexed_hash: Buffer }
 type MarketRow = {
@@ -14,6 +15,14 @@ type MarketRow = {
   winning_outcome: number | null
   payouts: string | null
   orphaned_block: number | null
+}
+type ClaimRow = {
+  assertion_id: Buffer
+  market_id: Buffer
+  proposed_outcome: number
+  window_ends_at_sec: number
+  disputed_block: number | null
+  ended_as: string | null
 }
 type PositionRow = {
   market_id: Buffer
@@ -44,15 +53,19 @@ export function indexFlaw({ file }: Tables, chain: SimulatedChain): string | und
   for (const row of markets) {
     const there = block.markets.get(hex(row.contract_address) as Address)
     if (there?.marketId !== hex(row.market_id)) return `no market ${hex(row.contract_address)}`
-    const { quick, winner, endPrice, marketId } = there
+    const { quick, winner, endPrice, marketId, isPaid } = there
     if (BigInt(row.start_price_e8 ?? 0) !== (quick?.startPrice ?? 0n))
       return `${marketId}: its start`
     if (BigInt(row.end_price_e8 ?? 0) !== (endPrice ?? 0n)) return `${marketId}: its end`
     const isResolved = row.resolved === 1
     if (isResolved !== (winner !== undefined)) return `${marketId}: resolved ${row.resolved}`
     if ((row.winning_outcome ?? undefined) !== winner) return `${marketId}: ${row.winning_outcome}`
-    if ((row.payouts !== null) !== isResolved) return `${marketId}: payouts ${row.payouts}`
+    if ((row.payouts !== null) !== isPaid) return `${marketId}: payouts ${row.payouts}`
   }
+  const claimed = claimFlaw(file.prepare<[], ClaimRow>('select * from chain_assertions').all(), [
+    ...block.markets.values(),
+  ])
+  if (claimed !== undefined) return `${claimed} at block ${number}`
   return positionFlaw(
     file
       .prepare<[], PositionRow>(
@@ -65,6 +78,27 @@ export function indexFlaw({ file }: Tables, chain: SimulatedChain): string | und
 }
 
 const BEHIND_MAX = 8
+
+/** Each claim has one row with its state. */
+function claimFlaw(rows: readonly ClaimRow[], markets: readonly ChainMarket[]): string | undefined {
+  const found = new Map(rows.map((row) => [hex(row.assertion_id), row]))
+  const claims = markets.flatMap((market) => market.claims.map((claim) => ({ market, claim })))
+  if (rows.length !== claims.length) return `${rows.length} claims, not ${claims.length}`
+  for (const { market, claim } of claims) {
+    const { id, outcome, windowEndsSec, disputer, settledBy, truth = true } = claim
+    const endedAs = settledBy === undefined ? null : truth ? 'settled' : 'overturned'
+    const row = found.get(id)
+    const isEqual =
+      row !== undefined &&
+      hex(row.market_id) === market.marketId &&
+      row.proposed_outcome === outcome &&
+      row.window_ends_at_sec === windowEndsSec &&
+      (row.disputed_block !== null) === (disputer !== undefined) &&
+      row.ended_as === endedAs
+    if (!isEqual) return `the claim ${id} of ${market.marketId} is ${row?.ended_as}, not ${endedAs}`
+  }
+  return undefined
+}
 
 function positionFlaw(
   rows: readonly PositionRow[],

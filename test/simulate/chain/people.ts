@@ -22,11 +22,11 @@ export class People {
   readonly #random: Random
   readonly #traders: readonly Address[]
   readonly #markets: MarketId[] = []
-  /** Nonce of the next permit that a trader signs. */
-  readonly #signed = new Map<Address, bigint>()
   /** Dollars in all wallets and behind all shares. */
   readonly dollars: bigint
   isMoving = true
+  /** Returns whether a live order of the trader has the permit with this nonce. */
+  isHeld: (trader: Address, nonce: bigint) => boolean = () => false
   /** True if traders never move funds away and sign no permits: no trade fails by their fault. */
   readonly isCalm: boolean
 
@@ -40,7 +40,7 @@ export class People {
     this.#random = randomFrom(Math.imul(world.seed + 61, 0x165667b1))
     this.dollars = DOLLARS * BigInt(traders.length)
     chain.act({ name: 'fund', run: (funds) => traders.flatMap((each) => this.#fund(funds, each)) })
-    // Some runs are calm: a failed trade then has another reason.
+    // In some runs traders never cause a failure, so that a failed trade must have another reason.
     const everyUs = this.#random.pick([400_000, 3_000_000, 0])
     this.isCalm = everyUs === 0
     if (everyUs > 0) world.scheduler.every(everyUs, () => this.#move())
@@ -54,14 +54,15 @@ export class People {
   } {
     const orderHash = this.#chain.contracts.hashOf(order)
     const signature = `${orderHash}${'1'.padStart(64, '0')}1b`
-    const isPlain = this.isCalm || order.side !== BUY || !this.#random.chance(0.1)
+    const isPlain = this.isCalm || order.side !== BUY || !this.#random.chance(0.2)
     if (isPlain) return { orderHash, signature }
     const { trader } = order
-    const next = this.#signed.get(trader) ?? 0n
+    const unused = this.#chain.head.wallets.get(trader)?.permits ?? 0n
+    let next = unused
+    while (this.isHeld(trader, next)) next++
     // Some traders sign two permits with the same nonce, of which the token accepts one.
-    const isAgain = next > 0n && this.#random.chance(0.2)
+    const isAgain = next > unused && this.#random.chance(0.3)
     const nonce = isAgain ? next - 1n : next
-    if (!isAgain) this.#signed.set(trader, next + 1n)
     const value = BigInt(needOf(order, order.size))
     const deadlineSec = expiresAtSec(order.expiration) + 2 * GRACE_SEC
     const s = this.#random.hex(32)
@@ -98,7 +99,7 @@ export class People {
     ]
   }
 
-  /** A dollar becomes a share of each outcome. */
+  /** Splits dollars of a trader into the same number of shares of each outcome. */
   #split(funds: Funds, trader: Address, marketId: MarketId): ModelLog[] {
     const wallet = funds.wallet(trader)
     if (wallet.dollars < SHARES) return []

@@ -4,6 +4,7 @@
  */
 
 import {
+  type Abi,
   createPublicClient,
   createTransport,
   defineChain,
@@ -15,8 +16,10 @@ import {
 } from 'viem'
 import { bitsOf } from '#chain/bloom.ts'
 import type { ChainClient } from '#chain/clients.ts'
+import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
 import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
 import { type Address, toAddress } from '#domain/ids.ts'
+import { CHAIN_HEADERS_PER_RANGE_MAX } from '#domain/limits.ts'
 import { NATIVE_CURRENCY } from '#domain/native-currency.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
 import type { Faults } from '../faults.ts'
@@ -30,6 +33,8 @@ type RpcPorts = {
   readonly faults: Faults
   readonly life: Life
   readonly seed: number
+  /** Returns the sender of a transaction. */
+  readonly senderOf: (hash: Hex) => Address
   /** True if each request may reach another node. */
   readonly isBalanced: boolean
 }
@@ -38,14 +43,21 @@ const TIMEOUT_US = 5_000_000
 const TIP = 1_000_000_000n
 const BALANCE = 10n ** 24n
 const GAS = 500_000
+const GAS_WITHOUT_PAYOUTS = 150_000
+const SELECTOR_CHARS = 10
 const FILTER_BYTES = 256
+/** Length of the code at the start of the call's data; the accounts follow it. */
+const CODE_SIZES_BYTES = 30
 const NO_ANSWER = 'the node does not answer'
 
 type Params = readonly unknown[]
 
-const SETTLE = toFunctionSelector(
-  settlementAbi.find((item) => item.type === 'function' && item.name === 'settle') as never,
-)
+const selectorOf = (abi: Abi, name: string) =>
+  toFunctionSelector(abi.find((item) => item.type === 'function' && item.name === name) as never)
+const SETTLE = selectorOf(settlementAbi, 'settle')
+const SETTLE_MARKET = selectorOf(marketAbi, 'settle')
+/** Functions that change state and are simulated by a call before they are sent. */
+const CHANGES: readonly string[] = [SETTLE, SETTLE_MARKET, selectorOf(marketAbi, 'reportPayouts')]
 
 /** A client of the simulated nodes, for one process. */
 export function simulatedClient(ports: RpcPorts): ChainClient {
@@ -101,7 +113,7 @@ function requestOf(
       return
     }
     if (isLost) scheduler.after(TIMEOUT_US, () => reject(new Error(NO_ANSWER)), life)
-    // The node acts on a request that has left its sender, even if the sender ends meanwhile.
+    // The node handles a sent request even if the sender ends meanwhile.
     scheduler.after(random.int(200, 20_000), () => {
       let act: () => void
       try {
@@ -147,7 +159,7 @@ function answerOf(ports: RpcPorts, node: Node, method: string, params: Params): 
     case 'eth_maxPriorityFeePerGas':
       return numberToHex(TIP)
     case 'eth_sendRawTransaction':
-      return chain.submit(params[0] as Hex, node)
+      return chain.submit(params[0] as Hex, ports.senderOf, node)
     case 'eth_getTransactionReceipt':
       return faults.strikes('receipt-missing') ? null : receiptOf(chain, tip, params[0] as Hex)
     case 'eth_call':
@@ -247,12 +259,14 @@ function blockOf(chain: SimulatedChain, tip: Block, at: unknown): Block {
 }
 
 function callOf(chain: SimulatedChain, tip: Block, params: Params): Hex {
-  const { to, from, data } = params[0] as { to: Hex; from?: Hex; data: Hex }
+  const { to, from, data } = params[0] as { to?: Hex; from?: Hex; data: Hex }
   const block = blockOf(chain, tip, params[1])
   const { contracts } = chain
+  // A call without a target requests the code sizes of accounts (`chain/accounts-with-code.ts`): no trader has code.
+  if (to === undefined) return `0x${'00'.repeat(data.length / 2 - 1 - CODE_SIZES_BYTES)}`
   const target = toAddress(to)
-  const isSettle = target === contracts.at.settlement && data.startsWith(SETTLE)
-  if (!isSettle) return contracts.read(target, data, chain.funds(block))
+  if (!CHANGES.includes(data.slice(0, SELECTOR_CHARS)))
+    return contracts.read(target, data, chain.funds(block))
   return executedCall(chain, block, { to: target, from: toAddress(from ?? to), data }).returned
 }
 
@@ -269,7 +283,9 @@ function executedCall(
 function gasOf(chain: SimulatedChain, tip: Block, params: Params): Hex {
   const { to, from, data } = params[0] as { to: Hex; from?: Hex; data: Hex }
   executedCall(chain, tip, { to: toAddress(to), from: toAddress(from ?? to), data })
-  return numberToHex(GAS)
+  // Like a node, returns the least gas with which the call succeeds: for a settlement, that is too little for its
+  // payouts.
+  return numberToHex(data.startsWith(SETTLE_MARKET) ? GAS_WITHOUT_PAYOUTS : GAS)
 }
 
 type Filter = {
@@ -303,9 +319,16 @@ function logsOf({ chain, faults }: RpcPorts, tip: Block, filter: Filter): unknow
   const found = blocks
     .flatMap(rpcLogsOf)
     .filter(({ address, topics }) => isOf(address) && hasTopics(topics))
-  if (found.length === 0 || !faults.strikes('logs-partial')) return found
-  const kept = found.slice(0, faults.of('logs-partial').int(0, found.length - 1))
-  // A filter shows which logs a block lacks, but not how many: there the node lacks whole blocks.
+  // For one block a node takes the logs from its receipts, and none are missing. For a range it uses its index, which
+  // lacks only logs of the newest blocks.
+  const settled = found.filter(
+    ({ blockNumber }) => Number(blockNumber) <= tip.number - CHAIN_HEADERS_PER_RANGE_MAX,
+  ).length
+  const isOfRange = blockHash === undefined && found.length > settled
+  if (!isOfRange || !faults.strikes('logs-partial')) return found
+  const kept = found.slice(0, faults.of('logs-partial').int(settled, found.length - 1))
+  // If blocks have filters, a reader notices that a block's logs are missing, but not how many. So the node then leaves
+  // out whole blocks.
   const lacking = found[kept.length]?.blockHash
   return chain.hasFilters ? kept.filter((log) => log.blockHash !== lacking) : kept
 }

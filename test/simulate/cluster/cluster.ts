@@ -1,6 +1,6 @@
 /**
  * A simulation of the directory: several nodes with the real code of `services/node` decide which of them serves each
- * slot. Their threads are models: the thread of a market owns its partition's log, whose fence ends earlier owners. The
+ * slot. Their threads are models: the thread of a market opens its partition's log, which fences earlier owners. The
  * links between threads are not part of it.
  */
 
@@ -18,14 +18,17 @@ const CLUSTER = 'simulated'
 const KEY = '5b'.repeat(32)
 const SILENCE_MS = 1_000
 const MARKETS = ['market-0', 'market-1', 'market-2', 'market-3'] as const
-/** Slots whose threads no log ends: their owners are told apart by leases. */
+/** Slots whose threads are not fenced by a log: leases distinguish their owners. */
 const OTHERS = ['store', 'settlement'] as const
 const SLOTS: readonly string[] = [...MARKETS, ...OTHERS]
 const TROUBLE_EVERY_US = 500_000
-/** Time after the last fault until each slot is served for good: copies, pauses after failures, and moves. */
+/**
+ * Maximum time after the last fault until no slot moves any more: nodes copy data, pause after failures, and move
+ * slots.
+ */
 const RESTING_US = 240_000_000
 const RESTED_US = 30_000_000
-/** Longer than the silence of a dead node and the interval of its search. */
+/** Maximum time until a node forgets a dead one: more than the allowed silence and the interval of checks. */
 const FORGOTTEN_US = 3_000_000
 
 type World = { readonly seed: number; readonly scheduler: Scheduler; readonly faults: Faults }
@@ -42,9 +45,9 @@ type Run = {
 /** The log of a slot: the newest opening may append. */
 type SlotLog = { fence: number; owner: string; rows: number }
 
-/** What a process of a node has received. */
+/** Messages that a process of a node has received. */
 type Heard = {
-  /** Time since which it receives its own beats, and of the last one. */
+  /** Times of the first and the last own beat that the node received since it joined. */
   sinceUs: number | undefined
   lastUs: number
   /** Highest claim of each slot. */
@@ -63,7 +66,7 @@ class ClusterNode {
   isWarm = false
   readonly runs = new Map<string, Run>()
   readonly #starting = new Map<string, Promise<void>>()
-  #heard: Heard = newHeard()
+  #received: Heard = newHeard()
 
   constructor(name: string, cluster: Cluster, index: number) {
     this.name = name
@@ -82,13 +85,13 @@ class ClusterNode {
     const life = newLife(`${this.name}.${++this.#starts}`)
     this.life = life
     this.isWarm = false
-    this.#heard = newHeard()
+    this.#received = newHeard()
     scheduler.trace(`start ${life.name}`)
     const random = randomFrom(Math.imul(this.#cluster.world.seed ^ this.#starts, 0x45d9f3b))
     const loop = scheduler.loop(life)
     const after = (delayMs: number, act: () => void) => scheduler.after(delayMs * 1_000, act, life)
     const plain = this.#cluster.nats.connect(this.name, life, (why) => {
-      this.#heard.sinceUs = undefined
+      this.#received.sinceUs = undefined
       this.bridge?.lost(why)
     })
     const line = this.#watched(signLine(plain, KEY, () => {}))
@@ -116,7 +119,7 @@ class ClusterNode {
         end: (slot) => this.#end(slot),
         connect: async () => false,
         unfit: (why) => this.kill(why),
-        heardAll() {},
+        broadcast() {},
       },
     )
     this.bridge = bridge
@@ -128,13 +131,13 @@ class ClusterNode {
     })
   }
 
-  /** A node that sends nothing new is forgotten, although its recorded messages are sent again. */
+  /** Checks that a node that sends nothing new is forgotten, although a stranger sends its recorded messages again. */
   assertForgets(): void {
     const { nowUs } = this.#cluster.world.scheduler
     const { pausedUntilUs, waiting } = this.life
     if (waiting.length > 0 || nowUs - pausedUntilUs < FORGOTTEN_US) return
     for (const { node, incarnation } of this.bridge?.nodes().slice(1) ?? []) {
-      const silentUs = nowUs - (this.#heard.newest.get(incarnation)?.atUs ?? 0)
+      const silentUs = nowUs - (this.#received.newest.get(incarnation)?.atUs ?? 0)
       if (silentUs < FORGOTTEN_US) continue
       const silent = `${node}, which has sent nothing new for ${silentUs} us`
       throw new Violation('forgets-dead', `${this.life.name} knows ${silent}`)
@@ -152,7 +155,7 @@ class ClusterNode {
     scheduler.after(this.#random.int(200_000, 20_000_000), () => this.start())
   }
 
-  /** A planned end: the slots are handed over. */
+  /** Stops the node as planned: its slots are handed over. */
   async leave(): Promise<void> {
     const { life, bridge } = this
     this.#cluster.world.scheduler.trace(`${life.name} leaves`)
@@ -163,7 +166,7 @@ class ClusterNode {
     this.kill('it has left')
   }
 
-  /** Notes the beats that pass the check of their signature. */
+  /** Wraps a line, and records the beats whose signature is valid. */
   #watched(line: NodeLine): NodeLine {
     const { scheduler } = this.#cluster.world
     const { life } = this
@@ -172,29 +175,29 @@ class ClusterNode {
       get isConnected() {
         return line.isConnected
       },
-      subscribe: (subject, hear) =>
+      subscribe: (subject, receive) =>
         line.subscribe(subject, (bytes) => {
           if (subject.endsWith('.beat') && life === this.life) {
             this.#note(JSON.parse(Buffer.from(bytes).toString()) as Beat, scheduler.nowUs)
           }
-          hear(bytes)
+          receive(bytes)
         }),
     }
   }
 
   #note({ node, incarnation, number = 0, claims }: Beat, atUs: number): void {
-    const heard = this.#heard
-    // A recorded beat that is sent again says nothing.
-    if (number <= (heard.newest.get(incarnation)?.number ?? 0)) return
-    heard.newest.set(incarnation, { number, atUs })
+    const received = this.#received
+    // A recorded beat that is sent again does not count.
+    if (number <= (received.newest.get(incarnation)?.number ?? 0)) return
+    received.newest.set(incarnation, { number, atUs })
     if (node === this.name) {
-      if (atUs - heard.lastUs >= SILENCE_MS * 1_000) heard.sinceUs = undefined
-      heard.sinceUs ??= atUs
-      heard.lastUs = atUs
+      if (atUs - received.lastUs >= SILENCE_MS * 1_000) received.sinceUs = undefined
+      received.sinceUs ??= atUs
+      received.lastUs = atUs
       return
     }
     for (const { slot, epoch } of claims) {
-      heard.epochs.set(slot, Math.max(epoch, heard.epochs.get(slot) ?? 0))
+      received.epochs.set(slot, Math.max(epoch, received.epochs.get(slot) ?? 0))
     }
   }
 
@@ -204,7 +207,7 @@ class ClusterNode {
     this.#cluster.takes++
     const fail = (invariant: string, detail: string) =>
       scheduler.fail(new Violation(invariant, `${this.life.name} takes ${slot}: ${detail}`))
-    const { sinceUs, lastUs, epochs } = this.#heard
+    const { sinceUs, lastUs, epochs } = this.#received
     const known = epochs.get(slot) ?? 0
     if (epoch <= known) fail('epoch-rises', `epoch ${epoch}, and ${known} is claimed`)
     const [sinceMs, silentMs] = [sinceUs, lastUs].map((us) => (scheduler.nowUs - (us ?? 0)) / 1_000)
@@ -230,7 +233,8 @@ class ClusterNode {
 
   async #begin(slot: string, isWanted: () => boolean): Promise<void> {
     await this.#wait(10_000, this.isWarm ? 500_000 : 8_000_000)
-    if (!isWanted()) throw new Error('the slot was released before its thread started')
+    if (!isWanted())
+      throw new Error('this node released the thread to another node before it had started')
     const { life } = this
     const started = this.#started(slot)
     this.#starting.set(slot, started)
@@ -266,7 +270,7 @@ class ClusterNode {
     scheduler.after(this.#random.int(50_000, 400_000), append, life)
   }
 
-  /** Only the newest owner appends to the log of a market; others learn that they were taken over. */
+  /** Appends to the log of a market. Only its newest owner can; an earlier one learns that it was replaced. */
   #append(run: Run): void {
     const log = this.#cluster.logs.get(run.slot)!
     const isFenced = (MARKETS as readonly string[]).includes(run.slot) && log.fence !== run.fence
@@ -364,7 +368,7 @@ class Cluster {
     if (faults.strikes('forged')) this.#forge(faults.of('forged'))
   }
 
-  /** A stranger without the key of the cluster invents messages, changes them, or sends old ones again. */
+  /** Invents, changes or repeats a message as a stranger without the key of the cluster. */
   #forge(random: Random): void {
     const { recorded } = this.nats
     const subject = `${CLUSTER}.beat`
@@ -384,7 +388,7 @@ class Cluster {
     }
   }
 
-  /** Each slot has one thread, whose node owns its log, and all nodes agree about it. */
+  /** Returns a broken invariant: each slot runs at one node, which owns its log, and all nodes agree about it. */
   flaw(): string | undefined {
     for (const slot of SLOTS) {
       const at = this.nodes.filter(({ isRunning, runs }) => isRunning && runs.has(slot))
@@ -416,7 +420,7 @@ export async function runCluster(
   scheduler.trace('the faults end')
   faults.healed = true
   const untilUs = scheduler.nowUs + RESTING_US
-  // Slots still move to their first nodes after each is served.
+  // After each slot is served, slots still move to their preferred nodes.
   let restingSinceUs = scheduler.nowUs
   let { takes } = cluster
   for (;;) {

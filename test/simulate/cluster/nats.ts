@@ -31,7 +31,7 @@ export class Nats {
   readonly #lastUs = new Map<string, number>()
   /** Times until which one node receives nothing from another. */
   readonly #cuts = new Map<string, number>()
-  /** What a stranger who can read all subjects remembers. */
+  /** Messages that a stranger who can read all subjects has recorded. */
   readonly recorded: { readonly subject: string; readonly bytes: Uint8Array }[] = []
 
   constructor(world: { scheduler: Scheduler; faults: Faults; seed: number }) {
@@ -54,7 +54,7 @@ export class Nats {
       publish: (subject, bytes) => {
         if (line.isConnected && line.isOpen && life.alive) this.#publish(node, subject, bytes)
       },
-      subscribe: (subject, hear) => void line.subjects.set(subject, hear),
+      subscribe: (subject, receive) => void line.subjects.set(subject, receive),
       request: async () => undefined,
       close: async () => {
         line.isOpen = false
@@ -75,14 +75,14 @@ export class Nats {
       if (this.recorded.length > RECORDED_MAX) this.recorded.shift()
     }
     for (const line of this.#lines) {
-      const hear = line.subjects.get(subject)
-      if (hear === undefined || !line.isConnected || !line.life.alive) continue
+      const receive = line.subjects.get(subject)
+      if (receive === undefined || !line.isConnected || !line.life.alive) continue
       if (this.#isCut(from, line.node) || this.#faults.strikes('nats-lost')) continue
       const way = `${from} ${subject} ${line.life.name}`
       const atUs = Math.max(this.#lastUs.get(way) ?? 0, this.#scheduler.nowUs + this.#delayUs())
       this.#lastUs.set(way, atUs)
       const arrive = () => {
-        if (line.isOpen && line.isConnected) hear(bytes)
+        if (line.isOpen && line.isConnected) receive(bytes)
       }
       this.#scheduler.after(atUs - this.#scheduler.nowUs, arrive, line.life)
     }

@@ -89,7 +89,7 @@ export class Connection {
   }
 }
 
-/** The body of an answer that lasts until its reader or its provider leaves. */
+/** Returns the body of an answer that lasts until its reader or its provider disconnects. */
 export function streamOf(
   network: Network,
   signal: AbortSignal,

@@ -1,4 +1,4 @@
-/** A front that follows prices with the real board, and compares what it hears with what was decided. */
+/** A front that follows prices with the real board, and compares received outcomes with the decided ones. */
 
 import type { MessagePort } from 'node:worker_threads'
 import { channelOptions } from '#config/thread-data.ts'
@@ -19,8 +19,8 @@ export class PriceReader implements Peer {
   readonly #board
   #lastAtMs = 0
   prices = 0
-  /** Outcomes that readers have heard. */
-  readonly heard = new Map<MarketId, Outcome>()
+  /** Outcomes that readers have received. */
+  readonly received = new Map<MarketId, Outcome>()
 
   constructor(world: SimulatedWorld) {
     this.#world = world
@@ -36,7 +36,7 @@ export class PriceReader implements Peer {
 
   /** Markets are not followed here. */
   connect(port: MessagePort): void {
-    new Channel(port, this.#options, { heard() {} })
+    new Channel(port, this.#options, { received() {} })
   }
 
   get #options() {
@@ -46,7 +46,7 @@ export class PriceReader implements Peer {
 
   connectPrices(port: MessagePort): void {
     const board = this.#board
-    const hearers: {
+    const handlers: {
       [K in keyof PriceFollowerProtocol]: (message: PriceFollowerProtocol[K]['takes']) => void
     } = {
       Priced: ({ price }) => board.priced(price),
@@ -58,7 +58,7 @@ export class PriceReader implements Peer {
       },
     }
     const channel = new Channel<PriceLoadProtocol>(port, this.#options, {
-      heard: (type, message) => hearers[type as keyof PriceFollowerProtocol](message as never),
+      received: (type, message) => handlers[type as keyof PriceFollowerProtocol](message as never),
     })
     channel.ask('Load', {}).then(
       (loaded) => {
@@ -75,15 +75,15 @@ export class PriceReader implements Peer {
     this.#lastAtMs = Math.max(this.#lastAtMs, atMs)
   }
 
-  /** No reader hears two outcomes of one market. */
+  /** Checks that no reader receives two outcomes of one market. */
   #resolved({ marketId, resolution }: QuickMarket): void {
     const outcome = resolution?.outcome
-    const before = this.heard.get(marketId)
+    const before = this.received.get(marketId)
     if (outcome === undefined || (before !== undefined && before !== outcome)) {
       const error = new Violation('told-once', `${marketId} was ${before}, and is told ${outcome}`)
       this.#world.scheduler.fail(error)
       return
     }
-    this.heard.set(marketId, outcome)
+    this.received.set(marketId, outcome)
   }
 }

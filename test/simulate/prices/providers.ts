@@ -1,7 +1,7 @@
 /**
- * The price providers on virtual time, with the protocols of the devnet's. They stall, hang up, lie, repeat old
- * reports and send garbage. What a provider said at an instant follows from the seed and its faults, so each mark can
- * be compared with it.
+ * The price providers on virtual time, with the protocols of the devnet's providers. They stall, hang up, lie, repeat
+ * old reports and send garbage. A provider's report at an instant follows from the seed and the faults, so each mark
+ * can be compared with it.
  */
 
 import { centsAt } from '#devnet/price-path.ts'
@@ -13,7 +13,12 @@ import { simulatedPyth } from '#devnet/providers/pyth.ts'
 import { PRICE_DECIMALS } from '#domain/asset-price.ts'
 import { PRICE_SOURCES, type PriceSource } from '#domain/price-providers.ts'
 import type { Mark } from '#domain/quick-market.ts'
-import type { FeedPorts, FeedResponse, FeedSocket } from '#services/prices/feeds/feed.ts'
+import {
+  FEED_TIMING,
+  type FeedPorts,
+  type FeedResponse,
+  type FeedSocket,
+} from '#services/prices/feeds/feed.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
 import type { FaultKind, Faults } from '../faults.ts'
 import type { Life, Scheduler } from '../scheduler.ts'
@@ -40,7 +45,9 @@ type Period = {
   readonly factor: number
 }
 
-/** `pushed`: at the time, on a connection or as the latest price. `past`: later, from the history. */
+/**
+ * Way to get a report: `pushed` at its time, over a connection or as the latest price; `past` later, from the history.
+ */
 type Way = 'pushed' | 'past'
 
 type ProviderWorld = {
@@ -66,7 +73,7 @@ export class Providers {
   constructor(world: ProviderWorld) {
     this.#world = world
     this.#random = randomFrom(Math.imul(world.seed + 71, 0x61c88647))
-    // Coarse prices are often equal at both ends of a market.
+    // With a coarse price step, the prices at both ends of a market are often equal.
     const stepCents = this.#random.pick([1, 2_000, 10_000])
     this.#all = new Map(
       PRICE_SOURCES.map((source) => [source, new Provider(world, source, stepCents)]),
@@ -110,7 +117,7 @@ export class Providers {
     const { faults, scheduler, life } = network
     return new Promise((resolve, reject) => {
       signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true })
-      // An answer that never comes: the caller gives up.
+      // The request gets no answer, so the caller has to give up.
       if (faults.strikes('price-away')) return
       const answered = () => {
         if (signal.aborted) return
@@ -150,7 +157,17 @@ export class Providers {
     return socket
   }
 
-  /** Returns what is wrong with a mark; undefined if its source said it, and first if the mark is exact. */
+  /** Returns whether a source's history has a report this soon after an instant. Coinbase's has only whole minutes. */
+  hasPast(source: PriceSource, atMs: number, withinMs: number): boolean {
+    if (source === 'coinbase' && atMs % 60_000 !== 0) return false
+    const tick = this.#all.get(source)!.tickFrom(atMs)
+    return tick + PROTOCOLS[source].timeStepMs <= atMs + withinMs
+  }
+
+  /**
+   * Returns what is wrong with a mark. A right mark was reported by its source, and an exact one is the first report
+   * after the boundary.
+   */
   flawOf(mark: Mark): string | undefined {
     return this.#all.get(mark.source)!.flawOf(mark)
   }
@@ -188,7 +205,9 @@ class Provider {
   }
 
   get isTroubled(): boolean {
-    return this.#periods.some(({ untilMs }) => untilMs > this.#nowMs)
+    // A feed that failed often connects again only after the longest pause.
+    const pauseMs = this.#followers.size === 0 ? FEED_TIMING.backoffMsMax : 0
+    return this.#periods.some(({ untilMs }) => untilMs + pauseMs > this.#nowMs)
   }
 
   heal(): void {
@@ -213,7 +232,7 @@ class Provider {
     return Math.floor((atMs - shiftMs) / TICK_MS) * TICK_MS + shiftMs
   }
 
-  /** The first tick at or after an instant. A provider that stalls has no ticks. */
+  /** Returns the first tick at or after an instant. A provider that stalls has no ticks. */
   tickFrom(atMs: number): number {
     const { shiftMs } = PROTOCOLS[this.#source]
     let tick = Math.ceil((atMs - shiftMs) / TICK_MS) * TICK_MS + shiftMs
@@ -221,7 +240,7 @@ class Provider {
     return tick
   }
 
-  /** The price that it said about a tick, in USD × 10^8. */
+  /** Returns the price that the provider reported about a tick, in USD × 10^8. */
   said(tick: number, way: Way): number {
     return this.#cents(tick, way) * CENT
   }
@@ -312,7 +331,7 @@ class Provider {
     const boundaryMs = mark.boundarySec * 1_000
     const first = this.tickFrom(boundaryMs)
     const named = `${mark.source} ${mark.via} ${mark.price} at ${mark.atMs} for ${boundaryMs}`
-    // A candle has the first price of its minute, and no other time.
+    // A candle has only the first price of its minute.
     const isCandle = mark.source === 'coinbase' && mark.via === 'history'
     const ticks: number[] = isCandle ? [first] : []
     if (!isCandle) {

@@ -1,10 +1,11 @@
 /**
- * Checks quick markets against what the providers said, the rule, and the chain. A decision is recorded once and never
- * changes, every report in it was said by its source, and the outcome follows from the reports by the rule. This file
- * has its own form of the rule.
+ * Checks quick markets against the providers' reports, the rule, and the chain. A decision is recorded once and never
+ * changes, every report in it came from its source, and the outcome follows from the reports by the rule. This file
+ * implements the rule a second time.
  */
 
 import type { MarketId } from '#domain/ids.ts'
+import { PRICE_SOURCES, type PriceSource } from '#domain/price-providers.ts'
 import {
   averagedSecs,
   endSecOf,
@@ -47,12 +48,14 @@ type Parts = {
   readonly oracle: Oracle
   readonly reader: PriceReader
   readonly agreementBps: number
+  /** Maximum delay of a report after an instant with which it still counts for that instant. */
+  readonly withinMs: number
   readonly deviationMax: number
-  /** Time of the last fault that a market could feel. */
+  /** Time of the last fault that can affect a market. */
   readonly troubledAtMs: () => number
 }
 
-/** A market in calm times: faults before this do not touch it. */
+/** Faults that end this long before a market's start do not affect the market. */
 const CALM_MS = 15_000
 
 export class QuickAudit {
@@ -76,7 +79,7 @@ export class QuickAudit {
     return [...this.#known.values()]
   }
 
-  /** Reads every row, and compares it with what it was. */
+  /** Reads every row, and compares it with its earlier content. */
   look(): void {
     const rows = this.#parts.tables.file
       .prepare<[], Row>('select * from quick_markets order by quick_id')
@@ -159,7 +162,9 @@ export class QuickAudit {
     }
     this.#assertCounts(market, resolution, wrong)
     const isFar = far >= supporters
-    if (supporters > opponents) {
+    if (isContested && this.#isImplausible(resolution)) {
+      // No report is reliable, so no source has a vote.
+    } else if (supporters > opponents) {
       if (isContested || average !== undefined || outcome !== own) throw wrong('a majority decides')
     } else if (isContested) {
       const repeats = average === undefined || outcome === own
@@ -177,14 +182,22 @@ export class QuickAudit {
     this.#assertComplete(market, resolution, wrong)
   }
 
-  /** A source has a vote if it reported both prices, and is not contradicted by all others. */
+  /** True if every other source that reported contradicts the end price. */
+  #isImplausible({ source, end, sources = [] }: QuickResolution): boolean {
+    const others = sources.filter((one) => one.source !== source && one.end !== null)
+    return others.length > 0 && others.every((one) => !this.#isNear(one.end!.price, end.price))
+  }
+
+  #isNear(a: number, b: number): boolean {
+    return Math.abs(a - b) / Math.min(a, b) <= this.#parts.deviationMax
+  }
+
+  /** Checks which sources have a vote: those that reported both prices and are not contradicted by all others. */
   #assertCounts(
     { strike }: Known,
     { source, sources = [] }: QuickResolution,
     wrong: (why: string) => Violation,
   ): void {
-    const { deviationMax } = this.#parts
-    const isNear = (a: number, b: number) => Math.abs(a - b) / Math.min(a, b) <= deviationMax
     for (const one of sources) {
       if (one.source === source || one.counts) continue
       if (one.start === null || one.end === null || one.start.price === strike.price) continue
@@ -196,15 +209,15 @@ export class QuickAudit {
       )
       const [start, end] = [one.start.price, one.end.price]
       if (
-        starts.some((other) => isNear(other, start)) &&
-        ends.some((other) => isNear(other, end))
+        starts.some((other) => this.#isNear(other, start)) &&
+        ends.some((other) => this.#isNear(other, end))
       ) {
         throw wrong(`${one.source} has no vote`)
       }
     }
   }
 
-  /** Without a fault, every source is asked and has its first reports. */
+  /** Checks that without faults every source was queried and its first reports were recorded. */
   #assertComplete(
     { startSec }: Known,
     { sources = [] }: QuickResolution,
@@ -218,7 +231,19 @@ export class QuickAudit {
     if (sources.length < 3) throw wrong('a source is missing')
   }
 
-  /** Markets that began by then, and are not finished. */
+  /** Returns whether a source has reports of both instants. Without such a source, a market stays undecided. */
+  #isDecidable(market: Known): boolean {
+    const { providers, withinMs } = this.#parts
+    const { startSec, strike } = market
+    const has = (source: PriceSource, sec: number) =>
+      providers.hasPast(source, sec * 1_000, withinMs)
+    return PRICE_SOURCES.some(
+      (source) =>
+        (source === strike.source || has(source, startSec)) && has(source, endSecOf(market)),
+    )
+  }
+
+  /** Returns the unfinished markets that began by then. */
   unfinished(untilSec: number): string[] {
     const { chain, oracle, reader } = this.#parts
     return this.markets
@@ -232,13 +257,14 @@ export class QuickAudit {
         if (quick?.source !== strike.source || quick.startPrice !== BigInt(strike.price)) {
           throw new Violation('chain-strike', `${named} has ${quick?.startPrice} on the chain`)
         }
-        const heard = reader.heard.get(marketId)
-        if (heard !== undefined && heard !== resolution?.outcome) {
-          throw new Violation('told-decided', `${named}: readers heard ${heard}`)
+        const received = reader.received.get(marketId)
+        if (received !== undefined && received !== resolution?.outcome) {
+          throw new Violation('told-decided', `${named}: readers received ${received}`)
         }
         if (resolution === undefined) {
           const isOpen = proposableFromSec === expirationSec
           if (contested !== undefined && onChain === 'contested' && isOpen) return []
+          if (contested === undefined && !this.#isDecidable(market)) return []
           return [`${named} is undecided, and ${onChain}`]
         }
         if (winner !== undefined && winner !== resolution.outcome) {

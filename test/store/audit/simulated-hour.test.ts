@@ -1,6 +1,6 @@
 /**
- * A random hour of trading with failures, reverts and reorganisations, in simulated time: the market
- * itself, the projection and the chain's side, and in the end `npm run audit` over all of it.
+ * A random hour of trading with failures, reverts and reorgs in simulated time: the market, the projection and the
+ * chain's data. Then `npm run audit` checks all of it.
  */
 
 import assert from 'node:assert/strict'
@@ -37,7 +37,7 @@ import {
 
 const HOUR_SEC = 3_600
 const LOG = { logId: 'an hour', partitions: 1 }
-/** The market of the chain's side: only that side knows it by this number. */
+/** Number of the market in the chain's events. */
 const MARKET = 5
 
 test('after a random hour of trading with failures the audit finds no difference', async () => {
@@ -53,7 +53,7 @@ test('after a random hour of trading with failures the audit finds no difference
     const clean = await runAudit(dataDir)
     assert.equal(clean.code, 0, `TEST_SEED=${seed}: ${clean.said}`)
     assert.match(clean.said, /no difference/)
-    // It does look: one share too many, one unit of volume, and it ends with 1.
+    // To show that the audit checks: after one share and one unit of volume too many, it exits with 1.
     await sqlConnection(database).execute(
       'update positions set yes_shares_e6 = yes_shares_e6 + 1, total_shares_e6 = total_shares_e6 + 1',
     )
@@ -70,7 +70,7 @@ test('after a random hour of trading with failures the audit finds no difference
   }
 })
 
-/** The market lives its hour, and the projection follows it in pieces of any size. */
+/** Runs the market for an hour, and projects its events in batches of any size. */
 async function tradeForAnHour(database: Database, random: Random): Promise<TradeRecord[]> {
   const market = given()
   const flow = randomFlow(market, random)
@@ -85,7 +85,7 @@ async function tradeForAnHour(database: Database, random: Random): Promise<Trade
   return recentTrades(database, { marketId: market.marketId, limit: 1_000_000 })
 }
 
-/** Confirmed trades settle, block by block; some blocks twice, because they were undone. */
+/** Writes the settlement of confirmed trades block by block. Some blocks are undone and written again. */
 async function settleOnChain(
   database: Database,
   trades: readonly TradeRecord[],

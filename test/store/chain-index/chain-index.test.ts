@@ -9,7 +9,6 @@ import {
   type Uint64,
   ZERO_ADDRESS,
 } from '#domain/ids.ts'
-import type { Outcome } from '#domain/order.ts'
 import { claimChain } from '#store/chain-index/cursor.ts'
 import { type ChainRange, indexRange } from '#store/chain-index/index-range.ts'
 import { rewindChain } from '#store/chain-index/rewind-chain.ts'
@@ -22,6 +21,7 @@ import {
   chainMarketById,
   listChainMarkets,
   marketsToReconcile,
+  marketsWithoutPayout,
   tokenBalancesOf,
 } from '#store/reads/chain-markets.ts'
 import { onBothDatabases } from '../../support/databases.ts'
@@ -38,7 +38,7 @@ const markOf = (number: number, fork = 0): BlockMark => ({
   atSec: NOW + number,
 })
 
-/** Events of one block, each at its place. */
+/** An event without its place in the chain, which the test adds. */
 type Bare = ChainEvent extends infer Each
   ? Each extends ChainEvent
     ? Omit<Each, 'blockNumber' | 'logIndex' | 'txHash' | 'atSec'>
@@ -87,7 +87,7 @@ const moved = (
   kind: MoveKind = 'transfer',
 ): Bare => ({ type: 'TokensMoved', part: 0, positionId: word(token), from, to, amount, kind })
 
-await onBothDatabases('the chain index', ({ fresh }) => {
+await onBothDatabases('the index of the chain is stored', ({ fresh }) => {
   let database: Database
   before(async () => {
     database = await openDatabase(await fresh())
@@ -114,7 +114,7 @@ await onBothDatabases('the chain index', ({ fresh }) => {
     assert(upTo !== undefined)
     return { chainId, after, upTo, marks, events, setAside: [], giveUpOrphansOf, atMs: 2 }
   }
-  /** Everything in the tables of a chain, as it counts: balances of zero are none. */
+  /** Returns the content of the tables of a chain, without balances of zero. */
   async function dump(chainId: number): Promise<string> {
     const tables = [
       ['chain_cursors', 'chain_id'],
@@ -141,7 +141,7 @@ await onBothDatabases('the chain index', ({ fresh }) => {
       for (const row of rows) {
         if (Number(row.balance_e6) === 0 || Number(row.listed) === 0) continue
         delete row.updated_at_ms
-        // Undone, a balance is known from an earlier block on, and the same.
+        // After an undo, a balance may be recorded at an earlier block, so the block is not compared.
         if (table === 'chain_token_balances') delete row.block_number
         all.push([table, row])
       }
@@ -151,7 +151,7 @@ await onBothDatabases('the chain index', ({ fresh }) => {
     )
   }
 
-  it('a range is written once, together with the cursor, and only from the position of the cursor', async () => {
+  it('a range of blocks is stored once, together with the position, and only if it begins at the stored position', async () => {
     const { indexed } = await claim(CHAIN)
     assert.deepEqual(indexed, markOf(0))
     const first = range(CHAIN, indexed, [markOf(5)], block(markOf(5), created(1), created(2, true)))
@@ -188,14 +188,13 @@ await onBothDatabases('the chain index', ({ fresh }) => {
         [word(2), true],
       ],
     )
-    assert.equal(found[1]?.quickFacts?.startPrice, 65)
   })
 
   it('markets are found by their properties, page by page', async () => {
     const ids = async (filter: object) =>
       (await listChainMarkets(database, { limit: 10, ...filter })).map(({ id }) => Number(id))
     assert.deepEqual(await ids({ quick: false }), [1])
-    assert.deepEqual(await ids({ asset: 'BTC' }), [2])
+    assert.deepEqual(await ids({ quick: true }), [2])
     assert.deepEqual(await ids({ search: 'WILL' }), [1, 2])
     assert.deepEqual(await ids({ search: 'üMlÄut 1' }), [1])
     assert.deepEqual(await ids({ search: '%' }), [])
@@ -236,7 +235,7 @@ await onBothDatabases('the chain index', ({ fresh }) => {
     await expire(1)
   })
 
-  it('a resolution is returned step by step, and a reorg removes its steps', async () => {
+  it('a resolution is returned with each of its steps, and a reorg removes its steps', async () => {
     const chainId = 2
     await claim(chainId)
     const market = word(1_001) as MarketId
@@ -285,9 +284,10 @@ await onBothDatabases('the chain index', ({ fresh }) => {
     )
     const known = await chainMarketById(database, market)
     assert.deepEqual(
-      [known?.resolved, known?.winningOutcome, known?.redeemable, known?.resolvedAtSec],
-      [true, 1, true, NOW + 7],
+      [known?.resolved, known?.winningOutcome, known?.resolvedTx],
+      [true, 1, word(m7.number * 100 + 7)],
     )
+    assert.deepEqual(await marketsWithoutPayout(database, { chainId, limit: 9 }), [])
     const undone = { chainId, from: m7, to: m5, atMs: 3 }
     assert.deepEqual(await rewindChain(database, undone), {
       written: 'applied',
@@ -318,7 +318,7 @@ await onBothDatabases('the chain index', ({ fresh }) => {
     const m3 = markOf(3, 1)
     await indexRange(database, range(chainId, m1, [m3], block(m3, own), 0))
     const back = await chainMarketById(database, id)
-    assert.deepEqual([back?.createdBlock, back?.withdrawn], [3, false])
+    assert.deepEqual([back?.id, back?.withdrawn], [id, false])
     await rewindChain(database, { chainId, from: m3, to: m1, atMs: 3 })
     const m9 = markOf(9, 2)
     const late = await indexRange(database, range(chainId, m1, [m9], [], 3))
@@ -326,7 +326,7 @@ await onBothDatabases('the chain index', ({ fresh }) => {
     assert.equal(await chainMarketById(database, id), undefined)
   })
 
-  it('balances are the sums of the movements, and undone movements leave no trace', async () => {
+  it('balances are the sums of all transfers, and transfers that a reorg removed do not count', async () => {
     const seed = Number(process.env.TEST_SEED ?? Date.now() % 1e9)
     const random = randomFrom(seed)
     const chainId = 4
@@ -377,7 +377,7 @@ await onBothDatabases('the chain index', ({ fresh }) => {
     assert.deepEqual(new Map([...stored].sort()), new Map(expected.sort()), `TEST_SEED=${seed}`)
   })
 
-  it('a holder’s balance is found by market and outcome, and trades by their id on chain', async () => {
+  it('a holder’s balance is found by market and outcome, and a trade by its id on the chain', async () => {
     const chainId = 5
     await claim(chainId)
     const own = created(3_001)
@@ -401,13 +401,7 @@ await onBothDatabases('the chain index', ({ fresh }) => {
       ),
     )
     assert.deepEqual(await tokenBalancesOf(database, person(5), chainId), [
-      {
-        holder: person(5),
-        marketId: word(3_001),
-        outcome: 1 as Outcome,
-        balance: '7',
-        blockNumber: 1,
-      },
+      { marketId: word(3_001), outcome: 1, balance: '7' },
     ])
     const [told] = await sqlConnection(database).execute<
       { settled: number; fault: string; reason: string }[]

@@ -38,7 +38,7 @@ const info = (slug: string, rest: Partial<EventInfo> = {}): EventInfo => ({
   ...rest,
 })
 
-/** A market that joins an event whose metadata has this hash. */
+/** Returns the chain's events of a market that joins an event whose metadata has this hash. */
 const joined = (id: number, hash: number, event: EventInfo): Bare[] => [
   created(id),
   {
@@ -63,7 +63,7 @@ const slugOf = async (database: Database, id: number) =>
   (await eventsOfMarkets(database, { marketIds: [market(id)] }))[0]?.slug
 
 await onBothDatabases('events', (databases) => {
-  it('events: the first event with a slug keeps it, and a refused one blocks nothing', () =>
+  it('the first event with a slug keeps it, and a refused event does not block others', () =>
     withStore(databases, async (database) => {
       await claim(database)
       const games = info('games')
@@ -86,7 +86,7 @@ await onBothDatabases('events', (databases) => {
       assert.equal(found?.title, 'Who wins games?')
     }))
 
-  it('events: an event contains only listed markets, up to its limit', () =>
+  it('an event contains only markets that are listed, up to its limit', () =>
     withStore(databases, async (database) => {
       await claim(database)
       const games = info('games')
@@ -108,7 +108,7 @@ await onBothDatabases('events', (databases) => {
       )
     }))
 
-  it('events: a reorg removes events and frees their slugs for the remaining branch', () =>
+  it('a reorg removes events, and their slugs can be used again', () =>
     withStore(databases, async (database) => {
       await claim(database)
       await write(database, mark(0), mark(1), ...joined(1, 100, info('games')))
@@ -123,7 +123,7 @@ await onBothDatabases('events', (databases) => {
       assert.equal(await slugOf(database, 1), 'games')
       assert.equal(await slugOf(database, 2), undefined)
       assert.deepEqual(await eventsBySlug(database, { slug: 'races' }), [])
-      // On the other branch the slug belongs to other metadata.
+      // On the new branch the slug belongs to other metadata.
       const fork = mark(2, 1)
       await write(database, mark(1), fork, ...joined(3, 301, info('races', { title: 'Others' })))
       const [races] = await eventsBySlug(database, { slug: 'races' })
@@ -131,7 +131,7 @@ await onBothDatabases('events', (databases) => {
       assert.equal(await slugOf(database, 3), 'races')
     }))
 
-  it('events: their volumes are the sums of their markets, whichever is written first', () =>
+  it('the volume of an event is the sum of its markets’ volumes, whichever is written first', () =>
     withStore(databases, async (database) => {
       await claim(database)
       const trade = (id: number, whole: number, millionths: number) =>
@@ -152,7 +152,7 @@ await onBothDatabases('events', (databases) => {
       assert.equal(await volume(), 9_007_199_258_240_993n)
     }))
 
-  it('events: in every sort order the pages together are the whole list, also with equal values', () =>
+  it('events: the pages of each sort order together are the whole list, also for equal values', () =>
     withStore(databases, async (database) => {
       await claim(database)
       const categories = ['defi', 'general', 'protocol', 'stablecoin'] as const
@@ -221,10 +221,10 @@ await onBothDatabases('events', (databases) => {
       assert.equal((await pages({ chainId: 5 }, 5)).length, 0)
     }))
 
-  it('events: a page of a filtered list scans a limited part, and its cursor continues', () =>
+  it('one page of a filtered list of events reads a limited part, and its cursor continues there', () =>
     withStore(databases, async (database) => {
       await fillEvents(database, EVENTS_SCANNED_MAX + 500)
-      // The oldest event is the last one by age.
+      // Only the oldest event matches, so a search by age finds it last.
       const filter = { sort: 'newest', nowSec: NOW, limit: 5, search: 'needle' } as const
       const first = await listEvents(database, filter)
       assert.deepEqual(first.events, [])
@@ -235,7 +235,7 @@ await onBothDatabases('events', (databases) => {
         ['e0'],
       )
       assert.equal(second.next, undefined)
-      // A cursor that no page gave out is a place in the list like any other.
+      // A made-up cursor is a position in the list like any other.
       const last = { chainId: Number.MAX_SAFE_INTEGER, hash: `0x${'ff'.repeat(32)}` }
       for (const [sort, value] of [
         ['volume', '9999999999999999999'],

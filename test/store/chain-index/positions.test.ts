@@ -1,4 +1,4 @@
-/** Positions as they follow from the chain's events, on both databases. */
+/** Positions derived from the chain's events, on both databases. */
 
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
@@ -60,7 +60,7 @@ await onBothDatabases('positions', ({ fresh }) => {
   })
   after(() => closeDatabase(database))
 
-  /** Money into and out of markets, block by block. */
+  /** Collateral that users paid into and received from markets, by block. */
   const cash = new Map<number, { user: Address; id: MarketId; came: bigint }[]>()
   function cashOf(events: readonly Bare[]): { user: Address; id: MarketId; came: bigint }[] {
     return events.flatMap((event) => {
@@ -100,7 +100,7 @@ await onBothDatabases('positions', ({ fresh }) => {
   }
   const made = async (user: Address): Promise<number> =>
     Number(await realisedProfitOf(database, { user, chainId: CHAIN }))
-  /** The profit of each market is the money out, minus the money in, plus the cost of the held shares. */
+  /** Asserts that the profit of each market is the money out, minus the money in, plus the cost of the held shares. */
   async function assertProfits(why = ''): Promise<void> {
     for (const user of [ann, bob, eve]) {
       let all = 0n
@@ -117,7 +117,7 @@ await onBothDatabases('positions', ({ fresh }) => {
       assert.equal(await made(user), Number(all), why)
     }
   }
-  /** Yes shares and cost, no shares and cost; nothing where there is no position. */
+  /** Returns YES shares, their cost, NO shares and their cost; empty if there is no position. */
   async function has(user: Address, id: number): Promise<number[]> {
     const found = await positionOf(database, { market: { marketId: market(id) }, user })
     const byAddress = { market: { contractAddress: person(id) }, user }
@@ -132,7 +132,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual((await auditPositions(database)).differences, [])
   }
 
-  it('positions cost the price paid, and shares that leave take their part of the cost', async () => {
+  it('the cost of a position is the price paid, and shares that leave take their part of the cost', async () => {
     await happen(created(1))
     assert.deepEqual(await has(ann, 1), [])
     await happen(...split(1, bob, 1_001n))
@@ -150,21 +150,21 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.equal(await made(ann), 60)
     assert.deepEqual(await has(ann, 1), [400, 241, 0, 0])
     assert.deepEqual(await has(eve, 1), [200, 180, 0, 0])
-    // A present costs nothing, and takes cost away from the giver.
+    // A gift costs the receiver nothing, and reduces the giver's cost.
     await happen(moved(1, 0, ann, eve, 100n, 'transfer'))
     assert.deepEqual(await has(ann, 1), [300, 181, 0, 0])
     assert.deepEqual(await has(eve, 1), [300, 180, 0, 0])
     assert.deepEqual([await made(ann), await made(eve)], [0, 0], 'a present is a loss of its cost')
     await happen(...merge(1, bob, 401n))
     assert.deepEqual(await has(bob, 1), [0, 0, 600, 300])
-    // 401 − 201 − 200: a set is worth its cost.
+    // 401 − 201 − 200: a merged set returns its value.
     assert.equal(await made(bob), 61)
     await assertProfits()
     assert.equal(await openInterestOf(database, { marketId: market(1) }), 600n)
     await assertAudited()
   })
 
-  it('positions are gone when everything is redeemed, and the payout is returned', async () => {
+  it('a position ends when everything is redeemed, and its payout is returned', async () => {
     const holders = await holdersOf(database, { marketId: market(1), limit: 10 })
     assert.deepEqual(
       holders.top.map(({ holder, yesShares, noShares }) => [holder, yesShares, noShares]),
@@ -178,7 +178,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await happen(...redeem(1, ann, 0, 300n, 300n), ...redeem(1, bob, 1, 600n, 0n))
     assert.deepEqual(await has(ann, 1), [])
     assert.deepEqual(await has(bob, 1), [])
-    // 300 − 181, and 61 − 300: it is known of positions that are gone.
+    // 300 − 181, and 61 − 300: the profit stays known after the position is gone.
     assert.deepEqual([await made(ann), await made(bob)], [119, -239])
     const left = await holdersOf(database, { marketId: market(1), limit: 10 })
     assert.deepEqual([left.top.length, left.total], [1, 1])
@@ -198,8 +198,8 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('positions are undone with the blocks that created them', async () => {
-    // Back to right after the split, and another way from there.
+  it('positions that blocks created are removed with these blocks', async () => {
+    // Undoes everything after the split; the following tests continue from there.
     await undo(4)
     assert.deepEqual(await has(bob, 1), [1_001, 501, 1_001, 500])
     assert.deepEqual([await has(ann, 1), await has(eve, 1)], [[], []])
@@ -211,16 +211,16 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('a trade with oneself counts as a sale and then a purchase', async () => {
+  it('a trade of a trader with themselves counts as a sale and then a purchase', async () => {
     await happen(...traded(1, 0, bob, bob, 500n, 90n))
-    // 501 × 500 / 1001 = 250 leave, 90 come.
+    // The sale removes 501 × 500 / 1001 = 250 of the cost, and the purchase adds 90.
     assert.deepEqual(await has(bob, 1), [1_001, 341, 0, 0])
-    // 7 − 500 of the trade before, then 90 − 250.
+    // The profit was 7 − 500 before this trade, which adds 90 − 250.
     assert.equal(await made(bob), -653)
     await assertAudited()
   })
 
-  it('positions include tokens that moved before their market was created', async () => {
+  it('a position includes tokens that moved before their market was created', async () => {
     await happen(...split(2, ann, 50n))
     assert.deepEqual(await has(ann, 2), [])
     await happen(created(2), ...traded(2, 0, ann, bob, 10n, 4n))
@@ -230,7 +230,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('positions of a user are listed page by page', async () => {
+  it('the positions of a user are listed page by page', async () => {
     const of = async (limit: number, after?: MarketId) =>
       (await positionsOfUser(database, { user: bob, chainId: CHAIN, limit, after })).map(
         ({ marketId, question, contractAddress, expiration, resolved }) => [
@@ -249,7 +249,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual(await positionsOfUser(database, { user: bob, chainId: 1, limit: 9 }), [])
   })
 
-  /** A reading of Ann's position in the second market, at that block. */
+  /** Stores balances of Ann in the second market, as read from the chain at that block. */
   const sync = (yes: number, no: number, read = mark(at), holder: Address = ann, id = 2) =>
     syncPosition(database, {
       chainId: CHAIN,
@@ -263,7 +263,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     })
   let syncs = 0
 
-  it('a sync at the same block overwrites positions, and scales the cost to the shares left', async () => {
+  it('a second sync at the same block replaces the first, and the cost is scaled to the shares left', async () => {
     const { number: blockNumber, hash: blockHash } = mark(at)
     const answer = { yesShares: 40n, yesCost: 20n, noShares: 50n, noCost: 25n }
     assert.deepEqual(await sync(40, 50), { ...answer, blockNumber, blockHash })
@@ -272,7 +272,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual(await has(ann, 2), [10, 5, 60, 25])
     const [difference] = (await auditPositions(database)).differences
     assert.match(difference?.what ?? '', /^position of/)
-    // A reading of an earlier block is not used: the indexer is ahead.
+    // Balances read at an earlier block are not used, because the indexer is ahead.
     const known = await sync(1, 1, mark(at - 1))
     assert.deepEqual(
       [known.yesShares, known.noShares, known.blockNumber, known.blockHash],
@@ -297,7 +297,7 @@ await onBothDatabases('positions', ({ fresh }) => {
       ],
     )
 
-  it('positions show a sync that is ahead of the indexer until it has passed that block', async () => {
+  it('a position shows a sync that is ahead of the indexer until the indexer has passed its block', async () => {
     const before = await holdersOf(database, { marketId: market(2), limit: 10 })
     const ahead = mark(at + 2)
     const synced = await sync(30, 70, ahead)
@@ -309,7 +309,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual(await listed(ann), [[2, 30, 70, true]])
     assert.deepEqual(await holdersOf(database, { marketId: market(2), limit: 10 }), before)
     await assertAudited()
-    // The first of the two movements is indexed; the second is not, and the sync has both.
+    // Only the first of the two movements is indexed, and the sync contains both.
     await happen(moved(2, 0, ann, bob, 10n, 'transfer'))
     assert.deepEqual(await has(ann, 2), [30, 15, 70, 25])
     await happen(...split(2, ann, 20n), moved(2, 0, ann, bob, 20n, 'transfer'))
@@ -317,7 +317,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('positions show a sync that finds no shares, and one that finds new ones', async () => {
+  it('positions show a sync that finds no shares left, and one that finds new shares', async () => {
     assert.deepEqual(await listed(bob), [
       [1, 1_001, 0, true],
       [2, 40, 0, true],
@@ -339,9 +339,9 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual(await has(eve, 2), [])
   })
 
-  it('positions drop a sync when blocks are undone, and count nothing twice afterwards', async () => {
+  it('when blocks are removed positions drop syncs of them, and count nothing twice afterwards', async () => {
     const [from] = [await has(ann, 2)]
-    // The chain has another block at this height than the indexer has seen, with a transfer in it.
+    // At this height the chain has another block than the one that the indexer has read, and it contains a transfer.
     const other = mark(at, 7)
     await sync(25, 70, other)
     assert.deepEqual(
@@ -371,7 +371,10 @@ await onBothDatabases('positions', ({ fresh }) => {
     await rewindChain(database, { chainId: CHAIN, from: upTo, to: after, atMs: 10 })
   })
 
-  /** As many syncs as there may be, each of its own market and holder unless one is named. */
+  /**
+   * Stores this many balances that were read from the chain (syncs), each of its own market and holder unless one is
+   * given.
+   */
   async function laySyncs(count: number, named: { id?: number; holder?: Address }): Promise<void> {
     const ahead = mark(at + 1)
     const rows = Array.from({ length: count }, (_, n) => [
@@ -400,7 +403,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     ['of a market', POSITION_SYNCS_PER_MARKET_MAX, { id: 1_000 }],
     ['of a chain', POSITION_SYNCS_MAX, {}],
   ] as const) {
-    it(`positions show a limited number of syncs ${what}: the oldest is evicted`, async () => {
+    it(`positions show a limited number of syncs ${what}, and drop the oldest`, async () => {
       await laySyncs(count, named)
       const place = (n: number): [number, Address] => [
         'id' in named ? named.id : 1_000 + n,
@@ -418,7 +421,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     })
   }
 
-  it('an audit notices positions of unknown markets and chains', async () => {
+  it('the audit finds positions of unknown markets and chains', async () => {
     const left = [
       `market_holdings (market_id, chain_id, holders, locked_e6) values (?, ${CHAIN}, 1, '5')`,
       `position_profits (market_id, holder, chain_id, profit_e6) values (?, ?, ${CHAIN}, '5')`,
@@ -448,7 +451,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('positions agree with the movements after any history and any undoing', async () => {
+  it('positions agree with the transfers after any history and any removed blocks', async () => {
     for (const seed of seedsOf(1, 2)) {
       const random = randomFrom(seed)
       for (let step = 0; step < 25; step++) {
@@ -472,7 +475,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.match((await auditPositions(database)).differences[0]?.what ?? '', /^holdings of/)
   })
 
-  it('positions cost the part that each side of a mint paid, and end with the part of a merge', async () => {
+  it('the cost of a position from a mint is its trader’s part, and a merge reduces it like a sale', async () => {
     const settlement = person(999)
     const [dan, fay] = [person(104), person(105)]
     await happen(created(9))

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { Fault } from '#domain/fault.ts'
 import { describeDatabaseUrl, parseDatabaseUrl } from '#store/engine/database-url.ts'
 
-test('a database file is given after sqlite:, relative to the working directory', () => {
+test('the URL of a database file begins with sqlite:, and its path is relative to the working directory', () => {
   assert.deepEqual(parseDatabaseUrl('sqlite:data/sibyl.db'), {
     dialect: 'sqlite',
     path: resolve('data/sibyl.db'),
@@ -15,7 +15,7 @@ test('a database file is given after sqlite:, relative to the working directory'
   })
 })
 
-test('a server address has user, password, port and database', () => {
+test('the URL of a database server has user, password, port and database', () => {
   assert.deepEqual(parseDatabaseUrl('mysql://ann:p%40ss%2Fword@db.example:3307/sibyl?tls=true'), {
     dialect: 'mysql',
     host: 'db.example',
@@ -36,7 +36,7 @@ test('a server address has user, password, port and database', () => {
   })
 })
 
-test('an address with TLS may name the file of trusted certificates', () => {
+test('the URL of a database with TLS may name the file of trusted certificates', () => {
   const address = parseDatabaseUrl('mysql://ann@db.one,db.two/sibyl?tls=true&ca=/etc/ca.pem')
   assert.deepEqual(
     { ...address },
@@ -54,7 +54,7 @@ test('an address with TLS may name the file of trusted certificates', () => {
   )
 })
 
-test('the servers of a cluster are listed one after the other', () => {
+test('the URL of a database lists the servers of a cluster one after the other', () => {
   const text = 'mysql://ann:p%2Cw@db.one:3307,db.two,[::1]:3308/sibyl'
   const address = parseDatabaseUrl(text)
   assert.deepEqual(address, {
@@ -73,7 +73,7 @@ test('the servers of a cluster are listed one after the other', () => {
   assert.equal(describeDatabaseUrl(text), 'mysql://ann@db.one:3307,db.two:3306,::1:3308/sibyl')
 })
 
-test('an invalid address is refused without repeating it', () => {
+test('an invalid database URL is refused, and the message does not repeat it', () => {
   const wrong = [
     '',
     'sqlite:',
@@ -111,7 +111,7 @@ test('an invalid address is refused without repeating it', () => {
   }
 })
 
-test('an address is shown without its password', () => {
+test('a database URL is shown without its password', () => {
   assert.equal(describeDatabaseUrl('mysql://ann:secret@db:3307/sibyl'), 'mysql://ann@db:3307/sibyl')
   assert.equal(describeDatabaseUrl('sqlite:/var/sibyl.db'), 'sqlite:/var/sibyl.db')
 })

@@ -57,7 +57,7 @@ function nameOf(database: Database): string {
   return database.address.name
 }
 
-test('an unreachable server is a retryable fault, without its password', async () => {
+test('an unreachable database server causes a retryable fault that does not contain the password', async () => {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as { port: number }
@@ -81,7 +81,7 @@ test('an unreachable server is a retryable fault, without its password', async (
   }
 })
 
-test('every kind of lost connection is retried on another, and so is a refused login', () => {
+test('after every kind of lost connection, or a refused login, another connection is tried', () => {
   const thrown = (fields: object) => Object.assign(new Error('it broke'), fields)
   for (const error of [
     thrown({ fatal: true }),
@@ -100,7 +100,7 @@ test('every kind of lost connection is retried on another, and so is a refused l
   assert.ok(fault('STORE_FAILED', false)(storeFault(thrown({ code: 'ER_PARSE_ERROR' }))))
 })
 
-test('a file that is not a database is refused permanently, and a missing one may appear', async () => {
+test('a file that is not a database causes a permanent fault, and a missing file a retryable one', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-store-'))
   try {
     const path = join(folder, 'letter.txt')
@@ -115,8 +115,8 @@ test('a file that is not a database is refused permanently, and a missing one ma
   }
 })
 
-await onBothDatabases('a store', (databases) => {
-  it('a query after closing does not open the store again', async () => {
+await onBothDatabases('a database connection refuses what it must', (databases) => {
+  it('a query after closing does not open the database again', async () => {
     const url = await databases.fresh()
     const database = await openDatabase(url)
     const reads = makeReads(url)
@@ -134,7 +134,7 @@ await onBothDatabases('a store', (databases) => {
     await assert.rejects(reads.query('openMarketContracts', { chainId: 1, limit: 1 }), closed)
   })
 
-  it('a store that is not migrated says so', async () => {
+  it('a query of a database without its tables fails with an error that says so', async () => {
     const database = await openDatabase(await databases.fresh())
     try {
       await assert.rejects(
@@ -146,7 +146,7 @@ await onBothDatabases('a store', (databases) => {
     }
   })
 
-  it('a store refuses a value that does not fit its column', async () => {
+  it('the database refuses a value that does not fit its column', async () => {
     await withStore(databases, async (database) => {
       const broken = orderRow(order('o'), { remaining: 0.5 })
       const overlong = orderRow(order('o', { signature: `0x${'ab'.repeat(66)}` }))
@@ -165,7 +165,7 @@ await onBothDatabases('a store', (databases) => {
     })
   })
 
-  it('a store opened for reading never writes', async () => {
+  it('a database that was opened for reading never writes', async () => {
     await withStore(databases, async (database, url) => {
       const reader = await openDatabase(url, { readOnly: true })
       try {
@@ -180,7 +180,7 @@ await onBothDatabases('a store', (databases) => {
     })
   })
 
-  it('a store reads committed rows during a write', async () => {
+  it('a database returns committed rows during a write', async () => {
     await withStore(databases, async (database, url) => {
       const reader = await openDatabase(url, { readOnly: true })
       try {
@@ -198,8 +198,8 @@ await onBothDatabases('a store', (databases) => {
   })
 })
 
-await onServerDatabase('a store whose connections were killed', (databases) => {
-  it('after a lost connection reads continue, unnoticed by callers', async () => {
+await onServerDatabase('a database survives killed connections', (databases) => {
+  it('after a lost connection reads of the database continue, unnoticed by callers', async () => {
     await withStore(databases, async (database) => {
       await project(database, batch(1, 2, { trades: [trade(2, 0)] }))
       for (let time = 0; time < 3; time++) {
@@ -213,7 +213,7 @@ await onServerDatabase('a store whose connections were killed', (databases) => {
     })
   })
 
-  it('after a lost connection a batch is lost as a whole, and accepted when repeated', async () => {
+  it('after a lost connection a batch of writes is lost as a whole, and can be repeated', async () => {
     await withStore(databases, async (database) => {
       await assert.rejects(
         transact(database, async (transaction, connection) => {
@@ -225,13 +225,14 @@ await onServerDatabase('a store whose connections were killed', (databases) => {
       )
       assert.equal((await checkpoints(database))[0]?.offset, 1)
       const next = batch(1, 2, { orders: [orderRow(order('o'))] })
-      // The projector tries again until the store is back; here at most until the pool has noticed.
+      // The projector retries until the database is back; here that lasts until the pool has noticed the lost
+      // connections.
       assert.equal((await eventually(() => project(database, next))).written, 'applied')
       assert.equal((await orderOf(database, id('o')))?.status, 'open')
     })
   })
 
-  it('a store applies every batch once, with a kill somewhere in each of them', async () => {
+  it('every batch is applied to the database once, with a killed connection somewhere in each', async () => {
     await withStore(databases, async (database) => {
       const batches = Array.from({ length: 40 }, (_, n) =>
         batch(n + 1, n + 2, { trades: [trade(n + 2, 0)] }),
@@ -239,7 +240,8 @@ await onServerDatabase('a store whose connections were killed', (databases) => {
       let kills = 0
       let faults = 0
       for (const [n, each] of batches.entries()) {
-        // Later in each batch: before its first statement, between any two, after its commit.
+        // The connection is killed a little later in each batch: before its first statement, between two statements,
+        // after its commit.
         const killed = (async () => {
           for (let turn = 0; turn < n; turn++) await nextTurn()
           kills += await killConnections(nameOf(database))
@@ -259,7 +261,7 @@ await onServerDatabase('a store whose connections were killed', (databases) => {
     })
   })
 
-  it('after a refused login the store waits twice as long before the next, up to 30 s', async (t) => {
+  it('after a refused login the pause before the next login doubles, up to 30 s', async (t) => {
     const url = new URL(TEST_MYSQL_URL)
     const user = `sibyl_${randomBytes(4).toString('hex')}`
     await onServer(`create user ${user}@'%' identified by 'new'`)
@@ -288,7 +290,7 @@ await onServerDatabase('a store whose connections were killed', (databases) => {
     assert.deepEqual(await ask(), [{ one: 1 }])
   })
 
-  it('a refused login is reported without the password', async () => {
+  it('a refused database login is reported without the password', async () => {
     const url = new URL(TEST_MYSQL_URL)
     url.username = 'nobody_of_that_name'
     url.password = 'opensesame'

@@ -1,6 +1,6 @@
 /**
- * The power fails at a random instant while the database is written: it must be intact from the content of the disk,
- * with all writes answered by then.
+ * The power fails at a random instant while the database is written. The database must be intact when it is opened from
+ * the content of the disk, and contain all writes acknowledged by then.
  */
 
 import assert from 'node:assert/strict'
@@ -14,11 +14,11 @@ import { randomFrom } from '../../support/random.ts'
 import { sampleOf } from '../../support/sample.ts'
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_117)
-/** Each is some pages: enough for the write-ahead file to start over a few times. */
+/** Number of commits of a few pages each: enough for the write-ahead file to start over several times. */
 const COMMITS = 3_000
 const MEMORY = '/dev/shm'
 
-/** A folder with a database, and the bytes of its file. */
+/** Makes a folder with a database; returns the bytes of its file. */
 function makeDatabase(t: TestContext) {
   const scratch = mkdtempSync(join(existsSync(MEMORY) ? MEMORY : tmpdir(), 'sibyl-power-'))
   t.after(() => rmSync(scratch, { recursive: true, force: true }))
@@ -34,7 +34,7 @@ function makeDatabase(t: TestContext) {
   return { scratch, folder, path, start }
 }
 
-/** Content of the disk in place of the folder, without the shared memory of connections. */
+/** Replaces the folder by the content of the disk, without the connections' shared memory. */
 function layOut(folder: string, disk: ReturnType<typeof diskAfter>): void {
   rmSync(folder, { recursive: true })
   mkdirSync(folder)
@@ -43,7 +43,7 @@ function layOut(folder: string, disk: ReturnType<typeof diskAfter>): void {
   }
 }
 
-test('after a power failure at any moment, the database is intact and has every answered write', (t) => {
+test('after a power failure at any moment the database is intact and has every answered write', (t) => {
   const { scratch, folder, path, start } = makeDatabase(t)
   const writer = new URL('./recorded-database.ts', import.meta.url)
   const ops = recordWrites(writer, [folder, `${COMMITS}`], { below: folder, scratch })
@@ -78,7 +78,7 @@ test('after a power failure at any moment, the database is intact and has every 
   t.diagnostic(`seed ${SEED}: ${ops.length} operations, more than was answered in ${beyond} rounds`)
 })
 
-test('after a failed sync the next store answers nothing that a power failure could lose', (t) => {
+test('after a failed sync of the database file, the next process answers only from what a power failure cannot lose', (t) => {
   const { scratch, folder, path, start } = makeDatabase(t)
   const program = new URL('./recorded-stores.ts', import.meta.url)
   const ops = recordWrites(program, [folder, join(scratch, 'fail-sync')], {

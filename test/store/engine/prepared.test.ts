@@ -1,4 +1,4 @@
-/** Prepared statements return the same as those of the ORM. */
+/** Compares the results of prepared statements with those of the ORM. */
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
@@ -58,8 +58,8 @@ async function withReader(
   })
 }
 
-await onBothDatabases('prepared reads', (databases) => {
-  it('prepared reads return the same as those by the ORM, each time', async () => {
+await onBothDatabases('prepared reads return current rows', (databases) => {
+  it('a prepared read returns the same rows as the read by the ORM, also when it is repeated', async () => {
     await withReader(databases, async (reader, writer) => {
       await seedTrades(writer, { trades: 2_000, markets: 40, users: 20 })
       await fillSums(writer)
@@ -71,7 +71,7 @@ await onBothDatabases('prepared reads', (databases) => {
     })
   })
 
-  it('prepared reads see later writes, and replace no other statement', async () => {
+  it('a prepared read sees later writes, and never runs the statement of another read', async () => {
     await withReader(databases, async (reader, writer) => {
       const count = async () =>
         Number((await rowsOf<{ n: number }>(reader, 'select count(*) as n from trades', []))[0]?.n)
@@ -87,7 +87,7 @@ await onBothDatabases('prepared reads', (databases) => {
     })
   })
 
-  it('prepared reads wait while a snapshot of the same connection is open, and then see new rows', async () => {
+  it('a prepared read waits while its connection has a snapshot open, and then sees the new rows', async () => {
     await withReader(databases, async (reader, writer) => {
       const rows = () => rowsOf<{ n: number }>(reader, 'select count(*) as n from trades', [])
       await rows()
@@ -106,7 +106,7 @@ await onBothDatabases('prepared reads', (databases) => {
     })
   })
 
-  it('prepared reads in a group see one instant of a file, and later ones see new rows', async () => {
+  it('prepared reads of one group see the database at one instant, and later reads see new rows', async () => {
     await withReader(databases, async (reader, writer) => {
       const count = async () =>
         Number((await rowsOf<{ n: number }>(reader, 'select count(*) as n from trades', []))[0]?.n)
@@ -128,7 +128,7 @@ await onBothDatabases('prepared reads', (databases) => {
     })
   })
 
-  it('prepared reads return the texts of a market once it exists', async () => {
+  it('a prepared read returns the texts of a market once the market exists', async () => {
     await withReader(databases, async (reader, writer) => {
       const digits = Array.from({ length: 20 }, (_, at) => at.toString(16).padStart(64, '0'))
       const ask = async () => digits.map(await textsOfMarkets(reader, digits))
@@ -147,7 +147,7 @@ await onBothDatabases('prepared reads', (databases) => {
     })
   })
 
-  it('a wrong prepared read fails, and later ones work', async () => {
+  it('a prepared read with a wrong statement fails, and later reads work', async () => {
     await withReader(databases, async (reader) => {
       await assert.rejects(rowsOf(reader, 'select nothing from nowhere', []), { name: 'Fault' })
       assert.equal((await rowsOf(reader, 'select 1 as one', [])).length, 1)

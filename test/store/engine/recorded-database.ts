@@ -1,6 +1,6 @@
 /**
- * Writes to a database like the store, while every write is recorded. After each answer it writes a mark into a file of
- * the same folder, so that the record shows what was answered when.
+ * Writes to a database as the store does, while every write is recorded. After each answer it writes a mark into a file
+ * of the same folder, so that the record shows when each write was answered.
  */
 
 import { openSync, writeSync } from 'node:fs'
@@ -26,6 +26,6 @@ async function write(n: number): Promise<void> {
   writeSync(answered, `${told}\n`)
 }
 
-// Some at a time: the next ones begin while the disk is waited for.
+// Two writes at a time: the second starts while the first waits for the disk.
 for (let n = 1; n <= Number(count); n += 2) await Promise.all([write(n), write(n + 1)])
 process.exit()

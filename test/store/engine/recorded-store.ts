@@ -11,7 +11,7 @@ const { folder, from, to, failSync, failAt } = workerData as {
   folder: string
   from: number
   to: number
-  /** The file that makes the disk fail, and before which number. */
+  /** A file whose creation makes the disk fail, and the number before which it is created. */
   failSync?: string
   failAt?: number
 }

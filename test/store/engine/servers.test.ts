@@ -21,7 +21,7 @@ async function listen(t: TestContext, hear: (socket: Socket) => void): Promise<A
 
 const placeOf = ({ address: host, port }: AddressInfo) => ({ host, port })
 
-test('if a server cannot be reached the next one is used, and kept', async (t) => {
+test('if a database server cannot be reached the next one is used, and stays in use', async (t) => {
   const away = createServer().listen(0, '127.0.0.1')
   await once(away, 'listening')
   const closed = away.address() as AddressInfo
@@ -39,7 +39,10 @@ test('if a server cannot be reached the next one is used, and kept', async (t) =
   }
 })
 
-/** Servers whose connections are looked at by hand: after so many silent looks, a server is left. */
+/**
+ * Maximum number of checks without new data, after which the exchange leaves a server. The test makes the checks
+ * itself.
+ */
 const LOOKS_MAX = 10
 
 function lookedAt(t: TestContext, first: AddressInfo) {
@@ -62,7 +65,7 @@ function lookedAt(t: TestContext, first: AddressInfo) {
   return { servers, dial, looks }
 }
 
-test('all connections to a server that stops within an answer are closed', async (t) => {
+test('all connections to a database server that stops in the middle of an answer are closed', async (t) => {
   const mute = await listen(t, (socket) => socket.write('the begin of an answer'))
   const { servers, dial, looks } = lookedAt(t, mute)
   const [asking, idle] = [await dial(() => true), await dial(() => false)]
@@ -74,7 +77,7 @@ test('all connections to a server that stops within an answer are closed', async
   assert.equal(servers.place.port, 1)
 })
 
-test('connections with a long answer, and idle ones, are kept', async (t) => {
+test('connections with a long answer, and idle connections, stay open', async (t) => {
   const slow = await listen(t, (socket) => {
     socket.write('hello')
     socket.on('data', (more) => socket.write(more))
@@ -90,7 +93,7 @@ test('connections with a long answer, and idle ones, are kept', async (t) => {
   assert.equal(servers.place.port, slow.port)
 })
 
-/** A proxy to the database server that forwards so much of each answer that is longer, and then nothing more. */
+/** Starts a proxy to the database server that forwards only the beginning of each longer answer. */
 async function stoppingProxy(t: TestContext, target: URL, bytesMax: number): Promise<AddressInfo> {
   return await listen(t, (socket) => {
     const onward = connect(Number(target.port || 3306), target.hostname)
@@ -109,8 +112,8 @@ async function stoppingProxy(t: TestContext, target: URL, bytesMax: number): Pro
   })
 }
 
-await onServerDatabase('several servers of which the first stops within an answer', ({ fresh }) => {
-  test('if a server stops within an answer, the read is repeated at the next one', async (t) => {
+await onServerDatabase('a database server stops in the middle of an answer', ({ fresh }) => {
+  test('if a database server stops in the middle of an answer, the read is repeated at the next server', async (t) => {
     const target = new URL(await fresh())
     const proxy = await stoppingProxy(t, target, 100_000)
     const url = target.href.replace('@', `@127.0.0.1:${proxy.port},`)
@@ -130,8 +133,8 @@ await onServerDatabase('several servers of which the first stops within an answe
   })
 })
 
-await onServerDatabase('several servers of which the first is away', ({ fresh }) => {
-  test('after a lost server, reads and transactions use the next one', async () => {
+await onServerDatabase('the first of several database servers is unavailable', ({ fresh }) => {
+  test('after a database server is lost, reads and transactions use the next one', async () => {
     const url = (await fresh()).replace('@', '@127.0.0.1:1,')
     const database = await openDatabase(url)
     try {
@@ -140,6 +143,48 @@ await onServerDatabase('several servers of which the first is away', ({ fresh })
       await transact(database, (transaction, connection) =>
         connection.execute('create table things (id int primary key)', [], 'run', transaction),
       )
+    } finally {
+      await closeDatabase(database)
+    }
+  })
+})
+
+/** Starts a proxy to a database server that hides the variables of Galera, so that the server looks like MySQL. */
+async function withoutGalera(t: TestContext, target: URL): Promise<AddressInfo> {
+  return await listen(t, (socket) => {
+    const onward = connect(Number(target.port || 3306), target.hostname)
+    t.after(() => onward.destroy())
+    for (const end of [socket, onward]) end.on('error', () => {})
+    socket.on('data', (question) => {
+      const text = question.toString('latin1').replaceAll('session wsrep_', 'session xxxxx_')
+      onward.write(Buffer.from(text, 'latin1'))
+    })
+    onward.on('data', (answer) => socket.write(answer))
+  })
+}
+
+await onServerDatabase('a database has a single server', ({ fresh }) => {
+  const waits = "show session variables like 'wsrep_sync_wait'"
+
+  test('reads wait for commits on other servers of a cluster, even if the URL names only one server', async () => {
+    const database = await openDatabase(await fresh())
+    try {
+      const found = await read(database, (em) => em.getConnection().execute(waits))
+      // MySQL has no such variable.
+      for (const { Value } of found as { Value: string }[]) assert.equal(Value, '7')
+    } finally {
+      await closeDatabase(database)
+    }
+  })
+
+  test('a server that is no Galera cluster is used without waiting for commits', async (t) => {
+    const target = new URL(await fresh())
+    const proxy = await withoutGalera(t, target)
+    const database = await openDatabase(target.href.replace(target.host, `127.0.0.1:${proxy.port}`))
+    try {
+      const ask = (sql: string) => read(database, (em) => em.getConnection().execute(sql))
+      assert.deepEqual(await ask('select 7 as seven'), [{ seven: 7 }])
+      for (const { Value } of (await ask(waits)) as { Value: string }[]) assert.equal(Value, '0')
     } finally {
       await closeDatabase(database)
     }

@@ -9,12 +9,17 @@ import Database from 'better-sqlite3'
 import { databaseCopier } from '#services/projector/thread/database-copier.ts'
 import { type Copier, keepWriteAhead } from '#store/engine/write-ahead.ts'
 
-/** Far fewer than those after which SQLite does it by itself. */
+/**
+ * Maximum number of commits until the file starts over: far fewer than the number after which SQLite copies the file by
+ * itself.
+ */
 const COMMITS_MAX = 5_000
 
 const AT_ONCE = { minMs: 0, maxMs: 0, pages: 1 }
 
-/** A database file, and how often its write-ahead file has started over (SQLite's file format, 4.1). */
+/**
+ * Opens a database file; `starts` returns how often its write-ahead file has started over (SQLite's file format, 4.1).
+ */
 function openFile() {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-write-ahead-'))
   const path = join(folder, 'test.db')
@@ -35,7 +40,7 @@ function openFile() {
   }
 }
 
-test('another thread copies the write-ahead file back, and the file starts over during writes', async () => {
+test('another thread copies the write-ahead file into the database file while rows are written', async () => {
   const { path, file, insert, starts, close } = openFile()
   const writeAhead = keepWriteAhead(file, databaseCopier(path), AT_ONCE)
   try {
@@ -46,7 +51,7 @@ test('another thread copies the write-ahead file back, and the file starts over 
       await writeAhead.begun()
       insert.run(commits++)
       writeAhead.wrote()
-      // The other thread needs a moment to begin.
+      // Gives the other thread time to begin.
       await new Promise(setImmediate)
     }
     assert.equal(file.prepare('select count(*) from numbers').pluck().get(), commits)
@@ -76,7 +81,7 @@ function slowCopier(): { copier: Copier; asked: () => number; end: () => Promise
   }
 }
 
-test('no copy starts before the file is large', () => {
+test('the write-ahead file is not copied before it is large', () => {
   const { file, insert, close } = openFile()
   const { copier, asked } = slowCopier()
   const writeAhead = keepWriteAhead(file, copier, { ...AT_ONCE, pages: 100 })
@@ -92,7 +97,7 @@ test('no copy starts before the file is large', () => {
   close()
 })
 
-test('most of the file is copied while the writer continues, the rest before its next transaction', async () => {
+test('most of the write-ahead file is copied while the writer continues, and the rest before its next transaction', async () => {
   const { file, insert, close } = openFile()
   const { copier, asked, end } = slowCopier()
   const writeAhead = keepWriteAhead(file, copier, AT_ONCE)
@@ -121,7 +126,30 @@ test('most of the file is copied while the writer continues, the rest before its
   close()
 })
 
-test('a thread ends if a commit cannot be synced, and leaves that commit and the next one undecided', async () => {
+test('the database file is closed after the last commits are synced', async () => {
+  const { file, insert, close } = openFile()
+  const steps: string[] = []
+  const durable = {
+    async sync() {
+      steps.push('sync')
+      await new Promise(setImmediate)
+      steps.push('synced')
+    },
+    close: async () => void steps.push('closed'),
+  }
+  const writeAhead = keepWriteAhead(file, slowCopier().copier, AT_ONCE, durable)
+  insert.run(1)
+  writeAhead.wrote()
+  // The sync of the first commit has begun, so the second commit needs another one.
+  await Promise.resolve()
+  insert.run(2)
+  writeAhead.wrote()
+  await writeAhead.close()
+  assert.deepEqual(steps, ['sync', 'synced', 'sync', 'synced', 'closed'])
+  close()
+})
+
+test('a thread ends if a commit cannot be synced, and the outcome of that commit and the next is unknown', async () => {
   const { path, file, close } = openFile()
   file.close()
   const worker = new Worker(new URL('./failing-sync.ts', import.meta.url), { workerData: path })

@@ -39,7 +39,7 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('only its holder renews a lease, even one that has expired but was not taken', async () => {
+  it('only the holder of a lease can renew it, even after it expired, as long as no other node took it', async () => {
     await withDatabases(1, async ([database]) => {
       await takeLease(database, { role: 'projector/0', holder: 'a', forMs: 1 })
       await takeLease(database, { role: 'projector/1', holder: 'a', forMs: LONG_MS })
@@ -55,7 +55,7 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('a write under a lost lease leaves nothing, alone and in a shared commit', async () => {
+  it('a write with a lost lease changes nothing, alone or in a shared commit', async () => {
     await withDatabases(1, async ([database]) => {
       await takeLease(database, { role, holder: 'a', forMs: LONG_MS })
       await takeLease(database, { role, holder: 'a', forMs: LONG_MS })
@@ -75,13 +75,13 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('a long transaction does not prevent its node from renewing, and the next holder aborts it', async () => {
+  it('a long transaction does not stop its node from renewing the lease, and the next holder aborts it', async () => {
     await withDatabases(2, async ([database, other]) => {
       await takeLease(database, { role, holder: 'a', forMs: LONG_MS })
       const lease = { role, epoch: 1 }
       const before = saveTransaction({ ...database, fence: lease }, { row: transaction(0, 1) })
       await before
-      // The row of the same nonce is locked by another, so the write waits before its fence.
+      // Another transaction has locked the row of this nonce, so the write waits before it reaches its fence.
       const locked = Promise.withResolvers<void>()
       const unlock = Promise.withResolvers<void>()
       const lock = other.orm.em.getConnection().transactional(async (ctx) => {
@@ -100,7 +100,7 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('a row of the node that took the lease is not a fault, but shows that the lease is lost', async () => {
+  it('a row that the new holder of a lease wrote causes no fault, but shows that the lease is lost', async () => {
     await withDatabases(2, async ([database, other]) => {
       await takeLease(database, { role, holder: 'a', forMs: LONG_MS })
       const lease = { role, epoch: 1 }
@@ -121,7 +121,7 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('a holder that stalls within a commit does not prevent another from taking over', async (t) => {
+  it('a lease holder that stalls during a commit does not prevent another node from taking over', async (t) => {
     await withDatabases(2, async ([database, other]) => {
       const version = 'select version() as version'
       const [server] = await database.orm.em.getConnection().execute<{ version: string }[]>(version)
@@ -144,7 +144,7 @@ await onServerDatabase('leases', (databases) => {
   })
 
   for (const seed of [1, 2, 3]) {
-    it(`nodes that race never have the same epoch, and none writes after its own (seed ${seed})`, async () => {
+    it(`nodes that compete for a lease never have the same epoch, and none writes after losing it (seed ${seed})`, async () => {
       await withDatabases(3, async (nodes) => {
         const random = randomFrom(seed)
         const taken: number[] = []
@@ -152,7 +152,10 @@ await onServerDatabase('leases', (databases) => {
         let nonce = 0
         let refused = 0
         let written = 0
-        /** On a slow machine most leases are over before they are used: then there are more of them. */
+        /**
+         * Returns whether the test goes on. On a slow machine most leases expire before they are used, so there are
+         * more steps.
+         */
         const goesOn = (step: number): boolean =>
           step < 60 || ((written <= 10 || refused === 0) && step < 5_000)
         async function play(database: Database, holder: string): Promise<void> {
@@ -165,10 +168,10 @@ await onServerDatabase('leases', (databases) => {
                 if (!('epoch' in answer)) continue
                 lease = { role, epoch: answer.epoch }
                 taken.push(answer.epoch)
-                // As in the recovery of a lane: only rows of earlier epochs exist.
+                // As in a lane's recovery, only rows of earlier epochs may exist now.
                 seenBy.set(answer.epoch, new Set(await nonces(database)))
               } else if (random.chance(0.25)) {
-                // It may be lost by now and does not know: it goes on writing under it.
+                // The holder may have lost the lease without knowing; it continues to write.
                 await renewLeases(database, [lease], 1)
               } else {
                 const mine = nonce++

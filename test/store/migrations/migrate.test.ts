@@ -1,4 +1,4 @@
-/** The schema: created, upgraded, refused if another version wrote it, and compared with the entities. */
+/** The schema is created, upgraded, refused if another version wrote it, and compared with the entities. */
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
@@ -30,12 +30,12 @@ async function withFresh(
 const rowsOf = (database: Database, statement: string) =>
   sqlConnection(database).execute<Record<string, unknown>[]>(statement)
 
-await onBothDatabases('the schema', (databases) => {
+await onBothDatabases('the schema of the database can be upgraded', (databases) => {
   const { dialect } = databases
   const baseline = migrationsOf(dialect)
   const names = baseline.map(({ name }) => name)
 
-  it('the schema is upgraded with its rows, and the previous version then refuses it', async () => {
+  it('an upgrade of the schema keeps the rows, and afterwards the previous version refuses the database', async () => {
     await withFresh(databases, async (database) => {
       const upgraded = [...baseline, { name: '999-later', class: Later as never }]
       assert.deepEqual(await migrate(database), names)
@@ -47,12 +47,12 @@ await onBothDatabases('the schema', (databases) => {
       assert.deepEqual([market?.question, Number(market?.last_seq)], ['Will it?', 7])
       await assert.rejects(migrate(database), {
         code: 'STORE_NEWER',
-        message: /^the database was written by a newer version, it knows the migration 999-later: /,
+        message: /^the database was written by a newer version with the migration 999-later: /,
       })
     })
   })
 
-  it('a schema from before the baseline is refused, and left unchanged', async () => {
+  it('a schema older than the oldest supported one is refused, and left unchanged', async () => {
     await withFresh(databases, async (database) => {
       const first = '001-markets-orders-trades'
       await migrate(database, [{ name: first, class: Later as never }])
@@ -70,7 +70,7 @@ await onBothDatabases('the schema', (databases) => {
     })
   })
 
-  it('the schema has every column of the entities, with the same keys and nulls', async () => {
+  it('the migrated schema has every column of the entities, with the same keys and nulls', async () => {
     const database = await openDatabase(await databases.migrated())
     try {
       const entities = [...database.orm.getMetadata().getAll().values()]
@@ -96,7 +96,7 @@ await onBothDatabases('the schema', (databases) => {
   })
 })
 
-/** Whether each column may be null. */
+/** Returns the columns of a table, each with whether it may be null. */
 async function columnsOf(database: Database, table: string): Promise<Map<string, boolean>> {
   const rows = await rowsOf(
     database,

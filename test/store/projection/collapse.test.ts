@@ -13,7 +13,7 @@ const submitted = (fields: Partial<TradeChange> & Pick<TradeChange, 'tradeId'>):
   ...fields,
 })
 
-test('changes of a new order are folded into its row', () => {
+test('all changes of an order that is new in a batch become one row', () => {
   const taker = order('taker')
   const { orders, orderChanges } = collapse(
     batch(0, 1, {
@@ -30,7 +30,7 @@ test('changes of a new order are folded into its row', () => {
   ])
 })
 
-test('of several changes of an older order only the last is kept', () => {
+test('of several changes of an older order only the last is written', () => {
   const maker = order('maker').orderHash
   const change = (remaining: number): OrderChange => ({
     orderHash: maker,
@@ -46,7 +46,7 @@ test('of several changes of an older order only the last is kept', () => {
   assert.deepEqual(orderChanges, [change(0)])
 })
 
-test('the submissions of a trade are counted, and its last transaction is kept', () => {
+test('the submissions of a trade in one batch are counted, and its last transaction is stored', () => {
   const fresh = trade(3, 0)
   const old = trade(2, 1).tradeId
   const { trades, tradeChanges } = collapse(
@@ -73,7 +73,7 @@ test('the submissions of a trade are counted, and its last transaction is kept',
   ])
 })
 
-test('a collapsed batch leaves every order as single changes would', () => {
+test('a batch with combined changes gives every order the same row as single changes would', () => {
   for (const seed of [1, 2, 3, 4, 5]) {
     const random = randomFrom(seed)
     const rows = Array.from({ length: 20 }, (_, index) => orderRow(order(`o${index}`)))

@@ -19,8 +19,8 @@ async function countOf(database: Database, status: string): Promise<number> {
   return Number(row?.n)
 }
 
-await onBothDatabases('the orders of a closed market', (databases) => {
-  it('orders of a closed market read as ended at once, and end in steps, also across a restart', async () => {
+await onBothDatabases('orders of a closed market end', (databases) => {
+  it('orders of a closed market are read as ended at once; their rows change in steps, also across a restart', async () => {
     await withStore(databases, async (database, url) => {
       const other = { market: market('other'), seq: 1, atMs: START_MS }
       await project(database, batch(1, 2, { markets: [other] }))
@@ -45,7 +45,7 @@ await onBothDatabases('the orders of a closed market', (databases) => {
 
       assert.equal(await endOrders(database, change.marketId), true)
       assert.equal(await countOf(database, 'market-closed'), ORDERS_ENDED_MAX)
-      // The process ends here; the next one finds the rest.
+      // The process ends here; the next one finds the remaining orders.
       const again = await openDatabase(url)
       try {
         const { marketIds } = await marketsToEnd(again, undefined)

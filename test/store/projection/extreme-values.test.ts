@@ -15,13 +15,13 @@ import { batch, id, market, order, orderRow, START_MS, trade, withStore } from '
 const UINT64_MAX = String(2n ** 64n - 1n) as Uint64
 const UINT256_MAX = String(2n ** 256n - 1n)
 
-/** Reasons come from nodes of a chain: any text, also one that is none. */
+/** Reasons come from a chain's nodes, so they may be any text, even invalid Unicode. */
 const REASONS = [
   ...['\0', 'a\0b', '\ud800', '\udc00x', '\u{10ffff}', '\uffff', '\\', '"', "'", '%s ? :name'],
   ...['🦉'.repeat(1_000), '\ud83e'.repeat(999), `x${'🦉'.repeat(600)}`, '\u2028\u0007\n\r\t'],
 ]
 
-await onBothDatabases('a projection', (databases) => {
+await onBothDatabases('the projection stores extreme values', (databases) => {
   it('a projection stores orders and trades with the largest amounts, nonces, times and permits', async () => {
     await withStore(databases, async (database) => {
       const [r, s] = [`0x${'ff'.repeat(32)}`, `0x${'ff'.repeat(32)}`]
@@ -46,7 +46,7 @@ await onBothDatabases('a projection', (databases) => {
     })
   })
 
-  it('a projection stores every reason of a node, for new and earlier trades', async () => {
+  it('the projection stores every reason that an Ethereum node gives, for new and earlier trades', async () => {
     await withStore(databases, async (database) => {
       const drawn = fc.sample(fc.string({ unit: 'binary', maxLength: 1_200 }), 20)
       let offset = 1

@@ -20,7 +20,7 @@ import {
   withStore,
 } from '../batches.ts'
 
-/** A batch of each of the two partitions; the second speaks of an order that is nowhere. */
+/** Returns a batch for each of two partitions; the second changes an order that does not exist. */
 const contradictory = (first: Partial<ProjectionBatch>): [ProjectionBatch, ProjectionBatch] => {
   const orderHash = id<OrderHash>('nowhere')
   const change = { orderHash, status: 'cancelled', remaining: 1, seq: 9, atMs: START_MS } as const
@@ -30,8 +30,8 @@ const contradictory = (first: Partial<ProjectionBatch>): [ProjectionBatch, Proje
 const offsets = async (database: Database) =>
   (await checkpoints(database)).map(({ offset }) => offset)
 
-await onBothDatabases('the batches of a turn', (databases) => {
-  it('the batches of a turn are written together, even if one was written before', async () => {
+await onBothDatabases('several batches are written in one transaction', (databases) => {
+  it('the batches that are ready are written together, even if one of them was written before', async () => {
     await withStore(databases, async (database) => {
       const write = makeTurnProjector(database)
       const first = batch(1, 2, { orders: [orderRow(order('a'))], trades: [trade(3, 0)] })
@@ -55,7 +55,7 @@ await onBothDatabases('the batches of a turn', (databases) => {
     })
   })
 
-  it('the batches of a turn are written without one that the database refuses, which leaves nothing', async () => {
+  it('a batch that the database refuses leaves nothing, and the batches beside it are written', async () => {
     await withStore(databases, async (database) => {
       const write = makeTurnProjector(database)
       const batches = contradictory({ orders: [orderRow(order('a'))] })
@@ -71,7 +71,7 @@ await onBothDatabases('the batches of a turn', (databases) => {
     })
   })
 
-  it('batches of a turn that do not fit into one transaction use several', async () => {
+  it('batches that together are too large for one transaction are written in several', async () => {
     await withStore(databases, async (database) => {
       const orders = Array.from({ length: PROJECTION_ROWS_MAX }, (_, n) => orderRow(order(`a${n}`)))
       const ends = await Promise.allSettled(

@@ -54,8 +54,8 @@ async function rowCounts(database: Database): Promise<Record<string, number>> {
   return counts
 }
 
-await onBothDatabases('the projection', (databases) => {
-  it('the projection migrates an empty database once, and again without effect', async () => {
+await onBothDatabases('the projection stores the events of a log', (databases) => {
+  it('the tables of the projection are created once, and creating them again has no effect', async () => {
     const database = await openDatabase(await databases.fresh())
     try {
       assert.deepEqual(await migrate(database), MIGRATIONS)
@@ -66,7 +66,7 @@ await onBothDatabases('the projection', (databases) => {
     }
   })
 
-  it('the projection finishes a migration that was killed before it was recorded', async () => {
+  it('a migration that was killed before it was recorded is completed', async () => {
     await withStore(databases, async (database) => {
       await sqlConnection(database).execute('delete from migrations')
       assert.deepEqual(await migrate(database), MIGRATIONS)
@@ -74,11 +74,11 @@ await onBothDatabases('the projection', (databases) => {
     })
   })
 
-  it('the projection does not mix bytes of neighbouring rows', async () => {
+  it('bytes of one row never appear in a neighbouring row', async () => {
     await withStore(databases, async (database) => {
       const placed = ['a', 'b', 'c', 'd'].map((name, n) =>
         order(name, {
-          // Of two rows beside each other some are the same, some are not.
+          // Some neighbouring rows have equal values, others do not.
           trader: address(n < 2 ? 'ann' : 'bob'),
           signature: `0x${String(n % 3).repeat(128)}1b`,
         }),
@@ -183,7 +183,7 @@ await onBothDatabases('the projection', (databases) => {
       )
       assert.equal(stored[0]?.text, '9007199254740991')
       assert.equal(Number(stored[0]?.sec), Number.MAX_SAFE_INTEGER)
-      // A change goes another way into the database than a row.
+      // A change is written by another statement than a new row.
       await project(
         database,
         batch(2, 3, {
@@ -204,7 +204,7 @@ await onBothDatabases('the projection', (databases) => {
     })
   })
 
-  it('the projection writes changes of orders and trades of earlier batches', async () => {
+  it('the projection changes the rows of orders and trades from earlier batches', async () => {
     await withStore(databases, async (database) => {
       const maker = order('maker')
       const other = order('other')
@@ -414,7 +414,7 @@ await onBothDatabases('the projection', (databases) => {
     })
   })
 
-  it('the projection belongs to one log', async () => {
+  it('a database with the projection of one log refuses another log', async () => {
     await withStore(databases, async (database) => {
       assert.deepEqual(await claimLog(database, { logId: LOG_ID, partitions: 2 }), [
         { partition: 0, offset: 1 },
@@ -435,7 +435,7 @@ await onBothDatabases('the projection', (databases) => {
     })
   })
 
-  it('a batch that fails midway leaves nothing behind', async () => {
+  it('a batch of the projection that fails midway leaves nothing behind', async () => {
     await withStore(databases, async (database) => {
       const known = order('known')
       await project(database, batch(1, 2, { orders: [orderRow(known)] }))

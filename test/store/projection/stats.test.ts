@@ -64,7 +64,7 @@ async function assertAudited(database: Database): Promise<void> {
 }
 
 await onBothDatabases('sums', (databases) => {
-  it('sums count matched trades and subtract failed ones again', async () => {
+  it('volume figures count matched trades, and no longer count those that fail', async () => {
     await withStore(databases, async (database) => {
       const nowMs = HOUR_MS + 30 * MINUTE_MS
       const stats = () => marketStats(database, { marketId: m, nowMs })
@@ -109,7 +109,7 @@ await onBothDatabases('sums', (databases) => {
         lastPrices: [400_000, 300_000],
         openInterest: 0n,
       })
-      // Both the last ones of their outcomes fail, one of them in the batch that brings it.
+      // The last trade of each outcome fails, one of them in the batch that inserts it.
       await project(
         database,
         batch(3, 4, { trades: [sold(5, HOUR_MS + MINUTE_MS, 990_000)], tradeChanges: fails(3, 5) }),
@@ -130,7 +130,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('the last day is the current minute and the 1,440 before it', async () => {
+  it('figures of the last day include the current minute and the 1,440 minutes before it', async () => {
     await withStore(databases, async (database) => {
       await project(
         database,
@@ -160,7 +160,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('sums are returned for many markets at once, with the price of 24 hours ago', async () => {
+  it('figures of many markets are returned together, with the price of 24 hours ago', async () => {
     await withStore(databases, async (database) => {
       const dayMs = 86_400_000
       const marketIds = [m, id<MarketId>('n'), id<MarketId>('never traded')]
@@ -193,7 +193,7 @@ await onBothDatabases('sums', (databases) => {
         ...{ totalVolume: 200_000n, volume24h: 200_000n, trades24h: 1 },
         ...{ lastPrices: [200_000, 0], lastSeqs: [2, 0], pricesBefore: [200_000, null] },
       })
-      // Minute by minute equal to the statistics of each market.
+      // At each minute the figures equal the statistics of each market.
       for (const minute of [0, 1, 4, 5, 6, 59, 60, 61, 62, 90]) {
         const atMs = HOUR_MS + dayMs + minute * MINUTE_MS
         for (const one of await figures(atMs)) {
@@ -218,7 +218,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('a candle drops the price of a failed trade', async () => {
+  it('a candle no longer includes the price of a trade that failed', async () => {
     await withStore(databases, async (database) => {
       const at = (minute: number, ms: number) => HOUR_MS + minute * MINUTE_MS + ms
       await project(
@@ -249,7 +249,8 @@ await onBothDatabases('sums', (databases) => {
         [0, 500_000, 900_000, 100_000, 300_000, 3_450_000, 6],
         [60, 700_000, 700_000, 700_000, 700_000, 700_000, 1],
       ])
-      // One in the middle that shapes nothing, then the highest, the lowest, the first and the last.
+      // First a trade in the middle fails, which changes no price of the candle; then the highest, the lowest, the
+      // first and the last.
       await project(database, batch(2, 3, { tradeChanges: fails(5) }))
       assert.deepEqual(
         (await shape(database))[0],
@@ -273,7 +274,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('sums can exceed 64 bits, as with many unfunded orders', async () => {
+  it('figures may exceed 64 bits, as the sums of many orders without funds do', async () => {
     await withStore(databases, async (database) => {
       const trades = Array.from({ length: 1_500 }, (_, at) =>
         sold(at + 2, HOUR_MS + at, 999_999, SIZE_MAX),
@@ -290,7 +291,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('sums count traders once, and markets by how they ended', async () => {
+  it('figures count each trader once, and markets by how they ended', async () => {
     await withStore(databases, async (database) => {
       const atMs = START_MS
       await project(
@@ -335,7 +336,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('sums agree with the trades after any history, and the audit finds differences', async () => {
+  it('figures agree with the trades after any history, and the audit finds differences', async () => {
     for (const [at, seed] of seedsOf(1, 2, 3).entries()) {
       await withStore(databases, async (database) => {
         await randomFlow(database, randomFrom(seed))
@@ -364,7 +365,7 @@ await onBothDatabases('sums', (databases) => {
     }
   })
 
-  it('sums are the same when they are counted again from the trades', async () => {
+  it('figures that are counted again from the trades stay the same', async () => {
     await withStore(databases, async (database) => {
       await randomFlow(database, randomFrom(4))
       const connection = sqlConnection(database)
@@ -379,7 +380,7 @@ await onBothDatabases('sums', (databases) => {
   })
 })
 
-/** Trades of two markets over three hours, some of which fail at once, soon or much later. */
+/** Makes trades of two markets over three hours; some fail at once, soon or much later. */
 async function randomFlow(database: Database, random: Random): Promise<void> {
   const atMs = START_MS
   await project(database, batch(1, 2, { markets: [{ market: market('n'), seq: 1, atMs }] }))

@@ -1,4 +1,4 @@
-/** Every query of the store must find its rows by an index: the databases are asked how they would. */
+/** Every query of the store must find its rows by an index: the test reads the databases' query plans. */
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
@@ -65,7 +65,7 @@ const ASKED: QueryTask[] = [
   ask('eventsOfMarkets', { marketIds: [m] }),
 ]
 
-/** Which queries must come out of the index in their order, so that a limit bounds the work. */
+/** Queries that must read the index in the order of their result, so that a limit bounds the work. */
 const ORDERED: readonly QueryName[] = [
   'listMarkets',
   'recentTrades',
@@ -81,7 +81,7 @@ function ask<Name extends QueryName>(query: Name, args: QueryTask<Name>['args'])
   return { query, args } as QueryTask
 }
 
-/** Prices, marks and quick markets, of which few are unfinished. */
+/** Inserts prices, marks and quick markets; few of the markets are unfinished. */
 async function fillPrices(database: Database, count: number): Promise<void> {
   const marks = Array.from({ length: count }, (_, index): Mark => {
     const boundarySec = 1_700_000_000 + index * 1_000
@@ -123,7 +123,7 @@ async function fillPrices(database: Database, count: number): Promise<void> {
   }
 }
 
-/** Enough rows that a planner with statistics prefers an index where there is one. */
+/** Inserts enough rows that a planner with statistics prefers an index where there is one. */
 async function fill(database: Database): Promise<void> {
   const count = MARKETS * PER_MARKET
   const indexes = Array.from({ length: count }, (_, index) => index)
@@ -183,7 +183,7 @@ async function fill(database: Database): Promise<void> {
     )
 }
 
-/** The statements that a read runs, with their values in them. */
+/** Returns the statements that a read runs, with their values inserted. */
 async function statementsOf(database: Database, run: () => Promise<void>): Promise<string[]> {
   const statements: string[] = []
   const { config } = database.orm
@@ -196,11 +196,13 @@ async function statementsOf(database: Database, run: () => Promise<void>): Promi
   } finally {
     config.set('onQuery', (sql) => sql)
   }
-  // A row per chain and partition is no table that grows; the others open and close a transaction.
+  // Tables with one row per chain and partition do not grow; the other statements begin and end a transaction.
   return statements.filter((one) => /^\s*select/.test(one) && !/from chain_stats/.test(one))
 }
 
-/** Asserts that a statement finds its rows by an index, and if it must, in the order of the index. */
+/**
+ * Asserts that a statement finds its rows by an index, and reads them in the order of the index if that is required.
+ */
 async function assertIndexed(
   database: Database,
   name: string,
@@ -230,13 +232,13 @@ async function assertIndexed(
   }
 }
 
-/** The index that a query must use, where another one would do more work with the rows of others. */
+/** The index that a query must use, because another one would read many rows that the query does not need. */
 const EXACT: Readonly<Record<string, string>> = {
   pendingTradesWithOrders: 'trades_pending_of_chain',
 }
 
 await onBothDatabases('queries', (databases) => {
-  it('queries find their rows by an index', async () => {
+  it('every database query finds its rows by an index', async () => {
     await withStore(databases, async (database) => {
       await fill(database)
       for (const task of ASKED) {

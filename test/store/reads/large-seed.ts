@@ -1,7 +1,7 @@
 /**
- * Many trades at once, made by the database itself: markets, orders' trades, users, their positions
- * and redemptions. Names are numbers: market 7 has the id 0x0…07 and its contract 0x0…07, user 7 the
- * address 0x0…07. Every ninth trade has failed, and every eighth of the others is pending.
+ * Inserts many trades by statements of the database itself, with their markets, users, positions and redemptions. Ids
+ * are numbers: market 7 has the id 0x0…07 and its contract 0x0…07, user 7 the address 0x0…07. Every ninth trade has
+ * failed, and every eighth of the others is pending.
  */
 
 import { type Database, sqlConnection } from '#store/engine/database.ts'
@@ -9,10 +9,10 @@ import { type Database, sqlConnection } from '#store/engine/database.ts'
 export type Large = {
   readonly trades: number
   readonly markets: number
-  /** How many of the markets have trades; all of them by default. */
+  /** Number of markets with trades; all by default. */
   readonly traded?: number
   readonly users: number
-  /** When the newest trade was matched; they lie a second apart, newest last. */
+  /** Time of the newest trade. Trades are one second apart. */
   readonly endMs?: number
   readonly chainId?: number
 }
@@ -20,7 +20,7 @@ export type Large = {
 /** Rows of one statement. */
 const STEP = 100_000
 
-/** So many numbers from 0 on as `i`, by five digits: recursion is bounded differently everywhere. */
+/** Numbers from 0 on as `i`, from five digits, because each database limits recursion differently. */
 const DIGITS = `(${Array.from({ length: 10 }, (_, digit) => `select ${digit} as d`).join(' union all ')})`
 const NUMBERS = `a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d as i
   from ${['a', 'b', 'c', 'e', 'f'].map((name) => `${DIGITS} as ${name}`).join(' cross join ')}`
@@ -52,7 +52,7 @@ export async function seedTrades(database: Database, large: Large): Promise<void
     `select ${id('i')}, ${chainId}, 'Will it?', '', 'general', ${address('i')}, ${address('1')},
       2000000000, 1700000000 + i, case when i % 4 = 0 then 1 else 0 end, ${startMs}, 0, 1`,
   )
-  // A block of a market's trades after the other, so that few minutes hold many of them.
+  // Each market's trades are consecutive, so that few minutes contain many trades of one market.
   const perMarket = Math.ceil(trades / traded)
   const marketOf = lite ? `(i / ${perMarket})` : `(i div ${perMarket})`
   await insert(

@@ -5,7 +5,7 @@ import { type Database, sqlConnection } from '#store/engine/database.ts'
 import { bytesOf } from '#store/engine/hex.ts'
 import { CHAIN, NOW, person, word } from '../chain-index/chain-events.ts'
 
-/** The event with the number 0 is the oldest, and the only one with `needle` in its text. */
+/** Inserts events. The event with the number 0 is the oldest, and the only one with `needle` in its text. */
 export async function fillEvents(database: Database, count: number, text = ''): Promise<void> {
   const rows = Array.from({ length: count }, (_, at) => at)
   for (let from = 0; from < count; from += 500) {

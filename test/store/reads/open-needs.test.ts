@@ -1,4 +1,4 @@
-/** The initial data of accounts: everything open and pending, of one snapshot, in pages. */
+/** The initial data of accounts: all open orders and pending trades of one snapshot, in pages. */
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
@@ -38,7 +38,7 @@ const [m, n, gone, old, late] = (['m', 'n', 'gone', 'old', 'late'] as const).map
   id<MarketId>(name),
 ) as [MarketId, MarketId, MarketId, MarketId, MarketId]
 
-/** Markets open and closed, orders of every end, trades of every status. */
+/** Writes open and closed markets, orders with every end, and trades with every status. */
 async function tell(database: Database): Promise<void> {
   const closing = (marketId: MarketId, atMs: number) =>
     ({ marketId, closed: 'resolved', seq: 90, atMs }) as const
@@ -71,7 +71,7 @@ async function tell(database: Database): Promise<void> {
       trades: [
         trade(10, 0, { buyOrderHash: id<OrderHash>('filled') }),
         trade(10, 1, { buyOrderHash: id<OrderHash>('m1') }),
-        // The same place in another market: equal in everything that the pages are ordered by.
+        // A trade of another market that is equal in everything by which pages are ordered.
         trade(10, 1, { marketId: n, matchedAtMs: START_MS + 10, outcome: NO }),
         ...statuses.map((_, index) => trade(11 + index, 0)),
         trade(20, 0, { marketId: old }),
@@ -117,8 +117,8 @@ function gatherer(): [Gathered, (page: NeedsPage) => void] {
 const nameOf = (hex: string): string =>
   Buffer.from(hex.slice(2), 'hex').toString('latin1').replaceAll('\0', '')
 
-await onBothDatabases('open needs', (databases) => {
-  it('open needs are all open orders and pending trades, with pages of any length', async () => {
+await onBothDatabases('the funds that orders and trades need can be read', (databases) => {
+  it('the read of needed funds returns all open orders and pending trades, with pages of any length', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       for (const pageMax of [1, 2, 3, 5_000]) {
@@ -185,7 +185,7 @@ await onBothDatabases('open needs', (databases) => {
     })
   })
 
-  it('open needs are of one snapshot, while the projector continues', async () => {
+  it('needed funds are read from one snapshot of the database while the projector continues', async () => {
     await withStore(databases, async (database, url) => {
       await tell(database)
       const writer = await openDatabase(url)
@@ -195,7 +195,7 @@ await onBothDatabases('open needs', (databases) => {
         let writing: Promise<unknown> | undefined
         await reads.openNeeds({ closedSinceMs: CLOSED_MS, pageMax: 2 }, async (page) => {
           take(page)
-          // Written when the first page was there, before the second is asked for.
+          // The write happens after the first page was read, and before the second.
           writing ??= project(
             writer,
             batch(7, 8, {
@@ -239,7 +239,7 @@ await onBothDatabases('open needs', (databases) => {
     })
   })
 
-  it('the needs of a trade are returned in each of its states', async () => {
+  it('the funds that a trade needs are returned in each state of the trade', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       const asked = [tradeId(m, 12, 0), tradeId(m, 10, 0), tradeId(n, 99, 0)]

@@ -23,7 +23,7 @@ function queryPool(databaseUrl: string): Piscina {
   })
 }
 
-/** Open resources of the database: connections at the server, or descriptors of the file. */
+/** Returns the number of open resources of the database: connections at the server, or descriptors of the file. */
 async function handlesOf(url: string): Promise<number> {
   const at = parseDatabaseUrl(url)
   if (at.dialect === 'mysql') {
@@ -41,7 +41,7 @@ async function handlesOf(url: string): Promise<number> {
   }).length
 }
 
-test('a query that the pool cannot answer is a fault for its caller', async () => {
+test('a query that no query thread can answer causes a fault for its caller', async () => {
   const pool = queryPool('sqlite:/nowhere/at/all.db')
   try {
     await assert.rejects(
@@ -58,8 +58,8 @@ test('a query that the pool cannot answer is a fault for its caller', async () =
   }
 })
 
-await onBothDatabases('the query pool', (databases) => {
-  it('the query pool answers typed queries on its own threads', async () => {
+await onBothDatabases('query threads answer reads', (databases) => {
+  it('the query threads answer typed queries', async () => {
     await withStore(databases, async (database, url) => {
       const pool = queryPool(url)
       try {
@@ -93,7 +93,7 @@ await onBothDatabases('the query pool', (databases) => {
     })
   })
 
-  it('a closed query pool leaves nothing open', async () => {
+  it('query threads that are closed leave nothing open', async () => {
     let left = ''
     await withStore(databases, async (_, url) => {
       left = url

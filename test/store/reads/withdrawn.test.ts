@@ -19,8 +19,8 @@ async function insert(database: Database, table: string, name: string, value: Bu
 }
 let blocks = 0
 
-await onBothDatabases('withdrawals on chain', (databases) => {
-  it('a trader’s withdrawals are the highest nonce and the single orders', async () => {
+await onBothDatabases('cancellations on chain are stored', (databases) => {
+  it('a trader’s cancellations on chain consist of the highest nonce limit and single orders', async () => {
     await withStore(databases, async (database) => {
       for (const nonce of ['999', '18446744073709551615', '1000']) {
         await insert(database, 'chain_withdrawn_epochs', 'before_nonce', nonce)

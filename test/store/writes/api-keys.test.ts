@@ -7,6 +7,7 @@ import { closeDatabase, type Database } from '#store/engine/database.ts'
 import { migrate } from '#store/migrations/migrate.ts'
 import { openDatabase } from '#store/open-database.ts'
 import { apiKeyById, registerApiKey, revokeApiKey } from '#store/writes/api-keys.ts'
+import { clearFiredDeadman, deadmanDue, setDeadman } from '#store/writes/deadman.ts'
 import { onBothDatabases } from '../../support/databases.ts'
 
 const NOW_MS = 1_800_000_000_000
@@ -28,7 +29,7 @@ function keyOf(fields: Partial<ApiKey> = {}): ApiKey {
   }
 }
 
-await onBothDatabases('API keys', ({ fresh }) => {
+await onBothDatabases('API keys are stored', ({ fresh }) => {
   let database: Database
   before(async () => {
     database = await openDatabase(await fresh())
@@ -38,7 +39,7 @@ await onBothDatabases('API keys', ({ fresh }) => {
 
   const revokedOf = async (key: ApiKey) => (await apiKeyById(database, key.id))?.revokedAtMs
 
-  it('a registered key is returned unchanged', async () => {
+  it('a registered API key is read back unchanged', async () => {
     for (const key of [
       keyOf(),
       keyOf({ name: 'бот 🤖 of "O\'Brien" \\', expiresAtSec: Number.MAX_SAFE_INTEGER }),
@@ -49,7 +50,7 @@ await onBothDatabases('API keys', ({ fresh }) => {
     }
   })
 
-  it('key ids are distinguished by every character', async () => {
+  it('ids of API keys are compared by every character', async () => {
     const key = keyOf()
     await registerApiKey(database, key, 20)
     for (const id of [key.id.toUpperCase(), key.id.slice(0, -1), `${key.id}x`, '', '%', 'ключ']) {
@@ -57,7 +58,35 @@ await onBothDatabases('API keys', ({ fresh }) => {
     }
   })
 
-  it('a revocation is stored, and the first one counts', async () => {
+  it('a revoked API key loses its dead-man switch, and other keys keep theirs', async () => {
+    const address = freshAddress()
+    const [oldest, revoked, newest] = [1, 2, 3].map((age) =>
+      keyOf({ address, createdAtMs: NOW_MS + age }),
+    ) as [ApiKey, ApiKey, ApiKey]
+    for (const key of [oldest, revoked]) await registerApiKey(database, key, 20)
+    const set = ({ id }: ApiKey) => setDeadman(database, { keyId: id, address, dueAtMs: NOW_MS })
+    for (const key of [oldest, revoked]) assert.equal(await set(key), true)
+    assert.equal(await set(newest), false, 'an unknown key')
+    const switches = async () => {
+      const due = await deadmanDue(database, { beforeMs: NOW_MS + 1, limit: 10 })
+      return due.map(({ keyId }) => keyId).sort()
+    }
+    await revokeApiKey(database, revoked.id, NOW_MS)
+    assert.deepEqual(await switches(), [oldest.id])
+    // The request was accepted just before the revocation, but is written after it.
+    assert.equal(await set(revoked), false, 'a revoked key')
+    assert.deepEqual(await switches(), [oldest.id])
+    // With a limit of one key, the new key revokes the oldest.
+    await registerApiKey(database, newest, 1)
+    assert.deepEqual(await switches(), [])
+    assert.equal(await set(newest), true)
+    await clearFiredDeadman(database, { fired: [{ keyId: newest.id, dueAtMs: NOW_MS - 1 }] })
+    assert.deepEqual(await switches(), [newest.id], 'renewed meanwhile')
+    await clearFiredDeadman(database, { fired: [{ keyId: newest.id, dueAtMs: NOW_MS }] })
+    assert.deepEqual(await switches(), [])
+  })
+
+  it('the first revocation of an API key is stored, and later ones change nothing', async () => {
     const key = keyOf()
     await registerApiKey(database, key, 20)
     assert.equal(await revokeApiKey(database, key.id, NOW_MS + 5), true)
@@ -66,7 +95,7 @@ await onBothDatabases('API keys', ({ fresh }) => {
     assert.equal(await revokeApiKey(database, randomUUID(), NOW_MS), false)
   })
 
-  it('a key above the limit revokes the oldest of its owner, and none of another owner', async () => {
+  it('an API key above the limit revokes its owner’s oldest key, and no key of another owner', async () => {
     const address = freshAddress()
     const stranger = keyOf({ createdAtMs: 1 })
     await registerApiKey(database, stranger, 20)
@@ -82,7 +111,7 @@ await onBothDatabases('API keys', ({ fresh }) => {
     assert.equal(await revokedOf(stranger), null)
   })
 
-  it('revoked and expired keys do not count towards the limit, so they cause no valid key to be revoked', async () => {
+  it('revoked and expired API keys do not count towards the limit, so no valid key is revoked for them', async () => {
     const address = freshAddress()
     const oldest = keyOf({ address, createdAtMs: NOW_MS - 1_000 })
     await registerApiKey(database, oldest, 3)
@@ -97,7 +126,7 @@ await onBothDatabases('API keys', ({ fresh }) => {
     assert.deepEqual(await registerApiKey(database, keyOf(later), 3), [oldest.id])
   })
 
-  it('a new key is kept even if it is dated before the older keys', async () => {
+  it('a new API key is stored even if its date is before that of older keys', async () => {
     const address = freshAddress()
     for (let at = 0; at < 2; at++) await registerApiKey(database, keyOf({ address }), 2)
     const behind = keyOf({ address, createdAtMs: NOW_MS - 60_000 })
@@ -105,7 +134,7 @@ await onBothDatabases('API keys', ({ fresh }) => {
     assert.equal(await revokedOf(behind), null)
   })
 
-  it('a second key with the same id is refused and changes nothing', async () => {
+  it('a second API key with the same id is refused and changes nothing', async () => {
     const key = keyOf()
     await registerApiKey(database, key, 20)
     await assert.rejects(registerApiKey(database, { ...key, name: 'other' }, 20), {

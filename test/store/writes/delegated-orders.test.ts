@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import type { ChainEvent } from '#domain/chain-event.ts'
 import type { MarketId, OrderHash } from '#domain/ids.ts'
-import { DELEGATED_ORDERS_MAX } from '#domain/limits.ts'
+import { DELEGATED_ORDERS_MAX, DELEGATED_READ_MAX } from '#domain/limits.ts'
 import { ONE, type Price, type Shares } from '#domain/money.ts'
 import { claimChain } from '#store/chain-index/cursor.ts'
 import { indexRange } from '#store/chain-index/index-range.ts'
 import { rewindChain } from '#store/chain-index/rewind-chain.ts'
-import { type Database, transact } from '#store/engine/database.ts'
+import { type Database, read, transact } from '#store/engine/database.ts'
 import { bytesOf } from '#store/engine/hex.ts'
 import { statements } from '#store/engine/statements.ts'
 import { project } from '#store/projection/project.ts'
@@ -23,7 +23,7 @@ import { address, batch, CHAIN, id, order, orderRow, START_MS, withStore } from 
 
 const NOW_SEC = Math.floor(START_MS / 1_000)
 
-/** An order of Ann's bot that is worth a dollar. */
+/** Returns an order of Ann's bot that is worth a dollar. */
 const delegated = (name: string, terms: Partial<DelegatedOrder> = {}): DelegatedOrder => ({
   orderHash: id<OrderHash>(name),
   chainId: CHAIN,
@@ -70,8 +70,8 @@ const claim = (database: Database) =>
 
 const reads = { chainId: CHAIN, account: address('ann'), nowSec: NOW_SEC, limit: 9 }
 
-await onBothDatabases('orders of delegates', (databases) => {
-  it('a delegate’s orders are each reserved once, until their sum reaches the limit', async () => {
+await onBothDatabases('orders of delegates count towards their limit', (databases) => {
+  it('each order of a delegate counts once, until their sum reaches the limit', async () => {
     await withStore(databases, async (database) => {
       const reserve = (name: string, terms?: Partial<DelegatedOrder>) =>
         reserveDelegated(database, delegated(name, terms))
@@ -84,7 +84,7 @@ await onBothDatabases('orders of delegates', (databases) => {
     })
   })
 
-  it('a delegate’s projected orders count with their rest, and not at all when they have ended', async () => {
+  it('an order of a delegate counts with its open part, and not at all when it has ended', async () => {
     await withStore(databases, async (database) => {
       for (const name of ['a', 'b', 'c']) await reserveDelegated(database, delegated(name))
       const price = { price: 500_000 as Price, size: (2 * ONE) as Shares }
@@ -107,7 +107,7 @@ await onBothDatabases('orders of delegates', (databases) => {
     })
   })
 
-  it('a delegate’s order frees its share when the market refuses it, or when it was lost', async () => {
+  it('an order of a delegate no longer counts when the market refuses it, or when it was lost', async () => {
     await withStore(databases, async (database) => {
       for (const name of ['a', 'b', 'c']) await reserveDelegated(database, delegated(name))
       assert.equal(await releaseDelegated(database, { orderHash: id('a') }), true)
@@ -118,10 +118,10 @@ await onBothDatabases('orders of delegates', (databases) => {
     })
   })
 
-  it('an order keeps its reservation if one of two submissions is refused and the other placed', async () => {
+  it('an order of a delegate still counts if one of two submissions is refused and the other placed', async () => {
     await withStore(databases, async (database) => {
       for (const name of ['a', 'b', 'c']) await reserveDelegated(database, delegated(name))
-      // The same order with an option that makes its market refuse it; the projection is behind.
+      // The order is submitted a second time with an option that its market refuses, before the first is projected.
       assert.deepEqual(await reserveDelegated(database, delegated('a')), { reserved: true })
       assert.equal(await releaseDelegated(database, { orderHash: id('a') }), false)
       assert.equal((await reserveDelegated(database, delegated('d'))).reserved, false)
@@ -130,7 +130,7 @@ await onBothDatabases('orders of delegates', (databases) => {
     })
   })
 
-  it('a lost reservation is checked against the limit again when its order is submitted once more', async () => {
+  it('if a delegate’s order was forgotten, a resubmission of the order is checked against the limit again', async () => {
     await withStore(databases, async (database) => {
       await reserveDelegated(database, delegated('a'))
       const later = { nowMs: START_MS + 600_001, maxOpenNotional: ONE - 1 }
@@ -138,7 +138,7 @@ await onBothDatabases('orders of delegates', (databases) => {
     })
   })
 
-  it('a delegate with a limit of open notional has at most a thousand orders', async () => {
+  it('a delegate with a limit on the value of open orders has at most a thousand orders', async () => {
     await withStore(databases, async (database) => {
       const small = { size: 1 as Shares, maxOpenNotional: 1e9 }
       await transact(database, (transaction, connection) =>
@@ -156,7 +156,29 @@ await onBothDatabases('orders of delegates', (databases) => {
     })
   })
 
-  it('a delegate’s orders are listed for cancelling when it is revoked, limited, expires, or a reorg removes it', async () => {
+  it('many ended orders of a delegate are removed in several calls, each of which reads a limited number', async () => {
+    await withStore(databases, async (database) => {
+      const LOST_AT_MS = START_MS - 600_001
+      await transact(database, (transaction, connection) =>
+        statements(database, connection, transaction).insert(
+          'delegated_orders',
+          Array.from({ length: DELEGATED_READ_MAX + 10 }, (_, at) => ({
+            ...{ order_hash: bytesOf(id(`s${at}`)), chain_id: CHAIN, price_e6: 1, size_e6: 1 },
+            ...{ trader: bytesOf(address('ann')), delegate: bytesOf(address('bot')) },
+            ...{ expires_at_sec: NOW_SEC + 9, reserved_at_ms: LOST_AT_MS, submissions: 1 },
+          })),
+        ),
+      )
+      const first = await reserveDelegated(database, delegated('a'))
+      assert.deepEqual(first, { reserved: false, openNotional: 0n, openOrders: 0, isCrowded: true })
+      const rows = 'select count(*) as count from delegated_orders'
+      const [left] = await read(database, (em) => em.getConnection().execute(rows))
+      assert.equal(Number(left?.count), 10)
+      assert.deepEqual(await reserveDelegated(database, delegated('a')), { reserved: true })
+    })
+  })
+
+  it('the orders of a delegate are listed for cancelling when it is revoked or limited, expires, or a reorg removes it', async () => {
     await withStore(databases, async (database) => {
       await claim(database)
       await index(database, 1, [delegateSet(1, NOW_SEC + 100)])

@@ -56,7 +56,7 @@ function termsOf(number: number, fields: Partial<QuickTerms> = {}): QuickTerms {
   }
 }
 
-await onBothDatabases('Prices and quick markets', ({ fresh }) => {
+await onBothDatabases('prices and quick markets are stored', ({ fresh }) => {
   let database: Database
   before(async () => {
     database = await openDatabase(await fresh())
@@ -64,7 +64,7 @@ await onBothDatabases('Prices and quick markets', ({ fresh }) => {
   })
   after(() => closeDatabase(database))
 
-  it('a quick market is opened once, with the first strike', async () => {
+  it('a quick market is stored once, with its first start price', async () => {
     const terms = termsOf(1)
     const opened = await openQuickMarket(database, terms)
     const { id, ...rest } = opened
@@ -84,7 +84,7 @@ await onBothDatabases('Prices and quick markets', ({ fresh }) => {
     assert.equal(await quickMarketById(database, { id: id + 1_000 }), undefined)
   })
 
-  it('a quick market keeps the matching rule of the first time', async () => {
+  it('a quick market keeps the matching rule with which it was first stored', async () => {
     const opened = await openQuickMarket(database, termsOf(40, { matching: 'complementary' }))
     assert.equal(opened.matching, 'complementary')
     assert.deepEqual(await openQuickMarket(database, termsOf(40)), opened)
@@ -98,7 +98,7 @@ await onBothDatabases('Prices and quick markets', ({ fresh }) => {
     }
   })
 
-  it('a quick market is decided once, and stays unfinished until the chain has the outcome', async () => {
+  it('a quick market is decided once, and counts as unfinished until the chain has the outcome', async () => {
     const terms = termsOf(2)
     const { id } = await openQuickMarket(database, terms)
     const end = markOf({ boundarySec: terms.startSec + 900, price: 6_400_000_000_001 })
@@ -137,7 +137,7 @@ await onBothDatabases('Prices and quick markets', ({ fresh }) => {
     assert.deepEqual(await contestQuickMarket(database, late), resolved)
   })
 
-  it('a mark or a price that the database refuses does not prevent others from being written', async () => {
+  it('a price that the database refuses does not prevent others from being stored', async () => {
     const absurd = 1e300
     const sec = START_SEC - 100_000
     const marks = [1, 2, 3].map((number) =>
@@ -197,7 +197,7 @@ await onBothDatabases('Prices and quick markets', ({ fresh }) => {
     assert.deepEqual(few, [many[447], many[448], last])
   })
 
-  it('marks are stored per source and boundary', async () => {
+  it('the price reports at start and end times are stored per source and time', async () => {
     const marks = [
       markOf(),
       markOf({ source: 'coinbase', exact: false, via: 'history' }),

@@ -27,7 +27,7 @@ const user = () => hex(20) as Address
 function relayOf(fields: Partial<OpenedRelay> = {}): OpenedRelay {
   const key = hex(32) as RelayKey
   const base = { key, chainId: ++made, kind: 'ctf-redemption', owner: user() } as const
-  return { ...base, gas: 100_000, claims: [], atMs: NOW_MS, ...fields }
+  return { ...base, attempt: 1, gas: 100_000, claims: [], atMs: NOW_MS, ...fields }
 }
 
 function claimOf(relay: Pick<OpenedRelay, 'chainId' | 'owner'>, payout = 5_000_000): Claim {
@@ -46,7 +46,7 @@ function changeOf(relay: OpenedRelay, fields: Partial<RelayChange> = {}): RelayC
   return { ...base, reason: '', atMs: NOW_MS + 1, ...fields }
 }
 
-await onBothDatabases('relays and claims', ({ fresh }) => {
+await onBothDatabases('operations of the relayer are stored', ({ fresh }) => {
   let database: Database
   before(async () => {
     database = await openDatabase(await fresh())
@@ -54,7 +54,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
   })
   after(() => closeDatabase(database))
 
-  it('an operation is opened once, and a second opening returns the first', async () => {
+  it('an operation is stored once, and storing it again returns the first row', async () => {
     const relay = relayOf()
     const first = await openRelay(database, relay)
     assert.equal(first.opened, true)
@@ -80,6 +80,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
     assert.equal((await relayByKey(database, { key: relay.key }))?.reason, 'no')
     const next = await openRelay(database, {
       ...relay,
+      attempt: 2,
       claims: claims.slice(0, 1),
       atMs: NOW_MS + 9,
     })
@@ -90,6 +91,33 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
     assert.equal(await changeRelay(database, late), false)
     assert.equal((await relayByKey(database, { key: relay.key }))?.status, 'sending')
     assert.equal((await claimsOfUser(database, relay.owner)).length, 1)
+  })
+
+  it('an operation is confirmed if an earlier attempt succeeded and the last one failed', async () => {
+    const relay = relayOf()
+    const failed = { status: 'failed', reason: 'it was not sent' } as const
+    await openRelay(database, relay)
+    await changeRelay(database, changeOf(relay, failed))
+    await openRelay(database, { ...relay, attempt: 2, claims: [claimOf(relay)] })
+    await changeRelay(database, changeOf(relay, { ...failed, attempt: 2 }))
+    const txHash = hex(32)
+    const late = changeOf(relay, { status: 'confirmed', txHash, gas: 40_000 })
+    assert.equal(await changeRelay(database, late), true)
+    const stored = (await relayByKey(database, { key: relay.key }))!
+    assert.deepEqual([stored.status, stored.txHash, stored.gas], ['confirmed', txHash, 200_000])
+    const [claim] = await claimsOfUser(database, relay.owner)
+    assert.deepEqual([claim?.status, claim?.txHash], ['confirmed', txHash])
+  })
+
+  it('an opening for an attempt that is not the next one changes nothing', async () => {
+    const relay = relayOf()
+    await openRelay(database, relay)
+    await changeRelay(database, changeOf(relay, { status: 'failed' }))
+    for (const attempt of [1, 3]) {
+      const late = await openRelay(database, { ...relay, attempt })
+      assert.deepEqual([late.opened, late.record.attempt], [false, 1])
+    }
+    assert.equal((await relayByKey(database, { key: relay.key }))?.status, 'failed')
   })
 
   it('a claim has the status of its operation', async () => {
@@ -121,7 +149,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
     assert.equal(failed.claims[0]?.reason.length, 1_000)
   })
 
-  it('an earlier operation with the same effect is found by owner and kind, and by market', async () => {
+  it('an earlier operation with the same effect is found by its owner and kind, or by its market', async () => {
     const owner = user()
     const chainId = ++made
     const mine = { owner, chainId }
@@ -157,7 +185,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
   })
 
   it('claims are listed page by page, each once', async () => {
-    // Several of one instant, in operations with several markets each.
+    // Several operations have the same time, and each has several markets.
     for (const at of [0, 0, 1, 5, 5, 5]) {
       const relay = relayOf({ atMs: NOW_MS + at })
       await openRelay(database, { ...relay, claims: [claimOf(relay), claimOf(relay)] })
@@ -179,7 +207,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
     assert.deepEqual(paged, whole.claims)
   })
 
-  it('operations that the chain has not decided are loaded again, oldest first', async () => {
+  it('operations that the chain has not decided are returned after a restart, oldest first', async () => {
     const chainId = ++made
     const opened = [3, 1, 2].map((at) => relayOf({ chainId, atMs: NOW_MS + at }))
     for (const relay of opened) await openRelay(database, relay)
@@ -194,7 +222,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
     assert.equal((await unfinishedRelays(database, { chainId, limit: 1 })).length, 1)
   })
 
-  it('gas since a time is summed per owner and in total', async () => {
+  it('the gas used since a given time is summed per owner and in total', async () => {
     const chainId = ++made
     const owner = user()
     await openRelay(database, relayOf({ chainId, owner, gas: 1, atMs: NOW_MS - 1 }))
@@ -209,7 +237,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
     assert.equal(await since({ owner: user() }), 0)
   })
 
-  it('writes that share a commit each succeed or fail on their own', async () => {
+  it('writes that share a commit succeed or fail independently', async () => {
     const relays = [relayOf(), relayOf(), relayOf()]
     const [first, , last] = relays
     assert.ok(first && last)
@@ -230,7 +258,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
   })
 })
 
-/** The claims of a user, in any state. */
+/** Returns the user's claims in every state. */
 async function claimsOfUser(database: Database, user: Address): Promise<ClaimRecord[]> {
   const found: ClaimRecord[] = []
   for (const status of ['pending', 'confirmed', 'failed'] as const) {

@@ -13,7 +13,7 @@ const note = (number: number) => ({
   ...{ tradeId: idOf(number), reachableMs: 30_000, retries: 2, wastedGas: 2 ** 40 },
 })
 
-await onBothDatabases('notes of settlement', (databases) => {
+await onBothDatabases('settlement stores notes about trades', (databases) => {
   it('the last saved note of a trade is returned, until the trade has ended', async () => {
     const database = await openDatabase(await databases.migrated())
     try {

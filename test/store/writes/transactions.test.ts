@@ -37,8 +37,8 @@ function transaction(nonce: number, changes: Partial<TransactionRow> = {}): Tran
   }
 }
 
-await onBothDatabases('the journal of transactions', (databases) => {
-  it('the journal returns a transaction by nonce and by every hash, and ignores older writes', async () => {
+await onBothDatabases('the journal stores transactions', (databases) => {
+  it('the journal returns a transaction by its nonce and by each of its hashes, and ignores late older writes', async () => {
     const database = await openDatabase(await databases.fresh())
     try {
       await migrate(database)

@@ -1,4 +1,4 @@
-/** The page of the documentation, on the same exchange as the trading page. */
+/** Tests the documentation page, on the same exchange as the trading page. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'

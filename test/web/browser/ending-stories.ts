@@ -1,4 +1,7 @@
-/** Stories of how markets end: a quick one while one looks at it, another one by proposal up to the payout. */
+/**
+ * How markets end on the page: a quick market while its page is open, and another market from the proposal to the
+ * payout.
+ */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -12,7 +15,7 @@ const ANN = 10
 const BOB = 11
 const DISPUTE_SEC = 7_200
 const HEARD_SEC = 2
-/** A request that is under way while time is moved may be answered as late; the page asks again. */
+/** Moving the time may exceed the deadline of a request in flight; the page then repeats it. */
 const MOVED = { expected: /the server responded with a status of 503 / }
 
 export async function quickMarketEnds(t: TestContext, stage: Stage): Promise<void> {
@@ -26,19 +29,19 @@ export async function quickMarketEnds(t: TestContext, stage: Stage): Promise<voi
   const [marketId = ''] = /0x[0-9a-f]{64}/.exec(page.url()) ?? []
   const { expiration } = await reader.market(marketId)
   const { serverTime } = await reader.config({ fresh: true })
-  // Just before the end, so that the price at the end is received.
+  // The clock moves to just before the end, so that the price at the end is received.
   await stage.warp(Math.max(1, expiration - serverTime - HEARD_SEC))
   await says(page, 'Trading has ended.')
   assert.equal(await ticketOf(page).count(), 0)
   await says(page, /^It went (up: YES|down: NO) has won\.$/)
   await says(chart, /^BTC was at [\d,.]+, .* The market has ended\.$/)
   await showsEvidence(page, stage, marketId)
-  // And there is another one to go on with.
+  // The page links to the next market.
   await page.getByRole('link', { name: 'Next BTC market' }).click()
   await says(page, /^(YES|NO) is ahead\.$/)
 }
 
-/** The market is first in the list of the past ones, open, with both prices of every source. */
+/** Checks that the ended market is the first of the past ones, and that it shows both prices of every source. */
 async function showsEvidence(page: Page, stage: Stage, marketId: string): Promise<void> {
   const { quickMarkets } = stage.client(ANN)
   const ended = (await quickMarkets.history('BTC')).find((one) => one.marketId === marketId)
@@ -85,7 +88,7 @@ export async function resolutionAndRedemption(t: TestContext, stage: Stage): Pro
   await says(activity.getByRole('row', { name: /Redeemed/ }), '+$100,000.00')
 }
 
-/** On a phone, profit and redeemable shares are visible. */
+/** Checks that profit and redeemable shares are visible on a phone. */
 async function positionsAreCards(t: TestContext, stage: Stage): Promise<void> {
   const width = 390
   const page = await stage.visit(t, '#/portfolio', { viewport: { width, height: 844 } })
@@ -100,7 +103,7 @@ async function positionsAreCards(t: TestContext, stage: Stage): Promise<void> {
   }
 }
 
-/** Of the market that the story before has ended. */
+/** Checks the list entry of the market that the previous story has ended. */
 export async function listNamesTheWinner(t: TestContext, stage: Stage): Promise<void> {
   const page = await stage.visit(t, '')
   await page.getByLabel('State').selectOption('Ended')
@@ -109,7 +112,7 @@ export async function listNamesTheWinner(t: TestContext, stage: Stage): Promise<
   assert.doesNotMatch(await row.innerText(), /%/)
 }
 
-/** The market of a month is proposed wrongly, and another trader disputes that. */
+/** Proposes a wrong outcome of the market, which another trader disputes. */
 export async function proposalIsDisputed(t: TestContext, stage: Stage): Promise<void> {
   const { month } = stage.markets
   const page = await stage.visit(t, `#/m/${month.id}`, MOVED)

@@ -1,4 +1,7 @@
-/** Pictures of every view of the page, at the widths of a desk, a small laptop and a phone, in light and dark. */
+/**
+ * Takes pictures of every view of the page, at the widths of a desktop screen, a small laptop and a phone, in light and
+ * dark.
+ */
 
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'

@@ -1,4 +1,4 @@
-/** Stories of the list: its filter is in the URL, watched markets stay, and links can be shared. */
+/** The list of markets: its filter is in the URL, watched markets stay, and links can be shared. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -23,7 +23,7 @@ export async function listInTheAddress(t: TestContext, stage: Stage): Promise<vo
   await page.getByLabel('Search markets').fill('rain')
   await shows(month.question)
   assert.match(page.url(), /#\/\?search=rain&sort=ends&reversed=1$/)
-  // Another view and back, and a reload, show the same.
+  // The list is the same after another view and after a reload.
   await page.getByRole('link', { name: month.question, exact: true }).click()
   await page.getByRole('link', { name: 'Markets', exact: true }).first().click()
   await shows(month.question)
@@ -45,7 +45,7 @@ export async function eventWithItsMarkets(t: TestContext, stage: Stage): Promise
   await page.getByRole('heading', { name: title }).waitFor()
   assert.match(page.url(), new RegExp(`#/e/${slug}$`))
   assert.deepEqual(await page.locator(MARKET_LINKS).allInnerTexts(), DEMO_EVENT.questions)
-  // Bids of 0.50, 0.40 and 0.20 add up to more than a dollar, of which at most one is paid.
+  // The bids of 0.50, 0.40 and 0.20 add up to more than a dollar, but at most one of the outcomes pays.
   const terms = { side: 'buy', outcome: 'YES', size: '10', ttlSeconds: 3_600 } as const
   for (const [at, price] of ['0.50', '0.40', '0.20'].entries()) {
     const marketId = markets[at]!.id
@@ -57,7 +57,7 @@ export async function eventWithItsMarkets(t: TestContext, stage: Stage): Promise
   await page.getByRole('link', { name: DEMO_EVENT.questions[1]!, exact: true }).click()
   await page.getByRole('navigation', { name: 'Where you are' }).getByText(title).click()
   await page.getByRole('heading', { name: title }).waitFor()
-  // A link that is shared names the event, and no other event can take it over.
+  // The shared link contains the event's hash, so no other event can take it over.
   await page.getByRole('button', { name: 'Share' }).click()
   const path = `/e/${slug}-${hash.slice(2, 14)}`
   await says(page.getByRole('log'), new RegExp(`${path}$`))

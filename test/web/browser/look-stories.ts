@@ -1,4 +1,4 @@
-/** Stories of the page's appearance: on a phone, and for people who see little or nothing. */
+/** Tests of the page's appearance on a phone, and of its accessibility. */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -6,6 +6,8 @@ import { createRequire } from 'node:module'
 import type { TestContext } from 'node:test'
 import type { AxeResults } from 'axe-core'
 import type { Page } from 'playwright-core'
+import { reportHtml } from '../../../loadtest/report-html.ts'
+import { sampleReport } from '../../loadtest/sample-report.ts'
 import { overflowOf } from '../../support/browser.ts'
 import { eventually } from '../../support/eventually.ts'
 import { connectDemo, type Stage, says, sendOrder, ticketOf } from './stage.ts'
@@ -30,7 +32,7 @@ export async function phone(t: TestContext, stage: Stage): Promise<void> {
   }
   await page.getByRole('button', { name: 'Chart', exact: true }).click()
   assert.equal(await ticketOf(page).isVisible(), false, 'one part at a time')
-  // The ticket with one tap, and everything of it can be reached.
+  // One tap opens the ticket, and all of its fields can be reached.
   await page.getByRole('button', { name: /^Buy YES/ }).click()
   await sendOrder(page, { side: 'Buy', cents: '3', shares: '11' })
   await says(page, 'Buy 11.00 YES at 3.0¢: the order is in the book.')
@@ -59,7 +61,7 @@ async function barriers(page: Page, rule?: string): Promise<string[]> {
 
 /** Asserts that axe finds nothing, in both colour schemes. */
 export async function keepsNobodyOut(page: Page, what: string): Promise<void> {
-  // By the debugger, which the policy of the page does not concern.
+  // Scripts of the debugger are not subject to the page's content policy.
   await page.evaluate(AXE)
   await page.emulateMedia({ colorScheme: 'dark' })
   assert.deepEqual(await barriers(page), [], what)
@@ -88,7 +90,7 @@ export async function accessible(t: TestContext, stage: Stage): Promise<void> {
   await look('the shortcuts')
 }
 
-/** At the width of a small laptop, and of a desk. */
+/** Checks the layout at the widths of a small laptop and of a desktop screen. */
 export async function layout(t: TestContext, stage: Stage): Promise<void> {
   const laptop = { width: 1_024, height: 768 }
   const page = await stage.visit(t, `#/m/${stage.markets.month.id}`, { viewport: laptop })
@@ -150,7 +152,7 @@ export async function keysAndExport(t: TestContext, stage: Stage): Promise<void>
   })
 }
 
-/** The market of a quarter before its first trade. */
+/** Checks the chart of a market without trades. */
 export async function chartBeforeTrades(t: TestContext, stage: Stage): Promise<void> {
   const { id: marketId } = stage.markets.quarter
   const page = await stage.visit(t, `#/m/${marketId}`)
@@ -161,8 +163,17 @@ export async function chartBeforeTrades(t: TestContext, stage: Stage): Promise<v
   const bid = await orders.place({ ...terms, side: 'buy', price: '0.40' })
   const ask = await orders.place({ ...terms, side: 'sell', price: '0.50' })
   await says(chart, 'Mid price: no trades yet')
-  await says(chart, 'Nobody has traded yet. The mid of YES is at 45.0¢')
+  await says(chart, 'There are no trades yet. The mid of YES is at 45.0¢')
   await orders.cancel({ orderHash: bid.orderHash, marketId, side: 'buy' })
   await orders.cancel({ orderHash: ask.orderHash, marketId, side: 'sell' })
   await says(chart, 'There is no price yet.')
+}
+
+/** Checks the report of a load test, a page without a server. */
+export async function loadReport(t: TestContext, stage: Stage): Promise<void> {
+  const page = await stage.visit(t, '', { viewport: PHONE.viewport })
+  await page.goto('about:blank')
+  await page.setContent(reportHtml({ ...sampleReport(), ended: 'why'.repeat(100) }))
+  assert.equal(await overflowOf(page), 0, 'as wide as the window')
+  await keepsNobodyOut(page, 'the report')
 }

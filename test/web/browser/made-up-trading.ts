@@ -15,13 +15,13 @@ const SHARE = 1_000_000
 const STEPS = 40
 const STEP_SEC = 300
 const QUICK_SEC = 900
-/** Where the price of each market begins, in cents. */
+/** Initial price of each market, in cents. */
 const STARTS = [64, 31, 88]
 const LEVELS = 12
 
 type Scene = { readonly maker: Client; readonly taker: Client; readonly random: Random }
 
-/** A trade now and then at a price that wanders. */
+/** Makes some trades, at a price that drifts randomly. */
 async function trade({ maker, taker, random }: Scene, marketId: string, cents: number) {
   const terms = { marketId, outcome: 'YES', price: cents * CENT, ttlSeconds: 86_400 } as const
   const size = random.int(20, 400) * SHARE
@@ -74,7 +74,7 @@ async function makeHistory(scene: Scene, markets: readonly Market[]): Promise<vo
   }
 }
 
-/** Makes the hours up, and returns the demo markets when a quick market runs. */
+/** Makes some hours of trading, and returns the demo markets once a quick market runs. */
 export async function makeUpTrading(url: string): Promise<readonly Market[]> {
   const client = (account: number) => createClient({ url, signer: devnetKey(account) })
   const scene = { maker: client(10), taker: client(11), random: randomFrom(SEED) }

@@ -1,4 +1,4 @@
-/** Common parts of the stories about the page: one exchange with a local chain, one browser, and its visitors. */
+/** Common parts of the browser stories: one exchange with a local chain, one browser, and its visitors. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -13,7 +13,7 @@ import { type Exchange, startExchange } from '../../support/exchange.ts'
 import { warp } from '../../support/warp.ts'
 
 const ENVIRONMENT = {
-  // A story waits for updates of the page's time and for the exchange's reads of the chain.
+  // Short intervals, because stories wait for heartbeats, which update the page's time, and for reads of the chain.
   SIBYL_STREAM_HEARTBEAT_MS: '1000',
   SIBYL_RESOLUTION_POLL_MS: '250',
   SIBYL_TRANSPARENCY: 'on',
@@ -23,11 +23,11 @@ export type Stage = {
   readonly exchange: Exchange
   /** The demo markets: of a month, a quarter and a week. */
   readonly markets: { readonly month: Market; readonly quarter: Market; readonly week: Market }
-  /** The same visitor each time, with the same storage. */
+  /** Returns the client of this demo account, the same one each time. */
   client(account: number): Client
-  /** A separate page: `#/` and the rest of the address. */
+  /** Opens a page in a new session; `hash` is the part of its address after the host. */
   visit(t: TestContext, hash: string, options?: PageOptions): Promise<Page>
-  /** The same exchange again, at the same address. */
+  /** Kills the exchange, runs the function, and starts the exchange again at the same address. */
   restart(whileGone: () => Promise<void>): Promise<void>
   /** Moves the time of the chain and of the exchange. */
   warp(seconds: number): Promise<void>
@@ -108,7 +108,7 @@ export async function says(place: Page | Locator, words: string | RegExp): Promi
   await place.getByText(words).first().waitFor()
 }
 
-/** The rows of the ladder, asks from the highest down, then bids: `Ask 58.0¢ 12.48 235`. */
+/** Returns the rows of the ladder, asks from the highest down, then bids: `Ask 58.0¢ 12.48 235`. */
 export async function ladderOf(page: Page): Promise<readonly string[]> {
   return await page.locator('.ladder-row:not([disabled])').evaluateAll((rows) =>
     rows.map((row) =>

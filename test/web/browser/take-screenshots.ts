@@ -1,6 +1,6 @@
 /**
- * `npm run screenshots`: the pictures of the trading page in `docs/images`, of an exchange on which some
- * hours of trading have just been made up; with a folder, every view in it, at three widths and in both colour schemes.
+ * `npm run screenshots`: writes the pictures of the trading page in `docs/images`, from an exchange with some hours of
+ * simulated trading. With a folder, writes every view into it, at three widths and in both colour schemes.
  */
 
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -15,10 +15,10 @@ import { makeUpTrading } from './made-up-trading.ts'
 import { connectDemo, says } from './stage.ts'
 
 const FOLDER = fileURLToPath(new URL('../../../docs/images', import.meta.url))
-/** Has not traded: the marks of its own trades would cover the chart. */
+/** The pictures show an account without trades, because marks of its own trades would cover the chart. */
 const VISITOR = 12
 
-/** As WebP, which is a third of a PNG. */
+/** Takes a picture of the page as WebP, which is a third of the size of PNG. */
 async function take(page: Page, name: string): Promise<void> {
   const session = await page.context().newCDPSession(page)
   const picture = { format: 'webp', quality: 85 } as const

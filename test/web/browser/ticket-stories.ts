@@ -17,7 +17,7 @@ export async function marketOrder(t: TestContext, stage: Stage): Promise<void> {
   await maker.orders.place({ ...terms, price: 48 * CENT, size: '100' })
   await maker.orders.place({ ...terms, price: 49 * CENT, size: '100' })
   await maker.orders.place({ ...terms, price: 60 * CENT, size: '100' })
-  // The list leads to the ticket, which is filled in but not sent.
+  // A price in the list leads to the ticket, which is filled in but not sent.
   const page = await stage.visit(t, '')
   await connectDemo(page, TAKER)
   await page.getByRole('link', { name: `Buy YES 48.0¢ of ${question}` }).click()
@@ -43,7 +43,7 @@ export async function marketOrder(t: TestContext, stage: Stage): Promise<void> {
   await says(page.getByRole('log'), /150\.00 filled/)
   const open = await stage.client(TAKER).orders.list({ market: marketId })
   assert.deepEqual(open, [])
-  // All that is held is one press away from the ticket, and so are parts of it.
+  // One button sells all held shares, and others sell a part.
   await page.getByRole('button', { name: 'Sell all YES' }).click()
   await ticket.getByRole('button', { name: 'Sell', pressed: true }).waitFor()
   const held = ticket.getByLabel('Shares')
@@ -86,7 +86,7 @@ export async function shortSaleWarns(t: TestContext, stage: Stage): Promise<void
   await says(page.getByRole('log'), 'Order cancelled.')
 }
 
-/** A wallet that connects and then never answers. */
+/** Announces a wallet that connects and then never answers. */
 function announceSilentWallet(address: string): void {
   const provider = {
     request: ({ method }: { method: string }) => {

@@ -1,4 +1,4 @@
-/** Stories of trading: a trade between two people, a book of a thousand orders, a restart, and refusals. */
+/** Trading on the page: a trade between two people, a book with many orders, a restart, and refusals. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -9,6 +9,7 @@ import { cents, decimal } from '#web/format.ts'
 import { depthOf, depthWords } from '#web/market/depth-steps.ts'
 import { eventually } from '../../support/eventually.ts'
 import { randomFrom } from '../../support/random.ts'
+import { sampleOf } from '../../support/sample.ts'
 import { connectDemo, ladderOf, type Stage, says, sendOrder, ticketOf } from './stage.ts'
 
 const ANN = 10
@@ -21,18 +22,18 @@ const GONE_OR_STARTING =
   /ERR_(CONNECTION_REFUSED|CONNECTION_RESET|EMPTY_RESPONSE|INCOMPLETE_CHUNKED_ENCODING)|status of 503/
 const LADDER_ROWS = 15
 const DEPTH_LEVELS = 25
-const ORDERS = 1_000
-/** So many of each trader. */
+const ORDERS = sampleOf(1_000, 4)
+/** Number of cancels per trader. */
 const CANCELS = 10
 
-/** Of the market that is shown. */
+/** Returns the position of the account in the shown market. */
 function ownPosition(page: Page) {
   return page.getByRole('region', { name: 'Your position' })
 }
 
 export async function tradeOfTwo(t: TestContext, stage: Stage): Promise<void> {
   const { month } = stage.markets
-  // One finds the market in the list, the other follows a link to it.
+  // Ann finds the market in the list, and Bob follows a link to it.
   const ann = await stage.visit(t, '')
   const bob = await stage.visit(t, `#/m/${month.id}`)
   await connectDemo(bob, BOB)
@@ -62,7 +63,7 @@ export async function tradeOfTwo(t: TestContext, stage: Stage): Promise<void> {
   }
 }
 
-/** The orders of the account on the page that is shown. */
+/** Returns the account's orders on the shown page. */
 function openOrders(page: Page) {
   return page.getByRole('region', { name: 'Open orders' })
 }
@@ -73,7 +74,7 @@ export async function orderIsProven(t: TestContext, stage: Stage): Promise<void>
   await connectDemo(page, SIGNER)
   await sendOrder(page, { side: 'Sell', cents: '91', shares: '3' })
   await says(page, 'Sell 3.00 YES at 91.0¢: the order is in the book.')
-  // A server that lies: its proof has one letter changed.
+  // A malicious server: one number in its proof is changed.
   await page.route('**/proof', async (route) => {
     const response = await route.fetch()
     const text = await response.text()
@@ -114,13 +115,13 @@ async function showsTheBook(stage: Stage, page: Page, outcome: 'YES' | 'NO'): Pr
   })
 }
 
-export async function ladderOfAThousand(t: TestContext, stage: Stage): Promise<void> {
+export async function ladderOfManyOrders(t: TestContext, stage: Stage): Promise<void> {
   const random = randomFrom(Number(process.env.TEST_SEED ?? Date.now() % 1e9))
   t.diagnostic(`TEST_SEED=${random.seed}`)
   const { id: marketId } = stage.markets.quarter
   const page = await stage.visit(t, `#/m/${marketId}`)
   await says(page, 'No orders')
-  // A few meet: each that does is a trade to be settled.
+  // A few of the orders match, and each match is a trade to settle.
   const intent = (): PlaceIntent => {
     const side = random.pick(['buy', 'sell'] as const)
     const away = random.int(-1, 60)
@@ -140,7 +141,7 @@ export async function ladderOfAThousand(t: TestContext, stage: Stage): Promise<v
       const placed = results.flatMap((result) => (result.ok ? [result.placed] : []))
       assert.equal(placed.length, results.length)
       const open = placed.filter(({ matches }) => matches === 0).slice(0, CANCELS)
-      // One that another has met in the meantime is gone already.
+      // Orders that were filled meanwhile can no longer be cancelled.
       const cancelled = open.map(({ orderHash }) => orders.cancel({ orderHash, marketId }))
       await Promise.allSettled(cancelled)
     }),
@@ -179,7 +180,7 @@ export async function restartIsCaughtUp(t: TestContext, stage: Stage): Promise<v
   assert.equal(await page.evaluate(() => document.body.dataset.visit), 'first')
 }
 
-/** A wallet that connects at the second time of asking, and never signs. */
+/** Announces a wallet that connects at the second attempt, and never signs. */
 function announceRefusingWallet(address: string): void {
   const declined = () => Object.assign(new Error('User rejected the request.'), { code: 4001 })
   let asked = 0

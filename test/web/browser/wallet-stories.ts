@@ -1,4 +1,4 @@
-/** Stories of an empty wallet: the test has its key and signs the page's requests. */
+/** An empty wallet uses the page: the test has the key and signs the page's requests. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -14,7 +14,7 @@ type WalletWindow = {
   askWallet(method: string, params: readonly unknown[] | undefined): Promise<unknown>
 }
 
-/** A wallet whose answers come from the test. */
+/** Announces a wallet whose answers the test gives. */
 function announceWallet(): void {
   const provider = {
     request: ({ method, params }: { method: string; params?: readonly unknown[] }) =>
@@ -29,7 +29,8 @@ function announceWallet(): void {
   })
 }
 
-async function connectFresh(page: Page, rpcUrl: string): Promise<void> {
+/** Connects a new wallet; `signed` receives the type of each signature that the page requests. */
+async function connectFresh(page: Page, rpcUrl: string, signed: string[]): Promise<void> {
   const account = privateKeyToAccount(generatePrivateKey())
   const transport = http(rpcUrl)
   const wallet = createWalletClient({ account, chain: hardhat, transport })
@@ -39,8 +40,11 @@ async function connectFresh(page: Page, rpcUrl: string): Promise<void> {
       case 'eth_requestAccounts':
       case 'eth_accounts':
         return [account.address]
-      case 'eth_signTypedData_v4':
-        return account.signTypedData(JSON.parse(params[1] ?? '{}'))
+      case 'eth_signTypedData_v4': {
+        const typed = JSON.parse(params[1] ?? '{}')
+        signed.push(typed.primaryType)
+        return account.signTypedData(typed)
+      }
       case 'eth_sendTransaction':
         return wallet.sendTransaction(params[0]!)
       default:
@@ -53,10 +57,19 @@ async function connectFresh(page: Page, rpcUrl: string): Promise<void> {
 }
 
 /** Opens the market as a wallet with test dollars, and nothing else. */
-async function visitFresh(t: TestContext, stage: Stage, marketId: string): Promise<Page> {
-  const page = await stage.visit(t, `#/m/${marketId}`, { before: `(${announceWallet})()` })
+async function visitFresh(
+  t: TestContext,
+  stage: Stage,
+  marketId: string,
+  signed: string[] = [],
+): Promise<Page> {
+  const page = await stage.visit(t, `#/m/${marketId}`, {
+    before: `(${announceWallet})()`,
+    // The order exceeds the limit of the session key.
+    expected: /403 \(Forbidden\).*\/api\/v1\/orders\)$/,
+  })
   const { chains } = await stage.client(10).config()
-  await connectFresh(page, chains[0]?.rpcUrl ?? '')
+  await connectFresh(page, chains[0]?.rpcUrl ?? '', signed)
   const balance = page.getByRole('button', { name: /^\$/ })
   await says(balance, '$0.00')
   await page.getByRole('button', { name: 'Get $10,000 to test' }).click()
@@ -82,7 +95,7 @@ export async function mintOfTwo(t: TestContext, stage: Stage): Promise<void> {
   await book(ann)
     .getByRole('button', { name: /^Bid with 12\.50 of your own at 40\.0¢ 12\.50/ })
     .waitFor()
-  // The bid for NO at 40¢ is an ask for YES at 60¢, and marked as one.
+  // The book of YES shows the bid for NO at 40¢ as an ask at 60¢, marked as coming from orders of NO.
   await says(book(bob), 'with orders of NO')
   await book(bob)
     .getByRole('button', { name: /^Ask 60\.0¢ 12\.50 ?, 12\.50 of it from orders of NO/ })
@@ -107,7 +120,7 @@ export async function mintOfTwo(t: TestContext, stage: Stage): Promise<void> {
   await says(position(ann).getByRole('row', { name: /^NO/ }), '10.00')
   await says(position(bob).getByRole('row', { name: /^YES/ }), '10.00')
   await says(bob.getByRole('region', { name: 'Trades' }), 'mint')
-  // Seen from NO, the rest of the bid is a bid like any other.
+  // In the NO view, the rest of the bid is an ordinary bid.
   await book(bob).getByRole('button', { name: 'NO', exact: true }).click()
   await book(bob)
     .getByRole('button', { name: /^Bid 40\.0¢ 2\.50 \d$/ })
@@ -116,7 +129,8 @@ export async function mintOfTwo(t: TestContext, stage: Stage): Promise<void> {
 
 export async function freshWallet(t: TestContext, stage: Stage): Promise<void> {
   const { quarter } = stage.markets
-  const page = await visitFresh(t, stage, quarter.id)
+  const signed: string[] = []
+  const page = await visitFresh(t, stage, quarter.id, signed)
   const balance = page.getByRole('button', { name: /^\$/ })
   await says(page.getByRole('region', { name: 'Ticket' }), 'No fees')
 
@@ -138,7 +152,53 @@ export async function freshWallet(t: TestContext, stage: Stage): Promise<void> {
     const rows = await position.getByRole('row').allInnerTexts()
     assert.match(rows.join('\n'), /YES\s+60\.00[\s\S]*NO\s+60\.00/)
   })
-  // It signs its permissions and orders, without ether.
+  // The new account approves and places an order without ether.
   await sendOrder(page, { side: 'Buy', cents: '1', shares: '200' })
   await says(page.getByRole('log'), 'the order is in the book')
+  await useSessionKey(page, signed)
+}
+
+/** Tests a session key: after its one signature, orders need none, within its limits and until it is revoked. */
+async function useSessionKey(page: Page, signed: string[]): Promise<void> {
+  assert.equal(signed.at(-1), 'Order', 'without a session key the wallet signs each order')
+  signed.length = 0
+  const log = page.getByRole('log')
+  const open = page.getByRole('region', { name: 'Open orders' }).getByRole('row')
+  const panel = page.getByRole('region', { name: 'Session key' })
+  const show = (name: string) => page.getByRole('link', { name, exact: true }).click()
+  const order = (cents: string, shares: string) => sendOrder(page, { side: 'Buy', cents, shares })
+  const market = page.url()
+
+  await show('Portfolio')
+  await panel.getByLabel('Shares per order').fill('300')
+  await panel.getByLabel('Dollars open').fill('4')
+  await panel.getByRole('button', { name: 'Create a session key' }).click()
+  await says(panel, /^Signs your orders in all markets until .*: up to 300.00 shares each, \$4.00/)
+  await says(panel, 'It cannot move, approve or redeem anything.')
+  assert.deepEqual(signed.splice(0), ['SetDelegate'])
+  await page.reload()
+  await says(panel, /^Signs your orders in all markets/)
+  await page.goto(market)
+  await order('1', '300')
+  await says(log, 'Buy 300.00 YES at 1.0¢: the order is in the book.')
+  await order('2', '100')
+  await says(
+    ticketOf(page),
+    'Open orders of the session key are worth $3.00; with this one they would exceed its limit of $4.00.',
+  )
+  assert.deepEqual(signed, [], 'the session key signs without a prompt')
+  await order('2', '301')
+  await says(log, 'Buy 301.00 YES at 2.0¢: the order is in the book.')
+  assert.deepEqual(signed.splice(0), ['Order'], 'the wallet signs an order that is too large')
+
+  await show('Portfolio')
+  await eventually(async () => assert.equal(await open.count(), 4))
+  await panel.getByRole('button', { name: 'Revoke' }).click()
+  await says(panel, 'One wallet signature, then orders need none.')
+  assert.deepEqual(signed, ['SetDelegate'])
+  await eventually(async () => {
+    const rows = (await open.allInnerTexts()).slice(1).join('\n')
+    assert.match(rows, /301\.00[\s\S]*200\.00/)
+    assert.doesNotMatch(rows, /300\.00/, 'the order of the revoked key has left')
+  })
 }

@@ -1,9 +1,9 @@
 /**
- * Funds according to a chain: block by block for owners with open orders or pending trades, and by a single read for
- * any other owner. Each step goes to the newest block of one node, reports the changes since the last step, and detects
- * replaced blocks. If nothing happened it costs one request.
+ * Reads funds from a chain: block by block for owners with open orders or pending trades, and by a single read for any
+ * other owner. Each step goes to the newest block of one Ethereum node, reports the changes since the last step, and
+ * detects replaced blocks. If nothing happened, a step costs one request.
  *
- * A step that throws has changed nothing: the next one starts where it started.
+ * A step that throws has changed nothing: the next one starts at the same block.
  */
 
 import { ancestorOf, checkLinks, follows, inconsistent } from '#chain/block-links.ts'
@@ -20,18 +20,27 @@ type FundsChainOptions = {
   readonly contracts: FundsContracts & { readonly multicall: Address }
 }
 
-/** The newest blocks of a step are examined one by one; of earlier ones only trades are read. */
+/** Maximum number of a step's newest blocks that are examined one by one. From earlier blocks only trades are read. */
 const BLOCKS_LOOKED_AT_MAX = 16
-/** Maximum number of log requests for owners per step; then it assumes that all possible owners changed. */
+/**
+ * Maximum number of log requests per step to find owners whose funds changed. Beyond it, every owner that may have
+ * changed is read.
+ */
 const OWNER_QUESTIONS_MAX = 24
-/** Maximum number of requests for trades in earlier blocks; then the result is "unknown". */
+/**
+ * Maximum number of requests per step for trades in earlier blocks. Beyond it, the step does not know which trades
+ * settled.
+ */
 const RANGE_QUESTIONS_MAX = 64
-/** Number of passed blocks whose hashes are remembered. */
+/** Maximum number of earlier blocks whose hashes are remembered. */
 const PASSED_MAX = 512
-/** A head behind the last one is treated as a lagging node this many times, and then accepted. */
+/**
+ * Maximum number of steps in a row that ignore a newest block lower than the last one, because the node may lag.
+ * After that the lower block is accepted.
+ */
 const LAGS_MAX = 5
 
-/** Adds one request that is made outside of the steps. */
+/** A funds chain that can also be queried between its steps. */
 type SettlingFundsChain = FundsChain & {
   /** Returns which of these trades are settled; for trades that were pending before the first step. */
   settledOf(
@@ -47,15 +56,15 @@ export function makeFundsChain({ client, contracts }: FundsChainOptions): Settli
   const logs = makeFundsLogs(contracts)
   const calls = makeCallReader(client, contracts.multicall)
   const settlement = settlementContract(client, contracts.settlement)
-  /** The newest last. */
+  /** Earlier blocks, the newest last. */
   let passed: readonly Passed[] = []
   let lags = 0
 
   async function step(watched: ReadonlySet<Address>): Promise<FundsStep> {
     const head = await headerOf(client, 'latest')
-    // The following reads use the node that reported this head.
+    // All further reads of this step use the Ethereum node that reported this newest block.
     const node = client.pinned()
-    if (head === undefined) throw inconsistent('the node has no newest block')
+    if (head === undefined) throw inconsistent('the Ethereum node does not return its newest block')
     const last = passed.at(-1)
     if (last === undefined) return arrive(head, [], quiet())
     if (head.hash === last.hash) {
@@ -81,7 +90,9 @@ export function makeFundsChain({ client, contracts }: FundsChainOptions): Settli
     return goOn(node, replaced, { head, from, watched, rewoundTo: ancestor.number + 1 })
   }
 
-  /** Continues from a block that the chain has to its head. */
+  /**
+   * Reads the blocks after the last known one, up to the newest. That last known block must still be on the chain.
+   */
   async function goOn(
     node: ChainClient,
     headers: ReadonlyMap<number, Header>,
@@ -96,7 +107,7 @@ export function makeFundsChain({ client, contracts }: FundsChainOptions): Settli
     const last = from.at(-1)
     const newest = [...headers.values()].sort((a, b) => a.number - b.number)
     const [oldest] = newest
-    if (last === undefined) throw new TypeError('a step begins at a block')
+    if (last === undefined) throw new TypeError('a step needs a block to begin at')
     if (oldest === undefined) return arrive(head, from, quiet(), rewoundTo)
     checkLinks(headers, oldest.number, head.number)
     const news = quiet()
@@ -158,7 +169,7 @@ async function has(node: ChainClient, { number, hash }: Passed): Promise<boolean
   return (await headerOf(node, number))?.hash === hash
 }
 
-/** Returns the headers of the newest blocks after a passed one, up to the head. */
+/** Returns the headers of the newest blocks after a known one, up to the newest block. */
 async function newestHeaders(
   node: ChainClient,
   head: Header,

@@ -1,11 +1,11 @@
 /**
  * Reads from the logs of a block which trades it settled and which owners' funds it may have changed.
  *
- * Requests that the Bloom filter of the header rules out are skipped: most blocks cost no request beyond the header.
- * Owners that the filter does not rule out are searched by topic in small groups; if there are many, all logs of both
- * tokens are requested. If a node finds the answer too long, or the budget of a step is used up, all these owners count
- * as changed, which only causes unnecessary reads. So strangers may write any number of logs. Settled trades are never
- * guessed: a block with too many logs is read from its receipts.
+ * A request is skipped if the Bloom filter in the block's header shows that no such log exists: most blocks cost no
+ * request beyond the header. Owners whose funds may have changed, according to the filter, are searched by topic in
+ * small groups; if there are many, all logs of both tokens are requested. If a node finds the answer too long, or the
+ * budget of a step is used up, all these owners count as changed, which only causes unnecessary reads. So strangers may
+ * write any number of logs. Settled trades are never guessed: a block with too many logs is read from its receipts.
  */
 
 import type { Hex } from 'viem'
@@ -45,11 +45,14 @@ export type FundsLogs = {
   ): Promise<readonly Address[]>
 }
 
-/** Owners per log request. */
+/** Maximum number of owners per log request. */
 const OWNERS_ASKED_MAX = 200
-/** If there are at most this many groups of owners, logs are requested for each group, with three requests each. */
+/**
+ * Maximum number of groups of owners that are searched separately, with three requests per group. With more groups,
+ * all logs of both tokens are requested.
+ */
 const GROUPS_MAX = 2
-/** Blocks per request for settled trades, initially. */
+/** Number of blocks per request for settled trades, at first. */
 const RANGE_BLOCKS_MAX = 1_000
 
 const TRADE_SETTLED = topicOf(topicsOf(settlementAbi, ['TradeSettled']))
@@ -59,7 +62,7 @@ const SINGLE = topicOf(topicsOf(conditionalTokensAbi, ['TransferSingle']))
 const BATCH = topicOf(topicsOf(conditionalTokensAbi, ['TransferBatch']))
 const FOR_ALL = topicOf(topicsOf(conditionalTokensAbi, ['ApprovalForAll']))
 
-/** Positions of owners in the topics of the tokens' events. */
+/** Positions of the owners among the topics of each event of the two tokens. */
 const OWNER_PLACES = new Map<Hex, readonly number[]>([
   [TRANSFER, [1, 2]],
   [APPROVAL, [1]],
@@ -98,7 +101,8 @@ export function makeFundsLogs(contracts: FundsContracts): FundsLogs {
           const found = settledOf(await logsOf(node, { ...span, ...ofTrades }))
           for (const trade of found) settled.push(trade)
         } catch (error) {
-          // A single old block with too many logs is not worth reading its receipts.
+          // A single old block may have too many logs. Reading its receipts would cost too much, so the result is
+          // unknown.
           if (!isTooMuch(error)) throw error
           if (blocks === 1) return undefined
           blocks = Math.max(1, blocks >> 2)
@@ -128,7 +132,7 @@ export function makeFundsLogs(contracts: FundsContracts): FundsLogs {
     },
   }
 
-  /** Returns owners that the filter in the header does not rule out. */
+  /** Returns the owners whose funds may have changed in the block, by the bloom filter in its header. */
   function affirmed(header: Header, owners: Iterable<Address>): Address[] {
     if (header.isEmpty) return []
     const bloom = bloomOf(header)
@@ -167,10 +171,10 @@ export function makeFundsLogs(contracts: FundsContracts): FundsLogs {
   }
 }
 
-/** Remembered filter bits of owners: three small numbers each. */
+/** Maximum number of owners whose positions in the Bloom filter (three small numbers each) are cached. */
 const BITS_KEPT_MAX = 100_000
 
-/** Returns the filter of a block with transactions if it is usable: some chains always leave it empty. */
+/** Returns the Bloom filter in a block's header; undefined if it is missing or empty: some chains never fill it. */
 function bloomOf({ bloom }: Header): Hex | undefined {
   return bloom === undefined || /^0x0*$/.test(bloom) ? undefined : bloom
 }
@@ -206,7 +210,10 @@ async function wholeLogs(
   }
 }
 
-/** Returns the positions of an owner in a filter of logs; cached, because they cost a hash. */
+/**
+ * Makes a function that returns an owner's positions in a Bloom filter. They are cached, because computing them costs
+ * a hash.
+ */
 function makeOwnerBits(): (owner: Address) => readonly number[] {
   const bits = new Map<Address, readonly number[]>()
   return (owner) => {

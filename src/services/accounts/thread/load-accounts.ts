@@ -5,7 +5,10 @@ import type { Address } from '#domain/ids.ts'
 import type { Reads } from '#store/reads/reads.ts'
 import type { LoadedAccounts } from '../state.ts'
 
-/** A reorg may revert trades of markets that closed less than this ago. */
+/**
+ * Maximum time after a market's closing within which a reorg may revert its trades. Markets closed longer ago are not
+ * loaded.
+ */
 export const REORG_MS_MAX = 86_400_000
 
 export async function loadAccounts(
@@ -29,7 +32,7 @@ export async function loadAccounts(
       }
     }
   })
-  // Before the store's first claim, the position in the log from which to read is not known.
+  // Until the store has claimed the database, it is unknown from which log position to read.
   if (checkpoints.length === 0) {
     throw new Fault('STORE_AWAY', 'the store has not claimed the log yet', { retryable: true })
   }

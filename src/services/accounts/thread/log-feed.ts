@@ -9,14 +9,14 @@ import type { LogEnds } from '#log/server/log-ends.ts'
 import type { ThreadContext } from '#services/kit/kit.ts'
 import type { AccountsProtocol } from '../state.ts'
 
-/** Records read and applied in one turn. */
+/** Maximum number of records that are read and applied in one turn. */
 const READ_MAX = 1_000
 
 type LogFeedPorts = {
   readonly reader: LogReader<MarketEvent>
-  /** In a cluster: returns the end of the log; the files here are a copy that may lag. */
+  /** In a cluster: returns the end of the log. Local files are a copy that may lag, so they do not show it. */
   readonly logEnds: LogEnds | undefined
-  readonly heard: (message: AccountsProtocol['Logged']['takes']) => void
+  readonly deliver: (message: AccountsProtocol['Logged']['takes']) => void
   readonly isStopped: () => boolean
 }
 
@@ -30,11 +30,11 @@ export type LogFeed = {
 
 export function makeLogFeed(
   { log, clock, timers }: Pick<ThreadContext, 'log' | 'clock' | 'timers'>,
-  { reader, logEnds, heard, isStopped }: LogFeedPorts,
+  { reader, logEnds, deliver, isStopped }: LogFeedPorts,
 ): LogFeed {
-  /** By partition: the last applied offset. Empty until the actor has loaded. */
+  /** Last applied offset of each partition; empty until the actor has loaded. */
   const folded = new Map<number, number>()
-  /** In a cluster: the end of the log, and the time at which it was read. */
+  /** In a cluster: the end of each partition's log, and the time at which it was read. */
   const ends = new Map<number, { readonly offset: number; readonly atMs: number }>()
   let reading = false
 
@@ -48,7 +48,7 @@ export function makeLogFeed(
     })
   }
 
-  /** Returns whether there is more. */
+  /** Applies some records. Returns whether there are more. */
   function readTurn(): boolean {
     let more = false
     for (const [partition, offset] of folded) {
@@ -57,21 +57,18 @@ export function makeLogFeed(
       try {
         records = reader.read(partition, offset + 1, READ_MAX)
       } catch (error) {
+        // Records that this thread has not read have left the log. The database has them, so the thread ends and
+        // loads everything again.
         if (!(error instanceof Fault && error.retryable)) throw error
-        log.warn({ partition, why: error.message }, 'the log cannot be read at present')
+        log.warn({ partition, why: error.message }, 'the log cannot be read now')
         continue
-      }
-      const first = records[0]
-      if (first !== undefined && first.offset !== offset + 1) {
-        // Unread records were truncated: the database has them, so everything is loaded again.
-        throw new Error(`the log of partition ${partition} was truncated up to ${first.offset}`)
       }
       const toOffset = records.at(-1)?.offset ?? offset
       folded.set(partition, toOffset)
       const isEnd = records.length < READ_MAX
       more ||= !isEnd
       const caughtUpAtMs = !isEnd ? undefined : logEnds !== undefined ? endedAt(partition) : atMs
-      heard({
+      deliver({
         partition,
         events: records.map(({ event }) => event),
         toOffset,
@@ -81,7 +78,7 @@ export function makeLogFeed(
     return more
   }
 
-  /** Returns when the log of a partition ended at the position read; undefined if unknown. */
+  /** Returns when the given offset was the end of a partition's log; undefined if unknown. */
   function endedAt(partition: number): number | undefined {
     const end = ends.get(partition)
     return end !== undefined && (folded.get(partition) ?? 0) >= end.offset ? end.atMs : undefined
@@ -98,7 +95,7 @@ export function makeLogFeed(
       read()
     } catch (error) {
       if (!(error instanceof Fault && error.retryable) && !isStopped()) throw error
-      log.debug({ err: error }, 'the end of the log is not known at present')
+      log.debug({ err: error }, 'the end of the log is not known now')
     } finally {
       looking = false
     }

@@ -6,7 +6,7 @@ import type { makeFollowers, ThreadContext, Writers } from '#services/kit/kit.ts
 import type { AccountsEvent } from '../state.ts'
 import type { LogFeed } from './log-feed.ts'
 
-/** Approximate size of a message about changed funds. */
+/** Approximate size in bytes of one changed account in a message to a front. */
 const ACCOUNT_BYTES = 128
 
 type Pass = {
@@ -32,14 +32,14 @@ export function makePass(
     },
     Withdrawn({ marketId, trader, orderHashes }) {
       const message = { marketId, trader, orderHashes, reason: 'unfunded' as const }
-      // The result is ignored: an order that stays is emitted again.
+      // The answer is ignored: if an order is not cancelled, the accounts actor emits it again.
       void writers.marketOf(marketId).ask('CancelOrders', message)
     },
     FundsChanged(event) {
       changed.set(`${event.chainId} ${event.trader}`, event)
     },
     Trouble({ what, why }) {
-      log.warn({ what, why }, 'accounts cannot be stored at present')
+      log.warn({ what, why }, 'accounts cannot be stored now')
     },
     Refused() {},
   }
@@ -47,9 +47,9 @@ export function makePass(
     pass: (event: AccountsEvent): void => pass[event.type](event as never),
     tellChanged(): void {
       if (changed.size === 0) return
-      const told = [...changed.values()].map(({ chainId, trader }) => ({ chainId, trader }))
+      const accounts = [...changed.values()].map(({ chainId, trader }) => ({ chainId, trader }))
       changed.clear()
-      fronts.tell('FundsChanged', { accounts: told }, ACCOUNT_BYTES * told.length)
+      fronts.tell('FundsChanged', { accounts }, ACCOUNT_BYTES * accounts.length)
     },
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Reads an account's balances of a market at the newest block. The block is named by its hash (EIP-1898), so the answer
- * belongs to exactly that block, whichever node gives it.
+ * Reads an account's balances of a market at the newest block. The block is named by its hash (EIP-1898), so the
+ * answer is of exactly that block, whichever Ethereum node gives it.
  */
 
 import type { Hex } from 'viem'
@@ -13,7 +13,7 @@ import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { OUTCOMES } from '#domain/order.ts'
 
-/** Attempts if the block of the head is gone, or not on every node yet. */
+/** Maximum number of attempts if the newest block is replaced, or is not on every Ethereum node yet. */
 const ATTEMPTS_MAX = 4
 
 type HeadBalances = {
@@ -32,7 +32,7 @@ export async function headBalances(
   for (let attempt = 1; ; attempt++) {
     const head = await headerOf(client, 'latest')
     if (head === undefined) {
-      throw new Fault('CHAIN_UNAVAILABLE', 'the node has no block', { retryable: true })
+      throw new Fault('CHAIN_UNAVAILABLE', 'the Ethereum node has no block', { retryable: true })
     }
     try {
       const [yes = 0n, no = 0n] = await asked(

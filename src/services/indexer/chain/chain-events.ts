@@ -1,7 +1,7 @@
 /**
- * Translates logs of our contracts into domain events. Logs that concern only strangers are left out: other contracts,
- * tokens of another collateral, conditions without a market. A log of our contract that cannot be decoded, or is
- * impossible, is set aside and never stops the others.
+ * Translates logs of our contracts into domain events. Logs that do not concern this exchange are left out: those of
+ * other contracts, of tokens with another collateral, and of conditions without a market. If a log of our contract
+ * cannot be decoded or is impossible, it is set aside (listed, not applied), and all others are applied.
  */
 
 import { AbiDecodingZeroDataError, BaseError, ContractFunctionRevertedError, keccak256 } from 'viem'
@@ -41,15 +41,15 @@ export type ChainReaderOptions = {
     readonly delegates: Address
     readonly stablecoin: Address
   }
-  /** Returns which of these addresses are markets of the factory, from blocks before the range. */
+  /** Returns those of these addresses that are markets of the factory, created in blocks before the range. */
   readonly knownMarkets: (addresses: readonly Address[]) => Promise<readonly KnownMarket[]>
-  /** Returns which of these tokens were followed in blocks before the range. */
+  /** Returns those of these tokens that were followed already in blocks before the range. */
   readonly knownTokens: (positionIds: readonly string[]) => Promise<readonly string[]>
-  /** Returns contracts of unresolved markets, up to a limit. */
+  /** Returns the addresses of unresolved markets' contracts, at most `limit`. */
   readonly openMarkets: (limit: number) => Promise<readonly Address[]>
 }
 
-type Told = {
+type Translated = {
   readonly events: readonly ChainEvent[]
   readonly setAside: readonly SetAside[]
 }
@@ -86,14 +86,14 @@ type Refusal = { readonly why: string }
 
 type Meaning = readonly ChainEvent[] | Refusal
 
-const UNREADABLE: Refusal = { why: 'it cannot be decoded' }
+const UNREADABLE: Refusal = { why: 'the log cannot be decoded' }
 
-/** Context that single logs need, collected from all logs. */
+/** Everything besides a log itself that its meaning depends on, collected from all logs of the range. */
 type Scene = {
   readonly options: ChainReaderOptions
   readonly node: ChainClient
   readonly logs: readonly ChainLog[]
-  /** Events of outcome tokens, by the index of the log. */
+  /** For each log, by its index: the event of an outcome token, if it is one. */
   readonly tokenEvents: readonly (TokenEvent | undefined)[]
   readonly markets: ReadonlySet<string>
   readonly marketContracts: ReadonlySet<Address>
@@ -107,7 +107,7 @@ export async function eventsOf(
   node: ChainClient,
   logs: readonly ChainLog[],
   headers: ReadonlyMap<number, Header>,
-): Promise<Told> {
+): Promise<Translated> {
   const scene = await sceneOf(options, node, logs)
   const events: ChainEvent[] = []
   const setAside: SetAside[] = []
@@ -235,7 +235,8 @@ async function fromFactory(
     const source = textOf(event.source)
     if (!markets.has(`${market}/${marketId}`)) return { why: 'no market has this id and contract' }
     if (!isOutcome(winningOutcome)) return noOutcome(winningOutcome)
-    if (isTooLong(MARKET_NAME_CHARS_MAX, source)) return { why: 'its source is too long' }
+    if (isTooLong(MARKET_NAME_CHARS_MAX, source))
+      return { why: 'the name of the source is too long' }
     return [{ type: event.type, ...at, marketId, winningOutcome, startPrice, endPrice, source }]
   }
   if (event.type === 'EventMarketCreated') return fromEventMarket(markets, event, at)
@@ -252,16 +253,17 @@ async function fromFactory(
     const { category, maker, expirationSec: expiration } = event
     const [question, description] = [textOf(event.question), textOf(event.description)]
     if (isTooLong(MARKET_TEXT_CHARS_MAX, question, description)) {
-      return { why: 'its words are too long' }
+      return { why: 'the question or description is too long' }
     }
     const words = { question, description, category, maker, expiration, quick: false }
     return [{ type: 'MarketCreated', ...at, market: { ...common, ...words }, positions }]
   }
   const { startSec, endSec, startPrice } = event
   const [asset, source] = [textOf(event.asset), textOf(event.source)]
-  if (isTooLong(MARKET_NAME_CHARS_MAX, asset, source)) return { why: 'its names are too long' }
+  if (isTooLong(MARKET_NAME_CHARS_MAX, asset, source))
+    return { why: 'the asset or source name is too long' }
   const maker = await makerOf(node, event.market, log.blockNumber)
-  if (maker === undefined) return { why: 'its contract is not there' }
+  if (maker === undefined) return { why: 'the market has no contract at this block' }
   const quick = { asset, startSec, endSec, startPrice, source }
   const words = {
     question: quickQuestion(asset),
@@ -274,7 +276,7 @@ async function fromFactory(
   return [{ type: 'MarketCreated', ...at, market: { ...common, ...words }, positions, quick }]
 }
 
-/** The contract has checked the operator's signature of this hash; the metadata is checked here. */
+/** The contract has checked the operator's signature of the metadata's hash. Here the metadata itself is checked. */
 function fromEventMarket(
   markets: ReadonlySet<string>,
   event: FactoryEvent & { readonly type: 'EventMarketCreated' },
@@ -282,15 +284,15 @@ function fromEventMarket(
 ): Meaning {
   const { marketId, market, eventHash, signer, metadata } = event
   if (!markets.has(`${market}/${marketId}`)) return { why: 'no market has this id and contract' }
-  if (keccak256(metadata) !== eventHash) return { why: 'its hash is not that of its metadata' }
+  if (keccak256(metadata) !== eventHash) return { why: 'the hash does not match the metadata' }
   const info = readEventInfo(metadata)
   if ('why' in info) return info
   return [{ type: event.type, ...at, marketId, eventHash, signer, info }]
 }
 
 /**
- * Returns the creator of a quick market from its contract, because its event does not contain the creator. Undefined if
- * there is no contract.
+ * Returns the creator of a quick market, read from the market's contract because the event does not contain it.
+ * Undefined if there is no contract.
  */
 async function makerOf(
   node: ChainClient,
@@ -300,7 +302,8 @@ async function makerOf(
   try {
     return (await marketContract(node, market).terms()).maker
   } catch (error) {
-    // A lagging node answers as if the contract did not exist; a request for the block then fails.
+    // A node that lags answers as if the contract did not exist. `hasCode` names the block, so it throws on such a
+    // node.
     if (isSilence(error) && !(await hasCode(node, market, blockNumber))) return undefined
     throw error
   }
@@ -320,7 +323,8 @@ function isSilence(error: unknown): boolean {
 function fromMarket({ markets }: Scene, log: ChainLog, atSec: number): Meaning {
   const event = resolutionEvent(log)
   if (event === undefined) return UNREADABLE
-  if (!markets.has(`${log.address}/${event.marketId}`)) return { why: 'it names another market' }
+  if (!markets.has(`${log.address}/${event.marketId}`))
+    return { why: 'the event names another market than its contract' }
   if (event.type === 'PayoutReportFailed') return []
   const at = atOf(log, atSec)
   const { marketId } = event
@@ -328,8 +332,8 @@ function fromMarket({ markets }: Scene, log: ChainLog, atSec: number): Meaning {
     case 'ResolutionProposed': {
       const { assertionId, proposer, asserter, bond, assertedAtSec, windowEndsAtSec } = event
       const outcome = event.outcome ? 0 : 1
-      const told = { assertionId, proposer, asserter, outcome, bond } as const
-      return [{ type: event.type, ...at, marketId, ...told, assertedAtSec, windowEndsAtSec }]
+      const facts = { assertionId, proposer, asserter, outcome, bond } as const
+      return [{ type: event.type, ...at, marketId, ...facts, assertedAtSec, windowEndsAtSec }]
     }
     case 'MarketResolved': {
       const { winningOutcome } = event
@@ -356,8 +360,8 @@ function fromSettlement(log: ChainLog, atSec: number): Meaning {
     case 'TradeRejected':
     case 'OrderWithdrawn':
     case 'OrdersWithdrawn': {
-      const { blockHash: _, ...told } = event
-      return [{ ...told, ...atOf(log, atSec) }]
+      const { blockHash: _, ...facts } = event
+      return [{ ...facts, ...atOf(log, atSec) }]
     }
     default:
       return []
@@ -367,8 +371,8 @@ function fromSettlement(log: ChainLog, atSec: number): Meaning {
 function fromDelegates(log: ChainLog, atSec: number): Meaning {
   const event = delegatesEvent(log)
   if (event === undefined) return UNREADABLE
-  const { blockHash: _, ...told } = event
-  return [{ ...told, ...atOf(log, atSec) }]
+  const { blockHash: _, ...facts } = event
+  return [{ ...facts, ...atOf(log, atSec) }]
 }
 
 function fromTokens(scene: Scene, index: number, log: ChainLog, atSec: number): Meaning {
@@ -408,7 +412,7 @@ function fromTokens(scene: Scene, index: number, log: ChainLog, atSec: number): 
   if (event.type !== 'ConditionResolved') return []
   const { conditionId: marketId, oracle, payouts } = event
   if (!markets.has(`${oracle}/${marketId}`)) return []
-  if (payouts.length !== 2) return { why: `it has ${payouts.length} payouts` }
+  if (payouts.length !== 2) return { why: `the condition has ${payouts.length} payouts, not 2` }
   return [{ type: 'ConditionResolved', ...at, marketId, payouts }]
 }
 
@@ -454,14 +458,17 @@ function kindOf(
     return moved.operator === settlement ? 'trade' : 'transfer'
   }
   const made = moved.from === ZERO_ADDRESS
-  // Only a split mints several tokens at once, and only a merge burns them. Later logs need not belong to it: a split
-  // calls the receiver first, which may do anything.
+  // Only a split mints several tokens at once, and only a merge burns several. The next logs may be of something
+  // else: a split first calls the receiver's code, which may do anything.
   if (moved.batch) return made ? 'split' : 'merge'
   if (made) return 'mint'
   return explained() === 'PayoutRedeemed' ? 'redeem' : 'burn'
 }
 
-/** Returns the reason of these movements from later token events of the same transaction. */
+/**
+ * Returns the kind of the next split, merge or redemption in the same transaction, which explains the movement at
+ * this index.
+ */
 function explanation({ logs, tokenEvents }: Scene, index: number): TokenEvent['type'] | undefined {
   const moved = logs[index]
   for (let next = index + 1; next < logs.length; next++) {

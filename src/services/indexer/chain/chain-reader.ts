@@ -2,11 +2,12 @@
  * Reads ranges of blocks for the indexer. The result for a range is consistent: it comes from one node, the blocks are
  * linked by their hashes, every log belongs to a requested block and names its hash, and near the head each header's
  * filter is checked for missing logs. Providers put many nodes behind one address, and a lagging one answers "no logs"
- * instead of "not yet".
+ * instead of "not yet". A long range is read only from a node whose head is far above it.
  *
- * Logs are requested by contract address. For markets these are the unresolved ones (others emit nothing) and those
- * created in the range, in groups. Above a handful of groups they are requested by topic at any address, which a
- * stranger can fill with logs. A single block with too many logs is read from its receipts if the indexer asks for it.
+ * Logs are requested by contract address. The addresses of markets are those of unresolved markets (others emit
+ * nothing) and of markets created in the range, in groups. Above a handful of groups they are requested by topic at any
+ * address, which a stranger can fill with logs. A single block with too many logs is read from its receipts if the
+ * indexer asks for it.
  */
 
 import { isDeepStrictEqual } from 'node:util'
@@ -33,7 +34,10 @@ import { CHAIN_HEADERS_PER_RANGE_MAX } from '#domain/limits.ts'
 import { partsOf } from '#domain/parts-of.ts'
 import { type ChainReaderOptions, createdIn, eventsOf } from './chain-events.ts'
 
-/** `read`: the range. `reorg`: the block before it has changed. `behind`: the node lacks these blocks. */
+/**
+ * `read`: the range was read. `reorg`: the block before the range has changed. `behind`: the node lacks some of these
+ * blocks.
+ */
 export type RangeReading =
   | {
       readonly kind: 'read'
@@ -46,7 +50,10 @@ export type RangeReading =
   | { readonly kind: 'reorg' }
   | { readonly kind: 'behind' }
 
-/** How logs are requested; receipts are large and used for ranges of few blocks. */
+/**
+ * How the logs of a range are read: by queries of logs, or from receipts, which are large and used for a few blocks
+ * only.
+ */
 export type LogSource = 'logs' | 'receipts'
 
 type ChainReader = {
@@ -59,9 +66,9 @@ type ChainReader = {
   ancestor(marks: readonly BlockMark[]): Promise<BlockMark | undefined>
 }
 
-/** Addresses per log request: nodes allow a thousand or more, some providers fewer. */
+/** Maximum number of addresses per log request. Ethereum nodes allow a thousand or more, some providers fewer. */
 const ADDRESSES_MAX = 200
-/** Above this number of markets, their logs are requested by topic. */
+/** Maximum number of markets whose logs are requested by address; with more markets, logs are requested by topic. */
 const MARKETS_ASKED_MAX = 5 * ADDRESSES_MAX
 
 export function makeChainReader(options: ChainReaderOptions): ChainReader {
@@ -69,7 +76,8 @@ export function makeChainReader(options: ChainReaderOptions): ChainReader {
   return {
     async head() {
       const header = await headerOf(client, 'latest')
-      if (header === undefined) throw inconsistent('the node has no newest block')
+      if (header === undefined)
+        throw inconsistent('the Ethereum node does not return its newest block')
       return markOf(header)
     },
     async mark(number) {
@@ -80,7 +88,8 @@ export function makeChainReader(options: ChainReaderOptions): ChainReader {
       try {
         return await readRange(options, after, upTo, by)
       } catch (error) {
-        // The heads of this provider may be right, so they alone would not cause a switch to another.
+        // Leaves the provider: it may report new blocks correctly and still fail to return logs, which the client
+        // alone would not notice.
         if (!(error instanceof Fault) || error.code !== 'CHAIN_RANGE_TOO_LARGE') client.leave()
         throw error
       }
@@ -99,10 +108,16 @@ async function readRange(
   const from = after.number + 1
   // In a short range every header is read, and the range is checked link by link.
   const whole = upTo - after.number <= CHAIN_HEADERS_PER_RANGE_MAX
+  if (!whole) {
+    // The head may have been reported by another node. This one may lack logs of its own newest blocks, so its head
+    // must be far above the range.
+    const newest = await headerOf(node, 'latest')
+    if ((newest?.number ?? 0) < upTo + CHAIN_HEADERS_PER_RANGE_MAX) return { kind: 'behind' }
+  }
   const wanted = whole || by === 'receipts' ? numbers(from, upTo) : [from, upTo]
   const headers = await headersOf(node, wanted)
   if (headers === undefined) {
-    // A reorg may have left fewer blocks, and then the previous block differs as well.
+    // The chain may be shorter after a reorg. In that case the block before the range differs as well.
     const before = await headerOf(node, after.number)
     return { kind: before !== undefined && before.hash !== after.hash ? 'reorg' : 'behind' }
   }
@@ -124,7 +139,7 @@ async function readRange(
   }
   if (whole) await checkFilters(node, headers, logs, found.filters)
   const last = headers.get(upTo)
-  // Read again at the end: if it is unchanged, everything in between belongs to the same chain.
+  // Reads the last block again: if its hash is unchanged, all logs of the range belong to one chain.
   const again = await headerOf(node, upTo)
   if (last === undefined || again?.hash !== last.hash) {
     throw inconsistent(`block ${upTo} changed while its range was read`)
@@ -140,7 +155,10 @@ async function readRange(
 
 type Span = { readonly from: number; readonly upTo: number }
 
-/** Sorts logs in the order of the chain without duplicates: a node may return a log twice, or logs of other blocks. */
+/**
+ * Returns the logs of the range in the order of the chain, each once. A node may return a log twice, or logs of other
+ * blocks.
+ */
 function inOrder(logs: readonly ChainLog[], { from, upTo }: Span): ChainLog[] {
   const places = new Map<string, ChainLog>()
   for (const log of logs) {
@@ -182,7 +200,7 @@ async function fromLogs(
   return { logs, filters: [ours, ...ofMarkets] }
 }
 
-/** Returns the filters for logs of markets in the range of these factory logs. */
+/** Returns the filters for logs of markets: unresolved ones, and those that these logs of the factory create. */
 async function marketFilters(
   options: ChainReaderOptions,
   logs: readonly ChainLog[],
@@ -199,7 +217,10 @@ async function marketFilters(
   return filters
 }
 
-/** Selects the same logs from all logs of the blocks. Nothing can be missing then. */
+/**
+ * Returns the logs that match the filters from the receipts of all transactions of the blocks, so that none can be
+ * missing.
+ */
 async function fromReceipts(
   options: ChainReaderOptions,
   node: ChainClient,
@@ -218,32 +239,32 @@ async function fromReceipts(
   return { logs, filters: [] }
 }
 
-/** If a header's filter indicates a log that was not returned, the block itself is read. */
+/** Reads a block again if the Bloom filter of its header indicates a log that was not returned. */
 async function checkFilters(
   node: ChainClient,
   headers: ReadonlyMap<number, Header>,
   logs: readonly ChainLog[],
   filters: readonly Filter[],
 ): Promise<void> {
-  const told = new Set<string>()
+  const returned = new Set<string>()
   for (const log of logs) {
-    told.add(`${log.blockNumber}${log.address}`)
-    told.add(`${log.blockNumber}${log.topics[0]}`)
+    returned.add(`${log.blockNumber}${log.address}`)
+    returned.add(`${log.blockNumber}${log.topics[0]}`)
   }
   for (const { number, hash, bloom } of headers.values()) {
     if (bloom === undefined) continue
-    const silent = (value: Hex) => !told.has(`${number}${value}`) && mayContain(bloom, value)
+    const silent = (value: Hex) => !returned.has(`${number}${value}`) && mayContain(bloom, value)
     for (const filter of filters) {
       const suspected = suspectedOf(filter, bloom, silent)
       if (suspected === undefined) continue
       if ((await logsOf(node, { blockHash: hash, ...suspected })).length > 0) {
-        throw inconsistent(`logs of block ${number} are missing in its range`)
+        throw inconsistent(`the node returned a range without all logs of block ${number}`)
       }
     }
   }
 }
 
-/** Returns the part of a filter for which a block may have logs although none was returned. */
+/** Returns the part of a request's filter for which a block's header indicates logs, although none were returned. */
 function suspectedOf(
   { address, topics }: Filter,
   bloom: Hex,

@@ -4,9 +4,9 @@
  *
  * An id is a hash that does not reveal its collateral. But tokens are only minted by a split, a merge or a redemption,
  * and its event in the same transaction names the collateral and the collection. So a token is ours if the database
- * knows it, if a market created here has it, or if an event of these blocks names it with our collateral. Its condition
- * need not be a market yet: the id of a market is known in advance, and anyone may prepare its condition and split
- * collateral before it is created.
+ * knows it, if a market created here has it, or if an event of these blocks names it with our collateral. The condition
+ * of the token need not be a market yet: the id of a market is known in advance, and anyone may prepare its condition
+ * and split collateral before it is created.
  */
 
 import type { Hex } from 'viem'
@@ -31,7 +31,7 @@ export function isWithoutParent({ parentCollectionId }: Conversion): boolean {
   return /^0x0+$/.test(parentCollectionId)
 }
 
-/** Returns the distinct outcome sets of a conversion; undefined if they cannot belong to a market. */
+/** Returns the distinct outcome sets of a split, merge or redemption; undefined if they cannot belong to a market. */
 export function outcomeSetsOf(event: Conversion): readonly bigint[] | undefined {
   const redeems = event.type === 'PayoutRedeemed'
   const sets = [...new Set(redeems ? event.indexSets : event.partition)].sort((a, b) =>
@@ -42,7 +42,7 @@ export function outcomeSetsOf(event: Conversion): readonly bigint[] | undefined 
   return redeems || sets.length === 2 ? sets : undefined
 }
 
-/** Returns the tokens that these events name with our collateral. */
+/** Returns the tokens that these events name with our collateral, by a condition or by a parent collection. */
 export function tokensNamed(stablecoin: Address, events: Iterable<TokenEvent>): Set<string> {
   const conditions = new Set<MarketId>()
   const collections = new Set<string>()

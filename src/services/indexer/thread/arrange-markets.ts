@@ -6,13 +6,16 @@ import { isUnanswered } from '#runtime/channel.ts'
 import type { Writers } from '#services/kit/kit.ts'
 import type { MarketsDue } from '../indexer.ts'
 
-/** Temporary rejections: the request is repeated at the next poll. */
+/** Rejections that are not final: the request is sent again the next time that `arrange` is called with it. */
 const PASSING: readonly string[] = ['OVERLOADED', 'STORAGE_FULL']
 
 type MarketArranger = {
-  /** Sends a separate request for each market: one that rejects or does not answer delays no other. */
+  /** Sends a separate request for each market, so that one without an answer does not delay the others. */
   arrange(due: MarketsDue): Promise<void>
-  /** Repeats every request: a reorg or a new market thread may have changed the answers. */
+  /**
+   * Forgets all answers, so that every request is sent again: a reorg, or a new market thread, may have changed what
+   * is true.
+   */
   forget(): void
 }
 

@@ -11,7 +11,7 @@ import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
 import { makeChainReader } from '../chain/chain-reader.ts'
 import { type IndexerState, newIndexer } from '../indexer.ts'
 
-/** Long, because writing a long range to a slow database takes a while. */
+/** Maximum wait for a write; writing a long range to a slow database takes a while. */
 const WRITE_DEADLINE_MS = 60_000
 
 type IndexParts = {

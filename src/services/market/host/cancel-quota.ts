@@ -10,7 +10,10 @@ import type { MarketEvent } from '#domain/market-event.ts'
 
 const HOUR_MS = 3_600_000
 
-/** A trader who keeps cancelling moves to the end at most once in this time. */
+/**
+ * Minimum time between two moves of a trader's entry to the end of the map. Moving it at each cancel would cost too
+ * much.
+ */
 const MOVED_EVERY_MS = 60_000
 
 type Count = { level: number; atMs: number; readonly movedAtMs: number }
@@ -18,7 +21,7 @@ type Count = { level: number; atMs: number; readonly movedAtMs: number }
 export class CancelQuota {
   readonly #perHour: number
   readonly #tradersMax: number
-  /** In the order of the last cancel, to the minute. */
+  /** Counts by trader, sorted by the time of the trader's last cancel, to the minute. */
   readonly #counts = new Map<Address, Count>()
 
   constructor(perHour: number, tradersMax = QUOTA_TRADERS_MAX) {
@@ -54,7 +57,7 @@ export class CancelQuota {
     return this.#counts.size
   }
 
-  /** The count decays evenly, by one quota per hour. */
+  /** Returns the current count, which decreases evenly, by one quota per hour. */
   #level(count: Count | undefined, nowMs: number): number {
     if (count === undefined) return 0
     const ranOff = (Math.max(0, nowMs - count.atMs) * this.#perHour) / HOUR_MS

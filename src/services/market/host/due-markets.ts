@@ -1,6 +1,6 @@
 /**
- * Heap of the markets that have something to expire, by the second of the next check, so that a tick does not scan all
- * markets. A market may be in the heap several times; only the entry that matches its own `dueSec` counts.
+ * A heap of the markets in which something expires, ordered by the second of the next check, so that a tick does not
+ * scan all markets. A market may be in the heap several times; only the entry that matches its own `dueSec` counts.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -8,7 +8,7 @@ import type { MarketState } from '../state.ts'
 
 /** Something with a due time. */
 export type Due = {
-  /** Second of the next check; infinite while the market is not in the heap. */
+  /** Second at which the market is checked next; infinite while no check is planned. */
   dueSec: number
 }
 
@@ -36,7 +36,7 @@ export class DueMarkets<Item extends Due> {
     return (this.#seconds[0] ?? Number.POSITIVE_INFINITY) <= nowSec
   }
 
-  /** Removes a market that is due for a check; the caller plans it again. */
+  /** Removes and returns a market that is due for a check; the caller plans its next check. */
   take(nowSec: number): Item | undefined {
     while (this.isDue(nowSec)) {
       const [sec, item] = [this.#seconds[0]!, this.#items[0]!]
@@ -80,7 +80,7 @@ function nextExpirySec({ closed, market, books: [yes, no] }: MarketState): numbe
   return Math.min(market.expiration, yes.nextExpirySec ?? never, no.nextExpirySec ?? never)
 }
 
-/** Plans an earlier check after a change that may expire before everything else in the market. */
+/** Plans an earlier check if a change added an order that expires before everything else in the market. */
 export function planExpiry<Item extends Due & { readonly state: MarketState }>(
   expiring: DueMarkets<Item>,
   item: Item,
@@ -88,11 +88,11 @@ export function planExpiry<Item extends Due & { readonly state: MarketState }>(
   expiring.plan(item, nextExpirySec(item.state))
 }
 
-/** Maximum number of markets that are checked, and get expired orders removed, in one call. */
+/** Maximum number of markets that one call checks for expired orders. */
 const LOOKS_MAX = 4_096
 const EXPIRING_MAX = 64
 
-/** Returns some markets with orders to expire now; the next call finds the others. */
+/** Returns markets with expired orders, at most `EXPIRING_MAX`; the next call finds the others. */
 export function marketsToExpire<Item extends Due & { readonly state: MarketState }>(
   {
     expiring,
@@ -112,7 +112,7 @@ export function marketsToExpire<Item extends Due & { readonly state: MarketState
     if (markets.get(marketId) !== item) continue
     const nextSec = nextExpirySec(item.state)
     if (nextSec <= nowSec) due.push(marketId)
-    // A full mailbox may drop the message, so check again.
+    // Plans a second check: the message that expires the orders may be dropped if too many commands wait.
     expiring.plan(item, Math.max(nextSec, nowSec + 1))
   }
   return due

@@ -1,6 +1,6 @@
 /**
  * Work of a market thread between batches, in short steps: snapshots, truncation, forgetting old orders, unloading
- * ended markets. None of it changes an answer, and a failed step is retried later.
+ * ended markets. None of this work changes an answer, and a failed step is retried later.
  */
 
 import { giveBack } from '#book/snapshot.ts'
@@ -10,19 +10,18 @@ import { OUTCOMES } from '#domain/order.ts'
 import { headChunk, OUTCOME_MARKS, PENDING_ROWS_MAX, pendingChunk, rowsOf } from '../snapshot.ts'
 import { goAway, type Hosted, type MarketThread, type SnapshotJob } from './market-host.ts'
 
-/** Orders copied by one snapshot step, in a fraction of a millisecond. */
+/** Maximum number of orders that one snapshot step copies; this takes a fraction of a millisecond. */
 const SNAPSHOT_STEP_ORDERS = 512
-/** Records removed by one step. */
+/** Maximum number of log records that one step removes. */
 const TRUNCATE_STEP = 5_000
-/** Traders of closed markets removed from the index by one step. */
+/** Maximum number of traders of closed markets that one step removes from the index. */
 const LEAVING_STEP = 2_000
-/** A quiet market also gets a snapshot if it blocks the truncation of this many times `snapshotEvery` events. */
+/**
+ * A market with few events gets a snapshot when it prevents the truncation of this many times `snapshotEvery` events.
+ */
 const QUIET_TIMES = 4
 
-/**
- * Runs one short step of a snapshot, a truncation or of forgetting. Must run between batches. Returns whether there is
- * more to do.
- */
+/** Does one step of the work between batches; returns whether more remains. */
 export function housekeep(thread: MarketThread): boolean {
   if (thread.committing) return true
   thread.traders.step(LEAVING_STEP)
@@ -38,14 +37,14 @@ export function hasHousework(thread: MarketThread): boolean {
   return hasDue || truncatable.size > 0 || forgettable.size > 0
 }
 
-/** Returns the last failure for the log, and forgets it. */
+/** Returns the reason of the last failure of this work, and forgets it. */
 export function takeTrouble(thread: MarketThread): string {
   const { trouble } = thread
   thread.trouble = ''
   return trouble
 }
 
-/** Faults that leave the partition unchanged. */
+/** Faults after which the partition is unchanged, so that it need not be reloaded. */
 const LEAVE_ALL: readonly string[] = [
   'LOG_SNAPSHOT_FAILED',
   'LOG_MERGE_FAILED',
@@ -60,8 +59,8 @@ export function takeGone(thread: MarketThread): readonly MarketId[] {
 }
 
 /**
- * Runs work that markets do not depend on. A fault ends it for now and is kept for the log. The fault may have closed
- * the partition's file, so the file is opened again.
+ * Runs one step of housekeeping. A fault stops this work in the partition until the next `tidy`, and is reported by
+ * `takeTrouble`. The fault may have closed the partition's file, so the file is opened again.
  */
 function attempt(thread: MarketThread, partition: number, work: () => void): void {
   try {
@@ -98,7 +97,10 @@ function giveUp(thread: MarketThread, partition: number, error: unknown): void {
 
 type Step = { readonly partition: number; readonly step: () => void }
 
-/** Forgetting comes first: it is short, while snapshots may take a long time. */
+/**
+ * Returns the next step of the work. Forgetting old orders comes first, because it is short, while snapshots may take
+ * long.
+ */
 function nextStep(thread: MarketThread): Step | undefined {
   const { job, due } = thread
   const [forgettable] = thread.forgettable
@@ -119,7 +121,9 @@ function nextStep(thread: MarketThread): Step | undefined {
   return { partition: truncatable, step: () => stepTruncation(thread, truncatable) }
 }
 
-/** Rows of closed orders examined by one step, and rows without an owner removed by one step. */
+/**
+ * Maximum number of rows of closed orders that one step examines, and of rows without a market that one step removes.
+ */
 const FORGET_STEP = 2_000
 const SWEEP_STEP = 500
 
@@ -168,8 +172,8 @@ function beginSnapshot(thread: MarketThread, hosted: Hosted): void {
 }
 
 /**
- * Writes one chunk, or finishes. Orders of an active market are copied before they change, so more may be copied than
- * one step writes; the rest waits here.
+ * Writes one chunk of the snapshot, or finishes it. Orders that a command is about to change are copied early, so
+ * there may be more copied chunks than one step writes; the rest waits in the job.
  */
 function stepSnapshot(thread: MarketThread, job: SnapshotJob): void {
   if (job.isEnding || !job.writer.isReady()) return
@@ -191,7 +195,10 @@ function stepSnapshot(thread: MarketThread, job: SnapshotJob): void {
   else if (job.books.every((book) => book.done)) endSnapshot(thread, job)
 }
 
-/** The job stays until the disk has finished; it needs no further steps. */
+/**
+ * Starts to finish the snapshot file. The job stays in the list until the file is on the disk, and needs no further
+ * steps.
+ */
 function endSnapshot(thread: MarketThread, job: SnapshotJob): void {
   job.isEnding = true
   job.writer.commit().then(
@@ -207,7 +214,7 @@ function endSnapshot(thread: MarketThread, job: SnapshotJob): void {
   )
 }
 
-/** Markets unloaded by one step. */
+/** Maximum number of markets that one step unloads. */
 const UNLOAD_STEP = 10
 
 /**
@@ -232,9 +239,9 @@ export function tidy(thread: MarketThread): void {
 }
 
 /**
- * Unloads ended markets: resolved, with every trade settled. Each gets a last snapshot, so that its events can be
- * truncated; when they are, it is removed. This happens after its expiration, because only then no order for it can
- * arrive.
+ * Unloads ended markets: resolved, with every trade settled, and past their expiration, because before that orders
+ * may still arrive. Each market first gets a last snapshot, so that its events can be truncated. It is unloaded once
+ * they are.
  */
 function unload(thread: MarketThread, partition: number): void {
   const { log } = thread.options

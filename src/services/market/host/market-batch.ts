@@ -1,6 +1,6 @@
 /**
- * One batch of commands of a market thread: groups commands by market, looks up the memory of the partitions, and
- * appends the events.
+ * One batch of commands of a market thread: groups commands by market, looks up the known orders and trades of the
+ * partitions, and appends the events.
  */
 
 import assert from 'node:assert/strict'
@@ -22,7 +22,7 @@ export function marketIdOf(command: Message<MarketThreadProtocol>): MarketId | u
   return 'marketId' in command.message ? command.message.marketId : undefined
 }
 
-/** Smaller batches are not grouped. */
+/** Minimum number of commands in a batch for which grouping them is worthwhile. */
 const GROUPED_MIN = 32
 
 /**
@@ -43,7 +43,7 @@ export function byMarket<Command extends Message<MarketThreadProtocol>>(
   return groups.size === 1 ? batch : [...groups.values()].flat()
 }
 
-/** Looks up the hashes and trades of a batch in the partitions, once per batch. */
+/** Looks up the orders and trades of a batch in the partitions, once per batch. */
 export function prepare(
   thread: MarketThread,
   batch: readonly Message<MarketThreadProtocol>[],
@@ -145,7 +145,7 @@ export function commit(
   const batches = new Map<number, PartitionBatch>()
   let hosted: Hosted | undefined
   for (const event of events) {
-    // Events of one market are consecutive and share the same id string.
+    // Finds the market again only when the id changes: events of one market are consecutive and share one id string.
     if (hosted?.state.market.id !== event.marketId) {
       if (hosted !== undefined) planExpiry(thread.expiring, hosted)
       hosted = thread.markets.get(event.marketId)
@@ -187,8 +187,8 @@ export function commit(
 }
 
 /**
- * Returns the values that the partition must remember in addition to the events. The batch is complete, so the state of
- * a hash or trade is final.
+ * Adds to the partition's batch what must be stored besides the events: ended orders and statuses of trades. The batch
+ * of commands is complete, so the state of each order and trade is final.
  */
 function remember(recall: Recall, batch: PartitionBatch, event: MarketEvent): void {
   switch (event.type) {
@@ -207,7 +207,7 @@ function remember(recall: Recall, batch: PartitionBatch, event: MarketEvent): vo
     case 'TradeFailed':
     case 'TradeReverted': {
       const trade = recall.trades.get(event.tradeId)
-      assert(trade !== undefined, `${event.tradeId} was told of and is not recalled`)
+      assert(trade !== undefined, `the market does not have the reported trade ${event.tradeId}`)
       batch.trades.set(event.tradeId, trade)
       break
     }

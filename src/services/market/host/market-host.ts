@@ -44,18 +44,25 @@ type MarketThreadOptions = {
   readonly partitionOf: (marketId: MarketId) => number
   readonly rules: Omit<MarketRules, 'seed' | 'ordersMax'>
   readonly ordersMax?: number
-  /** Clients cannot guess it. */
+  /** Seed of the books' hash indices. Clients must not be able to guess it. */
   readonly seed: number
   readonly snapshotEvery: number
-  /** Undefined if the log keeps no events only for the sake of the database. */
+  /** Undefined if events may leave the log as soon as the database has them. */
   readonly retention?: Retention
   /** Undefined if limits are off. */
   readonly cancelQuota?: CancelQuota
-  /** While the disk is full, new orders and markets are refused; cancels and reports are accepted. */
+  /**
+   * Free space on the disk. While the disk is full, new orders and markets are refused; cancels and reports are
+   * accepted.
+   */
   readonly room?: { readonly isFull: boolean }
-  /** Called during long work to show that the thread is not stuck. */
+  /** The clock of `reservedUntilMs`; a wall clock may be set back. */
+  readonly monotonicMs: () => number
+  /** Called several times during long work to show the supervisor that the thread is not stuck. */
   readonly progress?: () => void
-  /** Maximum lag of the database, and the chains with trades that wait for it; undefined if there are none. */
+  /**
+   * Maximum lag of the database, and the chains whose settlement reads trades from it; undefined if there are none.
+   */
   readonly lag?: { readonly maxMs: number; readonly chains: Pick<ReadonlySet<number>, 'has'> }
 }
 
@@ -63,7 +70,7 @@ export type Hosted = Due & {
   state: MarketState
   readonly partition: number
   eventsSinceSnapshot: number
-  /** Position of its newest snapshot. */
+  /** Position of the market's newest snapshot in the log. */
   snapshot: Pick<SnapshotMeta, 'seq' | 'atOffset'> | undefined
 }
 
@@ -73,7 +80,7 @@ export type SnapshotJob = {
   readonly books: BookSnapshot[]
   /** Pending trades and session orders that are not written yet. */
   readonly pending: SnapshotRow[]
-  /** Copied chunks that are not written yet, with their outcome. */
+  /** Copied chunks of orders that are not written yet, with the outcome of their book. */
   readonly copied: { readonly outcome: Outcome; readonly chunk: Buffer<ArrayBuffer> }[]
   /** True if everything is written and the job only waits for the disk. */
   isEnding: boolean
@@ -81,38 +88,45 @@ export type SnapshotJob = {
 
 export type MarketThread = {
   readonly markets: Map<MarketId, Hosted>
-  /** Books in which each trader has orders. */
+  /** Finds the books in which a trader has orders. */
   readonly traders: TraderIndex<BookPlace>
   /** Expiry checks of all markets. */
   readonly expiring: DueMarkets<Hosted>
-  /** Orders that may still expire in the current batch. */
+  /** Maximum number of orders that `Expire` commands may still remove in the current batch. */
   expirationsLeft: number
   /** Resolved markets that wait to be unloaded. */
   readonly over: Set<Hosted>
   readonly recall: Recall
   readonly options: MarketThreadOptions
-  /** By partition. */
+  /** Rules of the markets, by partition. */
   readonly rules: Map<number, MarketRules>
-  /** By partition: the last offset in the database. */
+  /** For each partition, the last offset that the database has. */
   readonly projected: Map<number, number>
-  /** Chains whose settlement is behind. The settlement thread sends this again whenever it is linked. */
+  /** Chains whose settlement lags too far. A settlement thread sends this state again whenever it is linked. */
   readonly behind: Set<number>
   readonly epochs: Map<number, number>
-  /** By chain: pending trades of each trader in the markets of this thread. */
+  /** Pending trades of each trader in the markets of this thread, by chain. */
   readonly counts: Map<number, PendingCounts>
   readonly holds: TraderHolds
-  /** Traders with resting orders who have used up their budget by failed fills. */
+  /**
+   * Traders who have used up their daily budget by failed fills, and whose resting orders are still to be removed.
+   */
   readonly barred: Barred[]
-  /** Partitions for which the database is too late, and the known state of each (`projection-lag.ts`). */
+  /**
+   * `late`: partitions whose events reach the database too late. `marks`: the known lag of each partition
+   * (`projection-lag.ts`).
+   */
   readonly late: Set<number>
   readonly marks: Map<number, ProjectionMark>
-  /** Partitions that remember the maximum number of closed orders. */
+  /** Partitions that have reached the maximum number of closed orders they can remember. */
   readonly crowded: Set<number>
-  /** Partitions that cannot be opened now, with the reason. Their markets are not loaded meanwhile. */
+  /** Partitions that cannot be opened now, with the reason. Their markets are not loaded. */
   readonly away: Map<number, string>
-  /** Last failure of a snapshot or truncation, until `takeTrouble`. Markets continue. */
+  /**
+   * Reason of the last failure of a snapshot or a truncation, until `takeTrouble` reads it. Markets continue to work.
+   */
   trouble: string
-  /** Unloaded markets, until `takeGone`. */
+  /** Unloaded markets, until `takeGone` reads the list. */
   gone: MarketId[]
   committing: boolean
   job: SnapshotJob | undefined
@@ -169,7 +183,7 @@ export function newMarketThread(options: MarketThreadOptions): MarketThread {
   return thread
 }
 
-/** Runs the market's handler, or rejects an unknown market. */
+/** Runs the handler in the command's market; rejects the command if the market is unknown. */
 function inMarket<Answer>(
   thread: MarketThread,
   marketId: MarketId,
@@ -181,21 +195,21 @@ function inMarket<Answer>(
 
 const OWNER = { owner: true } as const
 
-/** Returns why the thread refuses a new order, before its market checks it. */
+/** Returns why the thread refuses a new order before its market sees it. */
 function refusedHere(
   thread: MarketThread,
   { partition, state }: Hosted,
-  { order }: PlacedOrder,
+  { order, reservedUntilMs }: PlacedOrder,
   nowMs: number,
 ): Rejection | undefined {
   if (thread.crowded.has(partition)) {
-    return reject(
-      'OVERLOADED',
-      undefined,
-      'the log has reached its maximum number of remembered orders',
-    )
+    return reject('OVERLOADED', undefined, 'the exchange has no room for more orders at present')
   }
   if (thread.options.room?.isFull === true) return reject('STORAGE_FULL')
+  if (reservedUntilMs !== undefined && thread.options.monotonicMs() > reservedUntilMs) {
+    const detail = 'the order reached its market after the deadline of its request: retry shortly'
+    return reject('OVERLOADED', undefined, detail)
+  }
   const isSpent = thread.options.cancelQuota?.isSpent(order.trader, nowMs)
   if (isSpent === true) return reject('CANCEL_QUOTA_SPENT', 'order.trader')
   return thread.holds.flaw(state.market.chainId, order, nowMs)
@@ -208,7 +222,7 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     if (hosted === undefined) {
       const partition = thread.options.partitionOf(opened.id)
       if (!thread.options.log.owned.includes(partition)) return reject('MARKET_NOT_FOUND')
-      // The market may have existed and expired before, and its history may be gone.
+      // A market with this id may have existed here and expired, and its history may be gone.
       if (opened.expiration <= Math.floor(context.nowMs / 1_000)) return reject('MARKET_CLOSED')
       if (thread.options.room?.isFull === true) return reject('STORAGE_FULL')
       if (thread.markets.size >= MARKETS_OPEN_MAX) return reject('OVERLOADED')
@@ -289,8 +303,8 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
 
   ReportTrade(thread, message, context) {
     return inMarket(thread, message.marketId, (state) => {
-      const isHeard = !isLate(thread, state.market.chainId, message.epoch)
-      return isHeard ? market.ReportTrade(state, message, context) : reject('OVERLOADED')
+      const isCurrent = !isLate(thread, state.market.chainId, message.epoch)
+      return isCurrent ? market.ReportTrade(state, message, context) : reject('OVERLOADED')
     })
   },
 
@@ -319,8 +333,8 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
 
   Markets(thread, { after, partitions }) {
     const away = partitions?.some((partition) => thread.away.has(partition))
-    const told = someViews(thread, after, partitions)
-    return { ...told, away: away ?? thread.away.size > 0, dozes: true }
+    const answer = someViews(thread, after, partitions)
+    return { ...answer, away: away ?? thread.away.size > 0, dozes: true }
   },
 
   HoldTrader: holdTrader,
@@ -335,8 +349,8 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
 }
 
 /**
- * Handles messages that concern no single market and are sent only once, so that a full mailbox or a closed file cannot
- * lose them. Returns whether this was such a message.
+ * Handles a message that concerns no single market and is sent only once; returns false for any other message. Such
+ * messages bypass the mailbox and the log, so neither a full mailbox nor a closed file can lose them.
  */
 export function handleAtOnce(
   thread: MarketThread,
@@ -396,7 +410,7 @@ function rulesOf(thread: MarketThread, partition: number): MarketRules {
 
 /**
  * Reloads a partition from its file after a failed append. Returns whether it could be opened; otherwise `away` has the
- * reason, its markets are unloaded, and the caller retries. A damaged file is different: that fault is thrown.
+ * reason, its markets are unloaded, and the caller retries. The fault of a damaged file is thrown instead.
  */
 export function recover(thread: MarketThread, partition: number): boolean {
   thread.recall.closed.clear()
@@ -434,14 +448,15 @@ function dropMarkets(thread: MarketThread, partition: number): void {
   thread.forgettable.delete(partition)
 }
 
-/** Records read at once during recovery. */
+/** Maximum number of records that recovery reads per call. */
 const REPLAY_BATCH = 4_096
 
 function loadPartition(thread: MarketThread, partition: number): void {
   const { log } = thread.options
   for (const meta of log.snapshots(partition)) restore(thread, partition, meta)
   const { lastOffset } = log.state(partition)
-  // Earlier records are in the snapshots; they are kept only for the database.
+  // Begins where the log may be truncated: earlier records are included in the snapshots, and are kept only for the
+  // database.
   for (let offset = log.truncationFloor(partition).offset; offset <= lastOffset; ) {
     const records = log.read(partition, offset, REPLAY_BATCH)
     assert(records.length > 0, `partition ${partition} ends before ${lastOffset}`)

@@ -1,6 +1,6 @@
 /**
  * Fronts that follow a market thread. A front receives every event, except of partitions that it has marked idle
- * because no client there watches or trades: of these it receives only which markets open and close. A new front
+ * because no client there watches or trades: from these it receives only which markets open and close. A new front
  * receives everything.
  */
 
@@ -19,7 +19,7 @@ type Committed = {
   readonly said: readonly MarketEvent[]
 }
 
-/** Approximate size in a message of an id, of a log row besides its bytes, and of a price level. */
+/** Approximate sizes in bytes within a message: of an id, of a log row without its event, and of a price level. */
 const ID_BYTES = 128
 const ROW_BYTES = 64
 const LEVEL_BYTES = 24
@@ -31,7 +31,7 @@ type DozeHandlers = {
   ) => DozeProtocol[K]['answers']
 }
 
-const HEARD = { heard: true } as const
+const RECEIVED = { received: true } as const
 
 export class MarketReaders<R extends Reader = Reader> {
   /** Idle partitions of each reader. */
@@ -62,12 +62,12 @@ export class MarketReaders<R extends Reader = Reader> {
       Doze: ({ partitions }) => {
         const dozing = this.#readers.get(reader)
         for (const each of partitions) if (this.#owned.includes(each)) dozing?.add(each)
-        return HEARD
+        return RECEIVED
       },
       Wake: ({ partitions }) => {
         const dozing = this.#readers.get(reader)
         for (const each of partitions) dozing?.delete(each)
-        return HEARD
+        return RECEIVED
       },
     }
   }

@@ -1,4 +1,7 @@
-/** Views of a thread's markets for readers, in parts: there may be very many. */
+/**
+ * Views of a thread's markets (their state as fronts need it) for the threads that follow it. They are sent in parts,
+ * because there may be very many.
+ */
 
 import type { MarketId } from '#domain/ids.ts'
 import { MARKETS_PER_MESSAGE_MAX } from '#domain/limits.ts'
@@ -6,8 +9,8 @@ import type { MarketView } from '#protocol/market.ts'
 import { viewOf } from '../market.ts'
 import type { MarketState } from '../state.ts'
 
-/** A message ends after this many price levels. */
-const LEVELS_TOLD = 20_000
+/** Maximum number of price levels in one message, approximately: a message ends with the market that reaches it. */
+const LEVELS_PER_MESSAGE = 20_000
 type Hosts = {
   readonly markets: ReadonlyMap<
     MarketId,
@@ -16,8 +19,8 @@ type Hosts = {
 }
 
 /**
- * Returns the markets after the last one sent, of all or of these partitions; starts from the first if that one is
- * gone.
+ * Returns the next markets after the last one sent, from all partitions or from these. If that market is gone, it
+ * starts again from the first.
  */
 export function someViews(
   { markets }: Hosts,
@@ -29,7 +32,7 @@ export function someViews(
   let isBehind = after === undefined || !markets.has(after)
   for (const [marketId, hosted] of markets) {
     if (isBehind && partitions?.includes(hosted.partition) !== false) {
-      if (views.length >= MARKETS_PER_MESSAGE_MAX || levels > LEVELS_TOLD)
+      if (views.length >= MARKETS_PER_MESSAGE_MAX || levels > LEVELS_PER_MESSAGE)
         return { views, more: true }
       const view = viewOf(hosted.state)
       for (const side of [...view.bids, ...view.asks]) levels += side.length

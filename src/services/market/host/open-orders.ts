@@ -12,7 +12,7 @@ import type { OpenOrder } from '#protocol/market.ts'
 import type { OrdersPage } from '#protocol/market-host.ts'
 import type { MarketState } from '../state.ts'
 
-/** Book in which the trader may have orders. */
+/** A book in which the trader may have orders. */
 type TradersBook = {
   readonly marketId: MarketId
   readonly outcome: Outcome
@@ -20,7 +20,7 @@ type TradersBook = {
   readonly tagged?: Pick<MarketState['tagged'], 'of' | 'ordersOf'>
 }
 
-/** Part of the market thread that is used here. */
+/** The parts of the market thread that this file uses. */
 export type Hosts = {
   readonly markets: ReadonlyMap<MarketId, { readonly state: MarketState }>
   readonly traders: {
@@ -30,7 +30,7 @@ export type Hosts = {
   }
 }
 
-/** Yields the books in which a trader may have orders: of one market, one chain, or all. */
+/** Yields the books in which a trader may have orders: of one market, of one chain, or of all. */
 export function* booksOf(
   thread: Hosts,
   { trader, marketId, chainId }: { trader: Address; marketId?: MarketId; chainId?: number },

@@ -7,17 +7,17 @@
 import { Fault } from '#domain/fault.ts'
 import type { MarketThread } from './market-host.ts'
 
-/** No report from the store yet. */
-const UNHEARD = -1
+/** Offset of a mark that was made before the store reported the position of the database. */
+const UNREPORTED = -1
 
-/** A change: a partition is now late, and by how much, or no longer late. */
+/** Reports that a partition's events began to reach the database too late, or no longer do; with the lag. */
 type ProjectionUpdate = {
   readonly partition: number
   readonly behind: boolean
   readonly lagMs: number
 }
 
-/** Measures the lag of the database for each partition. Called from time to time. */
+/** Measures the lag of the database for each partition; returns the partitions that became late, or no longer are. */
 export function watchProjection(thread: MarketThread, nowMs: number): ProjectionUpdate[] {
   const { lag, log } = thread.options
   const news: ProjectionUpdate[] = []
@@ -35,7 +35,7 @@ export function watchProjection(thread: MarketThread, nowMs: number): Projection
   return news
 }
 
-/** Undefined while the log cannot be read; the state then stays as it was. */
+/** Returns the lag; undefined if the log cannot be read now. The caller then keeps the last known state. */
 function knownLag(...asked: Parameters<typeof lagOf>): number | undefined {
   try {
     return lagOf(...asked)
@@ -52,7 +52,7 @@ function lagOf(thread: MarketThread, partition: number, nowMs: number, maxMs: nu
   const mark = thread.marks.get(partition)
   if (projected === undefined) {
     if (mark !== undefined) return end === 0 ? 0 : nowMs - mark.afterMs
-    thread.marks.set(partition, { offset: UNHEARD, atMs: nowMs, afterMs: nowMs })
+    thread.marks.set(partition, { offset: UNREPORTED, atMs: nowMs, afterMs: nowMs })
     return 0
   }
   if (projected >= end) {
@@ -62,7 +62,7 @@ function lagOf(thread: MarketThread, partition: number, nowMs: number, maxMs: nu
   let afterMs = mark?.afterMs ?? Number.NEGATIVE_INFINITY
   if (mark === undefined || mark.offset <= projected) {
     // Records appended before the thread started may be of any age.
-    const isFirst = mark === undefined || mark.offset === UNHEARD
+    const isFirst = mark === undefined || mark.offset === UNREPORTED
     afterMs = isFirst ? Number.NEGATIVE_INFINITY : mark.atMs
     thread.marks.set(partition, { offset: end, atMs: nowMs, afterMs })
   }

@@ -1,26 +1,30 @@
 /**
- * Finds how much of a partition is old enough to leave the log, by the partition's own clock. A check reads one record:
- * if it is old enough, so are all before it. A few thousand old records may therefore stay longer.
+ * Finds how much of a partition is old enough to leave the log, by the partition's own clock. Each check reads one
+ * record: if that record is old enough, so are all before it. A few thousand old records may therefore stay longer.
  */
 
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { EventLog } from '#log/event-log.ts'
 
-/** Records between two looks. */
+/** Number of records from one checked record to the next. */
 const STEP = 5_000
 
 type Aged = { readonly below: number; readonly more: boolean }
 
 export class Retention {
   readonly #ms: number
-  /** By partition: records below this offset are old enough, and no others are before this time. */
+  /**
+   * For each partition: the records below offset `below` are old enough, and no others are before the time `untilMs`.
+   */
   readonly #known = new Map<number, { readonly below: number; readonly untilMs: number }>()
 
   constructor(ms: number) {
     this.#ms = ms
   }
 
-  /** Returns the offset below which records may go, and whether another check may find more. */
+  /**
+   * Returns the offset below which records are old enough to leave the log, and whether another check may find more.
+   */
   look(log: Pick<EventLog<MarketEvent>, 'state' | 'read'>, partition: number, below: number): Aged {
     const { firstOffset, lastMs } = log.state(partition)
     const known = this.#known.get(partition)

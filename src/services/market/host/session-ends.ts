@@ -1,13 +1,14 @@
 /**
- * Ends sessions: cancels their orders, or keeps them. The markets' logs name the session of each order, so the
- * remaining work can be derived from the index at any time, also after a restart.
+ * Handles sessions that have ended: cancels their orders, or lets the orders outlive the session. The markets' logs
+ * name the session of each order, so the remaining work can be derived from the index at any time, also after a
+ * restart.
  */
 
 import type { OrderHash } from '#domain/ids.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { HeldOrder, SessionIndex } from '../held.ts'
 
-/** Concurrent cancels; traders' commands are handled in between. */
+/** Maximum number of concurrent cancels, so that commands of traders are handled in between. */
 const CANCELS_AT_ONCE = 256
 /** Time after the end of a session in which an order in flight may still reach its market. */
 const LATE_ORDERS_MS = 30_000
@@ -19,13 +20,13 @@ type Send = (
   answered: (answer: unknown) => void,
 ) => void
 
-/** Calls back when every command that has arrived is durable; with false if that is not known. */
+/** Calls back once all commands received so far are durable; with false if that cannot be confirmed. */
 type Prove = (answered: (isSure: boolean) => void) => void
 
 type Ended = {
   readonly session: string
   untilMs: number
-  /** Cancels that wait or were sent. */
+  /** Number of cancels that wait or are in flight. */
   left: number
   isProving: boolean
   /** Called when all orders are cancelled. */
@@ -39,7 +40,7 @@ export class SessionEnds {
   readonly #isAway: () => boolean
   readonly #prove: Prove
   readonly #ended = new Map<string, Ended>()
-  /** Orders that stay although their session held them, until their market has recorded that. */
+  /** Orders that will outlive their session, until their market has logged that. */
   readonly #keeping = new Map<OrderHash, { readonly session: string; readonly order: HeldOrder }>()
   readonly #waiting: { readonly ended: Ended; readonly order: HeldOrder }[] = []
   #asked = 0
@@ -57,18 +58,21 @@ export class SessionEnds {
     this.#prove = prove
   }
 
-  /** Cancels the orders of a session, now and as long as one may arrive. */
+  /** Cancels the orders of an ended session. Orders that arrive up to 30 s later are cancelled by `retry`. */
   end(session: string, nowMs: number, done: () => void = () => {}): void {
     const untilMs = nowMs + LATE_ORDERS_MS
     const ended = this.#ended.get(session) ?? newEnded(session)
     ended.untilMs = untilMs
     ended.done.push(done)
     this.#ended.set(session, ended)
-    // While cancels are in flight, `retry` finds the orders that were placed since.
+    // If cancels are already in flight, `retry` later finds the orders that were placed since.
     if (ended.left === 0) this.#cancel(ended)
   }
 
-  /** The session is alive: its front was away for a moment, or sent an order for it. */
+  /**
+   * Stops cancelling the orders of a session that is alive: its front was away only for a moment, or sent an order
+   * for it.
+   */
   continue(session: string, orderHash?: OrderHash): void {
     if (orderHash !== undefined) this.#keeping.delete(orderHash)
     const ended = this.#ended.get(session)
@@ -77,13 +81,13 @@ export class SessionEnds {
     for (const done of ended.done.splice(0)) done()
   }
 
-  /** Returns whether its orders are being cancelled or kept. */
+  /** Returns whether the session's orders are being cancelled or kept. */
   isHandled(session: string): boolean {
     if (this.#ended.has(session)) return true
     return [...this.#keeping.values()].some((kept) => kept.session === session)
   }
 
-  /** Keeps the orders that the session holds now. */
+  /** Marks the session's current orders to stay in the book after the session ends. */
   keep(session: string): void {
     for (const order of this.#index.ordersOf(session)) {
       this.#keeping.set(order.orderHash, { session, order })
@@ -91,7 +95,10 @@ export class SessionEnds {
     }
   }
 
-  /** Repeats commands that were not answered or came too late. Called from time to time. */
+  /**
+   * Repeats cancels and keep commands that failed, and cancels orders that arrived after their session had ended.
+   * Called from time to time.
+   */
   retry(nowMs: number): void {
     for (const ended of [...this.#ended.values()]) {
       if (ended.left > 0) continue
@@ -111,13 +118,16 @@ export class SessionEnds {
     this.#proceed()
   }
 
-  /** The index may contain changes that are not durable yet, and may lack orders that wait in a mailbox. */
+  /**
+   * Notifies the callers of `end` once all earlier commands are durable. Before that, the index may contain changes
+   * that are not durable, and may lack orders whose commands are still waiting.
+   */
   #finish(ended: Ended): void {
     if (ended.isProving || ended.done.length === 0 || !this.#isOver(ended)) return
     ended.isProving = true
     this.#prove((isSure) => {
       ended.isProving = false
-      // Otherwise `retry` tries again.
+      // If not, `retry` tries again.
       if (!isSure || !this.#isOver(ended)) return
       for (const done of ended.done.splice(0)) done()
     })
@@ -128,7 +138,7 @@ export class SessionEnds {
   }
 
   #proceed(): void {
-    // An answer may arrive during the call that sends; the outer loop then continues.
+    // The answer may arrive while the cancel is being sent; the outer call's loop then sends the next one.
     if (this.#proceeding) return
     this.#proceeding = true
     while (this.#asked < CANCELS_AT_ONCE) {
@@ -140,7 +150,7 @@ export class SessionEnds {
       this.#send('CancelOrder', order, (answer) => {
         this.#asked--
         ended.left--
-        // A failed trade may have ended the order without an event of its own.
+        // The index follows events, but a failed trade may have ended this order without one.
         if (!isOpen(answer)) this.#index.delete(ended.session, order.orderHash)
         this.#finish(ended)
         this.#proceed()
@@ -155,7 +165,7 @@ export class SessionEnds {
     if (isKept()) this.#keeping.delete(orderHash)
     else {
       this.#send('KeepOrder', order, (answer) => {
-        // A filled order cannot be marked; it is kept when a failed trade returns its quantity.
+        // A filled order cannot be marked yet: it stays in the list until a failed trade returns its quantity.
         if (!isRejection(answer) && isKept()) this.#keeping.delete(orderHash)
       })
     }
@@ -166,7 +176,7 @@ function newEnded(session: string): Ended {
   return { session, untilMs: 0, left: 0, isProving: false, done: [] }
 }
 
-/** True if it is not known yet whether the order ends. */
+/** Returns true if the order may still be open after this answer to its cancel. */
 function isOpen(answer: unknown): boolean {
   return isRejection(answer) && OPEN_ANSWERS.has(answer.rejected)
 }

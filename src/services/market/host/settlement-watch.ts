@@ -1,7 +1,7 @@
 /**
- * Detects an absent settlement. Settlement reports when it is behind, but cannot while it is away. If it is away for
- * longer than the maximum lag, it counts as behind: the markets of its chains accept cancels only until it reports
- * otherwise.
+ * Detects that the settlement thread of a chain is not linked. A linked one reports its own lag. If none has been
+ * linked for longer than the maximum lag, settlement counts as behind: the markets of its chains accept cancels only,
+ * until a linked one reports that it is not behind.
  */
 
 export type SettlementWatch = {
@@ -17,20 +17,21 @@ export function makeSettlementWatch(
 ): SettlementWatch {
   let links = 0
   let awaySinceMs = startedAtMs
-  let told = false
+  let isReported = false
   return {
     linked() {
       links++
-      told = false
+      isReported = false
     },
     gone(nowMs) {
       links--
       awaySinceMs = nowMs
     },
     look(nowMs) {
-      // No limit is set, or settlement is linked and reports its own lag.
-      if (maxMs === 0 || links > 0 || told || nowMs - awaySinceMs <= maxMs) return []
-      told = true
+      // Reports nothing if no limit is set, if settlement is linked (it then reports its own lag), or if this was
+      // reported before.
+      if (maxMs === 0 || links > 0 || isReported || nowMs - awaySinceMs <= maxMs) return []
+      isReported = true
       return [...chains]
     },
   }

@@ -1,11 +1,12 @@
 /** State of other services that a market thread stores: the progress of settlement and the database. */
 
-/** By chain: the highest epoch of its settlement. */
+/** Highest epoch of each chain's settlement. */
 type Epochs = { readonly epochs: Map<number, number> }
 
 /**
- * A position in the log. The log ended there at `atMs`, and events that the database lacks were appended after
- * `afterMs`. So the log need only be read if the database may lag.
+ * A position in the log, to measure the lag of the database. The log ended at `offset` at the time `atMs`. All events
+ * that the database lacked then were appended after `afterMs`. The log itself is read only if the lag by these times
+ * exceeds the maximum.
  */
 export type ProjectionMark = {
   readonly offset: number
@@ -14,7 +15,8 @@ export type ProjectionMark = {
 }
 
 /**
- * True if a newer holder settles the chain. Raises the epoch, so that later reports of the earlier holder are rejected.
+ * Returns true if a newer holder of the lease settles the chain. Otherwise stores the epoch, so that later reports of
+ * earlier holders are rejected.
  */
 export function isLate({ epochs }: Epochs, chainId: number, epoch: number | undefined): boolean {
   if (epoch === undefined) return false
@@ -25,9 +27,9 @@ export function isLate({ epochs }: Epochs, chainId: number, epoch: number | unde
 
 export function applyLag(
   thread: Epochs & { readonly behind: Set<number> },
-  told: { readonly chainId: number; readonly behind: boolean; readonly epoch?: number },
+  notice: { readonly chainId: number; readonly behind: boolean; readonly epoch?: number },
 ): undefined {
-  const { chainId, behind, epoch } = told
+  const { chainId, behind, epoch } = notice
   if (isLate(thread, chainId, epoch)) return
   if (behind) thread.behind.add(chainId)
   else thread.behind.delete(chainId)

@@ -1,8 +1,8 @@
 /**
- * Budgets of traders at a market thread. Settlement publishes the spending of each trader today on a chain. The thread
- * adds possible further spending: unsettled fills that the trader pays for, and open orders, each of which may become
- * such a fill. It multiplies its own count by the number of market threads, because each of them may hold as many; so
- * the sum over all threads stays within the budget.
+ * Budgets of traders at a market thread. Settlement publishes each trader's spending of the day on a chain. The thread
+ * adds what the trader may still spend: fills that settlement has not charged yet, and open orders, each of which may
+ * become such a fill. Each of several market threads may have as many fills and orders of the trader, so the thread
+ * multiplies its own count by the number of threads. So the sum over all threads stays within the budget.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -22,10 +22,17 @@ import {
 
 /** Gas that is assumed for a fill until its receipt arrives. */
 const GAS_PER_FILL = 100_000
-/** The budget becomes free as trades settle and orders end. */
+/**
+ * Seconds after which a refused client should retry: the budget becomes free again as trades settle and orders end.
+ */
 const ROOM_AGAIN_SEC = 5
 
-type ChainSpending = { readonly day: number; readonly traders: Map<Address, TraderSpending> }
+type ChainSpending = {
+  readonly day: number
+  readonly traders: Map<Address, TraderSpending>
+  /** For each payer, the number of settled fills that the sums published by settlement do not contain yet. */
+  readonly uncharged: Map<Address, number>
+}
 
 export type Barred = { readonly chainId: number; readonly trader: Address }
 
@@ -39,12 +46,13 @@ export class TraderBudgets {
     this.#threads = marketThreads
   }
 
-  /** Stores the sums from settlement; returns traders who have newly used up their budget by failed fills. */
+  /**
+   * Stores the spending that settlement published; returns traders whose failed fills have just used up their budget.
+   */
   merge(chainId: number, day: number, spending: readonly TraderSpending[]): Barred[] {
-    const known = this.#chains.get(chainId)
-    if (known !== undefined && known.day > day) return []
-    const traders = known?.day === day ? known.traders : new Map<Address, TraderSpending>()
-    this.#chains.set(chainId, { day, traders })
+    const chain = this.#chainOn(chainId, day)
+    if (chain.day > day) return []
+    const { traders, uncharged } = chain
     const barred: Barred[] = []
     for (const each of spending) {
       const { trader } = each
@@ -52,8 +60,26 @@ export class TraderBudgets {
       const was = before !== undefined && isSpent(this.#limits, 'failedGas', before)
       if (!was && isSpent(this.#limits, 'failedGas', each)) barred.push({ chainId, trader })
       remember(traders, trader, each, SPENDING_TRADERS_MAX)
+      const left = (uncharged.get(trader) ?? 0) - Math.max(0, each.fills - (before?.fills ?? 0))
+      if (left > 0) uncharged.set(trader, left)
+      else uncharged.delete(trader)
     }
     return barred
+  }
+
+  /** Counts a fill that has settled, for the trader who pays for its settlement, until settlement has charged it. */
+  settled(chainId: number, trader: Address, nowMs: number): void {
+    const { uncharged } = this.#chainOn(chainId, dayOf(nowMs))
+    remember(uncharged, trader, (uncharged.get(trader) ?? 0) + 1, SPENDING_TRADERS_MAX)
+  }
+
+  /** Returns the chain's spending of this day, or of a later day if one has begun. */
+  #chainOn(chainId: number, day: number): ChainSpending {
+    const known = this.#chains.get(chainId)
+    if (known !== undefined && known.day >= day) return known
+    const chain = { day, traders: new Map(), uncharged: new Map() }
+    this.#chains.set(chainId, chain)
+    return chain
   }
 
   /** Returns why the trader may not place an order now; undefined if they may. */
@@ -72,7 +98,8 @@ export class TraderBudgets {
     }
     if (limits.fillsPerDay === 0 && limits.gasPerDay === 0) return undefined
     const open = openOrders()
-    const coming = this.#threads * (pending + open)
+    const unpaid = pending + (chain?.uncharged.get(trader) ?? 0)
+    const coming = this.#threads * (unpaid + open)
     const expected = {
       ...spending,
       fills: spending.fills + coming,
@@ -82,7 +109,7 @@ export class TraderBudgets {
       if (!isSpent(limits, budget, expected)) continue
       const detail =
         `this trader has used ${spending[budget]} of ${limitOf(limits, budget)} ${WORDS[budget]} today, and ` +
-        `${open} open orders and ${pending} unsettled trades may use the rest; cancel orders, or wait until trades settle`
+        `${open} open orders and ${unpaid} uncharged trades may use the rest; cancel orders, or wait until trades settle`
       const rejection = reject('GAS_BUDGET_SPENT', 'order.trader', detail)
       return { ...rejection, retryAfterSec: ROOM_AGAIN_SEC }
     }

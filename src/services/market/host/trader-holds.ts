@@ -1,7 +1,7 @@
 /**
- * Holds of traders at a market thread (`domain/trader-hold.ts`), and the needs of a trader's open orders and unsettled
- * trades. One message of the relayer sets the hold and returns the needs: orders handled before it are in the answer,
- * later ones are refused.
+ * Holds at a market thread: the relayer has new orders of a trader refused for a moment (`domain/trader-hold.ts`). One
+ * message of the relayer sets the hold and returns the needs (the amounts of tokens) of the trader's open orders and
+ * unsettled trades: orders handled before the message are included, later ones are refused.
  */
 
 import { needOf } from '#domain/funds.ts'
@@ -23,7 +23,7 @@ import type { HoldProtocol } from '#protocol/market-host.ts'
 import type { MarketState } from '../state.ts'
 import { booksOf, type Hosts } from './open-orders.ts'
 
-/** More than any limited allowance. */
+/** A cost that stands for "unknown": more than any limited allowance. */
 const COST_UNKNOWN = 2n ** 128n
 
 type Held = Pick<TraderHold, 'orders' | 'untilMs'>
@@ -37,7 +37,7 @@ type Host = Hosts & {
 export class TraderHolds {
   readonly #held = new Map<string, Held>()
 
-  /** False if the maximum number of traders is already held. */
+  /** Sets or lifts a hold. Returns false if the maximum number of traders already has one. */
   put({ chainId, trader, orders, untilMs }: TraderHold, nowMs: number): boolean {
     const key = keyOf(chainId, trader)
     this.#held.delete(key)
@@ -78,7 +78,7 @@ export function holdTrader(
   hold: TraderHold,
   { nowMs }: { readonly nowMs: number },
 ): TraderNeeds | Rejection {
-  // If a partition cannot be opened, the needs in its markets are not known.
+  // While a partition cannot be opened, the needs in its markets are unknown, so the hold is refused.
   if (thread.away.size > 0 || !thread.holds.put(hold, nowMs)) return reject('OVERLOADED')
   return hold.again ? NO_NEEDS : needsOf(thread, hold, Math.floor(nowMs / 1_000))
 }
@@ -100,7 +100,7 @@ function needsOf(
     }
   }
   if (openBuys + openSells >= ORDERS_WEIGHED_MAX) {
-    // More orders may exist than were scanned.
+    // The trader may have more orders than were counted, and some of them may be sells.
     openSells = Math.max(1, openSells)
     openCost = COST_UNKNOWN
   }
@@ -117,13 +117,13 @@ function needsOf(
         ...(trade.seller === trader && trade.kind === 'mint' ? [sellPrice] : []),
       ]
       if (limits.length > 0) buys.add(tradeId)
-      // No share costs more than a dollar.
+      // The cost of an unlimited buy is at most a dollar per share.
       for (const limit of limits) {
         unsettledCost += BigInt(limit === undefined ? size : costCeil(limit, size))
       }
     }
   }
-  return { openBuys, openSells, openCost, unsettledCost, buys: buys.told, sells: sells.told }
+  return { openBuys, openSells, openCost, unsettledCost, buys: buys.summary, sells: sells.summary }
 }
 
 export function unsettledSales(
@@ -139,7 +139,7 @@ export function unsettledSales(
   for (const { tradeId, trade } of state.pending.of(trader, marketId)) {
     if (soldBy(trader, trade).some((outcome) => outcomes.includes(outcome))) sells.add(tradeId)
   }
-  return { ...sells.told, isOpen: isOpen(state, nowMs) }
+  return { ...sells.summary, isOpen: isOpen(state, nowMs) }
 }
 
 /** Returns the outcomes whose shares the trader delivers in this trade. */
@@ -165,7 +165,7 @@ class Named {
     if (this.#tradeIds.length < TRADES_NAMED_MAX) this.#tradeIds.push(tradeId)
   }
 
-  get told(): UnsettledTrades {
+  get summary(): UnsettledTrades {
     return { count: this.#count, tradeIds: this.#tradeIds }
   }
 }

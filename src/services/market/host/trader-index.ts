@@ -9,10 +9,12 @@
 import type { TraderWatch } from '#book/book.ts'
 import type { Address } from '#domain/ids.ts'
 
-/** One book in the index; `Home` identifies it for the reader. */
+/**
+ * One book in the index. The caller chooses `home`, a value of its own for the book, and gets it back from look-ups.
+ */
 export class Residence<Home> implements TraderWatch {
   readonly home: Home
-  /** Number of traders with orders in it. */
+  /** Number of traders with orders in the book. */
   traders = 0
   readonly #index: TraderIndex<Home>
 
@@ -37,7 +39,7 @@ export class Residence<Home> implements TraderWatch {
   }
 }
 
-/** A growing map is rebuilt at once; many small maps spread that cost. */
+/** The index is split into many small maps: a map that grows is rebuilt in one go, which is short for a small one. */
 const SHARDS = 64
 
 export class TraderIndex<Home> {
@@ -47,7 +49,7 @@ export class TraderIndex<Home> {
     () => new Map<Address, Residence<Home> | Set<Residence<Home>>>(),
   )
   readonly #busy = new Set<Residence<Home>>()
-  /** Books that lost their last order, until `takeEmptied`. */
+  /** Books that lost their last order since the last `takeEmptied`. */
   #emptied = new Set<Residence<Home>>()
   readonly #leaving: {
     readonly residence: Residence<Home>
@@ -91,7 +93,7 @@ export class TraderIndex<Home> {
     }
   }
 
-  /** Removes books that are gone without having been cleared. */
+  /** Removes books that were unloaded without having been cleared. */
   drop(isGone: (home: Home) => boolean): void {
     for (const shard of this.#shards) {
       for (const [trader, places] of shard) {

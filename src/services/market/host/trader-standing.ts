@@ -11,7 +11,7 @@ import { standingFlaw } from '../standing.ts'
 import type { MarketState, RiskRules } from '../state.ts'
 import type { Barred } from './trader-budgets.ts'
 
-/** Part of the market thread that is used here. */
+/** The parts of the market thread that this file uses. */
 type Host = {
   readonly markets: ReadonlyMap<MarketId, { readonly state: MarketState }>
   readonly counts: ReadonlyMap<number, PendingCounts>
@@ -53,7 +53,7 @@ export function pendingMarketsOf(
   { trader, chainId }: StandingProtocol['PendingMarkets']['takes'],
 ): { marketIds: MarketId[] } {
   const marketIds: MarketId[] = []
-  // Most traders have nothing pending; then no market needs to be scanned.
+  // Most traders have no pending trades; then no market needs to be searched.
   if (![...counts.values()].some((count) => count.of(trader) > 0)) return { marketIds }
   for (const [marketId, { state }] of markets) {
     if (chainId !== undefined && state.market.chainId !== chainId) continue

@@ -11,16 +11,19 @@ import { marketIdOf } from '../host/market-batch.ts'
 import { handleAtOnce, type MarketThread } from '../host/market-host.ts'
 import { withdrawBarred } from './barred-orders.ts'
 
-/** The answer to a command for which there is no room. */
+/** The answer to a command if too many commands wait. */
 export const FULL = reject('OVERLOADED')
 
 export type Commands = {
-  /** Passes a command to the partition of its market, or to the first partition if it is for the thread. */
+  /**
+   * Passes a command to the host of its market's partition; a command for the whole thread goes to the first
+   * partition.
+   */
   hear(type: string, message: unknown, replyTo: number, channel: ReplyChannel | undefined): void
   partitionOf(marketId: MarketId): number
-  /** Calls back when every command that has arrived is durable; with false if that is not known. */
+  /** Calls back once all commands received so far are durable; with false if that cannot be confirmed. */
   prove(answered: (isSure: boolean) => void): void
-  /** Serves these partitions by this host from now on. */
+  /** Lets this host serve these partitions from now on. */
   serve(partitions: readonly number[], host: Served): void
   drained(): Promise<void>
 }
@@ -30,17 +33,19 @@ export function makeCommands(
   { log }: Pick<ThreadContext, 'log'>,
   { topology, mailboxMax }: { readonly topology: Topology; readonly mailboxMax: number },
 ): Commands {
-  /** By partition. */
+  /** Hosts, by partition. */
   const hosts = new Map<number, Served>()
 
-  /** For an open market, this look-up is cheaper than hashing its id. */
+  /**
+   * Returns the partition of a market. For an open market, this look-up is cheaper than computing a hash of its id.
+   */
   function partitionOfMarket(marketId: MarketId): number {
     return thread.markets.get(marketId)?.partition ?? partitionOf(marketId, topology)
   }
 
-  /** Returns whether the maximum number of commands waits at all hosts together. */
+  /** Returns whether the maximum number of commands is waiting, at all hosts together. */
   function isFull(host: Served): boolean {
-    // A host below its equal share is not full, so the waiting commands of all hosts need not be summed.
+    // A host below its share of the maximum never refuses a command, so the commands of all hosts need not be summed.
     if (host.waiting * hosts.size < mailboxMax) return false
     let waiting = 0
     for (const each of new Set(hosts.values())) waiting += each.waiting
@@ -69,7 +74,7 @@ export function makeCommands(
     else host.hear(type, message, replyTo, channel)
   }
 
-  /** A host answers after the batch of the request, and so after all commands before it. */
+  /** A host answers after the batch that contains the request is durable, and so after all commands before it. */
   function prove(answered: (isSure: boolean) => void): void {
     const asked = new Set(hosts.values())
     let left = asked.size

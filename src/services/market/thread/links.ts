@@ -5,6 +5,7 @@ import type { Settings } from '#config/settings-schema.ts'
 import { channelOptions, isNode } from '#config/thread-data.ts'
 import { accountsThreadName, isFrontThread, LOG_COPY_THREAD } from '#config/topology.ts'
 import type { MovingProtocol } from '#live/patient-ref.ts'
+import type { PlacedOrder } from '#protocol/market.ts'
 import type {
   DozeProtocol,
   MarketFollowerProtocol,
@@ -22,10 +23,12 @@ import type { FrontSessions, SessionOrders } from './session-orders.ts'
 const MOVED: Unanswered = { unanswered: 'moved' }
 
 /** Messages that this thread sends, besides answers. */
-type ToldProtocol = MarketFollowerProtocol & MovingProtocol & LogReaderProtocol
+type SentProtocol = MarketFollowerProtocol & MovingProtocol & LogReaderProtocol
 
-/** The messages that this thread handles itself, at once; every other one is a command for its hosts. */
-type LinkProtocol = SessionsProtocol & DozeProtocol & Pick<MarketThreadProtocol, 'PlaceOrder'>
+/** Messages that this thread handles immediately. All others are commands, which wait for a batch of its hosts. */
+type LinkProtocol = SessionsProtocol &
+  DozeProtocol &
+  Pick<MarketThreadProtocol, 'PlaceOrder' | 'PlaceOrders'>
 
 type LinkHandlers = {
   readonly [K in keyof LinkProtocol]: (message: LinkProtocol[K]['takes'], replyTo: number) => void
@@ -34,12 +37,12 @@ type LinkHandlers = {
 type Handler = (message: never, replyTo: number) => void
 
 export type Links = {
-  /** The fronts, which follow events. */
-  readonly readers: MarketReaders<Channel<ToldProtocol>>
+  /** The fronts that follow the events of this thread. */
+  readonly readers: MarketReaders<Channel<SentProtocol>>
   connect(peer: string, port: MessagePort): void
-  /** Publishes the end of the log to threads that read it themselves. */
+  /** Notifies threads that read the log themselves where it now ends. */
   tellAppended(appended: LogReaderProtocol['Appended']['takes']): void
-  /** From now on every request is answered with the notice that the markets have moved to another node. */
+  /** Answers every request from now on with the notice that the markets have moved to another node. */
   move(): void
   close(): void
 }
@@ -47,12 +50,12 @@ export type Links = {
 type LinkPorts = {
   readonly commands: Commands
   readonly sessions: SessionOrders
-  /** Partitions of this thread. */
+  /** Partitions that this thread serves. */
   readonly own: readonly number[]
   /** Called with the name of a peer when its link has opened or closed. */
   readonly linked: (peer: string) => void
   readonly gone: (peer: string) => void
-  /** True if this thread is ending, and its links with it. */
+  /** True if this thread is stopping. Its links then close without any front having ended. */
   readonly isStopped: () => boolean
 }
 
@@ -62,7 +65,7 @@ export function makeLinks(
   ports: LinkPorts,
 ): Links {
   const { commands, sessions } = ports
-  const channels = new Set<Channel<ToldProtocol>>()
+  const channels = new Set<Channel<SentProtocol>>()
   const readers: Links['readers'] = new MarketReaders(ports.own, commands.partitionOf)
   /** Threads that read the log themselves and are notified when it grows. */
   const logReaders = new Set<Channel<LogReaderProtocol>>()
@@ -72,8 +75,8 @@ export function makeLinks(
 
   function connect(peer: string, port: MessagePort): void {
     const front = sessions.link()
-    const channel = new Channel<ToldProtocol>(port, options, {
-      heard(type, message, replyTo) {
+    const channel = new Channel<SentProtocol>(port, options, {
+      received(type, message, replyTo) {
         if (moving) {
           channel.reply(replyTo, MOVED)
           return
@@ -98,7 +101,7 @@ export function makeLinks(
     channels.add(channel)
     ports.linked(peer)
     if (logReaderNames.has(peer)) logReaders.add(channel)
-    // Other threads send commands and follow nothing.
+    // Other threads only send commands; they receive no events.
     else if (isFrontThread(peer)) readers.add(channel)
   }
 
@@ -119,7 +122,7 @@ export function makeLinks(
 }
 
 function handlersOf(
-  channel: Channel<ToldProtocol>,
+  channel: Channel<SentProtocol>,
   front: FrontSessions,
   doze: ReturnType<Links['readers']['handlersOf']>,
   { hear }: Commands,
@@ -134,15 +137,25 @@ function handlersOf(
     Wake: (message, replyTo) => channel.reply(replyTo, doze.Wake(message)),
     PlaceOrder(message, replyTo) {
       const { session, order } = message
+      limitReserved(message, channel)
       if (session !== undefined) front.placed(session, order.orderHash)
       hear('PlaceOrder', message, replyTo, channel)
+    },
+    PlaceOrders(message, replyTo) {
+      for (const placed of message.orders) limitReserved(placed, channel)
+      hear('PlaceOrders', message, replyTo, channel)
     },
   }
 }
 
+/** Converts the time for which funds are reserved, because the message may wait before it is handled. */
+function limitReserved(placed: PlacedOrder, { peerSentAtMs }: Channel<SentProtocol>): void {
+  if (placed.reservedMs !== undefined) placed.reservedUntilMs = peerSentAtMs + placed.reservedMs
+}
+
 /** Threads that read the log themselves. */
 function logReadersOf(settings: Settings): ReadonlySet<string> {
-  // In a cluster each machine has a copy of the log, and the thread of the copy notifies readers.
+  // In a cluster each machine has a copy of the log, and the thread that writes the copy notifies its readers.
   if (isNode(settings)) return new Set([LOG_COPY_THREAD])
   const accounts = Array.from({ length: settings.risk.threads }, (_, at) => accountsThreadName(at))
   return new Set(['store', ...accounts])

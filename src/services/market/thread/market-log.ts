@@ -17,7 +17,7 @@ const CONFIRM_MS_MAX = 1_000
 
 type LogPlace = {
   readonly partitions: number
-  /** Partitions of this thread. */
+  /** Partitions that this thread serves. */
   readonly own: readonly number[]
   readonly isDiskFull: () => boolean
 }
@@ -59,7 +59,10 @@ function archiveOf(settings: Settings, isFull: () => boolean): Pick<SqliteLogOpt
   return { archive: { dir: archiveDirOf(settings), bytesMax, isFull } }
 }
 
-/** On a cluster node, a thread ends if another node has taken its partition over. */
+/**
+ * Returns an observer of the log. On a cluster node, the observer ends this thread if another node has taken over its
+ * partition.
+ */
 function watchLog(settings: Settings, kit: ThreadContext): MysqlLogWatch {
   const watch = mysqlLogWatch(kit)
   if (!isNode(settings)) return watch

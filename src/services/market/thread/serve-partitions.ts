@@ -24,7 +24,10 @@ import type { Links } from './links.ts'
 import { partitionsTaken } from './market-log.ts'
 import type { OrderTraces } from './trade-traces.ts'
 
-/** Commands whose answer covers every market of the thread; it would be wrong while a partition is unavailable. */
+/**
+ * Commands whose answers cover every market of the thread. They are refused while a partition is unavailable, because
+ * the answers would be wrong.
+ */
 const OF_ALL_MARKETS = new Set([
   ...['OpenOrdersPage', 'MarketsOf', 'CountOrders', 'PendingMarkets', 'Confirm'],
 ])
@@ -33,7 +36,7 @@ const AWAY = { answer: reject('OVERLOADED', undefined, 'the event log cannot be 
 const UNCONFIRMED = reject(
   'OUTCOME_UNKNOWN',
   undefined,
-  'this market could not confirm that it is served here; another server may serve it',
+  'this server could not confirm that it still runs this market; another server may run it: retry',
 )
 
 type ServePorts = {
@@ -48,10 +51,10 @@ type ServePorts = {
   readonly links: Pick<Links, 'readers' | 'tellAppended'>
   /** Undefined if traces are off. */
   readonly traces: OrderTraces | undefined
-  /** Reloads the durable state of a partition. */
+  /** Reloads a partition from the events that are durable. */
   readonly reload: (partition: number) => void
   /** Called when a batch has been published. */
-  readonly told: () => void
+  readonly published: () => void
 }
 
 /** The partitions of the group share one host, so that their commits are sent together. */
@@ -61,7 +64,7 @@ export function servePartitions(group: readonly number[], ports: ServePorts): Se
   const here = { state: thread }
   /** Partitions of the current commit. */
   let touched: readonly number[] = []
-  /** Rows that the newest commit made durable. */
+  /** Rows that the newest commit appended. */
   let appended: readonly PartitionAppended[] = []
 
   function isAway(command: Message<MarketThreadProtocol>): boolean {
@@ -78,8 +81,8 @@ export function servePartitions(group: readonly number[], ports: ServePorts): Se
   }
 
   /**
-   * Resolves with whether no other owner had taken a partition after the batch was handled. The log's fence protects
-   * appends, but not an answer without events, such as that an order does not exist.
+   * Confirms that no other owner has taken one of the partitions; called after a batch was handled. The log's fence
+   * protects only appends. An answer without events, such as that an order does not exist, needs this check.
    */
   async function confirm(): Promise<boolean> {
     const taken = await partitionsTaken(events, ports.kit)
@@ -114,7 +117,8 @@ export function servePartitions(group: readonly number[], ports: ServePorts): Se
       const failed = { err: error, partitions: touched }
       log.error(failed, 'an append failed; reloading the state from the log')
       if (isDiskFull(error)) ports.room.spend()
-      // Events of partitions that did not fail were not published either, so their followers need the current state.
+      // Reloads every partition of the batch. Their events were not published, so followers need the current state of
+      // each.
       for (const partition of touched) ports.reload(partition)
       return reject('OUTCOME_UNKNOWN')
     },
@@ -123,7 +127,7 @@ export function servePartitions(group: readonly number[], ports: ServePorts): Se
       const offsets = touched.map((each) => [each, events.lastOffset(each)] as const)
       const traces = ports.traces?.tradesIn(said)
       links.tellAppended(traces === undefined ? { offsets } : { offsets, traces })
-      ports.told()
+      ports.published()
     },
     observe: meters.handled,
   })

@@ -1,7 +1,7 @@
 /**
- * Cancel on disconnect, at a market thread: it knows which sessions live, and cancels the orders of all others. A
- * session lives as long as the front that claimed it is linked and has not ended it. After a restart, sessions that no
- * front claims in time have ended.
+ * Cancel on disconnect, at a market thread: it tracks which sessions are alive and cancels the orders of all others.
+ * A session is alive while the front that claimed it is linked and has not ended it. After a restart, sessions that
+ * no front claims within 5 s have ended.
  */
 
 import type { OrderHash } from '#domain/ids.ts'
@@ -11,7 +11,7 @@ import type { SessionIndex } from '../held.ts'
 import { SessionEnds } from '../host/session-ends.ts'
 import type { Commands } from './commands.ts'
 
-/** Time for fronts to claim the sessions in the log after a restart. */
+/** Time after a restart in which fronts can claim the sessions that the log names, that is, report them as alive. */
 const CLAIM_MS = 5_000
 
 /** The sessions of one linked front. */
@@ -33,14 +33,16 @@ export type FrontSessions = {
 
 export type SessionOrders = {
   link(): FrontSessions
-  /** Loaded markets may have orders of sessions that ended meanwhile. */
+  /**
+   * Waits for fronts to claim their sessions, because loaded markets may have orders of sessions that ended meanwhile.
+   */
   awaitClaims(): void
-  /** Ends sessions that no front has claimed in time, and repeats unanswered cancels. */
+  /** Ends sessions that no front has claimed in time, and repeats unanswered cancels. Called from time to time. */
   look(): void
 }
 
 type SessionPorts = Pick<Commands, 'hear'> & {
-  /** True while some markets are not loaded; never if undefined. */
+  /** Returns true while some markets are not loaded; if undefined, all markets are loaded. */
   readonly isAway?: () => boolean
 } & Partial<Pick<Commands, 'prove'>>
 
@@ -57,10 +59,13 @@ export function makeSessionOrders(
   )
   /** Live sessions, by front. */
   const fronts = new Set<Set<string>>()
-  /** Deadline for fronts to claim the sessions of loaded orders, on the monotonic clock. */
+  /** Time on the monotonic clock until which fronts can claim the sessions of loaded orders. */
   let claimedByMs = 0
 
-  /** A reorg may return an order of a session that ended long ago, or whose orders were kept. */
+  /**
+   * Ends the sessions in the index that no front has claimed. These include sessions that ended long ago, or whose
+   * orders were kept, if a reorg brought one of their orders back.
+   */
   function endUnclaimed(): void {
     if (monotonicMs() < claimedByMs) return
     const isKnown = (session: string): boolean =>

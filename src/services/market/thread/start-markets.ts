@@ -28,16 +28,16 @@ import { makeOrderTraces } from './trade-traces.ts'
 import { DISK_FULL, makeUpkeep } from './upkeep.ts'
 import { warmUp } from './warm-up.ts'
 
-/** A moving thread answers late arrivals for this long: many times the delay between machines. */
+/** Time for which a thread that moves to another node answers late messages: many times the delay between machines. */
 const MOVING_MS = 250
 
 export type RunningMarkets = {
   connect(peer: string, port: MessagePort): void
-  /** Returns the problem; empty if there is none. */
+  /** Returns why the thread is unhealthy; empty if it is healthy. */
   health(): string
   /** Resolves when no command is waiting or in progress. */
   drained(): Promise<void>
-  /** After this, another node may take the partitions: nothing more is appended here. */
+  /** Hands the partitions over: nothing more is appended here, and another node may take them. */
   handOver(): Promise<void>
   /** Stops maintenance; the links stay open until `close`. */
   quiet(): void
@@ -80,8 +80,8 @@ export function startMarkets(
     pauses: risk.pauses,
   })
   const meters = marketMeters(kit)
-  // With a log in a server, no command may see uncommitted changes of others. So all partitions share one host, which
-  // sends their commits together.
+  // With a log in a server, no command may see changes of another partition that are not committed. So all partitions
+  // share one host, which sends their commits together.
   const groups = settings.eventLog.url === '' ? own.map((partition) => [partition]) : [own]
   const { tracer } = kit
   const placeOf = (marketId: MarketId) => {
@@ -92,7 +92,7 @@ export function startMarkets(
   for (const group of groups) {
     const host = servePartitions(group, {
       ...{ thread, events, room, clock, kit, meters, mailboxMax, commands, links, reload, traces },
-      told: upkeep.wake,
+      published: upkeep.wake,
     })
     commands.serve(group, host)
   }
@@ -101,15 +101,15 @@ export function startMarkets(
   openDemoMarkets(thread, settings, commands, { own, nowMs: clock.nowMs() })
   log.info({ partitions: own, markets: thread.markets.size }, 'markets are open')
 
-  /** Reloads a partition from its log, and notifies every follower. */
+  /** Reloads a partition from its log, and sends its state to every follower. */
   function reload(partition: number): void {
     const before = thread.away.get(partition)
     const isHere = recover(thread, partition)
     const why = thread.away.get(partition)
     if (isHere) sessions.awaitClaims()
     if (isHere) log.warn({ partition }, 'the markets were reloaded')
-    // Retries are frequent; log the reason once.
-    else if (why !== before) log.error({ partition, why }, 'it cannot be opened at present')
+    // Retries are frequent, so the same reason is logged only once.
+    else if (why !== before) log.error({ partition, why }, 'the partition cannot be opened now')
     if (!isHere && before !== undefined) return
     for (const views of viewsOf(thread, partition)) links.readers.reloaded(views)
   }
@@ -126,7 +126,7 @@ export function startMarkets(
     async handOver() {
       links.move()
       await commands.drained()
-      // Commands that were sent before the notice still arrive, and are answered.
+      // Commands that were sent before fronts received the notice of the move still arrive, and are answered.
       await new Promise<void>((resolve) => void timers.after(MOVING_MS, resolve))
       quiet()
       await commands.drained()
@@ -154,7 +154,7 @@ type ThreadRules = OpenLog & {
 
 function newThread(
   settings: ThreadData['settings'],
-  { random }: Pick<ThreadContext, 'random'>,
+  { random, monotonicMs }: Pick<ThreadContext, 'random' | 'monotonicMs'>,
   { events, room, risk, lag, sessionIndex }: ThreadRules,
 ): MarketThread {
   const cancelledMax = settings.limits.enabled ? settings.orders.cancelledPerHourMax : 0
@@ -170,6 +170,7 @@ function newThread(
     snapshotEvery: settings.markets.snapshotEvery,
     ...(retentionHours === 0 ? {} : { retention: new Retention(retentionHours * 3_600_000) }),
     room,
+    monotonicMs,
     ...(cancelledMax === 0 ? {} : { cancelQuota: new CancelQuota(cancelledMax) }),
     progress: beat,
     ...(lag.maxMs === 0 ? {} : { lag }),
@@ -187,9 +188,9 @@ function clockOf(
 }
 
 function troublesOf(thread: MarketThread, room: DiskRoom): string[] {
-  const told = [...thread.away.values()]
+  const published = [...thread.away.values()]
   const late = [...thread.late].join(', ')
-  if (late !== '') told.push(`the database is behind the log of partitions ${late}`)
-  if (room.isFull) told.push(DISK_FULL)
-  return told
+  if (late !== '') published.push(`the database is behind the log of partitions ${late}`)
+  if (room.isFull) published.push(DISK_FULL)
+  return published
 }

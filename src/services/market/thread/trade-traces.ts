@@ -1,6 +1,7 @@
 /**
- * Traces of sampled orders, in memory and bounded: a restart or the 10,001st order forgets the oldest. When such an
- * order matches, now or after it has rested, its trace goes to the readers of the log with the trade.
+ * Traces of sampled orders, in memory. At most 10,000 are kept, the oldest are dropped, and a restart drops all. When
+ * such an order matches, now or after it has rested, its trace is sent with the trade to the threads that read the
+ * log.
  */
 
 import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
@@ -15,7 +16,7 @@ const ORDERS_MAX = 10_000
 export type OrderTraces = {
   /** Notes the traces of a batch's orders. */
   placed(batch: readonly Message<MarketThreadProtocol>[]): void
-  /** Returns the traces of the trades of durable events; undefined if there are none. */
+  /** Returns the traces of the trades in these durable events; undefined if there are none. */
   tradesIn(events: readonly MarketEvent[]): TradeTrace[] | undefined
 }
 

@@ -13,7 +13,7 @@ import type { Commands } from './commands.ts'
 import type { Links } from './links.ts'
 import type { SessionOrders } from './session-orders.ts'
 
-/** Interval of the search for expired orders, and of the search for old data. */
+/** Intervals of two searches: for expired orders, and for data that can leave the log or memory. */
 const EXPIRE_EVERY_MS = 250
 const TIDY_EVERY_MS = 1_000
 /** While the disk is full, a partition that cannot be opened is retried only after this many intervals. */
@@ -24,7 +24,7 @@ const HOUSEKEEPING_PAUSE_MS = 2
 export const DISK_FULL = 'the disk is nearly full: only cancels are accepted'
 
 type Upkeep = {
-  /** Starts, unless it is already running or there is nothing to do. */
+  /** Starts the housekeeping, unless it is already running or there is nothing to do. */
   wake(): void
   start(): void
 }
@@ -37,7 +37,7 @@ type UpkeepPorts = {
   readonly commands: Pick<Commands, 'hear'>
   readonly links: Pick<Links, 'readers'>
   readonly sessions: SessionOrders
-  /** Reloads the durable state of a partition. */
+  /** Reloads a partition from the events that are durable. */
   readonly reload: (partition: number) => void
   readonly isStopped: () => boolean
 }
@@ -80,7 +80,10 @@ export function makeUpkeep(thread: MarketThread, kit: ThreadContext, ports: Upke
     for (const partition of thread.away.keys()) ports.reload(partition)
   }
 
-  /** Logs changes in the environment of the markets: disk space, the database, settlement, and maintenance itself. */
+  /**
+   * Logs changes that affect the markets: the space on the disk, the lag of the database and of settlement, and
+   * failures of housekeeping.
+   */
   function logTroubles(): void {
     for (const { behind, ...news } of watchProjection(thread, clock.nowMs())) {
       log.error(news, behind ? 'the database is behind the log' : 'the database caught up')

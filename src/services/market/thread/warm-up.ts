@@ -1,6 +1,6 @@
 /**
- * Places synthetic orders in scratch markets before a thread serves, so that V8 has compiled the path of an order
- * before the first trader arrives. Nothing of it is kept: the markets, their books and their events are dropped.
+ * Places synthetic orders in scratch markets before a thread serves, so that V8 has compiled this code before the
+ * first trader's order arrives. The markets, their books and their events are dropped afterwards.
  */
 
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
@@ -32,7 +32,10 @@ const SCRATCH: Market = {
   ...{ expiration: Number.MAX_SAFE_INTEGER, createdAt: 0 },
 }
 
-/** Returns the order of this number: buys and sells near the middle, of which about half match. */
+/**
+ * Returns a synthetic order by its number: buys and sells alternate near the middle price, and about half of them
+ * match.
+ */
 function orderNumbered(number: number): VerifiedOrder {
   const side = number % 2 === 0 ? BUY : SELL
   const away = (number * 7) % LEVELS

@@ -1,7 +1,8 @@
 /**
  * Creates quick markets on the chain, reports their outcomes and opens contested ones to the oracle, with the
- * operator's key. Each promise resolves when the transaction has enough confirmations. After a restart a repeated call
- * waits for the transaction in progress. If the chain already has the result, nothing is sent.
+ * operator's key. Each returned promise resolves when the transaction has enough confirmations. After a restart, a
+ * repeated call waits for the transaction that was already sent. If the chain already has the result, nothing is
+ * sent.
  */
 
 import type { OwnAccount } from '#chain/accounts.ts'
@@ -21,7 +22,7 @@ type QuickMarketLane = {
   create(quickMarket: QuickMarket): Promise<string>
   report(quickMarket: QuickMarket): Promise<string>
   openToOracle(quickMarket: QuickMarket): Promise<string>
-  /** Polls the chain while a transaction is open, and less often for reorgs. */
+  /** Starts to poll the chain: often while a transaction is open, otherwise less often, to detect reorgs. */
   start(): void
   stop(): void
   /** Number of open transactions. */
@@ -47,14 +48,17 @@ type LaneOptions = {
   readonly onTrouble: (where: 'rpc' | 'journal', error: unknown) => void
 }
 
-/** Sends transactions and waits for their ends; a call that is already open is not sent again. */
+/**
+ * Sends transactions and waits until they end. If the same transaction is still open, a call waits for it and sends
+ * nothing.
+ */
 function makeAwaitedSends(
   lane: ReturnType<typeof makeLane>,
   options: Pick<LaneOptions, 'own' | 'clock' | 'pollMs' | 'idlePollMs' | 'onTrouble'>,
 ) {
   const { own, clock, onTrouble } = options
   const waiting = new Map<number, Waiter[]>()
-  /** Nonces of ended transactions that are not acknowledged yet: the journal may be unavailable for a while. */
+  /** Nonces of ended transactions that the journal still has as open, because it was unavailable. */
   const unacknowledged = new Set<number>()
   let cancelPoll = (): void => undefined
   let running = false
@@ -65,7 +69,7 @@ function makeAwaitedSends(
       const { news } = await lane.poll()
       for (const one of news) {
         if (one.type === 'finished') end(one)
-        // A reorg undid the transaction; another end will follow.
+        // A reorg undid the transaction, so it is not acknowledged. A later poll reports its end again.
         if (one.type === 'vanished') unacknowledged.delete(one.transaction.nonce)
       }
       await acknowledgeEnds()
@@ -81,7 +85,10 @@ function makeAwaitedSends(
     cancelPoll = clock.after(isBusy ? options.pollMs : options.idlePollMs, () => void poll())
   }
 
-  /** Notifies waiting callers before the journal: a poll reports an end only once, whatever the journal answers. */
+  /**
+   * Resolves or rejects the calls that wait for a transaction, and notes that the journal must acknowledge its end. A
+   * poll reports an end only once, so the calls do not wait for the journal.
+   */
   function end({
     transaction,
     outcome,
@@ -93,25 +100,33 @@ function makeAwaitedSends(
     waiting.delete(nonce)
     for (const waiter of waiters) {
       if (outcome === 'succeeded' && receipt !== undefined) waiter.resolve(receipt.txHash)
-      else waiter.reject(new Fault('CHAIN_REFUSED', `it was ${outcome}`, { retryable: true }))
+      else
+        waiter.reject(
+          new Fault('CHAIN_REFUSED', `the transaction of the quick market was ${outcome}`, {
+            retryable: true,
+          }),
+        )
     }
   }
 
-  /** Callers repeat their call until the chain has the result, so no end is lost. */
+  /**
+   * Acknowledges ended transactions in the journal. This is safe if no caller has received the result: callers repeat
+   * their call until the chain has it.
+   */
   async function acknowledgeEnds(): Promise<void> {
     for (const nonce of [...unacknowledged]) {
       try {
         await lane.acknowledge({ sender: own.address, nonce })
         unacknowledged.delete(nonce)
       } catch {
-        // The lane has reported the error. The next poll tries again.
+        // The sender has logged the error. The next poll acknowledges the transaction.
       }
     }
   }
 
   async function done(purpose: Purpose, marketId: MarketId, call: Call): Promise<string> {
     await lane.recover()
-    // An ended transaction is not waited for, even if the journal still has it open.
+    // A transaction that has ended is not waited for, even if the journal still has it as open.
     const open = lane
       .open()
       .filter(({ nonce }) => !unacknowledged.has(nonce))

@@ -1,7 +1,7 @@
 /**
- * Binance: aggregated trades over a WebSocket (`<symbol>@aggTrade`), and the same trades over HTTP, the newest or those
- * of any time. Prices are in USDT, which is near a dollar but not a dollar. The plain ticker of its API is not used: it
- * has no time, so its age is unknown.
+ * Binance: aggregated trades over a WebSocket (`<symbol>@aggTrade`), and the newest or earlier trades over HTTP.
+ * Prices are in USDT, which is near a dollar but not a dollar. The plain ticker of Binance's API is not used: it
+ * contains no time, so the age of its price is unknown.
  */
 
 import { type Observation, type ObservedVia, priceOfDecimal } from '#domain/asset-price.ts'
@@ -66,18 +66,18 @@ export function makeBinance(options: ProviderSettings, ports: FeedPorts): Feed {
           if (message.e === 'serverShutdown') return true
           const { data } = message
           if (!isRecord(data) || data.e !== 'aggTrade') return false
-          // A value that is not text matches no asset.
+          // If `data.s` is not text, the look-up finds no asset.
           const asset = assets.get(data.s as string)
           const how = { raw: text, via: 'stream', line: hooks.number } as const
           const observation = observationOf(asset, data, how)
-          if (observation !== undefined) ports.heard(observation)
+          if (observation !== undefined) ports.observed(observation)
           return observation !== undefined
         },
       }),
     async poll() {
       for (const [asset] of entries) {
         try {
-          for (const one of await tradesOf(asset, 'limit=1', 'latest')) ports.heard(one)
+          for (const one of await tradesOf(asset, 'limit=1', 'latest')) ports.observed(one)
         } catch (error) {
           reportTrouble(ports, error)
         }

@@ -51,11 +51,11 @@ export function makeCoinbase(options: ProviderSettings, ports: FeedPorts): Feed 
           if (!isRecord(message)) return false
           if (OTHERS.has(message.type)) return true
           if (message.type !== 'ticker') return false
-          // A value that is not text matches no asset.
+          // If `product_id` is not text, the look-up finds no asset.
           const asset = assets.get(message.product_id as string)
           const how = { raw: text, via: 'stream', line: hooks.number } as const
           const observation = observationOf(asset, message, how)
-          if (observation !== undefined) ports.heard(observation)
+          if (observation !== undefined) ports.observed(observation)
           return observation !== undefined
         },
       }),
@@ -66,7 +66,7 @@ export function makeCoinbase(options: ProviderSettings, ports: FeedPorts): Feed 
           if (answer === undefined) continue
           const how = { raw: answer.text, via: 'latest', line: 0 } as const
           const one = observationOf(asset, answer.value, how)
-          if (one !== undefined) ports.heard(one)
+          if (one !== undefined) ports.observed(one)
           else ports.troubled('garbage', answer.text.slice(0, 200))
         } catch (error) {
           reportTrouble(ports, error)
@@ -85,14 +85,14 @@ export function makeCoinbase(options: ProviderSettings, ports: FeedPorts): Feed 
       const product = options.names[asset]
       if (product === undefined || atMs % MINUTE_MS !== 0) return undefined
       const sec = atMs / 1_000
-      // Only complete candles: the current one may lack its first trade.
+      // Uses only complete candles, because the current one may lack its first trade.
       if (clock.nowMs() < atMs + MINUTE_MS) return undefined
       const range = `granularity=60&start=${sec}&end=${sec + 60}`
       const answer = await getJson(ports, `${options.url}/products/${product}/candles?${range}`)
       if (answer === undefined || !Array.isArray(answer.value)) return undefined
       for (const candle of answer.value) {
         if (!Array.isArray(candle) || candle[0] !== sec) continue
-        // Prices of candles are numbers; as text they are the decimals that were sent.
+        // A price in a candle is a JSON number. Converted to text it is the decimal that Coinbase sent.
         const price = priceOfDecimal(String(candle[3]))
         if (price === undefined) return undefined
         const raw = JSON.stringify(candle)

@@ -27,12 +27,12 @@ type FailoverOptions = {
   readonly aheadMsMax: number
   /** Time for which a provider must be healthy before it becomes active again. */
   readonly recoverMs: number
-  /** Maximum difference of fresh providers, as a share of the price. */
+  /** Maximum difference between two fresh providers that agree, as a share of the price. */
   readonly deviationMax: number
   /**
-   * Maximum jump from the previous price, as a share, without confirmation by another provider; up to twice as much if
-   * `driftMs` lie between them. It never grows further: after a long silence a single provider, which may be wrong,
-   * cannot move the price far.
+   * Maximum jump from the previous price, as a share, that needs no confirmation by another provider. It grows with
+   * the time between the two prices, up to twice as much after `driftMs`. It never grows further: after a long
+   * silence, a single provider may be wrong and must not move the price far.
    */
   readonly jumpMax: number
   readonly driftMs: number
@@ -49,14 +49,14 @@ const GATE_VERDICTS = [
 ] as const
 export type GateVerdict = (typeof GATE_VERDICTS)[number]
 
-/** The active provider; undefined if none is, with the reason. */
+/** The active provider, or undefined with the reason why none is active. */
 type Choice = { readonly source: PriceSource | undefined; readonly why: string }
 
 export type Failover = {
-  /** Checks an observation; if accepted, it counts from now on. */
+  /** Checks an observation; if it is accepted, `choose` uses it from now on. */
   observe(observation: Observation, nowMs: number): GateVerdict
   choose(asset: string, nowMs: number): Choice
-  /** Sets a price published before the start, to compare new observations with. */
+  /** Sets a price that was published before the start; new observations are compared with it. */
   recall(asset: string, price: number, atMs: number): void
   /** Returns the newest accepted observation of a provider. */
   newest(asset: string, source: PriceSource): Observation | undefined
@@ -70,9 +70,9 @@ type GroupMember = {
   /** A jump that waits for confirmation by another provider. */
   jump: Observation | undefined
   suspect: boolean
-  /** Time since when it has been fresh and in agreement; undefined if it is not. */
+  /** Time since which the source has been fresh and has agreed with another one; undefined while it does not. */
   agreedSinceMs: number | undefined
-  /** Time since when it could have been active without a break. */
+  /** Time since which the source has been healthy without interruption; undefined while it is not healthy. */
   wellSinceMs: number | undefined
 }
 
@@ -123,7 +123,8 @@ export function makeFailover(options: FailoverOptions): Failover {
       )
       group.speaker = better?.source
     } else if (group.speaker === undefined && nowMs - group.sinceMs < options.recoverMs) {
-      // At the start the primary gets some time, even if another provider is first.
+      // For some time after the start, only the primary provider can become active, even if another one is healthy
+      // first.
       group.speaker = well.find(({ source }) => source === options.order[0])?.source
     } else group.speaker = well[0]?.source
     if (group.speaker !== undefined) {
@@ -157,15 +158,15 @@ export function makeFailover(options: FailoverOptions): Failover {
   }
 }
 
-/** A member of a group, under the rules of the failover. */
+/** One provider of an asset, with the options by which it is judged. */
 type Judged = {
   readonly group: PriceSourceGroup
   readonly member: GroupMember
   readonly options: FailoverOptions
 }
 
-// Checks the age by the provider's time and by ours: a provider may repeat an old price, or its clock may be
-// ahead.
+// Checks the age by the provider's time and by our time of receipt: a provider may repeat an old price, or its clock
+// may be ahead.
 const isRecent = (
   { atMs, receivedAtMs }: Observation,
   nowMs: number,
@@ -175,7 +176,7 @@ const isRecent = (
 const isFresh = ({ newest }: GroupMember, nowMs: number, options: FailoverOptions): boolean =>
   newest !== undefined && isRecent(newest, nowMs, options)
 
-/** Judges a new observation of a member. */
+/** Judges a new observation of a provider. */
 function gate(
   { group, member, options }: Judged,
   observation: Observation,
@@ -241,7 +242,7 @@ function compareSources(group: PriceSourceGroup, nowMs: number, options: Failove
   }
   for (const member of group.members) {
     if (!fresh.includes(member) || member.suspect) member.wellSinceMs = undefined
-    // A new source is healthy if it agrees with another, or if no other is fresh.
+    // A fresh source becomes healthy once it agrees with another, or if no other source is fresh.
     else if (member.agreedSinceMs !== undefined || fresh.length === 1) member.wellSinceMs ??= nowMs
   }
 }

@@ -11,7 +11,7 @@ export type FeedClock = {
   after(delayMs: number, action: () => void): () => void
 }
 
-/** The functions of a WebSocket that feeds use. `close` does not wait for an answer. */
+/** The part of a WebSocket that feeds use. `close` does not wait for the server's answer. */
 export type FeedSocket = {
   addEventListener(type: 'open' | 'close' | 'error', listener: () => void): void
   addEventListener(type: 'message', listener: (event: { data: unknown }) => void): void
@@ -32,8 +32,8 @@ export type FeedResponse = {
 }
 
 /**
- * Maximum characters of one report: far more than providers send. A dozen reports, which decide a market and are stored
- * with it, fit into a database column.
+ * Maximum number of characters of one report, far more than providers send. A market is stored with the dozen reports
+ * that decide it, and these fit into a database column.
  */
 export const REPORT_CHARS_MAX = 262_144
 
@@ -45,20 +45,20 @@ export type FeedPorts = {
   readonly clock: FeedClock
   readonly fetch: FeedFetch
   readonly openSocket: (url: string) => FeedSocket
-  readonly heard: (observation: Observation) => void
+  readonly observed: (observation: Observation) => void
   readonly troubled: (trouble: FeedTrouble, detail: string) => void
   readonly timing?: Partial<FeedTiming>
 }
 
 export type FeedTiming = {
-  /** A connection that is silent for this long is closed. */
+  /** Maximum silence of a connection; after that it is closed. */
   readonly silenceMs: number
-  /** Interval of requests for the latest price while nothing is pushed. */
+  /** Interval of requests for the latest price while no connection delivers prices. */
   readonly pollMs: number
-  /** Pause before a broken connection is opened again; it doubles each time. */
+  /** Pause before a broken connection is opened again; it doubles with each failure. */
   readonly backoffMs: number
   readonly backoffMsMax: number
-  /** Timeout of one request. */
+  /** Timeout of one request to the provider. */
   readonly requestMs: number
 }
 
@@ -72,7 +72,7 @@ export const FEED_TIMING: FeedTiming = {
 
 export type Feed = {
   readonly source: PriceSource
-  /** Address of its prices, without a query. */
+  /** URL of the provider's prices, without a query. */
   readonly url: string
   start(): void
   stop(): void

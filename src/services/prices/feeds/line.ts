@@ -1,12 +1,13 @@
 /**
- * Keeps a connection to a provider open: closes it after a long silence, and opens it again after a pause that doubles.
- * While nothing is pushed, it requests the latest price at intervals instead. It does not interpret prices.
+ * Keeps a connection to a provider open: closes it after a long silence, and opens a new one after a pause that
+ * doubles with each failure. While the provider sends nothing, it requests the latest price at intervals. It does not
+ * interpret prices.
  */
 
 import { backoff } from '#domain/backoff.ts'
 import { FEED_TIMING, type FeedPorts, type FeedTiming } from './feed.ts'
 
-/** Reports of a protocol about one connection. */
+/** Functions by which a provider's protocol reports what happens on one connection. */
 export type LineHooks = {
   /** Number of the connection; every new one has a higher number. */
   readonly number: number
@@ -26,7 +27,7 @@ type LineOptions = {
 
 type Line = { start(): void; stop(): void; isOpen(): boolean }
 
-/** A connection that lived this long was healthy; the pauses start again from the shortest. */
+/** Minimum life of a healthy connection. After it, the pauses start again from the shortest. */
 const STEADY_MS = 30_000
 
 export function timingOf(ports: FeedPorts): FeedTiming {
@@ -40,7 +41,7 @@ export function makeLine({ ports, open, poll }: LineOptions): Line {
   let number = 0
   let failures = 0
   let openedAtMs = 0
-  let heardAtMs = 0
+  let lastMessageAtMs = 0
   let end: (() => void) | undefined
   let cancelWatch = (): void => undefined
   let cancelRetry = (): void => undefined
@@ -53,7 +54,7 @@ export function makeLine({ ports, open, poll }: LineOptions): Line {
     const hooks: LineHooks = {
       number: own,
       alive() {
-        if (!over) heardAtMs = clock.nowMs()
+        if (!over) lastMessageAtMs = clock.nowMs()
       },
       over(why) {
         if (over) return
@@ -78,11 +79,14 @@ export function makeLine({ ports, open, poll }: LineOptions): Line {
   /** Checks the connection, and polls while nothing is pushed. */
   function watch(): void {
     const nowMs = clock.nowMs()
-    const quietMs = nowMs - Math.max(heardAtMs, 0)
-    if (end !== undefined && nowMs - Math.max(heardAtMs, openedAtMs) > timing.silenceMs) {
+    // If the wall clock was set back, these times would be in the future, and the silence would be noticed too late.
+    lastMessageAtMs = Math.min(lastMessageAtMs, nowMs)
+    openedAtMs = Math.min(openedAtMs, nowMs)
+    const quietMs = nowMs - Math.max(lastMessageAtMs, 0)
+    if (end !== undefined && nowMs - Math.max(lastMessageAtMs, openedAtMs) > timing.silenceMs) {
       troubled('silent', `nothing for ${timing.silenceMs} ms`)
       const hangUp = end
-      // The connection reports its end itself.
+      // Forgets the connection before it is closed, so that its own report of the end is ignored.
       end = undefined
       number++
       hangUp()
@@ -101,7 +105,7 @@ export function makeLine({ ports, open, poll }: LineOptions): Line {
     start() {
       if (running) return
       running = true
-      heardAtMs = clock.nowMs()
+      lastMessageAtMs = clock.nowMs()
       connect()
       cancelWatch = clock.after(timing.pollMs / 2, watch)
     },
@@ -113,6 +117,6 @@ export function makeLine({ ports, open, poll }: LineOptions): Line {
       end?.()
       end = undefined
     },
-    isOpen: () => end !== undefined && heardAtMs >= openedAtMs,
+    isOpen: () => end !== undefined && lastMessageAtMs >= openedAtMs,
   }
 }

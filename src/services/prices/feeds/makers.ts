@@ -1,4 +1,4 @@
-/** The code for each price provider, by the provider's name (`domain/price-providers.ts`). */
+/** Makes the feed of each price provider, by the provider's name (`domain/price-providers.ts`). */
 
 import type { PriceSource, ProviderSettings } from '#domain/price-providers.ts'
 import { makeBinance } from './binance.ts'

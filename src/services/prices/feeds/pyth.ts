@@ -12,14 +12,14 @@ import { getJson, isRecord, messageOf, reportTrouble } from './request.ts'
 
 const PRICE_PATH = '/v2/updates/price'
 
-/** Origin of an update: pushed on a connection, or returned over HTTP. */
+/** How an update was received: pushed on a connection, or returned over HTTP. */
 type Arrival = Pick<Observation, 'raw' | 'via' | 'line'>
 
-/** Makes the parser of updates; `assets` has the asset of each feed id. */
+/** Makes the parser of price updates. `assets` maps a feed id to its asset. */
 function makeParser(assets: ReadonlyMap<string, string>, { clock, troubled }: FeedPorts) {
   /** Parses one entry of an update; undefined if it is not a usable price. */
   function observationOf(entry: unknown, arrival: Arrival): Observation | undefined {
-    // A value that is not text matches no asset.
+    // If `id` is not text, the look-up finds no asset.
     const asset = isRecord(entry) ? assets.get(entry.id as string) : undefined
     if (asset === undefined || !isRecord(entry) || !isRecord(entry.price)) {
       troubled('garbage', 'a price of a feed that was not requested')
@@ -109,7 +109,7 @@ export function makePyth(options: ProviderSettings, ports: FeedPorts): Feed {
       return
     }
     const arrival = { raw: data, via: 'stream', line } as const
-    for (const one of observationsOf(update, arrival)) ports.heard(one)
+    for (const one of observationsOf(update, arrival)) ports.observed(one)
   }
 
   const line = makeLine({
@@ -121,7 +121,7 @@ export function makePyth(options: ProviderSettings, ports: FeedPorts): Feed {
         const answer = await getJson(ports, url, authorization)
         if (answer === undefined) return
         const arrival = { raw: answer.text, via: 'latest', line: 0 } as const
-        for (const one of observationsOf(answer.value, arrival)) ports.heard(one)
+        for (const one of observationsOf(answer.value, arrival)) ports.observed(one)
       } catch (error) {
         reportTrouble(ports, error)
       }

@@ -7,7 +7,7 @@ import { timingOf } from './line.ts'
 /** Answer of a provider: the value, and its text. */
 type Answered = { readonly value: unknown; readonly text: string }
 
-/** Undefined if the provider reports that the requested value does not exist. */
+/** Returns the answer; undefined if the provider reports that the requested value does not exist. */
 export async function getJson(
   ports: FeedPorts,
   url: string,
@@ -24,7 +24,11 @@ export async function getJson(
     if (response.status === 404) return undefined
     if (!response.ok) {
       const retryable = response.status === 429 || response.status >= 500
-      throw new Fault('FEED_REFUSED', `it answered ${response.status}`, { retryable })
+      throw new Fault(
+        'FEED_REFUSED',
+        `the price provider answered with HTTP status ${response.status}`,
+        { retryable },
+      )
     }
     return { value: parseText(text), text }
   } catch (error) {
@@ -36,14 +40,16 @@ export async function getJson(
   }
 }
 
-/** Reads the body; stops if it is too long. */
+/** Returns the body as text; throws a fault if it is too long. */
 async function textOf({ body }: FeedResponse): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
   for await (const bytes of body ?? []) {
     text += decoder.decode(bytes, { stream: true })
     if (text.length > REPORT_CHARS_MAX) {
-      throw new Fault('FEED_GARBAGE', 'its answer is too long', { retryable: true })
+      throw new Fault('FEED_GARBAGE', 'the answer of the price provider is too long', {
+        retryable: true,
+      })
     }
   }
   return text + decoder.decode()
@@ -53,7 +59,10 @@ function parseText(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new Fault('FEED_GARBAGE', 'its answer is not JSON', { retryable: true, cause: error })
+    throw new Fault('FEED_GARBAGE', 'the answer of the price provider is not JSON', {
+      retryable: true,
+      cause: error,
+    })
   }
 }
 
@@ -72,7 +81,7 @@ export function messageOf(error: unknown): string {
     : error.message
 }
 
-/** Returns whether it is a JSON object. */
+/** Returns whether the value is a JSON object. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

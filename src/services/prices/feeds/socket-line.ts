@@ -12,7 +12,7 @@ export function openLine(
   protocol: {
     /** First message to send. */
     readonly hello?: string
-    /** Handles one message; returns false if the protocol does not know it. */
+    /** Handles one message; returns false if it is not part of the provider's protocol. */
     readonly take: (message: unknown, text: string) => boolean
   },
 ): () => void {
@@ -37,8 +37,8 @@ export function openLine(
     socket.addEventListener('close', () => hooks.over('the connection was closed'))
     return () => socket.close()
   } catch (error) {
-    // The address is invalid for a socket. The error is reported in a later turn, because the caller does not have the
-    // closing function yet.
+    // The URL is invalid for a WebSocket. The error is reported in a later turn, because the caller needs the closing
+    // function first.
     ports.clock.after(0, () => hooks.over(messageOf(error)))
     return () => undefined
   }

@@ -1,4 +1,4 @@
-/** Retries of outside work, with growing pauses. */
+/** Pauses between attempts of work outside of the actor; they grow with each failure. */
 
 import { backoff } from '#domain/backoff.ts'
 import type { Attempts, QuickContext, QuickMarketsState } from './state.ts'

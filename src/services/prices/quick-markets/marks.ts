@@ -1,6 +1,7 @@
 /**
- * Marks of the sources at each boundary, and at the seconds of the average before it: which ones are kept, reliable, or
- * still to be requested.
+ * Marks: the first price that each source reports at or after a boundary (a moment at which markets begin and end),
+ * or at or after each second of the average before that boundary. This file decides which marks are kept, which are
+ * reliable, and which have to be requested from the source.
  */
 
 import { deviation, type Observation } from '#domain/asset-price.ts'
@@ -15,15 +16,26 @@ import {
 import { fresh, messageOf } from './attempts.ts'
 import type { Asked, AssetState, Question, QuickContext, QuickMarketsState } from './state.ts'
 
-/** Boundaries whose marks are kept, besides those that undecided markets need. */
+/**
+ * Number of boundaries (starts and ends of markets) whose marks (first prices of each source) are kept, in addition to
+ * the boundaries of undecided markets.
+ */
 const BOUNDARIES_KEPT = 4
 const MARKS_WRITE_MS = 1_000
-/** Marks that wait for the database; the providers' histories have them, too. */
+/**
+ * Maximum number of marks that wait to be written to the database. A mark that is dropped can be read again from the
+ * history of its source.
+ */
 const MARKS_WAITING_MAX = 1_000
-/** Marks are deleted after this time; the marks that decided a market are stored with it. */
+/**
+ * Age at which marks are deleted from the database. The marks that decided a market are also stored with that market.
+ */
 const MARKS_KEPT_SEC = 2 * 86_400
 
-/** Keeps the first observation at or after a boundary or a second of an average; returns whether it is new. */
+/**
+ * Keeps an observation if it is the source's first one at or after a boundary, or at a second of an average. Returns
+ * whether it was kept.
+ */
 export function markOf(
   state: QuickMarketsState,
   known: AssetState,
@@ -31,8 +43,8 @@ export function markOf(
 ): boolean {
   const { gapMs } = state.options
   const { source, atMs, line, via } = observation
-  const before = known.heard.get(source)
-  known.heard.set(source, { atMs, line })
+  const before = known.lastReports.get(source)
+  known.lastReports.set(source, { atMs, line })
   let isNew = false
   for (const boundarySec of secsMarkedBy(state, atMs)) {
     if (known.marks.get(boundarySec)?.has(source)) continue
@@ -52,22 +64,26 @@ export function markOf(
   return isNew
 }
 
-/** After a report that does not count, the source's next one may not be its first. */
+/**
+ * Records that a source's report was lost or invalid, so that its next report does not count as the first one after a
+ * boundary.
+ */
 export function noteMissed(
-  { asset, heard }: AssetState,
+  { asset, lastReports }: AssetState,
   {
     source,
     observation,
   }: { readonly source: PriceSource; readonly observation: Observation | undefined },
 ): void {
   if (observation !== undefined && observation.asset !== asset) return
-  // An old report that is sent again leaves no gap.
-  if ((observation?.atMs ?? Number.POSITIVE_INFINITY) > (heard.get(source)?.atMs ?? 0))
-    heard.delete(source)
+  // A refused report that is older than the source's last one leaves no gap.
+  if ((observation?.atMs ?? Number.POSITIVE_INFINITY) > (lastReports.get(source)?.atMs ?? 0))
+    lastReports.delete(source)
 }
 
 /**
- * Returns the seconds that a report of this time may mark as their first report: a boundary, and seconds of an average.
+ * Returns the seconds for which a report of this time may be the first one: a boundary, and the sampled seconds of an
+ * average.
  */
 function secsMarkedBy({ options }: QuickMarketsState, atMs: number): number[] {
   const { intervalSec } = options
@@ -81,7 +97,7 @@ function secsMarkedBy({ options }: QuickMarketsState, atMs: number): number[] {
   return secs
 }
 
-/** Returns how late a report may be for that second. */
+/** Returns the maximum time between that second and a report that counts for it. */
 function withinMsOf({ options }: QuickMarketsState, boundarySec: number): number {
   const { intervalSec, withinMs } = options
   return boundarySec % intervalSec === 0 ? withinMs : averagedStepSec(intervalSec) * 1_000 - 1
@@ -101,7 +117,10 @@ export function keepMark(known: AssetState, mark: Mark): void {
   marks.set(mark.source, mark)
 }
 
-/** Compares a mark with those of other sources: one agrees, all contradict, or there is none. */
+/**
+ * Compares a mark with other sources' marks of the same boundary: `confirmed` if one agrees, `contradicted` if none
+ * does, `alone` if there is no other mark.
+ */
 export function standing(
   state: QuickMarketsState,
   known: AssetState,
@@ -117,9 +136,9 @@ export function standing(
 }
 
 /**
- * Returns the mark of a source at a boundary if it is reliable; otherwise requests the missing reports. An inexact mark
- * is accepted if the history has no better one, or could not be read for long enough. An unconfirmed mark is accepted
- * after other sources have had time to report.
+ * Returns the mark of a source at a boundary if it is reliable; otherwise requests the missing reports. An inexact
+ * mark is accepted if the source's history has no better one, or could not be read for long enough. A mark without
+ * others to compare with is accepted after the other sources have had time to report.
  */
 export function reliable(
   state: QuickMarketsState,
@@ -136,8 +155,8 @@ export function reliable(
   const sinceMs = context.nowMs - boundarySec * 1_000
   const stands = mark === undefined ? undefined : standing(state, known, mark)
   const { asset } = known
-  // A mark from a history was not compared when it arrived. It counts as the only one only after the other sources were
-  // queried too.
+  // A mark that was pushed was compared with the prices of other sources when it arrived; one from a history was not.
+  // It is accepted without other marks only after the other sources' histories were requested too.
   const isAlone = (): boolean =>
     mark?.via !== 'history' ||
     sources
@@ -152,7 +171,7 @@ export function reliable(
   if (sinceMs < patienceMs) return undefined
   const question = ask(state, known, { asset, source, boundarySec }, context)
   if (mark !== undefined && !believable) {
-    // Only reports of other sources at this boundary can show which one is right.
+    // Requests the other sources' reports of this boundary, because only these can show which mark is right.
     for (const other of sources) {
       if (known.marks.get(boundarySec)?.has(other)) continue
       ask(state, known, { asset, source: other, boundarySec }, context)
@@ -180,7 +199,7 @@ export function ask(
   const withinMs = withinMsOf(state, asked.boundarySec)
   context.pipe(
     state.ports.priceAt(asked.source, asked.asset, asked.boundarySec * 1_000, withinMs),
-    (observation) => ({ type: 'HistoryTold', message: { ...asked, observation } }),
+    (observation) => ({ type: 'HistoryRead', message: { ...asked, observation } }),
     (error) => ({ type: 'HistoryFailed', message: { ...asked, why: String(error) } }),
   )
   return question

@@ -54,7 +54,7 @@ export function newQuickMarkets(
     assets.set(asset, {
       asset,
       speaker: undefined,
-      heard: new Map(),
+      lastReports: new Map(),
       marks: new Map(),
       questions: new Map(),
       recordedSec: 0,
@@ -83,7 +83,7 @@ export function newQuickMarkets(
   }
 }
 
-/** Returns markets that can be traded now, for a new reader. */
+/** Returns the markets that can be traded now, for a newly linked front. */
 export function activeOf(state: QuickMarketsState, nowMs: number): QuickMarket[] {
   const active: QuickMarket[] = []
   for (const { quickMarket, placed } of state.rows.values()) {
@@ -129,11 +129,12 @@ export const quickMarkets: Behaviour<QuickMarketsState, QuickMarketsProtocol, Qu
     return undefined
   },
 
-  HistoryTold(state, { observation, ...asked }, context) {
+  HistoryRead(state, { observation, ...asked }, context) {
     const known = state.assets.get(asked.asset)
     const question = known?.questions.get(questionKey(asked))
     if (known === undefined || question === undefined) return undefined
-    // If the answer is not reliable, it is requested again with growing pauses.
+    // Counts as one more attempt: if the answer does not yield a reliable mark, the history is requested again with
+    // growing pauses.
     failed(state, question, context, '')
     question.unknown = observation === undefined
     if (observation !== undefined) {
@@ -184,7 +185,7 @@ export const quickMarkets: Behaviour<QuickMarketsState, QuickMarketsProtocol, Qu
     const row = state.rows.get(marketId)
     const attempts = row?.attempts.get('ask oracle')
     if (row === undefined || attempts === undefined) return undefined
-    // While the oracle has not decided, ask again with growing pauses.
+    // If the oracle has not decided yet, the chain is asked again with growing pauses.
     if (outcome === undefined) failed(state, attempts, context, '')
     else row.oracleOutcome = outcome
     advance(state, row, context)

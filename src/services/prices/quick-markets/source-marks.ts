@@ -1,4 +1,7 @@
-/** The reports of every source about a market's start and end: which ones to wait for, and which ones vote. */
+/**
+ * Collects the reports of every source about a market's start and end. Decides which reports to wait for, and which
+ * sources vote.
+ */
 
 import type { PriceSource } from '#domain/price-providers.ts'
 import {
@@ -51,7 +54,10 @@ export function sourcesOf(
     const { failures } = ask(state, known, { asset, source, boundarySec }, context)
     return isPresent(source) || failures === 0
   }
-  /** Requests both instants at once. */
+  /**
+   * Returns whether a report of these sources is awaited. Both boundaries are always checked, because the check sends
+   * the requests.
+   */
   const areAwaited = (some: readonly PriceSource[]): boolean =>
     some
       .flatMap((source) => [isAwaited(source, startSec), isAwaited(source, endSec)])

@@ -18,7 +18,9 @@ import type { Context } from '#runtime/actor.ts'
 export type QuickMarketsProtocol = {
   /** A report of a trusted source. */
   Observed: { takes: { observation: Observation }; answers: undefined }
-  /** A report that does not count: refused, or unreadable if undefined. */
+  /**
+   * A source's report cannot become a mark: `observation` was refused, or is undefined if the report was unreadable.
+   */
   Missed: {
     takes: { source: PriceSource; observation: Observation | undefined }
     answers: undefined
@@ -28,13 +30,13 @@ export type QuickMarketsProtocol = {
     answers: undefined
   }
   Tick: { takes: object; answers: undefined }
-  HistoryTold: { takes: Asked & { observation: Observation | undefined }; answers: undefined }
+  HistoryRead: { takes: Asked & { observation: Observation | undefined }; answers: undefined }
   HistoryFailed: { takes: Asked & { why: string }; answers: undefined }
   Recorded: { takes: { quickMarket: QuickMarket }; answers: undefined }
   NotRecorded: { takes: { asset: string; boundarySec: number; why: string }; answers: undefined }
   StepDone: { takes: { marketId: MarketId; step: Step; txHash: string }; answers: undefined }
   StepFailed: { takes: { marketId: MarketId; step: Step; why: string }; answers: undefined }
-  /** Recorded: an outcome, or that the market is contested. */
+  /** The database has recorded the decision: an outcome, or that the market is contested. */
   Decided: { takes: { quickMarket: QuickMarket }; answers: undefined }
   /** The oracle's outcome of a contested market; undefined while there is none. */
   OracleAsked: {
@@ -49,7 +51,10 @@ export type QuickMarketsEvent =
   /** The market can be traded. Emitted again after a restart. */
   | { readonly type: 'QuickMarketOpened'; readonly quickMarket: QuickMarket; readonly atMs: number }
   | {
-      /** The oracle decides a contested market, not prices. Emitted again if a restart lost the answer. */
+      /**
+       * The market is decided by prices, or contested: then the oracle decides it. Emitted again if a restart lost
+       * the answer of the database.
+       */
       readonly type: 'QuickMarketResolved' | 'QuickMarketContested'
       readonly quickMarket: QuickMarket
       readonly atMs: number
@@ -63,42 +68,50 @@ export type Asked = {
 
 export type QuickMarketsOptions = {
   readonly assets: readonly string[]
-  /** The primary first: the order in which fallbacks decide. */
+  /** The sources of prices: the primary first, then the fallbacks in the order in which they decide. */
   readonly sources: readonly PriceSource[]
   readonly intervalSec: number
   readonly chainId: number
-  /** Rule of markets that are recorded from now on. */
+  /** Matching rule (such as complementary) of markets that are recorded from now on. */
   readonly matching: Matching
-  /** An observation later than this after a boundary does not count for it. */
+  /** Maximum time from a boundary to an observation that counts for it. */
   readonly withinMs: number
-  /** A source that was silent for longer than this before a boundary may have missed a price. */
+  /**
+   * Maximum silence of a source before a boundary. After a longer one, a price before the boundary may have been
+   * missed.
+   */
   readonly gapMs: number
-  /** Time after a boundary to wait for a source's own push before its history is read. */
+  /** Time after a boundary in which a source may still push its report; after that its history is requested. */
   readonly patienceMs: number
   /**
-   * Two rules start at this time after a boundary. An inexact mark is accepted if the history has no better one. If the
-   * active source has no mark, a market opens with the mark of another source.
+   * Time after a boundary from which two rules apply: an inexact mark is accepted if the history has no better one, and
+   * a market opens with the mark of another source if the active one has none.
    */
   readonly graceMs: number
-  /** Time after its end from which a fallback may decide a market. */
+  /** Time after the end of a market from which a fallback may decide it. */
   readonly ownMs: number
-  /** A market opens only if at least this much time is left. */
+  /** Minimum time that must be left until the end of a market when it opens. */
   readonly remainingMsMin: number
-  /** Pause after the end before the report: the chain rejects an earlier outcome, and its clock may be behind ours. */
+  /**
+   * Pause after the end of a market before its outcome is reported: the chain rejects a report before the end, and
+   * its clock may be behind ours.
+   */
   readonly reportAfterMs: number
   /** Maximum difference between sources. */
   readonly deviationMax: number
   /**
-   * The largest difference between the moves of two sources, in basis points, at which one may decide against the
-   * other.
+   * Maximum difference between the price moves of two sources, in basis points, for one to decide against the other.
    */
   readonly agreementBps: number
-  /** Pauses between attempts: the first, doubled each time, up to the last. */
+  /** First pause between two attempts; it doubles each time, up to the maximum in the next field. */
   readonly retryMs: number
   readonly retryMsMax: number
 }
 
-/** Functions from outside; each resolves when it is done, and can be repeated. */
+/**
+ * Functions that quick markets need from outside. Each call can be repeated; its promise resolves when the work is
+ * done.
+ */
 export type QuickMarketsPorts = {
   readonly predict: (terms: {
     readonly asset: string
@@ -118,7 +131,10 @@ export type QuickMarketsPorts = {
     readonly resolution: QuickResolution
     readonly atMs: number
   }) => Promise<QuickMarket>
-  /** Records that the oracle must decide. The first record stays; from then on an outcome by prices is refused. */
+  /**
+   * Records that the oracle must decide this market. The first such record stays, and the database then refuses an
+   * outcome by prices.
+   */
   readonly contest: (contested: {
     readonly chainId: number
     readonly marketId: MarketId
@@ -135,27 +151,30 @@ export type QuickMarketsPorts = {
     readonly marks: readonly Mark[]
     readonly fromSec: number
   }) => Promise<unknown>
-  /** Opens the quick market at its market actor. */
+  /** Opens the quick market at its market thread. */
   readonly place: (quickMarket: QuickMarket) => Promise<unknown>
-  /** Resolves the quick market at its market actor, so that winners can redeem. */
+  /** Resolves the quick market at its market thread, so that winners can redeem. */
   readonly close: (quickMarket: QuickMarket) => Promise<unknown>
-  /** Resolves with the transaction hash after enough confirmations; '' if another account sent it. */
+  /**
+   * Creates the market on the chain. Resolves with the transaction hash after enough confirmations; '' if another
+   * account created it.
+   */
   readonly create: (quickMarket: QuickMarket) => Promise<string>
   readonly report: (quickMarket: QuickMarket) => Promise<string>
-  /** Opens a contested market to proposals at the oracle; resolves like `report`. */
+  /** Opens a contested market to proposals at the oracle; resolves with the transaction hash, like `report`. */
   readonly openToOracle: (quickMarket: QuickMarket) => Promise<string>
-  /** Returns the outcome on the chain; undefined while there is none. */
+  /** Returns the outcome on the chain; undefined while the chain has none. */
   readonly outcomeOnChain: (quickMarket: QuickMarket) => Promise<Outcome | undefined>
 }
 
-/** `unknown` is true if the history has no price for it. */
+/** Attempts to read a source's history. `unknown` is true if it has no price for the requested time. */
 export type Question = Attempts & { unknown: boolean }
 
 export type Row = {
   quickMarket: QuickMarket
   placed: boolean
   closed: boolean
-  /** A finished step on the chain that is still to be recorded. */
+  /** A step that has finished on the chain and is not recorded in the database yet. */
   note: { onChain: QuickChainStage; createTxHash: string; reportTxHash: string } | undefined
   /** Outcome of a contested market, once the chain has it. */
   oracleOutcome: Outcome | undefined
@@ -170,7 +189,10 @@ const CHAIN_STEPS: Readonly<Record<QuickChainStage, readonly QuickChainStage[]>>
   reported: [],
 }
 
-/** Notes a finished step on the chain, to be recorded. A step outside the table is a bug of the quick markets. */
+/**
+ * Notes that a step has finished on the chain, so that it will be recorded. A step that is not in `CHAIN_STEPS` is a
+ * bug.
+ */
 export function noteOnChain(
   row: Pick<Row, 'quickMarket' | 'note'>,
   onChain: QuickChainStage,
@@ -189,15 +211,15 @@ export function noteOnChain(
 export type AssetState = {
   readonly asset: string
   speaker: PriceSource | undefined
-  /** By source: time and connection of its last report. */
-  readonly heard: Map<PriceSource, { atMs: number; line: number }>
-  /** By boundary, then by source. */
+  /** Time of each source's last report, and number of the connection that delivered it. */
+  readonly lastReports: Map<PriceSource, { atMs: number; line: number }>
+  /** Marks (first reports of sources) by boundary, then by source. */
   readonly marks: Map<number, Map<PriceSource, Mark>>
   /** Requests to histories, by boundary and source. */
   readonly questions: Map<string, Question>
-  /** Start of the newest recorded market. */
+  /** Start of the newest market that is stored in the database. */
   recordedSec: number
-  /** The market that is being recorded; until the answer arrives it may be recorded or not. */
+  /** The market that is being recorded. Until the database answers, it is unknown whether it has the market. */
   begun: QuickTerms | undefined
   readonly recording: Attempts
 }
@@ -218,7 +240,7 @@ export type QuickContext = Context<QuickMarketsProtocol, QuickMarketsEvent>
 
 export type Attempts = { pending: boolean; failures: number; nextAtMs: number }
 
-/** Work for one market besides deciding it. */
+/** Next step of one market, other than deciding it. */
 export type Step =
   | 'place'
   | 'create'

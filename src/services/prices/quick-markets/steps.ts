@@ -1,4 +1,4 @@
-/** Steps of a market, from its opening to its end; each is taken as soon as possible. */
+/** Steps of a quick market, from its opening to its end. Each step starts as soon as it is possible. */
 
 import { QUICK_MARKETS_UNFINISHED_MAX } from '#domain/limits.ts'
 import type { Outcome } from '#domain/order.ts'
@@ -25,8 +25,8 @@ export function look(state: QuickMarketsState, known: AssetState, context: Quick
 }
 
 /**
- * Opens the market of this interval once its strike is known. A recording is retried until it is answered, however
- * late: it may have succeeded, and a recorded market must be decided.
+ * Opens the market of the current interval once its strike is known. If the database does not answer, the recording
+ * is retried however late it is: it may have succeeded, and a recorded market must be decided.
  */
 export function open(state: QuickMarketsState, known: AssetState, context: QuickContext): void {
   const { recording } = known
@@ -88,7 +88,7 @@ export function advance(state: QuickMarketsState, row: Row, context: QuickContex
     )
   if (!row.placed) step('place', () => ports.place(quickMarket))
   if (note !== undefined) {
-    // The last write removes the row permanently, so the market is closed first: from then on its winners can redeem.
+    // Recording the last step removes the row for good. So the market is closed first, and its winners can redeem.
     const isLast = note.onChain === 'reported'
     if (isLast && row.placed && !row.closed) step('close', () => ports.close(quickMarket))
     if (!isLast || row.closed) step('note', () => ports.note({ chainId, marketId, ...note }))
@@ -107,7 +107,7 @@ export function advance(state: QuickMarketsState, row: Row, context: QuickContex
   if (onChain === 'reported' && row.closed) state.rows.delete(marketId)
 }
 
-/** A contested market is recorded as such before anything follows; from then on prices change nothing. */
+/** Decides the market. If it is contested, that is recorded first; from then on prices cannot decide it. */
 function decide(state: QuickMarketsState, row: Row, context: QuickContext): void {
   const { chainId, marketId, contested } = row.quickMarket
   const key = { chainId, marketId }
@@ -133,7 +133,9 @@ function decide(state: QuickMarketsState, row: Row, context: QuickContext): void
   take(row, { name: 'decide', work, done }, context)
 }
 
-/** Asks the chain with growing pauses whether the oracle has decided; once that is recorded, the market can end. */
+/**
+ * Asks the chain with growing pauses whether the oracle has decided; once the decision is recorded, the market can end.
+ */
 function awaitOracle(state: QuickMarketsState, row: Row, context: QuickContext): void {
   const { quickMarket } = row
   if (quickMarket.resolution !== null) {

@@ -1,4 +1,7 @@
-/** Chooses the marks that count: the strike of a new market, and the end of a finished one. */
+/**
+ * Chooses the marks (first reports of sources) that count: the strike (start price) of a new market, and the end price
+ * of a finished one.
+ */
 
 import type { PriceSource } from '#domain/price-providers.ts'
 import {
@@ -11,7 +14,7 @@ import {
   type QuickResolution,
 } from '#domain/quick-market.ts'
 import { votesOn } from '#domain/quick-votes.ts'
-import { reliable } from './marks.ts'
+import { ask, reliable, standing } from './marks.ts'
 import { type Judged, sourcesOf } from './source-marks.ts'
 import type { AssetState, QuickContext, QuickMarketsState } from './state.ts'
 
@@ -22,7 +25,8 @@ export function strikeOf(
   { speaker, startSec }: { readonly speaker: PriceSource; readonly startSec: number },
   context: QuickContext,
 ): Mark | undefined {
-  // The active source was compared with the others a moment ago, so a start does not wait for them.
+  // The opening does not wait for marks of other sources: the failover compared the active source with them a moment
+  // ago.
   const first = { source: speaker, boundarySec: startSec, aloneAfterMs: 0 }
   const own = reliable(state, known, first, context)
   const isLate = context.nowMs >= startSec * 1_000 + state.options.graceMs
@@ -32,7 +36,8 @@ export function strikeOf(
     const mark = reliable(state, known, { source, boundarySec: startSec }, context)
     if (mark !== undefined) return mark
   }
-  // A strike that is some seconds late is better than no market; the mark has its time.
+  // No source has an exact mark. Accepts one that is some seconds late, because it is better than no market; the mark
+  // states its own time.
   const { graceMs } = state.options
   for (const source of [speaker, ...others]) {
     const asked = { source, boundarySec: startSec }
@@ -42,12 +47,12 @@ export function strikeOf(
   return undefined
 }
 
-/** The result of the prices: an outcome, or a contested market. */
+/** The result by prices: an outcome, or that the market is contested. */
 export type Verdict = { readonly resolution: QuickResolution; readonly isContested: boolean }
 
 /**
- * Returns the verdict that the sources allow so far. The strike's own source is judged first. If it has no report
- * within `ownMs`, the first fallback with reports of both instants is judged instead.
+ * Returns the verdict by the reports so far; undefined if more may arrive. The source of the strike is judged first.
+ * If it gives no verdict within `ownMs` after the end, the first fallback with reports of start and end is judged.
  */
 export function verdictOn(
   state: QuickMarketsState,
@@ -67,14 +72,48 @@ export function verdictOn(
     if (verdict !== undefined) return verdict
   }
   if (context.nowMs < endSec * 1_000 + ownMs) return undefined
+  let isPlausible = own !== undefined
   for (const source of sources) {
     if (source === strike.source) continue
-    // Requests both reports at once, whichever is missing.
+    // Both marks are requested before either is checked, so that two missing ones are requested together.
     const start = markAt(source, startSec)
     const end = markAt(source, endSec)
     if (start === undefined || end === undefined) continue
+    isPlausible = true
     const verdict = judge(state, known, { quickMarket, start, end }, context)
     if (verdict !== undefined) return verdict
+  }
+  return isPlausible ? undefined : implausible(state, known, quickMarket, context)
+}
+
+/**
+ * Called if no source has reliable reports of start and end. Returns a contested verdict, so that the market does not
+ * wait forever: it uses the first source that has both reports and whose end price every other source contradicts.
+ * All histories were requested before.
+ */
+function implausible(
+  state: QuickMarketsState,
+  known: AssetState,
+  quickMarket: QuickMarket,
+  context: QuickContext,
+): Verdict | undefined {
+  const { asset, startSec, strike } = quickMarket
+  const { sources } = state.options
+  const endSec = endSecOf(quickMarket)
+  const isRequested = sources
+    .flatMap((source) => [startSec, endSec].map((boundarySec) => ({ source, boundarySec })))
+    .map((asked) => ask(state, known, { asset, ...asked }, context))
+    .every(({ failures }) => failures > 0)
+  if (!isRequested) return undefined
+  for (const source of new Set([strike.source, ...sources])) {
+    const start = source === strike.source ? strike : known.marks.get(startSec)?.get(source)
+    const end = known.marks.get(endSec)?.get(source)
+    if (start === undefined || end === undefined) continue
+    if (standing(state, known, end) !== 'contradicted') continue
+    const reports = sourcesOf(state, known, { quickMarket, start, end }, context)
+    if (reports === undefined) return undefined
+    const outcome = outcomeOf(start.price, end.price)
+    return { resolution: { source, start, end, outcome, sources: reports }, isContested: true }
   }
   return undefined
 }

@@ -1,4 +1,4 @@
-/** Initial state of prices: the rules of the settings, and the recorded prices. */
+/** Loads the initial state of prices: the rules of the settings, and the recorded prices. */
 
 import type { Settings } from '#config/settings-schema.ts'
 import { PRICE_SOURCES } from '#domain/price-providers.ts'
@@ -8,7 +8,7 @@ import { newPrices, type PricesPorts, type PricesState } from '../prices.ts'
 
 const WRITE_MS = 2_000
 const AHEAD_MS_MAX = 2_000
-/** Time after which a second jump of the same size is not unusual. */
+/** Time between two prices after which twice the maximum jump is accepted without confirmation. */
 const DRIFT_MS = 600_000
 const PRICES_READ_MAX = 2_000
 
@@ -17,7 +17,8 @@ export async function loadPrices(
   reads: Pick<Reads, 'query'>,
   write: PricesPorts['write'],
 ): Promise<PricesState> {
-  // Loaded however old it is: the first price of a single provider is compared with it.
+  // Loads the newest recorded price, however old: while only one provider delivers, its first price is compared with
+  // the recorded one.
   const recorded = await Promise.all(
     rules.assets.map((asset) =>
       reads.query('pricesSince', { asset, sinceSec: 0, limit: PRICES_READ_MAX }),

@@ -10,15 +10,15 @@ import { FEED_MAKERS } from '../feeds/makers.ts'
 const MESSAGE_BYTES_MAX = 1_048_576
 
 /**
- * A redirect leads away from the address in the settings, so it is refused by its status. `redirect: 'error'` is not
- * used: a stream opened that way keeps its socket when it is aborted, and the thread never ends.
+ * Refuses redirects, because they lead away from the URL in the settings. `redirect: 'error'` would do so too, but a
+ * stream opened that way keeps its socket when it is aborted, and the thread never ends.
  */
 export const fetchFromFeed: FeedPorts['fetch'] = (url, init) =>
   fetch(url, { ...init, redirect: 'manual' })
 
 /**
- * Not Node's own WebSocket, which cannot close without an answer: a silent provider gives none, so each abandoned
- * connection would stay open.
+ * Opens a WebSocket of the library `ws`. The one of Node itself waits for the server's answer when it is closed, so a
+ * connection to a silent provider would stay open.
  */
 export function openFeedSocket(url: string): FeedSocket {
   const socket = new WebSocket(url, { maxPayload: MESSAGE_BYTES_MAX })
@@ -29,11 +29,11 @@ export function openFeedSocket(url: string): FeedSocket {
   }
 }
 
-/** Makes the feeds of providers that have their addresses and a name for at least one asset. */
+/** Makes the feeds of providers that have a URL and a name for at least one asset in the settings. */
 export function makeFeeds(
   rules: Settings['feeds'],
   { clock, fetch, openSocket }: Pick<FeedPorts, 'clock' | 'fetch' | 'openSocket'>,
-  hearing: (source: PriceSource) => Pick<FeedPorts, 'heard' | 'troubled'>,
+  portsOf: (source: PriceSource) => Pick<FeedPorts, 'observed' | 'troubled'>,
 ): Feed[] {
   const isTraded = ([asset]: [string, string]): boolean => rules.assets.includes(asset)
   return PRICE_SOURCES.flatMap((source) => {
@@ -41,7 +41,7 @@ export function makeFeeds(
     const names = Object.fromEntries(Object.entries(settings.names).filter(isTraded))
     if (settings.url === '' || settings.socketUrl === '' || Object.keys(names).length === 0)
       return []
-    const ports = { clock, fetch, openSocket, ...hearing(source) }
+    const ports = { clock, fetch, openSocket, ...portsOf(source) }
     return [FEED_MAKERS[source]({ ...settings, names }, ports)]
   })
 }

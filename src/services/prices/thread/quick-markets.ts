@@ -32,7 +32,7 @@ const MARKS_READ_MAX = 10_000
 const MARKS_READ_SEC = 86_400
 const RETRY_MS = 1_000
 const RETRY_MS_MAX = 60_000
-/** Times of the rules; `rulesOf` shortens some of them for short intervals. */
+/** Durations of the rules; `rulesOf` shortens some of them for short intervals. */
 const GAP_MS = 5_000
 const PATIENCE_MS = 1_500
 const GRACE_MS = 60_000
@@ -103,7 +103,8 @@ export async function startQuickMarkets(ports: {
       report: lane.report,
       openToOracle: lane.openToOracle,
       async outcomeOnChain({ marketId }) {
-        // The indexer has the market once its block has enough confirmations.
+        // Reads the outcome from the index of the chain, which has the market once its block has enough
+        // confirmations.
         const found = await reads.query('chainMarketById', { marketId })
         return found?.winningOutcome ?? undefined
       },

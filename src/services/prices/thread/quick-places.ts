@@ -11,14 +11,15 @@ import type { Writers } from '#services/kit/kit.ts'
 import type { QuickMarketsPorts } from '../quick-markets/state.ts'
 
 /**
- * A thread refuses to open a market whose end is in the past: it was never opened there, or was unloaded. So such a
- * market counts as placed and need not be closed.
+ * Makes the functions that open and close quick markets at their threads. A thread refuses a market whose end is in the
+ * past: either it never opened the market, or it has unloaded it. So such a market counts as opened, and need not be
+ * closed.
  */
 export function makeQuickPlaces(
   marketOf: Writers['marketOf'],
   maker: Address,
 ): Pick<QuickMarketsPorts, 'place' | 'close'> {
-  /** Returns false if the market has ended and is not loaded there. */
+  /** Opens the market; returns false if the market has ended and its thread does not have it. */
   async function place(quickMarket: QuickMarket): Promise<boolean> {
     const market = marketFor(quickMarket, maker)
     const answer = await marketOf(market.id).ask('OpenMarket', { market })

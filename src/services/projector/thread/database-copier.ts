@@ -1,4 +1,7 @@
-/** Starts the thread that copies the write-ahead file of the embedded database into it, as for the log. */
+/**
+ * Starts the thread that copies the write-ahead file of the SQLite database into the database file, as is done for
+ * the log.
+ */
 
 import { makeCheckpointer } from '#log/partition/checkpointer.ts'
 import type { Copier } from '#store/engine/write-ahead.ts'

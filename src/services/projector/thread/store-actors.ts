@@ -45,15 +45,15 @@ import {
   writeQueue,
 } from '../write-queue.ts'
 
-type Told<P extends Protocol> = Pick<ReturnType<typeof makeFollowers<P>>, 'tell'>
+type Notified<P extends Protocol> = Pick<ReturnType<typeof makeFollowers<P>>, 'tell'>
 
 type ActorLinks = {
-  /** The database connection for each partition; undefined if only this process writes. */
+  /** The database connection for each partition; undefined if only this process writes the database. */
   readonly projectors: ReadonlyMap<number, Database> | undefined
-  readonly markets: Told<MarketThreadProtocol>
-  readonly settlements: Told<SettlementRequests>
-  readonly clients: Told<KeyFollowerProtocol>
-  /** Called when the database has all of a partition up to an offset. */
+  readonly markets: Notified<MarketThreadProtocol>
+  readonly settlements: Notified<SettlementRequests>
+  readonly clients: Notified<KeyFollowerProtocol>
+  /** Called when the database has all events of a partition up to an offset. */
   readonly projected: (partition: number, offset: number) => void
 }
 

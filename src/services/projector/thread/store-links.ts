@@ -1,4 +1,4 @@
-/** The links of the store thread: markets, settlement, and threads whose data it writes. */
+/** The links of the store thread: to market threads, to settlement, and to the threads whose data it writes. */
 
 import type { MessagePort } from 'node:worker_threads'
 import type { Settings } from '#config/settings-schema.ts'
@@ -13,7 +13,7 @@ import { makeFollowers, type ThreadContext } from '#services/kit/kit.ts'
 import type { StoreReply } from '#store/engine/reply.ts'
 import type { StoreActors } from './store-actors.ts'
 
-/** The caller retries and finds the next store. */
+/** Answer of a store that is being replaced. The caller retries, and reaches the next store. */
 const MOVES: StoreReply = {
   ...{ ok: false, code: 'STORE_AWAY', retryable: true },
   message: 'the store moves to another node',
@@ -35,11 +35,11 @@ export function makeStoreLinks(
   },
 ) {
   const markets = makeFollowers<MarketThreadProtocol>(settings, kit)
-  /** Notified of new trades, so that they need not wait for the next read. */
+  /** Settlement threads, which are notified of new trades so that they need not wait for their next read. */
   const settlements = makeFollowers<SettlementRequests & TracedTradesProtocol>(settings, kit)
-  /** Other threads: fronts, which register and revoke keys, and threads whose data is written here. */
+  /** All other linked threads: fronts, which register and revoke keys, and threads whose data is written here. */
   const clients = makeFollowers<KeyFollowerProtocol>(settings, kit)
-  /** In a cluster: notifies when the local copy of the log has grown. */
+  /** Set in a cluster: notifies this thread when the local copy of the log has grown. */
   const logCopies = makeFollowers<Protocol>(settings, kit)
   const marketNames = new Set(
     Array.from({ length: settings.markets.threads }, (_, thread) => marketThreadName(thread)),
@@ -88,7 +88,7 @@ export function makeStoreLinks(
       return
     }
     const market = markets.add(peer, port, handleLog, sendProjected)
-    // A newly started market thread does not know the position of the database.
+    // A market thread that has just started does not know how far the database is.
     sendProjected(market)
   }
 

@@ -11,7 +11,7 @@ export function makeProjectionTraces(tracer: Tracer | undefined) {
     received(traces: readonly TradeTrace[]): void {
       if (tracer !== undefined && waiting.length < WAITING_MAX) waiting.push(...traces)
     },
-    /** The database has everything of the partition up to this offset. */
+    /** Ends the spans of trades up to this offset; called when the database has all events up to it. */
     projected(partition: number, offset: number): void {
       if (tracer === undefined || waiting.length === 0) return
       const isWritten = (trace: TradeTrace) =>

@@ -1,4 +1,4 @@
-/** Checks from its receipt whether a transaction set an approval or allowance to its current value. */
+/** Checks by its receipt whether a transaction set an approval or allowance to its current value. */
 
 import { parseEventLogs } from 'viem'
 import { asked, type ChainClient } from '#chain/clients.ts'

@@ -17,7 +17,7 @@ import type { RelayFacts } from './relay-facts.ts'
 import { unknownMarket } from './relay-flaws.ts'
 import type { RelayExaminerOptions } from './relay-options.ts'
 
-/** Validity of the relayer's own permit for a bond. */
+/** Time for which a permit signed by the relayer for a bond is valid. */
 const OWN_PERMIT_SEC = 86_400
 
 type Parts = {
@@ -33,7 +33,7 @@ export function makeRelayCalls(options: RelayExaminerOptions, parts: Parts) {
   const money = stablecoin(client, contracts.stablecoin)
   const batch = multicall(contracts.multicall)
 
-  /** Builds the call; for the relayer's own bond it depends on the sender. */
+  /** Builds the call of an operation. If the relayer pays the bond, the call depends on the key that sends it. */
   async function callOf(
     operation: RelayOperation,
     lane: Address,
@@ -112,7 +112,7 @@ export function makeRelayCalls(options: RelayExaminerOptions, parts: Parts) {
     )
   }
 
-  /** The reason of a failed batch is in its calls: each call reports its own reason if the others may fail. */
+  /** Returns why a batch of redemptions would fail: each is simulated alone, so that it reports its own reason. */
   async function batchFlaw(operation: RelayOperation, lane: Address): Promise<string | undefined> {
     if (operation.kind !== 'batch-ctf-redemption') return undefined
     const calls = operation.redemptions.map((one) => redeemCall(operation.owner, one))
@@ -127,7 +127,7 @@ export function makeRelayCalls(options: RelayExaminerOptions, parts: Parts) {
   return { callOf, batchFlaw }
 }
 
-/** Adds the relayer's own permit to the same transaction: no other account can take the bond in between. */
+/** Adds the relayer's own permit to the same transaction, so that no other account can take the bond in between. */
 async function ownPermit(
   on: { readonly market: Address; readonly lane: Address; readonly chainId: number },
   options: Pick<RelayExaminerOptions, 'stablecoin'>,

@@ -32,8 +32,8 @@ export function relayCancellations(
   { accepted }: AcceptedOrders,
 ): RelayCancellations {
   /**
-   * Only orders that the exchange has accepted can settle, so only they need a cancellation. An order that is already
-   * filled or withdrawn needs none; the operation is worthwhile if at least one order does.
+   * Returns why a cancellation is not worth its gas; undefined if it is. The exchange must have accepted every order,
+   * because no other order can settle. At least one order must be neither filled nor withdrawn.
    */
   async function ordersFlaw(operation: CancelOrders): Promise<Rejection | undefined> {
     const { chainId, orders } = operation
@@ -57,7 +57,7 @@ export function relayCancellations(
     return reject(
       'WOULD_REVERT',
       'orders',
-      'there is nothing to cancel: all are filled or withdrawn',
+      'there is nothing to cancel: all orders are filled or withdrawn',
     )
   }
 

@@ -72,7 +72,7 @@ export function makeRelayChecks(
       nonce: market.nonce,
       bond: { nonce: market.stablecoinNonce, amount: market.bond },
     }
-    // Another account may have used the permit: then the allowance exists already.
+    // The permit is not needed if the allowance suffices already: another account may have submitted it.
     const needsPermit = bond !== undefined && market.allowance < market.bond
     const signed = needsPermit ? operation : withoutBond(operation)
     const flaw = signatureFlaw(signed, nonces) ?? proposalFlaw(market)
@@ -162,7 +162,7 @@ function makeDelegationCheck(
   }
 }
 
-/** Rejects an owner that holds less than an approval or permit is worth. */
+/** Rejects an approval or permit if its owner holds less than the minimum. */
 async function holdingFlaw(
   owner: Address,
   stablecoins: bigint,
@@ -182,7 +182,7 @@ function withoutBond({ bond: _, ...operation }: ProposeResolution): ProposeResol
   return operation
 }
 
-/** Answers with the transaction that settled the market, if it is known. */
+/** Returns the transaction that settled the market as the result; a rejection if that transaction is unknown. */
 async function settledBefore(
   market: Address,
   { resolvedBy }: Pick<RelayExaminerOptions, 'resolvedBy'>,

@@ -5,24 +5,24 @@ import type { Claim } from '#domain/relay.ts'
 import type { HeldOrders } from '#domain/trader-hold.ts'
 
 /**
- * The effect of the operation on the owner's open orders and unsettled trades. Sells need the approval, so a
- * revocation is allowed only if there are none; buys may need at most `buysMax`.
+ * Condition that the owner's open orders and unsettled trades must fulfil for an operation. To revoke an approval,
+ * none of them may be a sell. To change an allowance or pay a bond, their buys may need at most `buysMax`.
  */
 export type RelayGuard = {
-  /** Kinds of new orders of the owner that are refused until the operation has ended. */
+  /** Kinds of the owner's new orders that market threads refuse until the operation has ended. */
   readonly holds: HeldOrders
-  /** Field of the request that is named in a refusal. */
+  /** Field of the request to name in a rejection. */
   readonly field: string
-  /** Maximum that open and unsettled buys may need, in units of stablecoin. */
+  /** Maximum amount of stablecoin, in units, that the buys may need. */
   readonly buysMax: bigint
 }
 
 /** Result of an examination without objections. */
 export type RelayExamination = {
   readonly claims: readonly Claim[]
-  /** Set if no transaction is needed: the hash of the earlier one with this effect, or empty if unknown. */
+  /** Set if no transaction is needed: the hash of the earlier transaction with this effect, or empty if unknown. */
   readonly doneBy?: string
-  /** True if the relayer's own stablecoin is used. */
+  /** True if the relayer pays the bond from its own stablecoin. */
   readonly ownBond: boolean
   readonly guard?: RelayGuard
   /** True if a delegate of the owner signed the operation. */
@@ -34,7 +34,7 @@ export type RelayTrial = {
   readonly lane: Address
   readonly to: Address
   readonly data: string
-  /** Its gas limit. */
+  /** Gas limit of the call. */
   readonly gas: number
 }
 

@@ -1,6 +1,6 @@
 /**
- * Judges a relayed operation before any gas is spent: whether its owner signed it with the current nonces of the
- * contracts, and whether the chain is in the required state. Then it builds the call and simulates it from the key that
+ * Judges an operation before any gas is spent. Checks whether its owner signed it with the current nonces of the
+ * contracts, and whether the state of the chain permits it. Then builds the call and simulates it from the key that
  * would send it.
  */
 
@@ -42,12 +42,12 @@ type RelayExaminer = {
   balances(): Promise<{ lane: Address; wei: string }[]>
 }
 
-/** Added to the simulated gas: the state may differ when the transaction is mined. */
+/** Margin that is added to the simulated gas, because the state may differ when the transaction is mined. */
 const GAS_MARGIN_PERCENT = 25n
 
 /**
- * A settlement succeeds even if gas is missing to report the payouts, so the minimum gas is not enough. This is twice
- * its cost with the report.
+ * Minimum gas limit of a market's settlement: twice its cost with the report of the payouts. A settlement without
+ * enough gas for that report succeeds all the same, so an estimate would be too low.
  */
 const SETTLE_GAS_MIN = 400_000n
 
@@ -70,7 +70,7 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
       for (const lane of lanes) {
         const call = await callOf(operation, lane, ownBond)
         if (isRejection(call)) {
-          // Another key may have enough.
+          // This key does not have enough ether; another one may.
           refused = call
           continue
         }

@@ -32,7 +32,7 @@ export type GrantFacts = { readonly isApproved: boolean; readonly allowance: big
 
 /** One condition: the payout of each outcome, and the owner's balances. */
 export type ConditionFacts = {
-  /** Zero until resolved. */
+  /** The denominator of the payouts; zero until the condition is resolved. */
   readonly denominator: bigint
   readonly numerators: readonly [yes: bigint, no: bigint]
   readonly balances: readonly [yes: bigint, no: bigint]
@@ -51,7 +51,7 @@ export type MarketFacts = {
       }
     | undefined
   readonly bond: bigint
-  /** The signer's balance, and the allowance for the market. */
+  /** The signer's stablecoin balance, and the allowance that the market has of it. */
   readonly balance: bigint
   readonly allowance: bigint
   readonly stablecoinNonce: bigint
@@ -64,16 +64,22 @@ export type RelayFacts = {
   grants(owner: Address, spender: Address): Promise<GrantFacts>
   /** Returns the market ids of these contracts; undefined for a contract that is not our market. */
   marketIds(markets: readonly Address[]): Promise<(MarketId | undefined)[]>
-  /** Only for conditions of our markets: others need not have two outcomes. */
+  /**
+   * Returns payouts and balances of conditions. Payouts are read only for our markets, because other conditions need
+   * not have two outcomes.
+   */
   conditions(owner: Address, conditionIds: readonly MarketId[]): Promise<ConditionFacts[]>
-  /** Undefined if the address is not our market. */
+  /** Returns the facts of a market; undefined if the address is not our market. */
   market(market: Address, signer: Address): Promise<MarketFacts | undefined>
 }
 
-/** Position ids are points on a curve and cost a millisecond each; markets are few. */
+/**
+ * Maximum number of position ids that are remembered. They are points on a curve and cost a millisecond each to
+ * compute; markets are few.
+ */
 const POSITIONS_KNOWN_MAX = 10_000
 const NO_ASSERTION = /^0x0+$/
-/** The library would split a longer list of calls into several requests. */
+/** Maximum size of one request: the library would otherwise split a long list of calls into several requests. */
 const REQUEST_BYTES_MAX = 100_000
 
 export function relayFacts(client: ChainClient, contracts: RelayContracts): RelayFacts {
@@ -157,7 +163,7 @@ export function relayFacts(client: ChainClient, contracts: RelayContracts): Rela
       return markets.map((_, at) => {
         if (ours[at] !== true) return undefined
         const id = ids[at]
-        // Our markets always have an id, so the request itself failed.
+        // Every market of ours has an id, so this failure is one of the request itself.
         if (id === undefined || id.status === 'failure') throw chainFault(id?.error)
         return id.result as string as MarketId
       })
@@ -214,11 +220,11 @@ export function relayFacts(client: ChainClient, contracts: RelayContracts): Rela
         asked(viem.getBlock({ blockTag: 'latest' })),
       ])
       const [isOurs, winner, nonce, terms, assertion, bond, balance, allowance, spent] = answers
-      if (!told(isOurs)) return undefined
-      const found = told(assertion)
+      if (!resultOf(isOurs)) return undefined
+      const found = resultOf(assertion)
       return {
-        nonce: told(nonce),
-        proposableFromSec: Number(told(terms).proposableFrom),
+        nonce: resultOf(nonce),
+        proposableFromSec: Number(resultOf(terms).proposableFrom),
         // Before the resolution there is no winner.
         winner: winner.status === 'success' ? (winner.result as Outcome) : undefined,
         assertion: NO_ASSERTION.test(found.id)
@@ -228,22 +234,27 @@ export function relayFacts(client: ChainClient, contracts: RelayContracts): Rela
               disputed: found.disputed,
               windowEndsAtSec: Number(found.expirationTime),
             },
-        bond: told(bond),
-        balance: told(balance),
-        allowance: told(allowance),
-        stablecoinNonce: told(spent),
+        bond: resultOf(bond),
+        balance: resultOf(balance),
+        allowance: resultOf(allowance),
+        stablecoinNonce: resultOf(spent),
         nowSec: Number(block.timestamp),
       }
     },
   }
 }
 
-type Told<T> =
+type CallResult<T> =
   | { readonly status: 'success'; readonly result: T }
   | { readonly status: 'failure'; readonly error: Error }
 
-/** None of these calls reverts on our contracts, so the request itself failed. */
-function told<T>(answer: Told<T> | { status: 'failure'; error: Error; result?: undefined }): T {
+/**
+ * Returns the result of a call; throws a fault if the call failed. Our contracts never revert these calls, so a
+ * failure is one of the request itself.
+ */
+function resultOf<T>(
+  answer: CallResult<T> | { status: 'failure'; error: Error; result?: undefined },
+): T {
   if (answer.status === 'failure') throw chainFault(answer.error)
   return answer.result
 }

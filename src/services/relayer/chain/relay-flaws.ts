@@ -1,11 +1,11 @@
-/** Objections to a relayed operation, based on the facts that were read; each is a rejection with a text. */
+/** Returns objections to an operation, based on facts that were read before; each is a rejection with a text. */
 
 import type { Outcome } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Claim, CtfApproval, Redemption, StablecoinPermit } from '#domain/relay.ts'
 import type { ConditionFacts, GrantFacts, MarketFacts } from './relay-facts.ts'
 
-/** Returns whether the chain already has the requested state. */
+/** Returns whether the chain already has the approval or allowance that the operation would set. */
 export function isGranted(
   operation: CtfApproval | StablecoinPermit,
   { isApproved, allowance }: GrantFacts,
@@ -15,7 +15,7 @@ export function isGranted(
     : allowance === BigInt(operation.value)
 }
 
-/** Returns whether everything in the redemption is redeemed already. */
+/** Returns whether the owner has redeemed everything in the redemption already. */
 export function isRedeemed(
   { indexSets }: Redemption,
   { denominator, balances }: ConditionFacts,
@@ -60,7 +60,8 @@ export function proposalFlaw(market: MarketFacts): Rejection | undefined {
     const when = `an outcome can be proposed from ${proposableFromSec} on; the time is ${nowSec}`
     return wouldRevert('marketAddress', `the market has not expired: ${when}`)
   }
-  // The contract replaces an assertion that could not be settled for long; the simulation decides.
+  // After its window, an unsettled assertion may be replaced by the contract. The simulation shows whether it would
+  // be.
   if (assertion !== undefined && nowSec < assertion.windowEndsAtSec) {
     return wouldRevert('marketAddress', 'another proposal is open')
   }

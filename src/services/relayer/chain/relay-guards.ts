@@ -1,16 +1,18 @@
-/** The effect of relayed operations on their owner's open orders and unsettled trades. */
+/**
+ * Conditions that protect open orders and unsettled trades from relayed operations of their own owner (`guards.ts`).
+ */
 
 import type { Address } from '#domain/ids.ts'
 import type { CtfApproval, StablecoinPermit } from '#domain/relay.ts'
 import type { RelayGuard } from './relay-examination.ts'
 import type { MarketFacts } from './relay-facts.ts'
 
-/** An allowance that orders cannot use up: the supply of a token with six decimals is far smaller. */
+/** An allowance so large that buys cannot use it up: the supply of a token with six decimals is far smaller. */
 const COVERS_ALL = 2n ** 128n
 
 /**
- * A permit uses the nonce that the permits of open orders are signed for, with any value and spender: from then on the
- * settlement contract's allowance alone has to cover the buys.
+ * Returns the guard of an approval or permit. A permit, for any spender and value, uses the nonce for which permits
+ * of open orders are signed. These become invalid, so the allowance alone has to cover the buys.
  */
 export function grantGuard(
   operation: CtfApproval | StablecoinPermit,
@@ -27,7 +29,10 @@ export function grantGuard(
   return { holds, field: isForTrades ? 'value' : 'spender', buysMax: left }
 }
 
-/** A bond leaves the proposer's balance, and its permit uses up a nonce. */
+/**
+ * Returns the guard of a proposal: its bond leaves the proposer's balance, and the permit for the bond uses up a
+ * nonce.
+ */
 export function bondGuard({ balance, bond }: MarketFacts, allowance: bigint): RelayGuard {
   const left = balance - bond
   return { holds: 'buys', field: 'proposer', buysMax: left < allowance ? left : allowance }

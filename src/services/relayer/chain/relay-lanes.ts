@@ -1,6 +1,6 @@
 /**
- * The relayer's keys, one lane each. A transaction is sent by the key that simulated it, and the sender's updates are
- * plain data.
+ * The relayer's keys, each with its lane (its transactions on this chain). A transaction is sent by the key with
+ * which it was simulated. Results of transactions are reported as plain data.
  */
 
 import assert from 'node:assert/strict'
@@ -17,7 +17,7 @@ import type { Address } from '#domain/ids.ts'
 import { knownHash, type TransactionRow } from '#domain/transaction.ts'
 import type { RelayTrial } from './relay-examination.ts'
 
-/** A transaction of the relayer as its owner sees it. */
+/** A transaction of the relayer, in the form that the actor knows. */
 export type LaneTransaction = {
   readonly lane: Address
   readonly nonce: number

@@ -13,24 +13,27 @@ import type { RelayContracts } from './relay-facts.ts'
 export type RelayExaminerOptions = AcceptedOrders & {
   readonly client: ChainClient
   readonly contracts: RelayContracts
-  /** Domain for which its permits are signed. */
+  /** Domain of the permits that the relayer signs with its own keys. */
   readonly stablecoin: StablecoinDomain
-  /** Keys that can send. */
+  /** Accounts whose keys can send transactions. */
   readonly accounts: readonly OwnAccount[]
-  /** Minimum holding of the owner of an approval or permit, in units of stablecoin. */
+  /** Minimum value of the tokens that the owner of an approval or permit must hold, in units of stablecoin. */
   readonly minHolding: bigint
-  /** Returns the signer of the message or a rejection, and the digest. */
+  /** Returns the digest of a message, and its signer or the flaw of the signature. */
   readonly recover: (
     message: TypedMessage,
     signature: string,
   ) => { readonly signer: Address | { readonly flaw: string }; readonly digest: string }
-  /** Returns the contract of a market of ours. */
+  /** Returns the contract of a market of this exchange. */
   readonly marketAddressOf: (marketId: MarketId) => Promise<Address | undefined>
-  /** Returns the owner's known outcome tokens, except those of lost outcomes. */
+  /** Returns how many outcome tokens the owner is known to hold, except those of lost outcomes. */
   readonly tokensHeldBy: (owner: Address) => Promise<bigint>
-  /** Smallest payout of a redemption, in units of stablecoin. */
+  /** Minimum payout of a redemption, in units of stablecoin. */
   readonly minRedemption: bigint
-  /** Returns why the owner's tokens of these outcomes cannot be redeemed yet: unsettled sales need them. */
+  /**
+   * Returns why the owner cannot redeem tokens of these outcomes yet: unsettled sales need them. Undefined if none
+   * do.
+   */
   readonly salesFlaw: (
     owner: Address,
     redemption: Redemption,

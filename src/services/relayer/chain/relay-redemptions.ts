@@ -42,7 +42,8 @@ export function makeRedemptionCheck(
       redemptions.map(({ conditionId }) => conditionId),
     )
     if (redemptions.every((redemption, at) => isRedeemed(redemption, conditions[at]!))) {
-      // No redemption is known for an owner without tokens; the answer reports that.
+      // Everything is redeemed already. If a transaction is known for each redemption, the answer names the last. An
+      // owner who never had tokens has no such transaction.
       const done = await Promise.all(
         redemptions.map(({ conditionId }) => options.redeemedBy(owner, conditionId)),
       )

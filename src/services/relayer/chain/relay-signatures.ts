@@ -45,8 +45,9 @@ export function makeSignatureCheck(
 }
 
 /**
- * Returns who made a signature that the owner's key did not make and the contracts accept: the code of the owner's account
- * or, for cancellations of single orders, a delegate. Undefined if they do not accept it.
+ * Makes a function that checks a signature that the owner's key did not make. It returns `code` if the owner's
+ * contract accepts the signature, `delegate` if a delegate made it (only for cancellations of single orders), and
+ * undefined otherwise.
  */
 export function makeContractCheck(
   options: Pick<RelayExaminerOptions, 'client' | 'contracts' | 'stablecoin' | 'recover'>,

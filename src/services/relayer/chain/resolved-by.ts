@@ -6,7 +6,7 @@ import { makeLogSearch } from '#chain/log-search.ts'
 import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
 import type { Address } from '#domain/ids.ts'
 
-/** Returns the transaction that resolved a market; undefined if no log that the node returns shows it. */
+/** Returns the transaction that resolved a market; undefined if the node returns no log of it. */
 export async function resolvedBy(
   client: ChainClient,
   market: Address,

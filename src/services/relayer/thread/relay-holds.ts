@@ -1,7 +1,7 @@
 /**
- * The relayer's holds at the market threads: new orders that they refuse while an operation is in progress. A hold
- * expires after `HOLD_MS`, so that a crashed relayer blocks no trader for long. It is renewed until it is lifted, and
- * sent to a market thread that has just started.
+ * Holds of the relayer. A hold makes the market threads refuse new orders of a trader while an operation is in
+ * progress. It expires after `HOLD_MS`, so that a crashed relayer stops no trader for long. Until it is lifted, it is
+ * renewed, and sent to each market thread that starts.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -26,10 +26,13 @@ export const RENEW_MS = 10_000
 const ASK_MS = 2_000
 
 type RelayHolds = {
-  /** Holds the orders at every market thread; returns the needs of the owner's orders and trades. */
+  /**
+   * Makes every market thread refuse these kinds of new orders; returns the needs of the owner's open orders and
+   * unsettled trades.
+   */
   hold(key: RelayKey, owner: Address, orders: HeldOrders): Promise<TraderNeeds | Rejection>
   lift(key: RelayKey): void
-  /** Sends all holds again: a market thread was linked, or lost messages. */
+  /** Sends all holds to a market thread that was linked or has lost messages. */
   linked(market: MarketRef): void
   renew(): void
 }
@@ -41,7 +44,7 @@ export function makeRelayHolds(
 ): RelayHolds {
   const held = new Map<RelayKey, { readonly owner: Address; readonly orders: HeldOrders }>()
 
-  /** Returns everything that is held for an owner by all operations. */
+  /** Returns one hold for an owner, with the kinds of orders to refuse for all operations of that owner. */
   function holdOf(owner: Address): TraderHold {
     const orders = new Set<HeldOrders>()
     for (const each of held.values()) if (each.owner === owner) orders.add(each.orders)

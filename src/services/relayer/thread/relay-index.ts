@@ -39,7 +39,7 @@ export function relayIndex(
     async resolvedBy(market) {
       const known = await query('chainMarketsByContract', { contractAddress: market })
       const indexed = known.find((one) => one.chainId === chainId)?.resolvedTx
-      // The index is a few blocks behind; the chain's own log is not.
+      // Falls back to the chain's own log, because the index is a few blocks behind.
       return indexed ?? resolvedBy(client, market, chain.startBlock)
     },
   }

@@ -1,7 +1,7 @@
 /**
- * The relayer's queries to the exchange before it pays: which orders were accepted, and which sales are unsettled. It
- * queries the market threads first, because the database lags behind them; the database knows the orders that a market
- * thread has forgotten.
+ * Questions of the relayer to the exchange before it pays for an operation: which orders were accepted, and which
+ * sales are unsettled. The market threads are asked first, because the database lags behind them. Orders that a
+ * market thread has forgotten are looked up in the database.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -37,7 +37,7 @@ export function makeRelayKnowledge(exchange: {
           const answer = await marketOf(marketId).ask('RecallOrder', asked, ASK_MS)
           if (isUnanswered(answer)) throw away()
           if ('unknown' in answer) return false
-          // The rejection for an ended order shows that it was accepted.
+          // The market rejects only orders that it knows as closed, so the exchange has accepted this one.
           if (isRejection(answer)) return answer.rejected === 'ORDER_CLOSED'
           return true
         }),

@@ -6,7 +6,7 @@ import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
 import type { RelayerPorts } from '../ports.ts'
 
 const UNFINISHED_READ_MAX = 10_000
-/** Settled trades that count for an owner's gas: of the last 30 days, at most this many. */
+/** Maximum age and maximum number of settled trades that raise an owner's gas limit. */
 const TRADES_COUNTED_MS = 30 * 86_400_000
 const TRADES_COUNTED_MAX = 100
 

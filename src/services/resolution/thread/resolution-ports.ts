@@ -14,8 +14,8 @@ import type { ResolutionDue, ResolutionPorts } from '../resolution.ts'
 
 const PURPOSE = 'resolution'
 /**
- * A settlement succeeds even if gas is missing to report the payouts, so the minimum gas, which an estimate finds, is
- * too little.
+ * Minimum gas limit of a settlement. A settlement without enough gas to report the payouts succeeds all the same, so
+ * an estimate would be too low.
  */
 const GAS_MIN = 400_000
 

@@ -1,7 +1,8 @@
 /**
- * Adds the balances of both sides at the block of the refusal to refusals for a low balance. Settlement needs them to
- * distinguish a trader who never had the funds from one with older trades that are about to bring them
- * (`older-trades.ts`). A later block may contain such a trade, which would then count twice.
+ * Adds the balances of both sides, at the block of the refusal, to a trade that was refused for a low balance. With
+ * them, settlement distinguishes a trader who never had the funds from one whose older trades are about to bring them
+ * (`older-trades.ts`). A later block is not used: it may already contain such an older trade, which would then count
+ * twice.
  */
 
 import { headerOf } from '#chain/block-reads.ts'
@@ -10,7 +11,7 @@ import { Fault } from '#domain/fault.ts'
 import type { BlockPlace, ChainFunds, FundsQuestion, FundsToken } from '#domain/funds.ts'
 import type { Address, OrderHash } from '#domain/ids.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
-import { isPaying, SIDES, type TradeSide, takenFrom } from '../trade-sides.ts'
+import { isPaying, neededBy, SIDES, type TradeSide, takenFrom } from '../trade-sides.ts'
 import { unusedPermit } from './settlement-batch.ts'
 import type { RefusedTrade } from './simulation.ts'
 
@@ -20,7 +21,7 @@ export type HoldingsRead = (
   options: { readonly usedPermits: ReadonlySet<OrderHash> },
 ) => Promise<readonly RefusedTrade[]>
 
-/** Refusals for a low balance: an older trade of the same trader may bring the missing tokens. */
+/** Reasons of refusals for a low balance. An older trade of the same trader may bring the missing tokens. */
 const LACKS_BALANCE: ReadonlySet<string> = new Set([
   'InsufficientCollateral',
   'InsufficientShares',
@@ -37,7 +38,7 @@ export function makeHoldingsRead(
     )
     if (short.size === 0) return refused
     const asked = trades.filter(({ tradeId }) => short.has(tradeId))
-    // All refusals of one submission are from the same block, so any of them will do.
+    // All refusals of one submission have the same block, so the first one gives it.
     const block = refused.find(({ tradeId }) => short.has(tradeId))?.block ?? 0
     const funds = await readFunds(questionsOf(asked), await placeOf(client, block))
     const byOwner = new Map(funds.map((each) => [each.owner, each]))
@@ -52,8 +53,9 @@ export function makeHoldingsRead(
 }
 
 /**
- * Returns each side's balance of the token that it pays with, and the allowance of a side that pays dollars. It leaves out
- * a side without allowance or approval, because no trade brings these. An order with a permit may bring its allowance.
+ * Returns each side's balance of the token that it pays with, and the allowance of a side that pays dollars. A side
+ * with too little allowance, or without approval, is left out, because no trade can bring these. An unused permit
+ * replaces the allowance.
  */
 function holdingsOf(
   trade: TradeToSettle,
@@ -78,7 +80,7 @@ function holdingOf(
 ): { readonly balance?: bigint; readonly allowance?: bigint } {
   const funds = byOwner.get(trade[side])
   if (funds === undefined) return {}
-  const { token, amount } = takenFrom(trade, side)
+  const { token, amount } = neededBy(trade, side)
   if (!isPaying(trade, side)) {
     return funds.isApproved ? { balance: funds.tokens.get(token) ?? 0n } : {}
   }
@@ -91,9 +93,13 @@ function holdingOf(
 async function placeOf(client: ChainClient, block: number): Promise<BlockPlace> {
   const header = await headerOf(client, block)
   if (header === undefined) {
-    throw new Fault('CHAIN_UNAVAILABLE', 'the node is behind a block that was seen before', {
-      retryable: true,
-    })
+    throw new Fault(
+      'CHAIN_UNAVAILABLE',
+      'the Ethereum node is behind a block that was seen before',
+      {
+        retryable: true,
+      },
+    )
   }
   return { block, blockHash: header.hash }
 }

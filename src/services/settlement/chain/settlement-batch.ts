@@ -23,7 +23,7 @@ import { type Address, type OrderHash, parseUint256 } from '#domain/ids.ts'
 import { BUY, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
 
-/** Permits of each owner that may have to come before a later one, in the order of their nonces. */
+/** For each owner: earlier permits that a permit in the batch may need before it, in the order of their nonces. */
 export type EarlierPermits = ReadonlyMap<Address, readonly PermitSignature[]>
 
 type SettlementBatch = {

@@ -1,12 +1,11 @@
 /**
  * Sends batches of trades. It skips trades that are settled already or have no market on the chain, simulates the rest,
- * sends the trades that would settle, and reads the verdict on each trade from the receipts. Its only state is the
- * sender's; the settlement actor decides.
+ * sends the trades that would settle, and reads the verdict on each trade from the receipts. It has no state but that
+ * of the transaction sender; the settlement actor makes the decisions.
  */
 
 import { type Hex, parseAbiItem } from 'viem'
 import { hexAddress } from '#chain/call.ts'
-import type { ChainLog } from '#chain/chain-log.ts'
 import { asked, type ChainClient } from '#chain/clients.ts'
 import type { ConditionalTokens } from '#chain/conditional-tokens.ts'
 import { makeLogSearch } from '#chain/log-search.ts'
@@ -19,8 +18,10 @@ import type {
 import { type SettlementContract, settlementEvent } from '#chain/settlement-contract.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import { readReference, writeReference } from '#domain/settlement-reference.ts'
 import type { FaultySide, TradeToSettle } from '#domain/trade.ts'
 import type { TransactionOutcome, TransactionRow } from '#domain/transaction.ts'
+import { extraGasOf } from './extra-gas.ts'
 import type { HoldingsRead } from './holdings.ts'
 import type { RefusedTrade, Simulate } from './simulation.ts'
 import type { SparePermits } from './spare-permits.ts'
@@ -65,7 +66,7 @@ export type Submission = {
   readonly unknownMarkets: readonly MarketId[]
   /** Refused by the simulation and not sent. */
   readonly refused: readonly RefusedTrade[]
-  /** The transaction of the rest, or why the rest would revert as a whole. */
+  /** The transaction that was sent with the remaining trades, or the revert if it would revert as a whole. */
   readonly sent?: OpenSettlement
   readonly revert?: { readonly name: string; readonly words: string }
 }
@@ -80,9 +81,9 @@ export type SettlementLane = {
   poll(): Promise<{
     readonly updates: readonly SettlementUpdate[]
     readonly headNumber: number
-    /** Why the first transaction that is in no block is stuck; empty if it is not. */
+    /** Reason why the oldest transaction that is in no block does not progress; empty if there is no such problem. */
     readonly trouble: string
-    /** How long after its expiration an order can settle; infinite until it is known. */
+    /** Time for which an order can still settle after its expiration; infinite until it is known. */
     readonly graceSec: number
   }>
   acknowledge(name: TransactionName): Promise<void>
@@ -114,7 +115,7 @@ function makeSettledSearch(
   const { client, contract, confirmations } = options
   const search = makeLogSearch()
 
-  /** Returns which trades are settled at the head, with and without enough confirmations. */
+  /** Returns the trades that the newest block shows as settled, with and without enough confirmations. */
   async function settledAmong(
     trades: readonly TradeToSettle[],
   ): Promise<Pick<Submission, 'settled' | 'unconfirmed'>> {
@@ -146,8 +147,8 @@ function makeSettledSearch(
   }
 
   /**
-   * Returns by trade key the transactions that settled these trades. A transaction that the node has not indexed or does
-   * not return is left out; the others do not wait for it.
+   * Returns the transactions that settled these trades, by trade key. A transaction that the node has not indexed or
+   * does not return is left out; the others do not wait for it.
    */
   async function settlingHashes(
     trades: readonly TradeToSettle[],
@@ -181,11 +182,11 @@ function makeSettledSearch(
 }
 
 export function makeSettlementLane(options: SettlementLaneOptions): SettlementLane {
-  const { contract, tokens, withHoldings, simulate, spare, sender } = options
+  const { client, contract, tokens, withHoldings, simulate, spare, sender } = options
   const settledAmong = makeSettledSearch(options)
   /** The newest block seen. */
   let headNumber = 0
-  /** Markets that are on chain. They are few, and none is ever removed. */
+  /** Markets that exist on the chain. They are few, and no market is ever removed from the chain. */
   const prepared = new Set<MarketId>()
   /** Constant in the contract. */
   let graceSec: number | undefined
@@ -222,7 +223,7 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     const tried = await simulate(fitting, { usedPermits, earlier, headNumber })
     const { ready, revert } = tried
     const found = await withHoldings(tried.refused, open, { usedPermits })
-    // The journal does not have the transaction that settled these; find it on chain.
+    // Searches the chain for transactions that settled these trades, because the journal does not have them.
     const done = new Set(
       found.filter(({ reason }) => reason === 'AlreadySettled').map(({ tradeId }) => tradeId),
     )
@@ -239,12 +240,13 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     }
     if (ready === undefined) return submission
     const tradeIds = ready.trades.map(({ tradeId }) => tradeId)
+    const extraGas = await extraGasOf(client, ready)
     const row = await sender.send({
       to: contract.address,
       data: ready.call.data,
       gas: BigInt(ready.gas),
       purpose: PURPOSE,
-      reference: JSON.stringify(tradeIds),
+      reference: writeReference({ tradeIds, extraGas }),
     })
     return { ...submission, sent: settlementOf(row) }
   }
@@ -256,7 +258,7 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     },
     submit,
     async poll() {
-      // Requested before the poll, because its updates come only once; if it fails, the next poll asks again.
+      // Read before the poll, which returns each update only once. The next poll repeats a read that failed.
       graceSec ??= await contract.delays().then(
         (delays) => delays.graceSec,
         () => undefined,
@@ -280,7 +282,7 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
   }
 }
 
-/** Returns the meaning of a transaction's update for its trades. */
+/** Returns what an update of a transaction means for its trades. */
 function updateOf(each: SenderUpdate, contract: Address): SettlementUpdate {
   const settlement = settlementOf(each.transaction)
   if (each.type === 'mined') {
@@ -310,7 +312,7 @@ function verdictsOf(receipt: Receipt | undefined, contract: Address): TradeVerdi
   for (const [logIndex, log] of (receipt?.logs ?? []).entries()) {
     if (receipt === undefined || log.address !== contract) continue
     const { blockNumber, blockHash, txHash } = receipt
-    const event = readable({
+    const event = settlementEvent({
       address: log.address,
       topics: log.topics as Hex[],
       data: log.data as Hex,
@@ -330,16 +332,7 @@ function verdictsOf(receipt: Receipt | undefined, contract: Address): TradeVerdi
   return verdicts
 }
 
-/** Ignores a log that cannot be decoded: before its trade is sent again, the contract is queried. */
-function readable(log: ChainLog): ReturnType<typeof settlementEvent> {
-  try {
-    return settlementEvent(log)
-  } catch {
-    return undefined
-  }
-}
-
-/** True if the newest replacement of the transaction is blank. */
+/** Returns true if the newest version of the transaction does nothing but use up its nonce. */
 function endsInBlank({ hashes, blanks }: TransactionRow): boolean {
   return blanks.includes(hashes.at(-1) ?? '')
 }
@@ -355,6 +348,6 @@ function settlementOf({
     sender,
     nonce,
     txHash: hashes.findLast((hash) => !blanks.includes(hash)) ?? '',
-    tradeIds: JSON.parse(reference) as TradeId[],
+    tradeIds: readReference(reference).tradeIds,
   }
 }

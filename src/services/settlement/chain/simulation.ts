@@ -13,7 +13,11 @@ import { asked, type ChainClient, chainFault } from '#chain/clients.ts'
 import { type Revert, revertOf } from '#chain/revert.ts'
 import type { Fees } from '#chain/sender/fees.ts'
 import { isTooPoor } from '#chain/sender/offered-fees.ts'
-import { refusalsOf, type SettlementContract } from '#chain/settlement-contract.ts'
+import {
+  refusalsOf,
+  type SettlementContract,
+  type SettlementPermit,
+} from '#chain/settlement-contract.ts'
 import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, OrderHash, TradeId } from '#domain/ids.ts'
@@ -29,28 +33,32 @@ export type RefusedTrade = {
   /** The block at which the contract refused the trade; undefined if the contract was not called. */
   readonly block?: number
   /**
-   * The balance of each side at that block in the token that it pays with, if older trades could bring the missing part;
-   * and the allowance of each side that pays dollars, unless its order brings a permit.
+   * Balances at that block. For each side, its balance of the token that it pays with; absent if older trades cannot
+   * bring the missing part. Also the allowance of each side that pays dollars, unless its order has a permit.
    */
   readonly has?: {
     readonly buyer?: bigint
     readonly seller?: bigint
-    /** The buyer's. */
+    /** The buyer's allowance. */
     readonly allowance?: bigint
-    /** The seller's. Only in a mint, where both sides pay dollars. */
+    /** The seller's allowance; only in a mint, where both sides pay dollars. */
     readonly sellerAllowance?: bigint
   }
 }
 
 type Trial = {
   readonly refused: readonly RefusedTrade[]
-  /** The call for the trades that would all settle; undefined if none is left or more rounds are needed. */
+  /**
+   * The call with the trades that would all settle; undefined if no trade is left, or if trades remain after the last
+   * simulation.
+   */
   readonly ready?: {
     readonly trades: readonly TradeToSettle[]
+    readonly permits: readonly SettlementPermit[]
     readonly call: Call
     readonly gas: number
   }
-  /** Why the rest would revert as a whole. */
+  /** The revert, if the whole call with the remaining trades would revert. */
   readonly revert?: Revert
 }
 
@@ -58,7 +66,7 @@ export type Simulate = (
   trades: readonly TradeToSettle[],
   options: {
     readonly usedPermits: ReadonlySet<OrderHash>
-    /** Permits of other orders that those of the trades may need. */
+    /** Permits of other orders that must come before the permits of these trades. */
     readonly earlier: EarlierPermits
     /** The newest block seen. */
     readonly headNumber: number
@@ -66,8 +74,8 @@ export type Simulate = (
 ) => Promise<Trial>
 
 /**
- * Gas of a batch and of each fill: enough in most markets, even if its traders act before the block (see
- * contracts/README.md). Unused gas is not paid.
+ * Gas limit of a batch: a base and a part for each fill. It suffices in most markets, even if traders change the
+ * state of the chain before the block (see contracts/README.md). Unused gas is not paid.
  */
 const GAS_BASE = 171_000
 const GAS_PER_FILL = 350_000
@@ -76,10 +84,13 @@ const GAS_PER_SET = 470_000
 const GAS_PER_PERMIT = 110_000
 const GAS_PER_BYTE = 16
 
-/** Maximum simulations of one batch. Each leaves out the refused trades; after the last one the rest waits. */
+/**
+ * Maximum number of simulations of one batch. Each repeats the last one without the trades that it refused. If the
+ * last simulation still refuses some, the remaining trades wait for another batch.
+ */
 const ROUNDS_MAX = 6
 
-/** Error names that concern all trades: no trade can settle now. */
+/** Revert of a whole batch: the stablecoin is halted, so no trade can settle now. */
 const COLLATERAL_STOPPED: Revert = {
   name: 'CollateralStopped',
   args: [],
@@ -96,17 +107,17 @@ type SimulationOptions = {
   /** The account that sends settlements. */
   readonly from: Address
   readonly stablecoin: Address
-  /** The most gas that a transaction of this chain may have. */
+  /** Maximum gas of one transaction on this chain. */
   readonly gasMax: number
   /** The fees that a transaction sent now would offer. */
   readonly fees: () => Promise<Fees>
 }
 
-/** Calls that a simulation makes at a node. */
+/** Makes the calls of a simulation, each to one Ethereum node. */
 function nodeCalls(options: SimulationOptions) {
   const { contract, from, stablecoin } = options
 
-  /** Calls `settle` on the terms of its transaction: same sender, gas limit and fees. */
+  /** Calls `settle` with the sender, gas limit and fees that the transaction will have. */
   async function simulated(
     client: ChainClient,
     {
@@ -136,24 +147,31 @@ function nodeCalls(options: SimulationOptions) {
       if (revert !== undefined) return { revert }
       const fault = chainFault(error)
       if (blockNumber === undefined || fault.retryable) throw fault
-      // Several nodes may share one URL, and this node does not have the block yet.
+      // Retryable: several Ethereum nodes may share one URL, and the one that answered may not have the block yet.
       throw new Fault(fault.code, fault.message, { retryable: true, cause: error })
     }
   }
 
-  /** Returns a node and its newest block; throws if that is below the newest block seen. */
+  /** Returns an Ethereum node and its newest block; throws if that block is below the newest one seen before. */
   async function newest(headNumber: number): Promise<{ client: ChainClient; blockNumber: bigint }> {
     const client = options.client.pinned()
     const blockNumber = await asked(client.viem.getBlockNumber())
     if (blockNumber < headNumber) {
-      throw new Fault('CHAIN_UNAVAILABLE', 'the node is behind a block that was seen before', {
-        retryable: true,
-      })
+      throw new Fault(
+        'CHAIN_UNAVAILABLE',
+        'the Ethereum node is behind a block that was seen before',
+        {
+          retryable: true,
+        },
+      )
     }
     return { client, blockNumber }
   }
 
-  /** Returns whether the stablecoin moves for an account that is no trader. */
+  /**
+   * Returns whether the stablecoin accepts a transfer from an account that is not a trader. If not, it is halted for
+   * all.
+   */
   async function collateralMoves({ client, blockNumber }: Where): Promise<boolean> {
     const own = hexAddress(from)
     const { data } = callOf(stablecoin, testUSDCAbi, 'transferFrom', [own, own, 0n])
@@ -206,8 +224,8 @@ export function makeSimulation(options: SimulationOptions): Simulate {
         fees,
         blockNumber: where.blockNumber,
       })
-      // To find the token of an outcome the contract tries points of a curve until one fits. The number of
-      // attempts depends on the market and is unbounded.
+      // Repeats the simulation with twice the gas. To compute the token of an outcome, the contract tries points of a
+      // curve until one fits, and the number of its attempts has no bound.
       while ('revert' in result && result.revert.name === 'TooLittleGas' && gas < gasMax) {
         gas = Math.min(gasMax, 2 * gas)
         result = await simulated(where.client, { data, gas, fees, blockNumber: where.blockNumber })
@@ -218,12 +236,16 @@ export function makeSimulation(options: SimulationOptions): Simulate {
         const refusal = verdicts[fill]
         return refusal === undefined ? [] : [{ tradeId, ...refusal, ...at(where) }]
       })
-      if (found.length === 0) return { refused, ready: { trades: batch.trades, call, gas } }
+      if (found.length === 0) {
+        const { trades, permits } = batch
+        return { refused, ready: { trades, permits, call, gas } }
+      }
       if (where.blockNumber === undefined) {
         where = await newest(headNumber)
         continue
       }
-      // Neither account can move its collateral: the stablecoin is halted, or it blocks both.
+      // The stablecoin refuses both sides of a trade: it is halted, or it blocks both accounts. A transfer from
+      // another account shows which.
       if (found.some(isUnexplained) && !(await collateralMoves(where))) {
         return { refused, revert: COLLATERAL_STOPPED }
       }
@@ -240,7 +262,7 @@ function at({ blockNumber }: Where): { block?: number } {
   return blockNumber === undefined ? {} : { block: Number(blockNumber) }
 }
 
-/** The stablecoin refuses both sides; the contract does not know the reason. */
+/** Returns true if the stablecoin refuses both sides for a reason that the contract does not know. */
 function isUnexplained({ fault, reason }: RefusedTrade): boolean {
   return fault === 'none' && reason === 'CollateralRefused'
 }

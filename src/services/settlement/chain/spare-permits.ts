@@ -17,13 +17,16 @@ import { type EarlierPermits, isCarriable, payersOf, unusedPermit } from './sett
 const OF_OWNER_MAX = 32
 /** Above every nonce. */
 const NO_NONCE = 2n ** 256n
-/** Permits of one transaction beyond those of its own orders: nodes limit the size of a transaction. */
+/**
+ * Maximum number of earlier permits in one transaction, besides the permits of its own orders, because nodes limit
+ * the size of a transaction.
+ */
 const OF_BATCH_MAX = 96
 
 type StoredPermit = { readonly owner: Address; readonly permit: PermitSignature }
 
 type SparePermitsOptions = {
-  /** Returns permits of orders of these owners; if several have one nonce, the first counts. */
+  /** Returns the stored permits of these owners' orders. If several have one nonce, the first is used. */
   readonly stored: (owners: readonly Address[]) => Promise<readonly StoredPermit[]>
   /** The next nonce of an owner on chain. */
   readonly nonceOf: (owner: Address) => Promise<bigint>
@@ -60,13 +63,16 @@ export function makeSparePermits({ stored, nonceOf }: SparePermitsOptions): Spar
   }
 }
 
-/** True if the token needs permits before these, or between them. */
+/** True if a nonce before or between these permits is missing, so that the token would not accept all of them. */
 function hasGap(permits: readonly PermitSignature[], next: bigint): boolean {
   const nonces = new Set(permits.map(({ nonce }) => BigInt(nonce)).filter((nonce) => nonce >= next))
   return [...nonces].some((nonce) => nonce >= next + BigInt(nonces.size))
 }
 
-/** A stablecoin without `nonces` has no permits; a request that a node does not answer is retried. */
+/**
+ * Returns the next nonce of an owner. A stablecoin without the function `nonces` has no permits. If a node does not
+ * answer, the submission is retried.
+ */
 async function nextNonce(nonceOf: SparePermitsOptions['nonceOf'], owner: Address): Promise<bigint> {
   try {
     return await nonceOf(owner)
@@ -76,11 +82,12 @@ async function nextNonce(nonceOf: SparePermitsOptions['nonceOf'], owner: Address
   }
 }
 
-/** Returns the permits that the chain has not used, by nonce; the first of each nonce. */
+/** Returns the permits that the chain has not used, one per nonce, in the order of their nonces. */
 function inTurn(permits: readonly PermitSignature[], next: bigint): PermitSignature[] {
   const byNonce = new Map<string, PermitSignature>()
   for (const permit of permits) {
-    // If an owner replaces an order, the new one is signed for the same nonce, and the token accepts one of the two.
+    // Keeps the first permit of each nonce. A replaced order and its replacement have the same nonce, and the token
+    // accepts only one of the two permits.
     if (isCarriable(permit) && !byNonce.has(permit.nonce)) byNonce.set(permit.nonce, permit)
   }
   return [...byNonce.values()]

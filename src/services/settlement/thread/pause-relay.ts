@@ -1,7 +1,7 @@
 /**
- * Shares the pauses of traders among the market threads. A market thread knows the failures in its own log and returns
- * pauses with its answers to reports. A newly linked market thread receives all pauses and is asked for its own. So
- * after any restart every thread soon has all pauses.
+ * Shares the pauses of traders among the market threads. A market thread finds the pauses in its own log and returns
+ * them with its answers to reports. When a market thread is linked, it receives all known pauses and is asked for its
+ * own. So after any restart every thread soon has all pauses.
  */
 
 import { isRejection } from '#domain/rejection.ts'
@@ -43,7 +43,8 @@ export function makePauseRelay(
 
   async function ask(market: MarketRef): Promise<void> {
     const answer = await market.ask('PausedTraders', {})
-    // The thread is overloaded or its log is unavailable; both reject any request.
+    // An overloaded market thread, or one without its log, rejects the request for its pauses, which is then
+    // repeated.
     if (isUnanswered(answer) || isRejection(answer)) unasked.add(market)
     else received(answer.pauses)
   }

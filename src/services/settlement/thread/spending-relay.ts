@@ -1,7 +1,7 @@
 /**
- * Publishes each trader's cost to the operator today to the market threads. It reads the journal of settlement
- * transactions after the last one that it has charged; after a start, back to the beginning of the day. It keeps only
- * the sums of the day.
+ * Sums what each trader's settlements cost the operator today, and publishes the sums to the market threads. It reads
+ * the journal from the last charged transaction on; after a start, from the beginning of the day. Only the sums of
+ * the day are kept.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -25,15 +25,15 @@ type MarketRef = Pick<Ref<MarketThreadProtocol>, 'tell'>
 
 /** Transactions per read. */
 const PAGE = 50
-/** Traders in one message, and about how many bytes each takes. */
+/** Maximum number of traders in one message, and the approximate number of bytes of each. */
 const PUBLISH_MAX = 1_000
 const TRADER_BYTES = 96
 /**
- * The database gets a trade's end soon after the journal is closed; after this time the transaction is charged with the
- * known results.
+ * Maximum wait for a trade's end to reach the database after its transaction ended in the journal. After that, the
+ * transaction is charged by the results that are known.
  */
 const DECIDED_WITHIN_MS = 10_000
-/** A transaction that was signed this long before the day began has ended before it. */
+/** Transactions signed earlier than this before the day began have ended before the day, so they are not read. */
 const SIGNED_BEFORE_MS = 3_600_000
 
 type ChainSums = {
@@ -42,7 +42,7 @@ type ChainSums = {
   day: number
   readonly traders: Map<Address, TraderSpending>
   readonly barred: Set<Address>
-  /** All transactions up to this nonce are charged; above it, only those in `done`. */
+  /** Every transaction with a nonce up to `mark` is charged; of those above it, only the ones in `done` are. */
   mark: number
   readonly done: Set<number>
   /** Traders whose spending the market threads do not know yet. */
@@ -51,9 +51,9 @@ type ChainSums = {
 }
 
 export type SpendingRelay = {
-  /** Starts adding up the spending of a chain's settlement key. */
+  /** Starts to sum the spending for one chain's settlement key. */
   follow(chain: { readonly chainId: number; readonly sender: Address }): void
-  /** Publishes all sums again: a market thread was linked, or lost messages. */
+  /** Sends all sums to a market thread that was linked or has lost messages. */
   linked(market: MarketRef): void
   /** Reads the spending since the last read; throws faults of the database. */
   tick(nowMs: number): Promise<void>

@@ -30,13 +30,13 @@ import { makeSparePermits } from '../chain/spare-permits.ts'
 import type { settlementMeters } from '../metrics.ts'
 import { newSettlement, type ReportAnswer, type SettlementState } from '../state.ts'
 
-/** Maximum number of transactions that wait for confirmations. */
+/** Maximum number of transactions that may wait for confirmations at the same time. */
 const OPEN_MAX = 256
 const RPC_TIMEOUT_MS = 5_000
 
 type Chain = Settings['chains'][number]
 
-/** The parts of the thread that each chain uses. */
+/** The parts of the settlement thread that all chains share. */
 type StartParts = {
   readonly settings: Settings
   readonly world: ChainWorld
@@ -46,14 +46,20 @@ type StartParts = {
   readonly reads: ReturnType<ChainWorld['makeReads']>
   readonly meters: ReturnType<typeof settlementMeters>
   readonly report: (request: MarketProtocol['ReportTrade']['takes']) => Promise<ReportAnswer>
-  /** Returns the traders without a gas budget; undefined if there is no limit. */
+  /**
+   * Returns the traders who have used up their gas budget of the day by failed fills; undefined if there is no
+   * budget.
+   */
   readonly barred: ((chainId: number) => ReadonlySet<Address>) | undefined
 }
 
-/** One node at a time settles the trades of a chain. */
+/** Name of the role that lets one node at a time settle the trades of a chain. */
 export const roleOf = ({ chainId }: { readonly chainId: number }): string => `settlement/${chainId}`
 
-/** Epoch of the lease, by which markets reject a former holder; absent if there can be only one holder. */
+/**
+ * Returns the epoch of the lease, by which markets reject reports of its former holders; absent if there can be only
+ * one holder.
+ */
 export const epochOf = (lease: Lease | undefined): { epoch?: number } =>
   lease === undefined || lease.epoch === 0 ? {} : { epoch: lease.epoch }
 
@@ -82,7 +88,7 @@ export async function startChain(chain: Chain, lease: Lease, parts: StartParts) 
   return { sender: own.address, key, state: stateOf(chain, parts, lease, { contract, lane }) }
 }
 
-/** Makes the lane of a chain: it signs, simulates and sends the settlements. */
+/** Makes the lane of a chain (one key and its transactions): it signs, simulates and sends the settlements. */
 function laneOf(
   chain: Chain,
   { settings, store, leases, reads, context }: StartParts,
@@ -168,7 +174,8 @@ function stateOf(
       },
       keyOf: (trade) => contract.tradeKeyOf(trade),
       report: async (marketId, tradeReport) =>
-        // Without a valid lease another node may decide, so the report is sent later.
+        // Sends no report without a valid lease, because another node may be settling this chain; the report is
+        // retried.
         leases.isSure(role)
           ? report({ marketId, report: tradeReport, ...epochOf(lease) })
           : { unanswered: 'closed' },
@@ -177,7 +184,10 @@ function stateOf(
   )
 }
 
-/** A trade must settle or fail before the contract stops accepting it. */
+/**
+ * Checks that the maximum lag and the deadline of trades are shorter than the contract's grace, so that a trade
+ * settles or fails before the contract stops accepting it.
+ */
 async function checkGrace(
   { settings, context }: StartParts,
   chainId: number,

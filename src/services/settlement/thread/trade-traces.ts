@@ -1,4 +1,4 @@
-/** Traces of trades in settlement: one span until the transaction is sent, another until the chain has decided. */
+/** Traces of trades in settlement: one span ends when the transaction is sent, another when the chain has decided. */
 
 import type { TradeId } from '#domain/ids.ts'
 import type { TradeReport } from '#protocol/market.ts'

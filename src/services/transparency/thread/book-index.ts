@@ -1,6 +1,7 @@
 /**
- * The index of past books: for each full segment of the public log it stores the books of the markets that changed. It
- * follows the tree, one segment at a time, and a restart continues at the last stored segment.
+ * The index of past books. For each full segment (a fixed number of events or leaves) of the public log, it stores
+ * the books of the markets that changed. It follows the tree, one segment at a time, and a restart continues after
+ * the last stored segment.
  */
 
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
@@ -12,9 +13,9 @@ import { makeSegmentCounter, SEGMENT_EVENTS, SEGMENT_LEAVES } from '#transparenc
 import { PastBook } from '#transparency/past-book.ts'
 import { makeLineReader, readEntry } from '#transparency/public-event.ts'
 
-/** Leaves that are read at once: up to 4 MB. */
+/** Number of leaves (entries of the public log) per read; together they have up to 4 MB. */
 const LEAVES_READ = 64
-/** Markets whose books stay in memory; the others are read again. */
+/** Maximum number of markets whose books stay in memory; other books are read again when needed. */
 const BOOKS_KEPT_MAX = 2_000
 
 type BookIndexPorts = {
@@ -25,7 +26,7 @@ type BookIndexPorts = {
 type Place = { readonly leaf: number; readonly offset: number }
 
 type BookIndex = {
-  /** Stores the next full segment of a partition, if there is one; returns whether there was. */
+  /** Stores the books of one full segment; returns false if no partition has a full one. */
   step(): Promise<boolean>
 }
 
@@ -33,7 +34,7 @@ export function makeBookIndex({ query, store }: BookIndexPorts): BookIndex {
   const places = new Map<number, Place>()
   const kept = new Map<MarketId, PastBook>()
 
-  /** Returns where the books of a partition are stored up to; undefined if no leaf follows. */
+  /** Returns the leaf after the last stored segment of a partition; undefined if the tree does not have it yet. */
   async function placeOf(partition: number): Promise<Place | undefined> {
     const known = places.get(partition)
     if (known !== undefined) return known
@@ -69,7 +70,7 @@ export function makeBookIndex({ query, store }: BookIndexPorts): BookIndex {
       ...{ marketId, seq: book.seq, throughMs: book.atMs, fromLeaf: from.leaf, toLeaf: to },
       levels: book.isWhole ? deflateRawSync(book.text(), { level: 1 }) : new Uint8Array(0),
     }))
-    // Books in memory are ahead of the database until they are stored.
+    // Removes these books from the cache while they are stored, because they are ahead of the database.
     for (const marketId of changed.keys()) kept.delete(marketId)
     await store({ partition, books })
     for (const [marketId, book] of changed) kept.set(marketId, book)
@@ -84,7 +85,8 @@ export function makeBookIndex({ query, store }: BookIndexPorts): BookIndex {
     async step() {
       for (const { partition, size, nextOffset } of await query('publicTrees', {})) {
         const place = await placeOf(partition)
-        // A rebuilt tree is shorter at first, with the same leaves.
+        // A tree that is being rebuilt is shorter at first but gets the same leaves again, whose books are stored
+        // already.
         if (place === undefined || size <= place.leaf) continue
         const isFull =
           nextOffset - place.offset >= SEGMENT_EVENTS || size - place.leaf >= SEGMENT_LEAVES
@@ -103,7 +105,7 @@ export function openBook({ seq, throughMs, levels }: Omit<StoredBook, 'marketId'
   return PastBook.of(seq, throughMs, text)
 }
 
-/** Reads the changes of a full segment, and where the next one begins. */
+/** Reads the changes in a full segment, and the place where the next segment begins. */
 async function readSegment(
   query: Query,
   partition: number,

@@ -1,4 +1,7 @@
-/** Signs checkpoints and receipts with every configured key: during a rotation, clients may trust the old key or the new one. */
+/**
+ * Signs checkpoints and receipts with every configured key. While a key is being replaced, some clients trust the old
+ * one, some the new one.
+ */
 
 import { checkpointText } from '#transparency/checkpoint.ts'
 import { keyPairOf, makeNoteSigner } from '#transparency/node-signer.ts'
@@ -8,7 +11,7 @@ import { signatureLine, type VerifierKey } from '#transparency/note.ts'
 export function makeCheckpointSigners(seeds: readonly string[]) {
   const pairs = seeds.filter((seed) => seed !== '').map(keyPairOf)
   const signersOf = (origin: string) => pairs.map((pair) => makeNoteSigner(pair, origin))
-  /** Returns the text as a note that all keys of a log have signed. */
+  /** Returns the text as a signed note with the signatures of all keys of a log. */
   function signText(origin: string, text: string): string {
     const message = Buffer.from(text)
     const lines = signersOf(origin).map(({ key, sign }) => signatureLine(key, sign(message)))

@@ -1,7 +1,7 @@
 /**
  * Collects cosignatures of witnesses (C2SP tlog-witness). Each round submits the newest published checkpoints to all
- * witnesses at once and stores the cosignatures that came in time. Publishing never waits for a round, and a witness that
- * fails is left out of rounds for a while.
+ * witnesses concurrently, and stores the cosignatures that arrive within `ROUND_MS_MAX`. Checkpoints are published
+ * without waiting for a round, and a witness that fails is left out for a while.
  */
 
 import type { Query } from '#store/reads/queries.ts'
@@ -17,9 +17,9 @@ import {
   type WitnessAddress,
 } from '#transparency/witness-request.ts'
 
-/** Longest time of a round; answers after it do not count. */
+/** Maximum time of a round; later answers are ignored. */
 const ROUND_MS_MAX = 3_000
-/** A witness that failed is asked again after this time, which doubles up to the maximum. */
+/** First and maximum time for which a failed witness is left out; it doubles with each failure. */
 const PAUSE_MS = 1_000
 const PAUSE_MS_MAX = 60_000
 const CONFLICT = 409
@@ -32,12 +32,12 @@ type CosignerPorts = {
   readonly post: PostToWitness
   store(checkpoints: readonly CosignedCheckpoint[]): Promise<unknown>
   nowMs(): number
-  /** Is called with each answer of a witness: with `why` if it failed. */
+  /** Called with the result of each request to a witness; `why` is set if the request failed. */
   said(event: CosignerEvent): void
 }
 
 type Cosigner = WitnessAddress & {
-  /** By partition: size of the log at the newest checkpoint that the witness has cosigned. */
+  /** For each partition: size of the log at the newest checkpoint that the witness has cosigned. */
   readonly sizes: Map<number, number>
   failures: number
   askAtMs: number
@@ -48,7 +48,7 @@ export function makeCosigners(ports: CosignerPorts) {
     ...{ ...witness, sizes: new Map(), failures: 0, askAtMs: 0 },
   }))
 
-  /** Returns the cosignatures by partition that a witness gave in time. */
+  /** Returns the cosignatures that a witness gave within the round, by partition. */
   async function linesOf(
     cosigner: Cosigner,
     trees: readonly PublicTree[],
@@ -69,7 +69,7 @@ export function makeCosigners(ports: CosignerPorts) {
       const pause = Math.min(PAUSE_MS_MAX, PAUSE_MS * 2 ** cosigner.failures)
       cosigner.failures++
       cosigner.askAtMs = ports.nowMs() + pause
-      // The witness may have cosigned other logs: ask for the sizes again.
+      // Forgets the sizes of this witness, because it may have others by now. The next round submits to it again.
       cosigner.sizes.clear()
       ports.said({ witness, why: error instanceof Error ? error.message : String(error) })
     }
@@ -77,7 +77,10 @@ export function makeCosigners(ports: CosignerPorts) {
   }
 
   return {
-    /** Submits new checkpoints to all due witnesses for at most `ROUND_MS_MAX`, then stores their signatures. */
+    /**
+     * Submits new checkpoints to all witnesses that are not left out, for at most `ROUND_MS_MAX`, then stores their
+     * cosignatures.
+     */
     async round(): Promise<void> {
       const due = cosigners.filter(({ askAtMs }) => askAtMs <= ports.nowMs())
       if (due.length === 0) return
@@ -95,7 +98,10 @@ export function makeCosigners(ports: CosignerPorts) {
   }
 }
 
-/** Submits a checkpoint, if necessary again from the size that the witness names; returns its signature lines. */
+/**
+ * Submits a checkpoint; if the witness names another size, submits it again from that size. Returns the signature
+ * lines.
+ */
 async function submit(
   { query, post }: CosignerPorts,
   { key, url, sizes }: Cosigner,
@@ -113,16 +119,18 @@ async function submit(
     if (status === CONFLICT) {
       const known = parseDecimal(text.trim())
       if (known === undefined || known === oldSize) throw new Error(`409: ${text.slice(0, 200)}`)
-      if (known > size) throw new Error(`it has cosigned ${known} entries, this log has ${size}`)
+      if (known > size)
+        throw new Error(`the witness has cosigned ${known} entries, this log has ${size}`)
       oldSize = known
       continue
     }
     if (status !== 200) throw new Error(`${status}: ${text.slice(0, 200)}`)
     const lines = cosignatureLines(checkpoint, text, key)
-    if (lines === undefined) throw new Error('its answer is no cosignature of its key')
+    if (lines === undefined)
+      throw new Error('the answer is not a cosignature by the key of the witness')
     return lines
   }
-  throw new Error('it names another size each time')
+  throw new Error('the witness answered two attempts with different sizes')
 }
 
 async function proofBetween(

@@ -1,6 +1,6 @@
 /**
- * Funds according to a real chain: the owners whose funds a block changes, the trades that it settles, and the funds at
- * it.
+ * Tests the funds read from a real chain: which owners' funds a block changes, which trades it settles, and the funds
+ * at that block.
  */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -16,7 +16,7 @@ import { startRpcProxy } from '../../../support/rpc-proxy.ts'
 
 const of = (account: { address: string }): Address => toAddress(account.address)
 
-/** A chain where Ann has stablecoin and Bob shares, looked at through a proxy. */
+/** Makes a chain on which Ann has stablecoin and Bob has shares, behind a proxy. */
 async function fundsWorld() {
   const world = await openTestChain()
   const { ann, bob, carol, chain, collateral, conditionalTokens } = world
@@ -27,7 +27,7 @@ async function fundsWorld() {
   const addresses = Object.fromEntries(
     Object.entries(world.contracts).map(([name, address]) => [name, toAddress(address)]),
   ) as { [Name in keyof typeof world.contracts]: Address }
-  /** A reader that has made its first step. */
+  /** Returns a reader that has made its first step. */
   async function reader(rpcUrls: readonly string[] = [proxy.url]) {
     const client = makeChainClient({
       chainId: chain.id,
@@ -70,7 +70,7 @@ async function fundsWorld() {
         sellOrderHash: world.hashOrder(sell.order) as string as OrderHash,
       }
     },
-    /** Requests of a step, by method; the chain id is asked once only. */
+    /** Runs a step and counts its requests by method, except the request for the chain id, which is made only once. */
     async counted(step: () => Promise<FundsStep>): Promise<[FundsStep, Record<string, number>]> {
       proxy.requests.clear()
       const answer = await step()
@@ -91,72 +91,75 @@ after(async () => {
 
 const touchedBy = ({ touched }: FundsStep): Address[] => [...touched].sort()
 
-test('funds are read as they are at a block', async (t) => {
+test('the balances of an account are read as of one block', async (t) => {
   const { ann, bob, stranger, chain, collateral, conditionalTokens, settlement, marketId } = world
   const funds = await world.reader()
   const at = await funds.step(world.watched())
   const yes = outcomeToken(marketId, 0)
   const no = outcomeToken(marketId, 1)
 
-  await t.test('funds equal the chain to the last unit, after any history', async () => {
-    const large = 2n ** 255n + 1n
-    await chain.send(ann, collateral, 'approve', [settlement.address, large])
-    await world.give(bob, stranger, 7n)
-    await chain.send(bob, conditionalTokens, 'setApprovalForAll', [settlement.address, false])
-    const later = await funds.step(world.watched())
-    const questions = [
-      { owner: of(bob), tokens: [yes, no, yes] },
-      { owner: of(ann), tokens: [yes] },
-      { owner: of(stranger), tokens: [] },
-    ]
-    const before = await funds.read(questions, at)
-    const after = await funds.read(questions, later)
-    assert.deepEqual(before, [
-      {
-        owner: of(bob),
-        block: at.block,
-        balance: 0n,
-        allowance: MAX_UINT256,
-        nonce: 0n,
-        isApproved: true,
-        tokens: new Map([
-          [yes, 500n * UNIT],
-          [no, 500n * UNIT],
+  await t.test(
+    'the balances that are read equal those on the chain, after any history',
+    async () => {
+      const large = 2n ** 255n + 1n
+      await chain.send(ann, collateral, 'approve', [settlement.address, large])
+      await world.give(bob, stranger, 7n)
+      await chain.send(bob, conditionalTokens, 'setApprovalForAll', [settlement.address, false])
+      const later = await funds.step(world.watched())
+      const questions = [
+        { owner: of(bob), tokens: [yes, no, yes] },
+        { owner: of(ann), tokens: [yes] },
+        { owner: of(stranger), tokens: [] },
+      ]
+      const before = await funds.read(questions, at)
+      const after = await funds.read(questions, later)
+      assert.deepEqual(before, [
+        {
+          owner: of(bob),
+          block: at.block,
+          balance: 0n,
+          allowance: MAX_UINT256,
+          nonce: 0n,
+          isApproved: true,
+          tokens: new Map([
+            [yes, 500n * UNIT],
+            [no, 500n * UNIT],
+          ]),
+        },
+        {
+          owner: of(ann),
+          block: at.block,
+          balance: 1_000n * UNIT,
+          allowance: MAX_UINT256,
+          nonce: 0n,
+          isApproved: true,
+          tokens: new Map([[yes, 0n]]),
+        },
+        {
+          owner: of(stranger),
+          block: at.block,
+          balance: 0n,
+          allowance: 0n,
+          nonce: 0n,
+          isApproved: false,
+          tokens: new Map(),
+        },
+      ])
+      assert.deepEqual(
+        after.map(({ block, allowance, isApproved, tokens }) => [
+          ...[block, allowance, isApproved, tokens.get(yes)],
         ]),
-      },
-      {
-        owner: of(ann),
-        block: at.block,
-        balance: 1_000n * UNIT,
-        allowance: MAX_UINT256,
-        nonce: 0n,
-        isApproved: true,
-        tokens: new Map([[yes, 0n]]),
-      },
-      {
-        owner: of(stranger),
-        block: at.block,
-        balance: 0n,
-        allowance: 0n,
-        nonce: 0n,
-        isApproved: false,
-        tokens: new Map(),
-      },
-    ])
-    assert.deepEqual(
-      after.map(({ block, allowance, isApproved, tokens }) => [
-        ...[block, allowance, isApproved, tokens.get(yes)],
-      ]),
-      [
-        [later.block, MAX_UINT256, false, 500n * UNIT - 7n],
-        [later.block, large, true, 0n],
-        [later.block, 0n, false, undefined],
-      ],
-    )
-    await chain.send(bob, conditionalTokens, 'setApprovalForAll', [settlement.address, true])
-  })
+        [
+          [later.block, MAX_UINT256, false, 500n * UNIT - 7n],
+          [later.block, large, true, 0n],
+          [later.block, 0n, false, undefined],
+        ],
+      )
+      await chain.send(bob, conditionalTokens, 'setApprovalForAll', [settlement.address, true])
+    },
+  )
 
-  await t.test('the funds of many owners are read in a few requests', async () => {
+  await t.test('the balances of many accounts are read in a few requests', async () => {
     const owners = Array.from({ length: 300 }, (_, index) =>
       index === 250 ? of(ann) : toAddress(`0xbb${index.toString(16).padStart(38, '0')}`),
     )
@@ -177,116 +180,133 @@ test('funds are read as they are at a block', async (t) => {
     assert.deepEqual(await funds.read([], at), [])
   })
 
-  await t.test('a read without a multicall contract fails and is not retryable', async () => {
-    const client = makeChainClient({ chainId: chain.id, rpcUrls: [world.url] })
-    for (const address of [of(stranger), toAddress(collateral.address)]) {
-      const contracts = { ...world.contracts, multicall: address }
-      const wrong = makeFundsChain({
-        client,
-        contracts: {
-          settlement: toAddress(contracts.settlement),
-          conditionalTokens: toAddress(contracts.conditionalTokens),
-          stablecoin: toAddress(contracts.stablecoin),
-          multicall: contracts.multicall,
-        },
-      })
-      await assert.rejects(
-        wrong.read([{ owner: of(ann), tokens: [] }], at),
-        (error) => error instanceof Fault && error.code === 'CHAIN_REFUSED' && !error.retryable,
-      )
-    }
-  })
+  await t.test(
+    'a read of balances without a multicall contract fails and is not retried',
+    async () => {
+      const client = makeChainClient({ chainId: chain.id, rpcUrls: [world.url] })
+      for (const address of [of(stranger), toAddress(collateral.address)]) {
+        const contracts = { ...world.contracts, multicall: address }
+        const wrong = makeFundsChain({
+          client,
+          contracts: {
+            settlement: toAddress(contracts.settlement),
+            conditionalTokens: toAddress(contracts.conditionalTokens),
+            stablecoin: toAddress(contracts.stablecoin),
+            multicall: contracts.multicall,
+          },
+        })
+        await assert.rejects(
+          wrong.read([{ owner: of(ann), tokens: [] }], at),
+          (error) => error instanceof Fault && error.code === 'CHAIN_REFUSED' && !error.retryable,
+        )
+      }
+    },
+  )
 })
 
-test('a chain reports the owners whose funds changed', async (t) => {
+test('new blocks show which accounts have changed', async (t) => {
   const { ann, bob, stranger, chain, collateral, conditionalTokens, settlement } = world
   const { watched, counted, proxy, marketId } = world
   const funds = await world.reader()
   const step = () => funds.step(watched())
 
-  await t.test('a step without a new block, or with an empty one, costs one request', async () => {
-    const [same, first] = await counted(step)
-    assert.deepEqual([same.touched, first], [[], { eth_getBlockByNumber: 1 }])
-    // Mined by the clock, since a block that the node only reserves names no parent.
-    await world.warp(1)
-    const [empty, second] = await counted(step)
-    assert.equal(empty.block, await world.height())
-    assert.deepEqual([empty.touched, second], [[], { eth_getBlockByNumber: 1 }])
-  })
-
-  await t.test('transfers and approvals of stablecoin or shares report their owner', async () => {
-    const permit = await world.usdcPermit(ann, settlement.address, 5n * UNIT)
-    const approval = await world.signApproval(bob, settlement.address, true)
-    const positionId = await world.positionId(marketId as `0x${string}`, 1)
-    const steps: [who: PrivateKeyAccount, what: () => Promise<unknown>][] = [
-      [ann, () => world.pay(ann, stranger, 20n)],
-      [ann, () => world.pay(stranger, ann)],
-      [ann, () => chain.send(ann, collateral, 'approve', [settlement.address, MAX_UINT256])],
-      [
-        ann,
-        () => {
-          const { owner, value, deadline, v, r, s } = permit
-          return chain.send(stranger, collateral, 'permit', [
-            ...([owner, settlement.address, value, deadline, v, r, s] as const),
-          ])
-        },
-      ],
-      [bob, () => world.give(bob, stranger, 20n)],
-      [bob, () => world.give(stranger, bob)],
-      [
-        bob,
-        () =>
-          chain.send(bob, conditionalTokens, 'safeBatchTransferFrom', [
-            ...([bob.address, stranger.address, [positionId], [1n], '0x'] as const),
-          ]),
-      ],
-      [
-        bob,
-        () => chain.send(bob, conditionalTokens, 'setApprovalForAll', [settlement.address, false]),
-      ],
-      [
-        bob,
-        () => {
-          const { deadline, v, r, s } = approval
-          return chain.send(stranger, conditionalTokens, 'setApprovalForAllWithPermit', [
-            ...([bob.address, settlement.address, true, deadline, v, r, s] as const),
-          ])
-        },
-      ],
-    ]
-    for (const [index, [who, what]] of steps.entries()) {
-      await what()
-      assert.deepEqual(touchedBy(await step()), [of(who)], `step ${index}`)
-    }
-  })
-
-  await t.test('transfers of strangers report no owner, and cost no request', async () => {
-    await world.pay(stranger, { address: `0x${'5'.repeat(40)}` })
-    const [quiet, asked] = await counted(step)
-    assert.deepEqual([quiet.touched, quiet.settled], [[], []])
-    assert.deepEqual(asked, { eth_getBlockByNumber: 1 })
-  })
-
-  await t.test('a settled trade is reported with one request, with both traders', async () => {
-    await chain.send(ann, collateral, 'approve', [settlement.address, MAX_UINT256])
-    await step()
-    const trade = await world.trade()
-    const [settled, asked] = await counted(step)
-    assert.deepEqual(settled.settled, [trade])
-    assert.deepEqual(touchedBy(settled), [of(ann), of(bob)].sort())
-    assert.deepEqual(asked, { eth_getBlockByNumber: 1, eth_getLogs: 1 })
-    assert.deepEqual((await step()).settled, [], 'and only once')
-    const unknown = { ...trade, tradeKey: `0x${'9'.repeat(64)}` }
-    assert.deepEqual(await funds.settledOf([unknown, trade], settled), [false, true])
-    const { number, hash } = await world.publicClient.getBlock({
-      blockNumber: BigInt(trade.block - 1),
-    })
-    const before = { block: Number(number), blockHash: hash }
-    assert.deepEqual(await funds.settledOf([trade], before), [false])
-  })
+  await t.test(
+    'without a new block, or with an empty one, a read of changes costs one request',
+    async () => {
+      const [same, first] = await counted(step)
+      assert.deepEqual([same.touched, first], [[], { eth_getBlockByNumber: 1 }])
+      // Advances the time, because that really mines the block: a block that hardhat has only reserved has no parent
+      // hash.
+      await world.warp(1)
+      const [empty, second] = await counted(step)
+      assert.equal(empty.block, await world.height())
+      assert.deepEqual([empty.touched, second], [[], { eth_getBlockByNumber: 1 }])
+    },
+  )
 
   await t.test(
-    'several blocks are reported together, with the newest as the position',
+    'transfers and approvals of stablecoin or shares report the account that they change',
+    async () => {
+      const permit = await world.usdcPermit(ann, settlement.address, 5n * UNIT)
+      const approval = await world.signApproval(bob, settlement.address, true)
+      const positionId = await world.positionId(marketId as `0x${string}`, 1)
+      const steps: [who: PrivateKeyAccount, what: () => Promise<unknown>][] = [
+        [ann, () => world.pay(ann, stranger, 20n)],
+        [ann, () => world.pay(stranger, ann)],
+        [ann, () => chain.send(ann, collateral, 'approve', [settlement.address, MAX_UINT256])],
+        [
+          ann,
+          () => {
+            const { owner, value, deadline, v, r, s } = permit
+            return chain.send(stranger, collateral, 'permit', [
+              ...([owner, settlement.address, value, deadline, v, r, s] as const),
+            ])
+          },
+        ],
+        [bob, () => world.give(bob, stranger, 20n)],
+        [bob, () => world.give(stranger, bob)],
+        [
+          bob,
+          () =>
+            chain.send(bob, conditionalTokens, 'safeBatchTransferFrom', [
+              ...([bob.address, stranger.address, [positionId], [1n], '0x'] as const),
+            ]),
+        ],
+        [
+          bob,
+          () =>
+            chain.send(bob, conditionalTokens, 'setApprovalForAll', [settlement.address, false]),
+        ],
+        [
+          bob,
+          () => {
+            const { deadline, v, r, s } = approval
+            return chain.send(stranger, conditionalTokens, 'setApprovalForAllWithPermit', [
+              ...([bob.address, settlement.address, true, deadline, v, r, s] as const),
+            ])
+          },
+        ],
+      ]
+      for (const [index, [who, what]] of steps.entries()) {
+        await what()
+        assert.deepEqual(touchedBy(await step()), [of(who)], `step ${index}`)
+      }
+    },
+  )
+
+  await t.test(
+    'transfers of accounts that nobody trades with report no account, and cost no request',
+    async () => {
+      await world.pay(stranger, { address: `0x${'5'.repeat(40)}` })
+      const [quiet, asked] = await counted(step)
+      assert.deepEqual([quiet.touched, quiet.settled], [[], []])
+      assert.deepEqual(asked, { eth_getBlockByNumber: 1 })
+    },
+  )
+
+  await t.test(
+    'a settled trade is found with one request, together with both traders',
+    async () => {
+      await chain.send(ann, collateral, 'approve', [settlement.address, MAX_UINT256])
+      await step()
+      const trade = await world.trade()
+      const [settled, asked] = await counted(step)
+      assert.deepEqual(settled.settled, [trade])
+      assert.deepEqual(touchedBy(settled), [of(ann), of(bob)].sort())
+      assert.deepEqual(asked, { eth_getBlockByNumber: 1, eth_getLogs: 1 })
+      assert.deepEqual((await step()).settled, [], 'and only once')
+      const unknown = { ...trade, tradeKey: `0x${'9'.repeat(64)}` }
+      assert.deepEqual(await funds.settledOf([unknown, trade], settled), [false, true])
+      const { number, hash } = await world.publicClient.getBlock({
+        blockNumber: BigInt(trade.block - 1),
+      })
+      const before = { block: Number(number), blockHash: hash }
+      assert.deepEqual(await funds.settledOf([trade], before), [false])
+    },
+  )
+
+  await t.test(
+    'changes of several blocks are reported together, and the newest block is the position',
     async () => {
       const trade = await world.trade()
       await world.pay(ann, stranger)
@@ -298,57 +318,66 @@ test('a chain reports the owners whose funds changed', async (t) => {
     },
   )
 
-  await t.test('after many blocks all owners are reported, and trades found', async () => {
-    const trade = await world.trade()
-    await world.mine(40)
-    proxy.faults = { rangeMax: 7 }
-    const long = await step()
-    proxy.faults = {}
-    assert.deepEqual([long.settled, long.rewoundTo], [[trade], undefined])
-    assert.deepEqual(touchedBy(long), [of(ann), of(bob)].sort())
-  })
+  await t.test(
+    'after many missed blocks all accounts are reported as changed, and trades are found',
+    async () => {
+      const trade = await world.trade()
+      await world.mine(40)
+      proxy.faults = { rangeMax: 7 }
+      const long = await step()
+      proxy.faults = {}
+      assert.deepEqual([long.settled, long.rewoundTo], [[trade], undefined])
+      assert.deepEqual(touchedBy(long), [of(ann), of(bob)].sort())
+    },
+  )
 
-  await t.test('after more blocks than can be requested, nothing earlier is known', async () => {
-    await world.trade()
-    await world.mine(120)
-    proxy.faults = { rangeMax: 1 }
-    const anew = await step()
-    proxy.faults = {}
-    assert.deepEqual([anew.settled, anew.touched, anew.rewoundTo], [[], [], 0])
-    assert.equal(anew.block, await world.height())
-    assert.equal((await step()).rewoundTo, undefined)
-  })
+  await t.test(
+    'after more missed blocks than can be requested, accounts start over from the newest block',
+    async () => {
+      await world.trade()
+      await world.mine(120)
+      proxy.faults = { rangeMax: 1 }
+      const anew = await step()
+      proxy.faults = {}
+      assert.deepEqual([anew.settled, anew.touched, anew.rewoundTo], [[], [], 0])
+      assert.equal(anew.block, await world.height())
+      assert.equal((await step()).rewoundTo, undefined)
+    },
+  )
 
-  await t.test('owners and trades are found although the node caps its answers', async () => {
-    await world.automine(false)
-    for (let index = 0; index < 12; index++) {
-      for (const to of [ann, bob]) {
-        await chain.request('eth_sendTransaction', [
-          {
-            from: stranger.address,
-            to: collateral.address,
-            gas: '0x186a0',
-            data: `0xa9059cbb${to.address.slice(2).toLowerCase().padStart(64, '0')}${'0'.repeat(64)}`,
-          },
-        ])
+  await t.test(
+    'changed accounts and trades are found although the Ethereum node limits its answers',
+    async () => {
+      await world.automine(false)
+      for (let index = 0; index < 12; index++) {
+        for (const to of [ann, bob]) {
+          await chain.request('eth_sendTransaction', [
+            {
+              from: stranger.address,
+              to: collateral.address,
+              gas: '0x186a0',
+              data: `0xa9059cbb${to.address.slice(2).toLowerCase().padStart(64, '0')}${'0'.repeat(64)}`,
+            },
+          ])
+        }
       }
-    }
-    await world.mine()
-    await world.automine(true)
-    proxy.faults = { resultsMax: 5 }
-    const other = toAddress(`0x${'6'.repeat(40)}`)
-    const spam = await funds.step(watched(other))
-    assert.deepEqual(touchedBy(spam), [of(ann), of(bob)].sort(), 'the filter rules others out')
+      await world.mine()
+      await world.automine(true)
+      proxy.faults = { resultsMax: 5 }
+      const other = toAddress(`0x${'6'.repeat(40)}`)
+      const spam = await funds.step(watched(other))
+      assert.deepEqual(touchedBy(spam), [of(ann), of(bob)].sort(), 'the filter rules others out')
 
-    // Settled trades are read from receipts then.
-    proxy.faults = { resultsMax: 0 }
-    const trade = await world.trade()
-    const settled = await step()
-    proxy.faults = {}
-    assert.deepEqual(settled.settled, [trade])
-  })
+      // Settled trades are read from receipts then.
+      proxy.faults = { resultsMax: 0 }
+      const trade = await world.trade()
+      const settled = await step()
+      proxy.faults = {}
+      assert.deepEqual(settled.settled, [trade])
+    },
+  )
 
-  await t.test('changes are found although block filters are empty or full', async () => {
+  await t.test('changes are found although the node’s filters are empty or full', async () => {
     const crowd = Array.from({ length: 500 }, (_, index) =>
       toAddress(`0xaa${index.toString(16).padStart(38, '0')}`),
     )
@@ -360,7 +389,7 @@ test('a chain reports the owners whose funds changed', async (t) => {
         assert.deepEqual(touchedBy(given), [of(bob)], `${blooms} among ${others.length}`)
         const trade = await world.trade()
         assert.deepEqual((await funds.step(watched(...others))).settled, [trade])
-        // Too many logs for the node, and no filter that would help: all owners may have changed.
+        // The node refuses the logs as too many, and no filter excludes an owner, so every owner counts as changed.
         await world.pay(stranger, ann)
         proxy.faults = { blooms, resultsMax: 0 }
         const everybody = await funds.step(watched(...others))
@@ -370,7 +399,7 @@ test('a chain reports the owners whose funds changed', async (t) => {
     }
   })
 
-  await t.test('an unreachable node is a fault, and no change is lost', async () => {
+  await t.test('an unreachable Ethereum node causes a fault, and no change is lost', async () => {
     const { block } = await step()
     await world.pay(ann, stranger)
     for (const faults of [
@@ -394,7 +423,7 @@ test('a chain reports the owners whose funds changed', async (t) => {
   })
 })
 
-test('if a node fails, another is used', async () => {
+test('if one Ethereum node fails another is used', async () => {
   const { proxy, watched, ann, stranger } = world
   const funds = await world.reader([proxy.url, world.url])
   await world.pay(ann, stranger)
@@ -404,12 +433,12 @@ test('if a node fails, another is used', async () => {
   assert.deepEqual(touchedBy(after), [of(ann)])
 })
 
-test('replaced blocks are reported', async (t) => {
+test('blocks that a reorg replaces are reported', async (t) => {
   const { ann, bob, stranger, watched, proxy } = world
   const funds = await world.reader()
   const step = () => funds.step(watched())
 
-  await t.test('a fork is reported with the contents of the new blocks', async () => {
+  await t.test('after a reorg the contents of the new blocks are reported', async () => {
     const { block } = await step()
     const held = await world.balance(ann.address)
     const back = await world.fork()
@@ -430,19 +459,22 @@ test('replaced blocks are reported', async (t) => {
     assert.equal(found?.balance, held)
   })
 
-  await t.test('a trade that is mined again is reported again, in its new block', async () => {
-    const { block } = await step()
-    const back = await world.fork()
-    await world.mine(3)
-    await step()
-    await back(1)
-    const trade = await world.trade()
-    const again = await step()
-    assert.deepEqual([again.rewoundTo, again.settled], [block + 1, [trade]])
-    assert.deepEqual(touchedBy(again), [of(ann), of(bob)].sort())
-  })
+  await t.test(
+    'a trade that a reorg moves to another block is reported again, in its new block',
+    async () => {
+      const { block } = await step()
+      const back = await world.fork()
+      await world.mine(3)
+      await step()
+      await back(1)
+      const trade = await world.trade()
+      const again = await step()
+      assert.deepEqual([again.rewoundTo, again.settled], [block + 1, [trade]])
+      assert.deepEqual(touchedBy(again), [of(ann), of(bob)].sort())
+    },
+  )
 
-  await t.test('a node that lags changes nothing, unless it stays behind', async () => {
+  await t.test('an Ethereum node that lags changes nothing, unless it stays behind', async () => {
     await step()
     await world.mine(2)
     const newest = await step()

@@ -40,7 +40,7 @@ function relayThread({ name, airwave, deadlineMs }: RelayData): Thread {
       const options = { inFlightMax: 10_000, batchMax: 128, deadlineMs, forms: MARKET_FORMS }
       refOf(peer).replace(
         new Channel<MarketThreadProtocol>(port, options, {
-          heard: (type, message) => air.postMessage({ from: name, peer, type, message }),
+          received: (type, message) => air.postMessage({ from: name, peer, type, message }),
         }),
       )
       air.postMessage({ from: name, linked: peer })

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { readerOf } from '#chain/call.ts'
 import { makeChainClient } from '#chain/clients.ts'
-import { marketFactory } from '#chain/market-factory.ts'
+import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
 import { toAddress } from '#domain/ids.ts'
 import { predictQuickMarket } from '#services/prices/chain/quick-market-id.ts'
 import { startTestChain } from '../../../support/chain.ts'
 
-test('a quick market has the address that the factory predicts', async (t) => {
+test('the address computed for a quick market is the address that the factory predicts', async (t) => {
   const chain = await startTestChain(t)
   const factory = toAddress(chain.contracts.marketFactory)
   const client = makeChainClient({ chainId: chain.settings.chainId, rpcUrls: [chain.url] })
@@ -15,7 +16,10 @@ test('a quick market has the address that the factory predicts', async (t) => {
     { asset: 'A'.repeat(32), startSec: 0, intervalSec: 86_400 },
     { asset: 'ETH', startSec: 2 ** 40, intervalSec: 1 },
   ]) {
-    const { market, marketId } = await marketFactory(client, factory).predictQuick(terms)
-    assert.deepEqual(predictQuickMarket(factory, terms), { marketId, contractAddress: market })
+    const read = readerOf(client, factory, marketFactoryAbi)
+    const args = [terms.asset, BigInt(terms.startSec), terms.intervalSec] as const
+    const [market, marketId] = await read('predictQuickMarket', args)
+    const contractAddress = toAddress(market)
+    assert.deepEqual(predictQuickMarket(factory, terms), { marketId, contractAddress })
   }
 })

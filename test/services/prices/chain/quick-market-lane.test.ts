@@ -1,4 +1,7 @@
-/** The operator's lane of quick markets on a real chain, with a journal that the test can make unavailable. */
+/**
+ * The lane that sends the operator's transactions for quick markets, on a real chain, with a journal that the test can
+ * make unavailable.
+ */
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
@@ -15,11 +18,11 @@ const AWAY = new Fault('STORE_AWAY', 'no database', { retryable: true })
 /** The result of an `eth_call` for a market that does not exist yet. */
 const NO = `0x${'0'.repeat(64)}`
 
-describe('the lane of quick markets', () => {
+describe('the transactions of quick markets are sent and followed', () => {
   let f: LaneFixture
   let clock: SimulatedClock
   let restore: () => Promise<void>
-  /** How often the journal was asked to save while it was away. */
+  /** Number of saves that failed because the journal was unavailable. */
   let refusals: number
   before(async () => {
     f = await laneFixture()
@@ -71,33 +74,36 @@ describe('the lane of quick markets', () => {
       strike: { price: 1, source: 'coinbase' },
     }) as unknown as QuickMarket
 
-  /** Lets polls come, one after the other, until it is so. */
+  /** Advances the clock poll by poll until the condition is true. */
   const polledUntil = (isSo: () => boolean): Promise<void> =>
     eventually(() => {
       clock.advance(POLL_MS)
       assert.ok(isSo())
     })
 
-  /** Waits until this many are in the journal and have reached the node: each is saved first and sent afterwards. */
+  /** Waits until the journal and the node have this many transactions. Each is saved first and sent afterwards. */
   const sent = (count: number): Promise<void> =>
     eventually(async () => {
       assert.equal(f.rows.size, count)
       assert.equal(await f.pendingCount(), count)
     })
 
-  it('while the journal is unavailable, the creator of a quick market still learns that it was mined', async (t) => {
+  it('while the journal is unavailable, the creator of a quick market is still notified that it was mined', async (t) => {
     const lane = start()
     t.after(() => lane.stop())
     const created = [lane.create(market(1)), lane.create(market(2))]
     await sent(2)
     f.journalFault = AWAY
     await f.mine()
-    let heard: string[] = []
+    let received: string[] = []
     void Promise.all(created).then((hashes) => {
-      heard = hashes
+      received = hashes
     })
-    await polledUntil(() => heard.length === 2)
-    assert.deepEqual(new Set(heard), new Set([...f.rows.values()].map(({ hashes }) => hashes[0])))
+    await polledUntil(() => received.length === 2)
+    assert.deepEqual(
+      new Set(received),
+      new Set([...f.rows.values()].map(({ hashes }) => hashes[0])),
+    )
     assert.equal(lane.underway(), 2, 'the journal has no end of them yet')
 
     await polledUntil(() => refusals >= 4)
@@ -109,7 +115,7 @@ describe('the lane of quick markets', () => {
     )
   })
 
-  it('a repeated request before an end is recorded sends a new transaction and does not wait for the ended one', async (t) => {
+  it('a request that is repeated before its transaction’s end is recorded sends a new transaction', async (t) => {
     const lane = start()
     t.after(() => lane.stop())
     const first = lane.create(market(1))

@@ -8,7 +8,10 @@ const START_MS = 1_800_000_000_000
 
 function group(): {
   failover: Failover
-  /** A round of observations one second later: prices in USD; undefined for no report. */
+  /**
+   * Advances one second and reports these prices, in USD; a source without a price sends no report. Returns the active
+   * source.
+   */
   round(prices: Partial<Record<PriceSource, number>>, seconds?: number): PriceSource | undefined
   say(source: PriceSource, usd: number, fields?: Partial<Observation>): string
   nowMs(): number
@@ -56,7 +59,7 @@ function group(): {
   }
 }
 
-test('the primary source is active while it is fresh, then the fallbacks in order', () => {
+test('the primary price source is used while its prices are recent, then the fallbacks in order', () => {
   const { round } = group()
   assert.equal(round({ pyth: 100, binance: 100, coinbase: 100 }), 'pyth')
   assert.equal(round({ binance: 100, coinbase: 100 }, 9), 'pyth')
@@ -65,20 +68,20 @@ test('the primary source is active while it is fresh, then the fallbacks in orde
   assert.equal(round({}, 11), undefined)
 })
 
-test('at the start the primary source gets a limited time to deliver a price', () => {
+test('at the start the primary price source gets a limited time to deliver a price', () => {
   const { round } = group()
   assert.equal(round({ binance: 100 }, 14), undefined)
   assert.equal(round({ binance: 100 }, 3), 'binance')
 })
 
-test('after a restart the fallback waits for the primary source, even if the last price is old', () => {
+test('after a restart a fallback waits for the primary price source, even if the last price is old', () => {
   const { round, failover, nowMs } = group()
   failover.recall('BTC', 100e8, nowMs() - 60_000)
   assert.equal(round({ binance: 100 }, 1), undefined)
   assert.equal(round({ binance: 100, pyth: 100 }, 1), 'pyth')
 })
 
-test('a source that comes back is active again only after it was healthy for a while', () => {
+test('a price source that returns is used again only after it was healthy for a while', () => {
   const { round } = group()
   round({ pyth: 100, binance: 100 }, 5)
   assert.equal(round({ binance: 100 }, 12), 'binance')
@@ -86,7 +89,7 @@ test('a source that comes back is active again only after it was healthy for a w
   assert.equal(round({ pyth: 100, binance: 100 }, 2), 'pyth')
 })
 
-test('a source that comes and goes does not make the active source flap', () => {
+test('a price source that comes and goes does not make the used source change again and again', () => {
   const { round } = group()
   round({ pyth: 100, binance: 100 }, 20)
   const seen: (PriceSource | undefined)[] = []
@@ -96,7 +99,7 @@ test('a source that comes and goes does not make the active source flap', () => 
   assert.deepEqual([...new Set(seen)], ['binance'])
 })
 
-test('a source that is far from the two others is not active', () => {
+test('a price source whose price is far from the two others is not used', () => {
   const { round, failover } = group()
   round({ pyth: 100, binance: 100, coinbase: 100 }, 20)
   assert.equal(round({ pyth: 102, binance: 100.1, coinbase: 100.2 }), 'binance')
@@ -106,13 +109,13 @@ test('a source that is far from the two others is not active', () => {
   assert.equal(round({ pyth: 100, binance: 100, coinbase: 100 }, 20), 'pyth')
 })
 
-test('while no majority agrees, no price is published', () => {
+test('while no majority of price sources agrees, no price is published', () => {
   const { round, why } = group()
   round({ pyth: 100, binance: 100 }, 20)
   assert.equal(round({ pyth: 100, binance: 103 }), undefined)
   assert.equal(why(), 'the providers disagree')
   assert.equal(round({ pyth: 100, binance: 103 }, 100), undefined)
-  // Not even when the other one falls silent: it may have been right.
+  // If two sources contradict each other and one falls silent, the other still does not count: it may be the wrong one.
   assert.equal(round({ pyth: 100 }, 100), undefined)
   // A third source decides, and becomes active itself if it agrees with another.
   assert.equal(round({ pyth: 100, coinbase: 108 }, 30), undefined)
@@ -120,14 +123,14 @@ test('while no majority agrees, no price is published', () => {
   assert.equal(round({ pyth: 100, coinbase: 100.2 }, 20), 'pyth')
 })
 
-test('a suspect source does not make the others suspect', () => {
+test('a price source that is suspected does not make the others suspected', () => {
   const { round } = group()
   round({ pyth: 100, binance: 100, coinbase: 100 }, 20)
   round({ pyth: 100, binance: 100, coinbase: 104 }, 5)
   assert.equal(round({ pyth: 100, coinbase: 104 }, 30), 'pyth')
 })
 
-test('the gate accepts prices that are new and plausible', () => {
+test('a price is accepted if it is new and plausible', () => {
   const { say, round, nowMs } = group()
   round({ pyth: 100 })
   assert.equal(say('pyth', 100), 'repeated')
@@ -138,7 +141,7 @@ test('the gate accepts prices that are new and plausible', () => {
   assert.equal(say('pyth', 100, { atMs: nowMs() + 2_000 }), 'accepted')
 })
 
-test('a jump is accepted when another provider reports it, and never before', () => {
+test('a jump of the price is accepted when another provider reports it too, and not before', () => {
   const { say, round, failover } = group()
   round({ pyth: 100, binance: 100 }, 3)
   assert.equal(say('pyth', 137), 'jump')
@@ -149,7 +152,7 @@ test('a jump is accepted when another provider reports it, and never before', ()
   assert.equal(say('pyth', 138.1), 'accepted')
 })
 
-test('the allowed jump grows with the age of the last accepted price', () => {
+test('the jump of a price that is allowed grows with the age of the last accepted price', () => {
   const { say, round, nowMs } = group()
   assert.equal(round({ pyth: 100 }, 20), 'pyth')
   assert.equal(round({ pyth: 130 }, 1), 'pyth')
@@ -159,7 +162,7 @@ test('the allowed jump grows with the age of the last accepted price', () => {
   assert.equal(say('pyth', 106, { atMs: nowMs() }), 'accepted')
 })
 
-test('one provider alone is never trusted about a distant price, however long ago the last one was', () => {
+test('a distant price from one provider alone is never accepted, however old the last price is', () => {
   const { say, round, failover, nowMs } = group()
   failover.recall('BTC', 100e8, nowMs() - 86_400_000)
   assert.equal(say('coinbase', 119), 'jump')
@@ -168,7 +171,7 @@ test('one provider alone is never trusted about a distant price, however long ag
   assert.equal(say('coinbase', 119), 'accepted')
 })
 
-test('a price from before a restart counts as accepted', () => {
+test('a price from before a restart counts as the last accepted price', () => {
   const { say, failover, nowMs } = group()
   failover.recall('BTC', 100e8, nowMs() - 60_000)
   assert.equal(say('pyth', 137), 'jump')

@@ -14,7 +14,7 @@ const TIMING = { silenceMs: 400, pollMs: 100, backoffMs: 10, backoffMsMax: 40, r
 async function start(t: TestContext): Promise<{
   server: PriceServer
   feeds: Feed[]
-  heard: Observation[]
+  observed: Observation[]
   troubles: string[]
   since(): (source: PriceSource) => Observation[]
 }> {
@@ -24,11 +24,11 @@ async function start(t: TestContext): Promise<{
     clock: systemClock,
     tickMs: 40,
   })
-  const heard: Observation[] = []
+  const observed: Observation[] = []
   const troubles: string[] = []
   const portsOf = (source: PriceSource): FeedPorts => ({
     ...livePorts(systemClock),
-    heard: (observation) => heard.push(observation),
+    observed: (observation) => observed.push(observation),
     troubled: (trouble) => troubles.push(`${source} ${trouble}`),
     timing: TIMING,
   })
@@ -41,17 +41,17 @@ async function start(t: TestContext): Promise<{
   await eventually(() => {
     for (const source of PRICE_SOURCES) {
       for (const asset of ASSETS)
-        assert.ok(heard.some((o) => o.source === source && o.asset === asset))
+        assert.ok(observed.some((o) => o.source === source && o.asset === asset))
     }
   })
   return {
     server,
     feeds,
-    heard,
+    observed,
     troubles,
     since() {
-      const from = heard.length
-      return (source) => heard.slice(from).filter((observation) => observation.source === source)
+      const from = observed.length
+      return (source) => observed.slice(from).filter((observation) => observation.source === source)
     },
   }
 }
@@ -66,11 +66,11 @@ function assertTrue({ simulator }: PriceServer, observations: readonly Observati
   }
 }
 
-test('the providers push their prices, and their history agrees with them', async (t) => {
-  const { server, feeds, heard } = await start(t)
-  assertTrue(server, heard)
+test('simulated price providers push prices that agree with their history', async (t) => {
+  const { server, feeds, observed } = await start(t)
+  assertTrue(server, observed)
   for (const feed of feeds) {
-    // A line that was silent for want of a core is opened again.
+    // On a busy machine a connection may have been closed as silent; it is opened again.
     await eventually(() => assert.ok(feed.isOpen()))
     const atMs = Math.floor(systemClock.nowMs() / 60_000) * 60_000 - 600_000
     for (const asset of ASSETS) {
@@ -87,7 +87,7 @@ test('the providers push their prices, and their history agrees with them', asyn
 })
 
 test('invalid prices are dropped, and valid ones resume without a restart', async (t) => {
-  const { server, heard, troubles, since } = await start(t)
+  const { server, observed, troubles, since } = await start(t)
   for (const fault of ['garbage', 'drop'] as const) {
     for (const source of PRICE_SOURCES) server.simulator.setFault(source, fault)
     await eventually(() => {
@@ -104,12 +104,12 @@ test('invalid prices are dropped, and valid ones resume without a restart', asyn
         )
       }
     })
-    assertTrue(server, heard)
+    assertTrue(server, observed)
     troubles.length = 0
   }
 })
 
-test('a provider that stalls is polled instead, and the age of its price is right', async (t) => {
+test('a price provider that stops pushing is polled instead, and its prices have the right age', async (t) => {
   const { server, troubles, since } = await start(t)
   for (const source of PRICE_SOURCES) server.simulator.setFault(source, 'stall')
   const stalledAtMs = systemClock.nowMs()
@@ -138,12 +138,12 @@ test('a provider that stalls is polled instead, and the age of its price is righ
   })
 })
 
-test('without its key pyth is refused, and the reason is reported', async (t) => {
+test('without its API key the provider pyth is refused, and the reason is reported', async (t) => {
   const { server } = await start(t)
   const troubles: string[] = []
   const [pyth] = makeFeeds({ ...server.feeds, pyth: { ...server.feeds.pyth, apiKey: '' } }, () => ({
     ...livePorts(systemClock),
-    heard: () => assert.fail('nothing can be heard'),
+    observed: () => assert.fail('nothing can be received'),
     troubled: (trouble) => troubles.push(trouble),
     timing: TIMING,
   }))

@@ -1,4 +1,4 @@
-/** Providers with invalid answers: none of them is used as a price, and none stops the others. */
+/** Tests providers that send invalid data: none of it becomes a price, and no provider stops the others. */
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -37,7 +37,7 @@ const pythUpdate = (fields: object = {}, conf = '1', expo = -8): string => {
   return JSON.stringify({ parsed: [{ id: PYTH_ID, price, ...fields }] })
 }
 
-/** A provider that pushes these texts to every client, and sends the scripted answers. */
+/** Starts a provider that pushes these texts to every client, and sends the scripted answers. */
 async function provider(
   t: TestContext,
   how: {
@@ -48,7 +48,7 @@ async function provider(
 ): Promise<{
   port: number
   ports: FeedPorts
-  heard: Observation[]
+  observed: Observation[]
   troubles: string[]
   open(): number
   start(feed: Feed): void
@@ -65,7 +65,7 @@ async function provider(
   upgrader.on('connection', (socket, request) => {
     for (const text of how.pushes ?? []) socket.send(text)
     if (how.pushes !== undefined) return
-    // It reads nothing any more, not even a close frame.
+    // From here on the server reads nothing, not even a close frame.
     request.socket.removeAllListeners('data').resume()
   })
   server.listen(0, '127.0.0.1')
@@ -74,17 +74,17 @@ async function provider(
     for (const socket of sockets) socket.destroy()
     server.close()
   })
-  const heard: Observation[] = []
+  const observed: Observation[] = []
   const troubles: string[] = []
   return {
     port: (server.address() as AddressInfo).port,
     ports: {
       ...livePorts(systemClock),
-      heard: (observation) => heard.push(observation),
+      observed: (observation) => observed.push(observation),
       troubled: (trouble) => troubles.push(trouble),
       timing: { ...TIMING, ...how.timing },
     },
-    heard,
+    observed,
     troubles,
     open: () => sockets.size,
     start(feed) {
@@ -115,32 +115,32 @@ const coinbaseAt = (port: number, ports: FeedPorts): Feed =>
 const pythAt = (port: number, ports: FeedPorts): Feed =>
   makePyth({ url: `http://127.0.0.1:${port}`, apiKey: '', names: { BTC: PYTH_ID } }, ports)
 
-test('a report with a name that is not text is dropped, and the next report counts', async (t) => {
+test('a price report whose name is not text is dropped, and the next report counts', async (t) => {
   for (const [pushes, feedAt] of [
     [[aggTrade({ s: NO_TEXT }), aggTrade()], binanceAt],
     [[ticker({ product_id: NO_TEXT }), ticker()], coinbaseAt],
   ] as const) {
-    const { port, ports, heard, troubles, start } = await provider(t, { pushes })
+    const { port, ports, observed, troubles, start } = await provider(t, { pushes })
     start(feedAt(port, ports))
-    await eventually(() => assert.equal(heard[0]?.price, 100.5e8))
+    await eventually(() => assert.equal(observed[0]?.price, 100.5e8))
     assert.ok(troubles.includes('garbage'))
   }
   let asked = 0
-  const { port, ports, heard, troubles, start } = await provider(t, {
+  const { port, ports, observed, troubles, start } = await provider(t, {
     answers(request, response) {
       if (request.url?.includes('/stream')) response.writeHead(503).end()
       else response.end(++asked === 1 ? pythUpdate({ id: NO_TEXT }) : pythUpdate())
     },
   })
   start(pythAt(port, ports))
-  await eventually(() => assert.equal(heard[0]?.price, 100.5e8))
+  await eventually(() => assert.equal(observed[0]?.price, 100.5e8))
   assert.ok(troubles.includes('garbage'))
 })
 
-test('an answer with endless nesting is dropped, and the next one counts', async (t) => {
+test('a price report with endless nesting is dropped, and the next one counts', async (t) => {
   const depth = 50_000
   let asked = 0
-  const { port, ports, heard, troubles, start } = await provider(t, {
+  const { port, ports, observed, troubles, start } = await provider(t, {
     answers(_request, response) {
       const nested = `[${'['.repeat(depth)}${']'.repeat(depth)}]`
       const trade = JSON.stringify([{ p: '100.5', T: systemClock.nowMs() }])
@@ -148,18 +148,18 @@ test('an answer with endless nesting is dropped, and the next one counts', async
     },
   })
   start(binanceAt(port, ports))
-  await eventually(() => assert.equal(heard[0]?.price, 100.5e8))
+  await eventually(() => assert.equal(observed[0]?.price, 100.5e8))
   assert.ok(troubles.includes('garbage'))
 })
 
-test('an endless answer is abandoned at the maximum length', async (t) => {
+test('an endless answer of a price provider is abandoned at the maximum length', async (t) => {
   let written = 0
   const left = Promise.withResolvers<void>()
   const { port, ports } = await provider(t, {
     answers(_request, response) {
       const piece = Buffer.alloc(65_536, ' ')
       const more = (): void => {
-        // An end after all, for one who reads on.
+        // The answer ends after 64 MiB, in case the client reads all of it.
         if (written > 64 * 1_048_576) response.end('[]')
         else {
           written += piece.length
@@ -177,19 +177,19 @@ test('an endless answer is abandoned at the maximum length', async (t) => {
   assert.ok(written < 32 * 1_048_576, `${written} bytes were taken`)
 })
 
-test('a report above the maximum length is not used as a price, because its kept part must fit', async (t) => {
+test('a price report above the maximum length is not used, even if its beginning could be parsed', async (t) => {
   const long = { padding: 'x'.repeat(500_000) }
   for (const [pushes, feedAt] of [
     [[aggTrade({ ...long, p: '7' }), aggTrade()], binanceAt],
     [[ticker({ ...long, price: '7' }), ticker()], coinbaseAt],
   ] as const) {
-    const { port, ports, heard, troubles, start } = await provider(t, { pushes })
+    const { port, ports, observed, troubles, start } = await provider(t, { pushes })
     start(feedAt(port, ports))
-    await eventually(() => assert.equal(heard.at(-1)?.price, 100.5e8))
-    assert.equal(heard.length, 1)
+    await eventually(() => assert.equal(observed.at(-1)?.price, 100.5e8))
+    assert.equal(observed.length, 1)
     assert.ok(troubles.includes('garbage'))
   }
-  const { port, ports, heard, troubles, start } = await provider(t, {
+  const { port, ports, observed, troubles, start } = await provider(t, {
     answers(request, response) {
       const isStream = request.url?.includes('/stream') === true
       if (isStream) response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -198,22 +198,22 @@ test('a report above the maximum length is not used as a price, because its kept
     },
   })
   start(pythAt(port, ports))
-  await eventually(() => assert.ok(heard.length > 0))
-  assert.equal(heard.length, 1)
+  await eventually(() => assert.ok(observed.length > 0))
+  assert.equal(observed.length, 1)
   assert.ok(troubles.includes('garbage'))
 })
 
-test('an abandoned connection is gone, even if the provider does not close it', async (t) => {
+test('an abandoned connection is closed, even if the price provider does not close it', async (t) => {
   const { port, ports, troubles, open, start } = await provider(t, { timing: { silenceMs: 150 } })
   const feed = coinbaseAt(port, ports)
   start(feed)
   await eventually(() => assert.ok(troubles.filter((trouble) => trouble === 'silent').length >= 4))
   feed.stop()
-  // One that asks over HTTP may still be kept.
+  // A keep-alive connection of an HTTP client may stay open.
   await eventually(() => assert.ok(open() <= 1, `${open()} are open`))
 })
 
-test('a price with a confidence below its last decimal is accepted', async (t) => {
+test('a price whose confidence interval is smaller than its last decimal is accepted', async (t) => {
   const { port, ports } = await provider(t, {
     answers: (_request, response) => void response.end(pythUpdate({}, '12', -10)),
   })
@@ -222,7 +222,7 @@ test('a price with a confidence below its last decimal is accepted', async (t) =
   assert.equal(found?.price, 1.005e8)
 })
 
-test('a provider that redirects has no price: only configured addresses are used', async (t) => {
+test('redirects of a price provider are not followed, because only configured addresses are used', async (t) => {
   const trade = () => JSON.stringify([{ p: '7', T: systemClock.nowMs() }])
   let asked = 0
   const elsewhere = await provider(t, {

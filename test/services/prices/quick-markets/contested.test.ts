@@ -1,4 +1,4 @@
-/** Verdicts on which the sources disagree: such a market goes to the oracle with the reports of every source. */
+/** Tests markets whose sources contradict each other: the oracle decides them, with the reports of every source. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -9,7 +9,7 @@ import { type World, world } from './quick-world.ts'
 
 type Usd = Partial<Record<PriceSource, number>>
 
-/** Plays a market whose sources report one price until the last minute and another from then on. */
+/** Plays a market whose sources report `start` until the last minute, and `end` from then on. */
 async function played(start: Usd, end: Usd): Promise<World> {
   const it = world()
   await it.speaker('pyth')
@@ -22,8 +22,8 @@ async function played(start: Usd, end: Usd): Promise<World> {
 const stepsOf = ({ calls }: World): string[] =>
   calls.filter((call) => !call.startsWith('history') && call !== 'ask oracle')
 
-test('a source that two others contradict by more than the bound does not decide its market', async () => {
-  // Low by 0.4 percent in the last minute, print and mean alike.
+test('a price source that two others contradict by more than the bound does not decide its market', async () => {
+  // Pyth is 0.4 % too low during the last minute, in its last price and in its average.
   const it = await played(
     { pyth: 100, binance: 100, coinbase: 100 },
     { pyth: 99.6, binance: 100.2, coinbase: 100.2 },
@@ -70,18 +70,18 @@ test('a contested market takes the outcome of the oracle, shows the price of its
   )
 })
 
-test('a contested market stays contested across kills, whatever the sources report later', async () => {
+test('a contested market stays contested through kills, whatever the sources report later', async () => {
   for (const step of ['contest', 'open to oracle', 'note', 'ask oracle', 'decide', 'close']) {
     const it = world()
     await it.speaker('pyth')
     await it.until(838, { pyth: 100, binance: 100, coinbase: 100 })
     await it.until(899, { pyth: 99.6, binance: 100.2, coinbase: 100.2 })
-    // The step is done and its answer lost: the exchange is killed at this point.
+    // The step is carried out, but its answer is lost, and the exchange is killed.
     it.unanswered.add(step)
     await it.until(905, { pyth: 99.6, binance: 100.2, coinbase: 100.2 })
     it.oracle.set(it.market()!.marketId, YES)
     it.restart()
-    // Now the histories would let the source decide: all of them went down.
+    // With these histories the source could decide, because all sources now went down.
     for (const source of ['pyth', 'binance', 'coinbase']) it.past.set(`${source} 900`, 99.5)
     await it.until(910, { pyth: 99.5, binance: 99.5, coinbase: 99.5 })
     await it.pass(60)
@@ -96,7 +96,7 @@ test('a contested market stays contested across kills, whatever the sources repo
   }
 })
 
-test('every step of a contested market is retried until it is done', async () => {
+test('every step for a contested market is retried until it succeeds', async () => {
   const it = world()
   const steps = ['contest', 'open to oracle', 'ask oracle', 'decide', 'close', 'note']
   await it.speaker('pyth')
@@ -187,7 +187,7 @@ for (const [name, start, end, verdict] of RULES) {
   })
 }
 
-test('a price that is wrong for one moment only is corrected by the average of its own source', async () => {
+test('a price that was wrong for only one moment is corrected by the average of the same source', async () => {
   const it = world()
   await it.speaker('pyth')
   await it.until(838, { pyth: 100, binance: 100, coinbase: 100 })
@@ -201,7 +201,7 @@ test('a price that is wrong for one moment only is corrected by the average of i
   )
 })
 
-test('after an outage over the end, the histories of the other sources are read before one decides', async () => {
+test('after an outage at the end of a market, the histories of the other sources are read before one source decides', async () => {
   const it = world()
   await it.speaker('pyth')
   await it.until(10, { pyth: 100, binance: 100, coinbase: 100 })
@@ -219,7 +219,7 @@ test('after an outage over the end, the histories of the other sources are read 
   )
 })
 
-test('a contradicted source without reports of its last minute waits, and is contested in the end', async () => {
+test('a market waits if its source is contradicted and has no prices of the last minute, and is contested in the end', async () => {
   const it = world()
   await it.speaker('pyth')
   await it.until(830, { pyth: 100, binance: 100 })
@@ -231,4 +231,37 @@ test('a contradicted source without reports of its last minute waits, and is con
   assert.equal(it.market()?.contested, null)
   await it.pass(30)
   assert.equal(it.market()?.contested?.outcome, NO)
+})
+
+test('if two end prices are too far apart, the market is contested after the time for fallbacks', async () => {
+  const it = world()
+  await it.speaker('binance')
+  await it.until(895, { pyth: 100, binance: 100, coinbase: 100 })
+  await it.until(905, { pyth: 100.9, binance: 99.1 })
+  await it.pass(590)
+  const before = it.market()!
+  assert.deepEqual([before.contested, before.resolution], [null, null])
+  await it.pass(30)
+  const { contested, resolution, onChain } = it.market()!
+  assert.deepEqual([resolution, onChain], [null, 'contested'])
+  assert.deepEqual([contested?.source, contested?.end.price], ['binance', 99.1e8])
+  assert.deepEqual(
+    contested?.sources?.map(({ source, end }) => [source, end?.price]),
+    [
+      ['pyth', 100.9e8],
+      ['binance', 99.1e8],
+      ['coinbase', undefined],
+    ],
+  )
+})
+
+test('if a third source confirms one of two distant end prices, that price decides the market', async () => {
+  const it = world()
+  await it.speaker('binance')
+  await it.until(895, { pyth: 100, binance: 100, coinbase: 100 })
+  await it.until(905, { pyth: 100.9, binance: 99.1 })
+  it.past.set('coinbase 900', 99.2)
+  await it.pass(700)
+  const { contested, resolution } = it.market()!
+  assert.deepEqual([contested, resolution?.source, resolution?.outcome], [null, 'binance', NO])
 })

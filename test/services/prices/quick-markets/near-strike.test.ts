@@ -1,4 +1,4 @@
-/** Ends near the strike: where the sources do not agree about the side, the written rule decides. */
+/** Tests markets that end near the strike. If the sources disagree whether the price rose or fell, a rule decides. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -11,16 +11,16 @@ import { START_SEC, world } from './quick-world.ts'
 const AVERAGED = [840, 850, 860, 870, 880, 890]
 const SEEDS = seedsOf(1, 2, 3, Math.floor(Math.random() * 2 ** 31))
 
-test('if sources disagree about the side, the average of the last minute decides instead of the last price', async () => {
+test('if sources disagree on whether the price rose, the average of the last minute decides instead of the last price', async () => {
   const { until, speaker, market } = world()
   await speaker('pyth')
   await until(0, { pyth: 100, binance: 100.5 })
   await until(860, { pyth: 99.5, binance: 100.25 })
   await until(899, { pyth: 100.25, binance: 100.25 })
-  // The third source was not there: its history is asked, and has nothing.
+  // The third source was unavailable, and its history has no price.
   await until(904, { pyth: 100.25, binance: 100.25 })
   const { source, start, end, outcome, sources, average } = market()!.resolution!
-  // 99.5 at 840, 850 and 860, 100.25 at 870, 880 and 890.
+  // The average of the last minute is of 99.5 at 840, 850 and 860 s and 100.25 at 870, 880 and 890 s.
   assert.deepEqual(
     [source, start.price, end.price, average?.price, outcome],
     ['pyth', 100e8, 100.25e8, 99.875e8, NO],
@@ -43,19 +43,20 @@ test('if sources disagree about the side, the average of the last minute decides
   )
 })
 
-test('a source with a constant difference to the others still sees the same side', async () => {
+test('a source whose prices differ from the others by a constant still sees the same direction', async () => {
   const { until, speaker, market } = world()
   await speaker('pyth')
-  // Dearer by half a percent all the time: the prices straddle nothing, both went down.
+  // Binance is half a percent above the others all the time. Each source compares with its own start price, and both
+  // went down.
   await until(0, { pyth: 100, binance: 100.5, coinbase: 100 })
   await until(899, { pyth: 101, binance: 101, coinbase: 101 })
   await until(900, { pyth: 99.75, binance: 100.25, coinbase: 100 })
   const { outcome, average, sources } = market()!.resolution!
-  // A source with an unchanged price votes for neither side.
+  // A source with an unchanged price counts for neither side.
   assert.deepEqual([outcome, average, sources?.length], [NO, undefined, 3])
 })
 
-test('the market waits for the other sources, so that their order does not matter', async () => {
+test('a quick market waits for all sources, so the order of their reports does not matter', async () => {
   const { until, speaker, market, pass, say, past } = world()
   await speaker('pyth')
   await until(0, { pyth: 100, binance: 100, coinbase: 100 })
@@ -64,7 +65,7 @@ test('the market waits for the other sources, so that their order does not matte
   await pass(1)
   await say('pyth', 100.25)
   await say('binance', 99.75)
-  // The third was there before the end, and its history cannot be asked.
+  // The third source reported a price before the end, and its history cannot be read now.
   await pass(20)
   assert.equal(market()?.resolution, null)
   past.set('coinbase 900', 99.75)
@@ -73,7 +74,7 @@ test('the market waits for the other sources, so that their order does not matte
   assert.equal(market()?.resolution?.outcome, NO)
 })
 
-test('a source without an answer is awaited for 90 s, and then does not count', async () => {
+test('a price source without an answer is awaited for 90 s, and then ignored', async () => {
   const { until, speaker, market, pass, say, past } = world()
   await speaker('pyth')
   await until(0, { pyth: 100, binance: 100, coinbase: 100 })
@@ -89,7 +90,7 @@ test('a source without an answer is awaited for 90 s, and then does not count', 
   assert.deepEqual([outcome, average], [YES, undefined])
 })
 
-test('without reports of the last minute, a fallback decides in the end', async () => {
+test('if no source has prices of the last minute, a fallback decides in the end', async () => {
   const { until, speaker, market, pass, say } = world()
   await speaker('pyth')
   await until(0, { pyth: 100, binance: 100 })
@@ -105,7 +106,10 @@ test('without reports of the last minute, a fallback decides in the end', async 
   assert.deepEqual([source, outcome, average?.price], ['binance', NO, 99.97e8])
 })
 
-/** Reports of each source at each second: steps of 1/128 dollar around the strike, exact as integers. */
+/**
+ * Returns each source's report for every second, in steps of 1/128 dollar around the strike, which integers represent
+ * exactly.
+ */
 function drawPaths(random: Random): Map<PriceSource, Map<number, number>> {
   const paths = new Map<PriceSource, Map<number, number>>()
   for (const source of PRICE_SOURCES) {
@@ -138,7 +142,7 @@ function writtenRule(paths: Map<PriceSource, Map<number, number>>) {
   return { isContested, isByMean, end, outcome: end >= strike * 1e8 ? YES : NO }
 }
 
-/** Plays a market to its end, with or without silences and losses of memory. */
+/** Plays a market to its end. With `trouble`, sources fall silent and the exchange loses its memory at times. */
 async function play(
   paths: Map<PriceSource, Map<number, number>>,
   trouble: Random | undefined,
@@ -152,7 +156,7 @@ async function play(
   const lines = new Map<PriceSource, number>()
   for (let sec = -9; sec <= 1_000; sec++) {
     await pass(1)
-    // Most relevant reports are near the two boundaries.
+    // Reports near the two boundaries matter most, so faults happen there.
     const isNear = (sec > 820 && sec < 930) || sec < 30
     if (isNear && trouble?.chance(0.04)) {
       restart()
@@ -177,7 +181,7 @@ async function play(
 }
 
 for (const seed of SEEDS) {
-  test(`sources on both sides of the strike resolve by the written rule, also across restarts, TEST_SEED=${seed}`, async (t) => {
+  test(`prices on both sides of the start price resolve by the written rule, also across restarts, TEST_SEED=${seed}`, async (t) => {
     const random = randomFrom(seed)
     let [byMean, contested] = [0, 0]
     for (let round = 0; round < 6; round++) {

@@ -1,8 +1,7 @@
 /**
- * Runs days of quick markets, each with the next seed, or only their first hours:
- * `npm run soak -- quick-days [days] [seed] [hours]`. One line per day; the first that goes wrong names its
- * seed and ends the run. In a process of its own, since the test runner follows every promise, of which
- * a day has millions.
+ * Runs days of quick markets, each with the next seed, or only their first hours: `npm run soak -- quick-days [days]
+ * [seed] [hours]`. Prints one line per day; the first day that fails prints its seed and ends the run. It runs in its
+ * own process, because the test runner tracks every promise, and a day has millions.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -21,7 +20,7 @@ try {
   for (let seed = Number(first); seed < Number(first) + Number(days); seed++) {
     const database = await openDatabase(`sqlite:${folder}/${seed}.db`)
     await migrate(database)
-    // The effects of a crash of the machine are covered by another test.
+    // A crash of the machine is not part of this run, so the database need not sync.
     await sqlConnection(database).execute('pragma synchronous = off')
     try {
       const day = await runDay(randomFrom(seed), database, Number(hours))

@@ -1,7 +1,7 @@
 /**
- * A day of quick markets on a simulated clock: the real feeds read a simulator of the providers, the
- * real actors decide, a real database remembers. Providers misbehave, answers of the database and the
- * chain get lost, and everything in memory is thrown away now and then, at times drawn from a seed.
+ * A day of quick markets on a simulated clock. The feeds, the actors and the database are real; the providers are
+ * simulated. At random times from a seed, providers misbehave, answers of the database and of the chain are lost, and
+ * the exchange loses its memory.
  */
 
 import assert from 'node:assert/strict'
@@ -59,7 +59,7 @@ const HOUR_MS = 3_600_000
 const STEP_MS = 5_000
 const CHAIN_ID = 31_337
 
-/** The chain, as far as a quick market's contract goes: created once, resolved once. */
+/** The chain as quick markets need it: each market is created once and resolved once. */
 class Chain {
   readonly created = new Map<MarketId, { strike: number; source: PriceSource }>()
   readonly resolved = new Map<MarketId, number>()
@@ -70,22 +70,22 @@ class Chain {
 type Life = { readonly stop: () => void; readonly busy: () => boolean }
 
 export type Day = {
-  /** When the exchange and its providers are well again, for good. */
+  /** Time from which the exchange and its providers have no more faults. */
   readonly endMs: number
   readonly markets: Record<string, QuickMarket[]>
   readonly chain: Chain
   readonly simulator: PriceSimulator
   readonly restarts: number
   readonly faults: number
-  /** Intervals in which nothing ran for too long for a market to be opened. */
+  /** Intervals in which the exchange was down so long that no market could open. */
   readonly missed: Set<string>
-  /** Every price that left, as it left. */
+  /** Number of published prices. */
   readonly published: number
-  /** Those that were none. */
+  /** Descriptions of published prices that were wrong. */
   readonly wrong: readonly string[]
 }
 
-/** Fewer hours are the beginning of the same day. */
+/** With fewer hours, the run is the beginning of the same day. */
 export async function runDay(random: Random, database: Database, hours = 24): Promise<Day> {
   const clock = simulatedClock(START_MS)
   const simulator = makePriceSimulator({
@@ -101,9 +101,9 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
   let faults = 0
   let published = 0
   let pending = 0
-  // Its own random numbers, so that the number of requests does not change the events.
+  // Failures have their own random numbers, so that the number of requests does not change the rest of the run.
   const luck = randomFrom(random.seed ^ 0x5eed)
-  /** Sometimes loses an answer or a request of any kind. */
+  /** Runs work whose request or answer is sometimes lost. */
   const unsure = async <T>(work: () => Promise<T>): Promise<T> => {
     pending++
     try {
@@ -182,7 +182,7 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
           unsure(async () => {
             const { marketId, strike } = market
             const there = chain.created.get(marketId)
-            // The strike that was shown first is the strike for ever.
+            // The first published strike never changes.
             if (there !== undefined) assert.equal(there.strike, strike.price)
             chain.created.set(marketId, { strike: strike.price, source: strike.source })
             return there === undefined ? `0x${'11'.repeat(32)}` : ''
@@ -205,7 +205,7 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
             chain.contested.add(marketId)
             return `0x${'33'.repeat(32)}`
           }),
-        // The oracle's voters look at the path itself; the source's own side stands for that here.
+        // In place of the oracle's voters, who would judge by the real price, the outcome of the source counts.
         outcomeOnChain: ({ marketId, contested }) =>
           unsure(async () => {
             assert.ok(chain.contested.has(marketId))
@@ -244,7 +244,7 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
     })
     feeds = makeFeeds(simulatedAddresses(ASSETS), () => ({
       ...simulatedPorts(simulator, clock),
-      heard(observation) {
+      observed(observation) {
         if (!over) priced.hear('Observed', { observation }, 0, undefined)
       },
       troubled: () => undefined,
@@ -266,7 +266,7 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
     }
   }
 
-  /** No wrong price is published: each is within a percent of the path. */
+  /** Records a published price that differs from the real one by 1.2 % or more. */
   function checkNear(asset: string, price: number, source: PriceSource): void {
     const truth = simulator.tickAt(source, asset, clock.nowMs()).price
     if (Math.abs(price - truth) / truth < 0.012) return
@@ -285,7 +285,7 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
   let nextFaultMs = START_MS + random.int(30_000, 600_000)
   const faultEnds = new Map<PriceSource, number>()
   const endMs = START_MS + hours * HOUR_MS
-  // After the day a quiet hour, in which everything left is finished.
+  // After the day there is a quiet hour, in which all remaining work must finish.
   for (; clock.nowMs() < endMs + HOUR_MS; ) {
     const nowMs = clock.nowMs()
     const isQuiet = nowMs >= endMs
@@ -294,7 +294,7 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
       await settle()
       life = undefined
       restarts++
-      // Mostly short, now and then so long that whole intervals pass.
+      // Most outages are short; some last for whole intervals.
       downUntilMs =
         nowMs + (random.chance(0.15) ? random.int(900_000, 3_000_000) : random.int(500, 90_000))
       nextRestartMs = downUntilMs + random.int(600_000, 6_000_000)
@@ -326,10 +326,10 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
   return { endMs, markets, chain, simulator, restarts, faults, missed, published, wrong }
 }
 
-/** Intervals that cannot open because nothing runs until their end is near. */
+/** Records intervals in which no market can open because the exchange is down until near their end. */
 function noteMissed(clock: SimulatedClock, downUntilMs: number, missed: Set<string>): void {
   const startSec = Math.floor(clock.nowMs() / 1_000 / INTERVAL_SEC) * INTERVAL_SEC
-  // After a start it takes a moment until a source is active.
+  // After a start it takes up to two minutes until a source is active.
   if (downUntilMs > (startSec + INTERVAL_SEC - 60 - 120) * 1_000) {
     for (const asset of ASSETS) missed.add(`${asset} ${startSec}`)
   }
@@ -365,7 +365,7 @@ export function assertDay(day: Day): void {
         .filter((mark) => mark !== null)
       const averaged = resolution.average?.marks ?? []
       for (const mark of [strike, resolution.start, resolution.end, ...others, ...averaged]) {
-        // An inexact mark is marked as such, and is a later report of its source within the bound.
+        // An inexact mark is a later report of its source, at most a minute after the boundary.
         const atMs = mark.exact ? mark.boundarySec * 1_000 : mark.atMs
         const truth = simulator.tickAt(mark.source, asset, atMs)
         assert.equal(mark.price, truth.price, `${label}: ${JSON.stringify(mark)}`)

@@ -1,11 +1,11 @@
-/** The rules of quick markets one by one; the test controls the outside. */
+/** Tests the rules of quick markets one by one, with ports that the test controls. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { PRICE_SOURCES } from '#domain/price-providers.ts'
 import { START_SEC, world } from './quick-world.ts'
 
-test('the strike is the active source’s first price at the start, and the end price is from the same source', async () => {
+test('the start price is the used source’s first price of the interval, and the end price is from the same source', async () => {
   const { until, speaker, market, events, calls } = world()
   await speaker('pyth')
   await until(-1, { pyth: 100, binance: 100.1 })
@@ -17,7 +17,7 @@ test('the strike is the active source’s first price at the start, and the end 
   await speaker('binance')
   await until(900, { pyth: 101, binance: 100.9 })
   const { source, start, end, outcome } = market()!.resolution!
-  // At the start price the outcome is YES, whichever source is active by now.
+  // If the end price equals the start price the outcome is YES, even if another source is active by then.
   assert.deepEqual([source, start.price, end.price, outcome], ['pyth', 101e8, 101e8, 0])
   await until(905, { pyth: 1, binance: 1 })
   assert.equal(market()?.onChain, 'reported')
@@ -47,7 +47,7 @@ test('a market that is recorded keeps its matching rule when the setting changes
   assert.deepEqual(new Set(rules.slice(3)), new Set(['book same-outcome', 'chain same-outcome']))
 })
 
-test('a price just below the strike resolves to NO', async () => {
+test('a market whose end price is just below its start price resolves to NO', async () => {
   const { until, speaker, market } = world()
   await speaker('coinbase')
   await until(0, { coinbase: 100 })
@@ -56,7 +56,7 @@ test('a price just below the strike resolves to NO', async () => {
   assert.equal(market()?.resolution?.outcome, 1)
 })
 
-test('after a gap over the boundary the price is read from the history', async () => {
+test('if a source has no price at the start or end of an interval, the price is read from its history', async () => {
   const { until, speaker, market, past, say, pass } = world()
   past.set('pyth 0', 100.25)
   await speaker('pyth')
@@ -68,7 +68,7 @@ test('after a gap over the boundary the price is read from the history', async (
   assert.deepEqual([price, via, exact], [100.25e8, 'history', true])
 })
 
-test('after a reconnect the history is read, because reports may be missing', async () => {
+test('after a reconnect the history of a source is read, because prices may be missing', async () => {
   const { until, speaker, market, past, say, pass } = world()
   past.set('pyth 0', 100.25)
   await speaker('pyth')
@@ -82,7 +82,7 @@ test('after a reconnect the history is read, because reports may be missing', as
 
 for (const usd of [undefined, 150]) {
   const what = usd === undefined ? 'an unreadable report' : 'a report that is refused'
-  test(`after ${what} at the boundary the history is read, because the next report is not the first`, async () => {
+  test(`after ${what} at a start or end time the history is read, because the next price may not be the first`, async () => {
     const { until, speaker, market, past, say, miss, pass } = world()
     past.set('pyth 0', 100.5)
     await speaker('pyth')
@@ -96,7 +96,7 @@ for (const usd of [undefined, 150]) {
   })
 }
 
-test('an old report that is sent again at the boundary leaves no gap', async () => {
+test('an old price that a source sends again at a start or end time does not count as a gap', async () => {
   const { until, speaker, market, say, miss, pass } = world()
   await speaker('pyth')
   await until(-1, { pyth: 100 })
@@ -106,7 +106,7 @@ test('an old report that is sent again at the boundary leaves no gap', async () 
   assert.equal(market()?.strike.exact, true)
 })
 
-test('without a history the first price within the bound counts after a while, and is marked as inexact', async () => {
+test('if a source has no history, its first price near the start counts after a while, and is marked as inexact', async () => {
   const { until, speaker, market, say, pass } = world()
   await speaker('pyth')
   await until(-6, { pyth: 100 })
@@ -118,7 +118,7 @@ test('without a history the first price within the bound counts after a while, a
   assert.deepEqual([market()?.strike.price, market()?.strike.exact], [100.9e8, false])
 })
 
-test('a market that could not open in time is skipped', async () => {
+test('a quick market that could not open in time is skipped', async () => {
   const { until, speaker, market, past, pass } = world()
   await speaker('pyth')
   await until(-6, { pyth: 100 })
@@ -128,7 +128,7 @@ test('a market that could not open in time is skipped', async () => {
   assert.equal(market(), undefined)
 })
 
-test('if the source of the strike has no answer, the first fallback with both prices decides', async () => {
+test('if the source of the start price has no end price, the first fallback with both prices decides', async () => {
   const { until, speaker, market, past, pass } = world()
   past.set('pyth 900', 'away')
   await speaker('pyth')
@@ -143,7 +143,7 @@ test('if the source of the strike has no answer, the first fallback with both pr
   assert.equal(market()?.strike.price, 100e8, 'the strike is what it was')
 })
 
-test('a market without prices waits, and is decided when there is one', async () => {
+test('a quick market without prices waits, and is decided when it has one', async () => {
   const { until, speaker, market, past, pass, restart } = world()
   await speaker('pyth')
   await until(0, { pyth: 100 })
@@ -160,7 +160,7 @@ test('a market without prices waits, and is decided when there is one', async ()
   assert.equal(market()?.onChain, 'reported')
 })
 
-test('an end price that two other sources contradict is not used', async () => {
+test('an end price that two other sources contradict does not decide a market', async () => {
   const { until, speaker, market, past, pass } = world()
   await speaker('pyth')
   await until(899, { pyth: 100, binance: 100.1, coinbase: 100.2 })
@@ -177,7 +177,7 @@ test('an end price that two other sources contradict is not used', async () => {
   )
 })
 
-test('an end price that no source ever confirms gives way to a fallback', async () => {
+test('if no other source confirms the end price of a source, a fallback decides in the end', async () => {
   const { until, speaker, market, past, pass } = world()
   await speaker('pyth')
   await until(899, { pyth: 100, binance: 100.1, coinbase: 100.2 })
@@ -188,7 +188,7 @@ test('an end price that no source ever confirms gives way to a fallback', async 
   assert.deepEqual([source, outcome], ['binance', 1])
 })
 
-test('every step is retried until it is done, and a restart continues where it was', async () => {
+test('every step for a quick market is retried until it succeeds, and a restart continues where it was', async () => {
   const { until, speaker, market, broken, pass, calls, restart, past } = world()
   for (const step of ['record', 'place', 'create', 'decide', 'close', 'report', 'note']) {
     broken.add(step)
@@ -218,7 +218,7 @@ test('every step is retried until it is done, and a restart continues where it w
   assert.equal(market()?.id, 1)
 })
 
-test('a market that was recorded just before a kill is finished later', async () => {
+test('a market that was recorded just before a kill is opened later', async () => {
   const { until, speaker, market, unanswered, pass, past } = world()
   past.set('pyth 0', 100)
   past.set('pyth 900', 101)
@@ -233,14 +233,14 @@ test('a market that was recorded just before a kill is finished later', async ()
   assert.equal(market()?.onChain, 'reported')
 })
 
-test('a price from the history, without a live report, is compared with the others before it decides', async () => {
+test('a price that comes only from a history is compared with other sources before it decides', async () => {
   const { until, speaker, market, past, pass, restart } = world()
   await speaker('pyth')
   await until(0, { pyth: 100 })
   await until(10, { pyth: 100 })
   await pass(1_000)
   restart()
-  // After an outage over the end there are histories only, and that of the strike's source is absurd.
+  // After an outage at the market's end, prices come from histories only, and that of the strike's source is absurd.
   past.set('pyth 900', 1_000)
   past.set('binance 0', 100)
   past.set('binance 900', 99)

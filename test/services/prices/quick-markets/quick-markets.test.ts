@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { WHOLE } from '../../../support/sample.ts'
 
 /**
- * In these days the exchange comes back after half an hour to a single provider, and that one is wrong:
- * in the first within the hour, in the second late in the evening.
+ * On these days the exchange returns after an outage of half an hour and finds a single provider, whose prices are
+ * wrong: on the first day within an hour, on the second late in the evening.
  */
 const KNOWN = [{ seed: '323641', hours: 2 }, ...(WHOLE ? [{ seed: '321828583', hours: 24 }] : [])]
 /** The beginning of a random day; `npm run soak -- quick-days` runs any number of whole days. */

@@ -1,4 +1,4 @@
-/** Quick markets with an outside that a test controls: reports, histories, failures, restarts. */
+/** Quick markets with ports that the test controls: reports, histories, failures and restarts. */
 
 import type { Observation } from '#domain/asset-price.ts'
 import { Fault } from '#domain/fault.ts'
@@ -39,7 +39,7 @@ export const OPTIONS: QuickMarketsOptions = {
 }
 
 export type World = {
-  /** Prices of each history: by source and boundary, in USD. */
+  /** Prices in the providers' histories, in USD, by source and boundary. */
   readonly past: Map<string, number | 'away'>
   readonly rows: Map<MarketId, QuickMarket>
   /** Decisions of the oracle. */
@@ -51,16 +51,18 @@ export type World = {
   /** Steps that are done without an answer. */
   readonly unanswered: Set<string>
   say(source: PriceSource, usd: number, fields?: Partial<Observation>): Promise<void>
-  /** A report of now, or of another time, that does not count; without a price it is unreadable. */
+  /**
+   * Delivers a report that the feed has rejected, now or for another time; without a price the report was unreadable.
+   */
   miss(source: PriceSource, usd?: number, fields?: Partial<Observation>): Promise<void>
   speaker(source: PriceSource | undefined): Promise<void>
-  /** Lets the time pass, a second at a time. */
+  /** Advances the time, one second at a time. */
   pass(seconds: number): Promise<void>
-  /** Speaks for every source each second until so many seconds after the start. */
+  /** Delivers these prices each second, until this many seconds after the start. */
   until(second: number, prices: Partial<Record<PriceSource, number>>): Promise<void>
-  /** Rules of the markets that were opened in books and on the chain, in order. */
+  /** Matching rules with which markets were opened, in order, such as `book complementary` or `chain complementary`. */
   readonly rules: string[]
-  /** Drops the memory, and starts over from the records; with other settings if given. */
+  /** Restarts with only the stored records, and with other settings if given. */
   restart(changed?: Partial<QuickMarketsOptions>): void
   market(): QuickMarket | undefined
 }

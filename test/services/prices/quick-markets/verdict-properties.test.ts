@@ -1,4 +1,4 @@
-/** Properties of every verdict, for any reports of one source: the marks are random, the rule is the real one. */
+/** Properties that every verdict has, whatever the sources report: the marks are random, the rule is the real one. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -17,7 +17,7 @@ const MINUTE = averagedSecs(END_SEC, OPTIONS.intervalSec)
 const BASE = 6_400_000_000_000
 const BOUND = OPTIONS.agreementBps
 
-/** Reports of a source at the start, in the last minute and at the end; undefined if it is silent. */
+/** Prices that a source reported at the start, in the last minute and at the end; undefined if it reported none. */
 type Said = {
   readonly start: number | undefined
   readonly minute: readonly (number | undefined)[]
@@ -38,7 +38,7 @@ function marksOf(source: PriceSource, { start, minute, end }: Said): Mark[] {
   return said.flatMap(([sec, price]) => (price === undefined ? [] : [mark(source, sec, price)]))
 }
 
-/** The verdict so long after the end; no history answers. */
+/** Returns the verdict this long after the end, with histories that have no prices. */
 function verdictOf(marks: readonly Mark[], strike: Mark, afterMs: number): Verdict | undefined {
   const state = newQuickMarkets(
     OPTIONS,
@@ -68,7 +68,7 @@ const liar: fc.Arbitrary<Said> = fc.record({
   minute: fc.array(silence, { minLength: MINUTE.length, maxLength: MINUTE.length }),
   end: silence,
 })
-/** Two sources that saw the price go one way, further than the bound; near each other, as honest ones are. */
+/** Two honest sources: their prices moved in the same direction by more than the bound, and are near each other. */
 const honest = fc
   .record({
     isUp: fc.boolean(),
@@ -92,7 +92,7 @@ const honest = fc
   }))
 const times = fc.constantFrom(0, 1_999, 5_000, 89_999, 95_000, 599_999, 700_000)
 
-test('one source alone never decides against two that agree beyond the bound', () => {
+test('a price source alone never decides a market against two sources that agree within the bound', () => {
   let [decided, contested] = [0, 0]
   fc.assert(
     fc.property(
@@ -102,7 +102,7 @@ test('one source alone never decides against two that agree beyond the bound', (
         const saids = [a, b].toSpliced(liarAt, 0, lie)
         const marks = PRICE_SOURCES.flatMap((source, at) => marksOf(source, saids[at]!))
         const source = PRICE_SOURCES[strikeAt]!
-        // A market opens with a mark of its start only.
+        // A market opens only with a mark of its start.
         const strike = marks.find((one) => one.source === source && one.boundarySec === START_SEC)
         fc.pre(strike !== undefined)
         const verdict = verdictOf(marks, strike, afterMs)
@@ -119,7 +119,7 @@ test('one source alone never decides against two that agree beyond the bound', (
   assert.ok(decided > 100 && contested > 10, `${decided} decided, ${contested} contested`)
 })
 
-test('three sources that agree decide, after any reports in the minute before', () => {
+test('if the three price sources agree on start and end, the market resolves, whatever they reported in the last minute', () => {
   fc.assert(
     fc.property(honest, fc.nat(2), ({ isUp, said }, strikeAt) => {
       const [a, b] = said as [Said, Said]
@@ -136,7 +136,7 @@ test('three sources that agree decide, after any reports in the minute before', 
   )
 })
 
-test('the verdict follows from the recorded marks, in whichever order they arrived', () => {
+test('the same reports of the price sources give the same verdict, in whichever order they arrived', () => {
   const three = fc.tuple(liar, liar, liar)
   fc.assert(
     fc.property(

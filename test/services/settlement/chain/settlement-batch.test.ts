@@ -16,7 +16,7 @@ function permitOf(name: string, nonce: number): PermitSignature {
   return terms as unknown as PermitSignature
 }
 
-/** A buy by its name, `Ann1`: the trader and a number; `nonce` is that of its permit. */
+/** Makes a buy from a name such as `Ann1`, a trader and a number; `nonce` is that of its permit. */
 function buy(name: string, nonce?: number): VerifiedOrder {
   const permit = nonce === undefined ? {} : { permit: permitOf(name, nonce) }
   const [orderHash, trader] = [name, name.slice(0, 3)]
@@ -32,7 +32,10 @@ function trade(bought: VerifiedOrder): TradeToSettle {
   return { tradeId, buyer: bought.trader, buy: bought, sell, ...terms } as unknown as TradeToSettle
 }
 
-/** `Ann1+ Bob1 Ann1`: the buys of the fills in their order, `+` where a permit is tried before. */
+/**
+ * Returns the batch as text, such as `Ann1+ Bob1 Ann1`: the buys of its fills in order, with `+` after those that have
+ * a permit before them.
+ */
 function written(buys: readonly VerifiedOrder[], used: readonly string[] = []): string {
   const { orders, fills, permits } = batchOf(buys.map(trade), new Set(used as OrderHash[]))
   const tried = new Map(permits.map(({ fill, permit }) => [fill, permit]))
@@ -49,13 +52,13 @@ function written(buys: readonly VerifiedOrder[], used: readonly string[] = []): 
     .join(' ')
 }
 
-test('a permit is placed before the first fill of its order, and is sent once', () => {
+test('a permit is used before the first fill of its order, and is sent once', () => {
   const ann = buy('Ann1', 0)
   assert.equal(written([buy('Bob1'), ann, buy('Bob1'), ann]), 'Bob1 Ann1+ Bob1 Ann1')
   assert.equal(written([ann, ann], ['Ann1']), 'Ann1 Ann1')
 })
 
-test('orders of one buyer follow the nonces of their permits; other orders keep their place', () => {
+test('orders of one buyer are sorted by the nonces of their permits, and other orders keep their place', () => {
   const [first, second] = [buy('Ann1', 9), buy('Ann2', 10)]
   const bob = buy('Bob1', 3)
   assert.equal(
@@ -64,7 +67,7 @@ test('orders of one buyer follow the nonces of their permits; other orders keep 
   )
 })
 
-test('fills that use the earlier allowance come before the permit that replaces it', () => {
+test('fills that use the existing allowance come before the permit that replaces it', () => {
   const [old, plain, fresh] = [buy('Ann1', 1), buy('Ann2'), buy('Ann3', 2)]
   assert.equal(written([fresh, old, plain, fresh], ['Ann1']), 'Ann1 Ann2 Ann3+ Ann3')
 })
@@ -87,12 +90,12 @@ test('both sides of a mint bring their permits, and each owner’s payments foll
   )
 })
 
-test('a batch without permits keeps its order', () => {
+test('a batch without permits keeps the order of its trades', () => {
   const [a, b] = [buy('Ann1'), buy('Bob1')]
   assert.equal(written([b, a, b]), 'Bob1 Ann1 Bob1')
 })
 
-/** Permits of Ann’s other orders, numbered from 0 on, of which the chain has used so many. */
+/** Adds stored permits of Ann's other orders with nonces from 0; the chain has used `used` of them. */
 async function withSpare(trades: readonly TradeToSettle[], { stored = 0, used = 0 }) {
   const spare = makeSparePermits({
     stored: async (owners) =>
@@ -109,7 +112,7 @@ async function withSpare(trades: readonly TradeToSettle[], { stored = 0, used = 
   return { nonces: permits.map(({ permit }) => Number(permit.nonce)), fitting }
 }
 
-test('a permit is sent with all unused earlier permits of its owner, each once', async () => {
+test('a permit is sent together with all unused earlier permits of its owner, each once', async () => {
   const trades = [trade(buy('Ann1', 9)), trade(buy('Ann2', 10))]
   const all = await withSpare(trades, { stored: 9 })
   assert.deepEqual(all.nonces, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
@@ -125,7 +128,7 @@ test('a permit is sent with at most 32 earlier permits', async () => {
   assert.deepEqual(nonces, [...Array.from({ length: 32 }, (_, nonce) => nonce), 200])
 })
 
-test('of several permits for one nonce only the first is sent', async () => {
+test('of several permits with one nonce only the first is sent', async () => {
   const stored = [7, ...Array<number>(40).fill(5), 6].map((nonce, at) => ({
     owner: 'Ann' as Address,
     permit: permitOf(`other ${at}`, nonce),
@@ -140,7 +143,7 @@ test('of several permits for one nonce only the first is sent', async () => {
   )
 })
 
-test('owners whose permits do not fit into one transaction are sent with the next', async () => {
+test('trades whose permits do not fit into one transaction are sent in the next', async () => {
   const names = ['Ann1', 'Bob1', 'Cid1', 'Dan1']
   const trades = [...names.map((name) => trade(buy(name, 40))), trade(buy('Eve1'))]
   const { fitting } = await withSpare(trades, { stored: 40 })
@@ -150,7 +153,7 @@ test('owners whose permits do not fit into one transaction are sent with the nex
   )
 })
 
-test('a permit that cannot be encoded is left out', () => {
+test('a permit that cannot be encoded is not sent', () => {
   const flaws = [
     { value: String(2n ** 256n) },
     { deadline: '-1' },
@@ -168,7 +171,7 @@ test('a permit that cannot be encoded is left out', () => {
 
 const MANY = { returned: [] as number[][], isStopped: false }
 
-/** A trial at a node that answers with these verdicts, one list for each simulation. */
+/** Returns a simulation whose node answers with these verdicts, one list per call. */
 function simulationWith({ returned, isStopped }: typeof MANY) {
   const answers = returned.map((verdicts) =>
     encodeAbiParameters([{ type: 'bytes' }], [toHex(Uint8Array.from(verdicts))]),
@@ -205,7 +208,7 @@ const ASKED = {
   headNumber: 0,
 }
 
-test('an order that cannot be encoded is refused alone, by the fault of its side', async () => {
+test('an order that cannot be encoded is refused alone, by the fault of its trader', async () => {
   const good = trade(buy('Ann1'))
   const bad = trade(buy('Bad1'))
   const { refused, ready } = await simulationWith({ ...MANY, returned: [[0]] })([good, bad], ASKED)
@@ -213,11 +216,11 @@ test('an order that cannot be encoded is refused alone, by the fault of its side
   assert.deepEqual(ready?.trades, [good])
 })
 
-/** A refusal counts once the newest block repeats it. */
+/** Verdicts of two calls: settlement believes a refusal if the newest block repeats it. */
 const REFUSED_BOTH = [SETTLEMENT_REASONS.indexOf('CollateralRefused')]
 const REFUSED_TWICE = [REFUSED_BOTH, REFUSED_BOTH]
 
-test('if the stablecoin blocks two wallets, both are at fault while it moves for others', async () => {
+test('if the stablecoin blocks both wallets of a trade, both are at fault, provided it moves for other accounts', async () => {
   const { refused, revert } = await simulationWith({ ...MANY, returned: REFUSED_TWICE })(
     [trade(buy('Ann1'))],
     ASKED,
@@ -229,13 +232,13 @@ test('if the stablecoin blocks two wallets, both are at fault while it moves for
   assert.equal(revert, undefined)
 })
 
-test('no trade is refused while the stablecoin moves for no account', async () => {
+test('while the stablecoin moves for no account no trade is refused', async () => {
   const stopped = { returned: REFUSED_TWICE, isStopped: true }
   const { refused, revert } = await simulationWith(stopped)([trade(buy('Ann1'))], ASKED)
   assert.deepEqual([refused, revert?.name], [[], 'CollateralStopped'])
 })
 
-test('a settlement key with too little ether for a simulation is a fault that names the key', async () => {
+test('too little ether for a simulation causes a fault that names the settlement key', async () => {
   const viem = {
     call: async () => {
       throw new Error(
@@ -260,7 +263,7 @@ test('a settlement key with too little ether for a simulation is a fault that na
   })
 })
 
-test('a simulation uses the gas and the fees of the later transaction', async () => {
+test('a simulation uses the gas and the fees of the transaction that follows', async () => {
   const asked: unknown[] = []
   const returned = encodeAbiParameters([{ type: 'bytes' }], ['0x00'])
   const viem = {

@@ -1,7 +1,7 @@
 /**
  * Settlement from the match to the chain in one process: real markets on a real log, the real projector and database,
- * and a real chain behind a faulty connection. It advances only on request of the test, and can be killed between any
- * two steps: what remains is the log, the database and the chain, as after a kill of a process.
+ * and a real chain behind a faulty connection. It advances only when the test requests it. It can be killed between any
+ * two steps, after which only the log, the database and the chain remain.
  */
 
 import assert from 'node:assert/strict'
@@ -20,6 +20,7 @@ import { settlementContract } from '#chain/settlement-contract.ts'
 import { stablecoin } from '#chain/stablecoin.ts'
 import { signOrder } from '#client/sign-order.ts'
 import { devnetAccount } from '#devnet/accounts.ts'
+import { ours } from '#devnet/artifact.ts'
 import { Fault } from '#domain/fault.ts'
 import {
   type Address,
@@ -27,6 +28,7 @@ import {
   type OrderHash,
   toAddress,
   type Uint64,
+  type Uint256,
   ZERO_ADDRESS,
 } from '#domain/ids.ts'
 import type { Matching } from '#domain/market.ts'
@@ -70,7 +72,11 @@ import { closeDatabase, type Database } from '#store/engine/database.ts'
 import { openDatabase } from '#store/open-database.ts'
 import { claimLog } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
-import { pendingTradesWithOrders, permitsOf, tradesWithOrders } from '#store/reads/settlements.ts'
+import {
+  pendingTradesWithOrders,
+  permitsOf as storedPermitsOf,
+  tradesWithOrders,
+} from '#store/reads/settlements.ts'
 import { recentTrades, type TradeRecord } from '#store/reads/trades.ts'
 import { notesOf, noteTrades } from '#store/writes/settlement-notes.ts'
 import { journalOf, saveTransaction, transactionByHash } from '#store/writes/transactions.ts'
@@ -86,12 +92,12 @@ export type WorldOptions = {
   readonly rules?: Partial<SettlementRules>
   readonly policy?: Partial<SenderPolicy>
   readonly confirmations?: number
-  /** How long an answer of the chain is waited for. */
+  /** Maximum wait for an answer of the chain. */
   readonly timeoutMs?: number
-  /** Rules for traders, and traders whose trades fail without being sent. */
+  /** Rules for traders, and the barred traders, whose trades fail without being sent. */
   readonly risk?: RiskRules
   readonly barred?: () => ReadonlySet<Address>
-  /** Straight to the chain, without the line that can be cut. */
+  /** True to connect to the chain directly, without the proxy that can fail. */
   readonly direct?: boolean
 }
 
@@ -108,13 +114,57 @@ export type OrderWish = {
 
 const UNIT = 1_000_000
 const GAS_MAX = 16_777_216
-/** Steps after which a story that does not end has failed. */
+/** Maximum number of steps before a test fails. */
 const STEPS_MAX = 500
 /** How often `run` looks. */
 const LOOK_MS = 10
 let nonces = Date.now()
 
 export type SettlementWorld = Awaited<ReturnType<typeof startWorld>>
+
+/** Gives an account ten dollars; returns its permits of these values, in the order of their nonces. */
+export async function permitsOf(
+  chain: TestChain,
+  index: number,
+  values: readonly bigint[],
+): Promise<PermitSignature[]> {
+  const owner = chain.chain.account(index)
+  const { settlement } = chain.contracts
+  await chain.chain.send(chain.owner, chain.collateral, 'mint', [owner.address, 10_000_000n])
+  const next = await chain.read(chain.collateral, 'nonces', [owner.address])
+  const permits: PermitSignature[] = []
+  for (const [at, value] of values.entries()) {
+    const nonce = next + BigInt(at)
+    const { deadline, v, r, s } = await chain.usdcPermit(owner, settlement, value, { nonce })
+    permits.push({
+      nonce: String(nonce) as Uint64,
+      value: String(value) as Uint256,
+      deadline: String(deadline) as Uint64,
+      v: v as 27 | 28,
+      r,
+      s,
+    })
+  }
+  return permits
+}
+
+/** Gives an account the code of a test contract (EIP-7702). */
+export async function giveCode(
+  { chain, relayer }: TestChain,
+  index: number,
+  name: string,
+): Promise<void> {
+  const contractAddress = await chain.deploy(relayer, ours(`test/${name}`), [])
+  const wallet = chain.wallet(chain.account(index))
+  const authorization = await wallet.signAuthorization({ contractAddress })
+  const hash = await chain.wallet(relayer).sendTransaction({
+    authorizationList: [authorization],
+    to: relayer.address,
+    gas: 200_000n,
+  })
+  const { status } = await chain.publicClient.getTransactionReceipt({ hash })
+  assert.equal(status, 'success')
+}
 
 export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-settlement-'))
@@ -133,7 +183,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
   const contract = settlementContract(audit, address)
   let nowMs = Date.now()
   host.at(nowMs / 1_000 - START_SEC)
-  /** Faults of the database, as seen by settlement. */
+  /** Components that are unavailable to settlement. */
   const away: { database: boolean; journal: boolean; markets: boolean } = {
     database: false,
     journal: false,
@@ -161,7 +211,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
   })
   async function projected(): Promise<void> {
     if (away.database) return
-    // The first look claims the database, the second reads.
+    // With its first tick the store takes over the database, and with the second one it reads the log.
     for (let look = 0; look < 2; look++) {
       projector.hear('Tick', {}, 0, undefined)
       await projector.drained()
@@ -170,7 +220,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
 
   let endLife: () => void = () => {}
   let ended: Promise<void>
-  /** Reports of one turn are one batch, as on a market thread. */
+  /** Reports of one turn form one batch, as on a market thread. */
   const reports: { command: Command; answer: (answer: unknown) => void }[] = []
   let telling = Promise.resolve()
   function tellMarket<Answer>(command: Command): Promise<Answer> {
@@ -198,7 +248,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     const patience = timeoutMs === undefined ? {} : { timeoutMs }
     const client = makeChainClient({ chainId, rpcUrls: [url], rounds: 2, pauseMs: 1, ...patience })
     const bootContract = settlementContract(client, address)
-    // A killed process does nothing any more, so its open objects must not either.
+    // The killed process does nothing more, but the test must still close its open objects.
     const life = { over: false }
     endLife()
     const killed = Promise.withResolvers<void>()
@@ -233,7 +283,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
         fees: () => offeredFees(client.viem),
       }),
       spare: makeSparePermits({
-        stored: (owners) => reading(() => permitsOf(database, { chainId, owners })),
+        stored: (owners) => reading(() => storedPermitsOf(database, { chainId, owners })),
         nonceOf: stablecoin(client, toAddress(chain.contracts.stablecoin)).nonce,
       }),
       sender: makeLane({
@@ -289,7 +339,8 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
         keyOf: (trade) => bootContract.tradeKeyOf(trade),
         report: (marketId, report) =>
           alive(async (): Promise<ReportAnswer> => {
-            // A market reports a known trade before it goes away.
+            // In this fault a market takes no results of trades, but still answers whether it knows a trade
+            // (`matched`).
             if (away.markets && report.status !== 'matched') return { unanswered: 'closed' }
             return tellMarket({ type: 'ReportTrade', message: { marketId, report } })
           }),
@@ -309,7 +360,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
   }
   boot()
 
-  /** One turn: the database catches up, settlement looks, and everything it began has ended. */
+  /** Makes one step: the database catches up, settlement runs, and everything that it started ends. */
   async function step(ms = 1_000): Promise<void> {
     nowMs += ms
     host.at(nowMs / 1_000 - START_SEC)
@@ -331,7 +382,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     )
   }
 
-  /** As its thread runs it: looks by a timer, the database catching up meanwhile, until it is so. */
+  /** Runs settlement by a timer, with the database catching up, until the condition is true. */
   async function run(isSo: () => boolean): Promise<void> {
     const timer = setInterval(() => {
       nowMs += LOOK_MS
@@ -427,7 +478,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     },
     orderOf,
     place,
-    /** A seller and a buyer whose orders match: one trade. */
+    /** Places a sell and a buy that match; returns the trade. */
     async trade(
       wish: Partial<OrderWish> & { seller?: number; buyer?: number } = {},
     ): Promise<void> {
@@ -439,7 +490,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     run,
     projected,
     until,
-    /** The thread of settlement dies at once, and another one takes its place. */
+    /** Kills settlement and starts it again. */
     kill: boot,
     trades,
     /** Pending trades, as settlement reads them. */
@@ -455,7 +506,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
       (await trades()).every(({ status }) => status === 'confirmed' || status === 'failed') &&
       state.flight.batches.size === 0 &&
       state.trades.size === 0,
-    /** Nothing forgotten, nothing twice: the books of the exchange and the chain agree. */
+    /** Asserts that the exchange and the chain agree: no trade is lost, and none settled twice. */
     async agree(): Promise<void> {
       const times = await settledTimes(audit, address, startBlock)
       const all = await trades()

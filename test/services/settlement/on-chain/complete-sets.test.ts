@@ -3,10 +3,11 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { MarketId } from '#domain/ids.ts'
-import { NO, type PermitSignature, SELL, YES } from '#domain/order.ts'
+import { NO, SELL, YES } from '#domain/order.ts'
 import { openTestChain, type TestChain } from '../../../support/chain.ts'
 import {
   type OrderWish,
+  permitsOf,
   type SettlementWorld,
   startWorld,
   type WorldOptions,
@@ -14,9 +15,9 @@ import {
 
 const UNIT = 1_000_000n
 
-/** One for all: each test has a market thread, a log and a database of its own. */
+/** All tests use one chain. Each test has its own market thread, log and database. */
 let chain: TestChain
-/** Complementary in these tests; the contract leaves that to the exchange. */
+/** The market is complementary in these tests; the contract does not know the matching rule. */
 let market: MarketId
 before(async () => {
   chain = await openTestChain({ seed: true })
@@ -58,30 +59,11 @@ async function holdings(account: number | `0x${string}`): Promise<[bigint, bigin
   ]
 }
 
-/** Returns the gain of an account in a story. */
+/** Returns how an account's holdings change while `story` runs. */
 async function gains(account: number, story: () => Promise<unknown>): Promise<bigint[]> {
   const before = await holdings(account)
   await story()
   return (await holdings(account)).map((value, at) => value - (before[at] ?? 0n))
-}
-
-async function permitsOf(index: number, count: number): Promise<PermitSignature[]> {
-  const owner = chain.chain.account(index)
-  const { settlement } = chain.contracts
-  await chain.chain.send(chain.owner, chain.collateral, 'mint', [owner.address, 100n * UNIT])
-  const next = await chain.read(chain.collateral, 'nonces', [owner.address])
-  const permits: PermitSignature[] = []
-  for (let at = 0n; at < count; at++) {
-    const nonce = next + at
-    const signed = await chain.usdcPermit(owner, settlement, 10n * UNIT, { nonce })
-    const { v, r, s } = signed
-    const [n, value, deadline] = [nonce, 10n * UNIT, signed.deadline].map(
-      String,
-    ) as PermitSignature['nonce'][]
-    const big = value as string as PermitSignature['value']
-    permits.push({ nonce: n!, value: big, deadline: deadline!, v: v as 27 | 28, r, s })
-  }
-  return permits
 }
 
 const faultsOf = async (world: SettlementWorld) =>
@@ -89,7 +71,7 @@ const faultsOf = async (world: SettlementWorld) =>
     each.type === 'TradeEnded' && each.status === 'failed' ? [each.fault] : [],
   )
 
-describe('settlement of complete sets', () => {
+describe('settlement handles mints and merges', () => {
   it(
     'settlement mints for two buyers at the price of the maker, and merges for two sellers',
     inWorld(async (world) => {
@@ -110,7 +92,7 @@ describe('settlement of complete sets', () => {
   )
 
   it(
-    'settlement sends trades, mints and merges in one transaction',
+    'settlement sends ordinary trades, mints and merges in one transaction',
     inWorld(async (world) => {
       await world.order({ by: 10, outcome: YES, price: 0.6, size: 1 })
       await world.order({ by: 11, outcome: NO, price: 0.4, size: 1 })
@@ -150,8 +132,8 @@ describe('settlement of complete sets', () => {
     'settlement sends the permits of both sides of a mint, and both are used once it is in a block',
     inWorld(
       async (world) => {
-        const [first] = await permitsOf(6, 1)
-        const [second] = await permitsOf(7, 1)
+        const [first] = await permitsOf(chain, 6, [10n * UNIT])
+        const [second] = await permitsOf(chain, 7, [10n * UNIT])
         const { flight } = world.state
         await world.order({ by: 6, outcome: YES, price: 0.6, size: 1, permit: first! })
         await world.order({ by: 7, outcome: NO, price: 0.4, size: 1, permit: second! })
@@ -169,8 +151,8 @@ describe('settlement of complete sets', () => {
   it(
     'settlement settles mints that wait for each other’s permits',
     inWorld(async (world) => {
-      const [a0, a1] = await permitsOf(6, 2)
-      const [b0, b1] = await permitsOf(7, 2)
+      const [a0, a1] = await permitsOf(chain, 6, [10n * UNIT, 10n * UNIT])
+      const [b0, b1] = await permitsOf(chain, 7, [10n * UNIT, 10n * UNIT])
       await world.order({ by: 6, outcome: YES, price: 0.3, size: 1, permit: a0! })
       await world.order({ by: 7, outcome: NO, price: 0.3, size: 1, permit: b0! })
       await world.order({ by: 6, outcome: YES, price: 0.7, size: 1, permit: a1! })

@@ -4,15 +4,22 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { devnetAccount } from '#devnet/accounts.ts'
 import { type Address, toAddress } from '#domain/ids.ts'
-import { BUY, SELL } from '#domain/order.ts'
+import { BUY, NO, type PermitSignature, SELL } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { dayOf, nextDayMs, type SpendingLimits } from '#domain/trader-spending.ts'
 import type { StandingProtocol } from '#protocol/market-host.ts'
 import { TraderBudgets } from '#services/market/host/trader-budgets.ts'
 import { makeSpendingRelay } from '#services/settlement/thread/spending-relay.ts'
 import { settlementCharges } from '#store/reads/settlement-charges.ts'
+import { hostileReceiverAbi } from '../../../../contracts/artifacts/test/HostileReceiver.abi.ts'
 import { openTestChain, type TestChain } from '../../../support/chain.ts'
-import { type OrderWish, type SettlementWorld, startWorld } from './chain-fixture.ts'
+import {
+  giveCode,
+  type OrderWish,
+  permitsOf,
+  type SettlementWorld,
+  startWorld,
+} from './chain-fixture.ts'
 
 let chain: TestChain
 before(async () => {
@@ -22,9 +29,13 @@ after(() => chain.close())
 
 const traderOf = (index: number): Address => toAddress(devnetAccount(index).address)
 
+const [BOB, ANN, EVE, CAROL] = [10, 11, 14, 15]
+/** `HostileReceiver.Mode.WasteGas`. */
+const WASTE_GAS = 7
+
 const NO_LIMITS = { fillsPerDay: 0, gasPerDay: 0, failedGasPerDay: 0, exempt: new Set<Address>() }
 
-/** A world with budgets, and the relay that sends the spending to its market thread. */
+/** Makes a world with budgets, and the relay that sends the spending to its market thread. */
 async function withBudgets(
   some: Partial<SpendingLimits>,
   body: (
@@ -66,7 +77,7 @@ async function tryPlace(world: SettlementWorld, wish: OrderWish) {
   return isRejection(answer) ? answer : undefined
 }
 
-/** Trades with itself until an order is refused; returns the refusal and the number of fills. */
+/** Lets an account trade with itself until an order is refused; returns the refusal and the number of fills. */
 async function washTrade(world: SettlementWorld, by: number, fillsMax = 40) {
   for (let fills = 0; fills < fillsMax; fills++) {
     const refused =
@@ -76,7 +87,23 @@ async function washTrade(world: SettlementWorld, by: number, fillsMax = 40) {
   return { refused: undefined, fills: fillsMax }
 }
 
-describe('the gas that a trader may cost the operator in a day', () => {
+type Spending = StandingProtocol['TradersSpent']['takes']
+
+/** Reads new entries of the journal; returns the gas that each trader has used on this day. */
+async function spendingNow(
+  relay: ReturnType<typeof makeSpendingRelay>,
+  world: SettlementWorld,
+): Promise<Spending> {
+  await relay.tick(world.nowMs)
+  const told: Spending[] = []
+  relay.linked({ tell: (_: string, message: Spending) => void told.push(message) } as never)
+  return told[0] ?? { chainId: 0, day: 0, spending: [] }
+}
+
+const spentBy = ({ spending }: Spending, index: number) =>
+  spending.find(({ trader }) => trader === traderOf(index)) ?? { fills: 0, gas: 0, failedGas: 0 }
+
+describe('the gas that a trader may cost the operator in a day is limited', () => {
   it('a wallet that trades with itself settles only its daily number of fills, also across a restart', async () => {
     await withBudgets({ fillsPerDay: 12 }, async (world, relay, restart) => {
       const first = await washTrade(world, 10)
@@ -118,23 +145,12 @@ describe('the gas that a trader may cost the operator in a day', () => {
         await world.place({ by: 11, size: 6 })
         await world.until('every trade is decided', world.allDecided)
         const sums = async () => {
-          const told: unknown[] = []
           restart()
-          await relay().tick(world.nowMs)
-          relay().linked({
-            tell: (_: string, message: unknown) => void told.push(message),
-          } as never)
-          return told
+          return spendingNow(relay(), world)
         }
-        const [told] = (await sums()) as [
-          {
-            day: number
-            spending: { trader: Address; fills: number; gas: number; failedGas: number }[]
-          },
-        ]
+        const told = await sums()
         assert.equal(told.day, dayOf(world.nowMs))
-        const by = new Map(told.spending.map((each) => [each.trader, each]))
-        const [maker, taker] = [by.get(traderOf(12)), by.get(traderOf(11))]
+        const [maker, taker] = [spentBy(told, 12), spentBy(told, 11)]
         assert.deepEqual(
           [maker?.fills, taker?.fills],
           [5, 1],
@@ -145,7 +161,7 @@ describe('the gas that a trader may cost the operator in a day', () => {
           gasUsed: number
         }
         assert.equal(taker?.gas, Math.ceil(gasUsed / 6))
-        assert.deepEqual(await sums(), [told])
+        assert.deepEqual(await sums(), told)
         await relay().tick(world.nowMs)
       },
     )
@@ -167,7 +183,7 @@ describe('the gas that a trader may cost the operator in a day', () => {
       const [failed] = await world.trades()
       assert.deepEqual([failed?.status, failed?.reason], ['failed', 'InsufficientAllowance'])
       assert.notEqual(failed?.txHash, '')
-      // Matched before settlement has read the cost of the failure.
+      // This trade matches before settlement has read the cost of the failure.
       await world.trade({ seller: 10, buyer: 13, price: 0.4 })
       await relay().tick(world.nowMs)
       assert.deepEqual([...relay().barred(chainId)], [traderOf(13)])
@@ -189,4 +205,62 @@ describe('the gas that a trader may cost the operator in a day', () => {
       )
     })
   })
+
+  /** Lets Eve and others trade in one transaction; returns the gas that it adds to the sums of some traders. */
+  const gasOfBatch = async (
+    world: SettlementWorld,
+    relay: ReturnType<typeof makeSpendingRelay>,
+    permit?: PermitSignature,
+  ) => {
+    const before = await spendingNow(relay, world)
+    const batches = world.said.filter(({ type }) => type === 'BatchEnded').length
+    await world.place({ by: BOB, side: SELL, size: 20 })
+    await world.place({ by: EVE, outcome: NO, size: 20 })
+    for (let fill = 0; fill < 5; fill++) {
+      await world.place({ by: CAROL })
+      await world.place({ by: EVE, ...(fill === 0 && permit !== undefined ? { permit } : {}) })
+      await world.place({ by: ANN, outcome: NO, side: SELL })
+    }
+    await world.until('every trade is decided', world.allDecided)
+    const ended = world.said.filter(({ type }) => type === 'BatchEnded')
+    assert.equal(ended.length, batches + 1, 'one transaction')
+    const after = await spendingNow(relay, world)
+    const gasOf = (index: number) => spentBy(after, index).gas - spentBy(before, index).gas
+    return { ann: gasOf(ANN), carol: gasOf(CAROL), eve: gasOf(EVE) }
+  }
+
+  const attacks: Record<string, (world: SettlementWorld) => Promise<PermitSignature | undefined>> =
+    {
+      'code that wastes gas when it receives shares': async () => {
+        await giveCode(chain, EVE, 'HostileReceiver')
+        const account = { address: chain.chain.account(EVE).address, abi: hostileReceiverAbi }
+        await chain.chain.send(chain.relayer, account, 'arm', [WASTE_GAS, account.address, '0x'])
+        return undefined
+      },
+      'unused permits of cancelled orders': async (world) => {
+        const permits = await permitsOf(chain, EVE, Array(21).fill(10_000_000n))
+        for (const permit of permits.slice(0, -1)) {
+          const { orderHash, side } = await world.place({ by: EVE, price: 0.01, permit })
+          const message = { marketId: world.marketId, orderHash, side }
+          await world.host.run({ type: 'CancelOrder', message })
+        }
+        return permits.at(-1)
+      },
+    }
+  for (const [name, attack] of Object.entries(attacks)) {
+    it(`the wasted gas is charged to its owner, not to other traders of the transaction: ${name}`, async (t) => {
+      t.after(await chain.snapshot())
+      await withBudgets({ gasPerDay: 1_000_000_000 }, async (world, relay) => {
+        await gasOfBatch(world, relay())
+        const usual = await gasOfBatch(world, relay())
+        const attacked = await gasOfBatch(world, relay(), await attack(world))
+        for (const trader of ['ann', 'carol'] as const) {
+          const [more, gas] = [attacked[trader], usual[trader]]
+          assert(more <= gas, `${trader} is charged ${more} instead of ${gas}`)
+        }
+        const wasted = attacked.eve - usual.eve
+        assert(wasted > 300_000, `Eve is charged ${wasted} more`)
+      })
+    })
+  }
 })

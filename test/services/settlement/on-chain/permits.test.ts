@@ -1,4 +1,4 @@
-/** Permits that travel with orders: forged, impossible, out of turn, or used by a stranger. */
+/** Tests permits of orders that are forged, impossible, out of order, or submitted by another account. */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
@@ -6,7 +6,7 @@ import type { Hex } from 'viem'
 import { toAddress } from '#domain/ids.ts'
 import { type PermitSignature, SELL } from '#domain/order.ts'
 import { openTestChain, type TestChain } from '../../../support/chain.ts'
-import { type SettlementWorld, startWorld, type WorldOptions } from './chain-fixture.ts'
+import { permitsOf, type SettlementWorld, startWorld, type WorldOptions } from './chain-fixture.ts'
 
 const OWNER = 5
 const MAKER = 10
@@ -22,21 +22,10 @@ before(async () => {
 })
 after(() => chain.close())
 
-/** Permits of the owner, who has approved nothing, with these values, in the order of their nonces. */
-async function permitsOf(values: readonly bigint[]): Promise<PermitSignature[]> {
-  const owner = chain.chain.account(OWNER)
-  await chain.chain.send(chain.owner, chain.collateral, 'mint', [owner.address, 10_000_000n])
+/** Revokes the owner's allowance; returns permits of these values, in the order of their nonces. */
+async function ownPermits(values: readonly bigint[]): Promise<PermitSignature[]> {
   await approve(0n)
-  const next = await chain.read(chain.collateral, 'nonces', [owner.address])
-  const permits: PermitSignature[] = []
-  for (const [at, value] of values.entries()) {
-    const nonce = next + BigInt(at)
-    const { settlement } = chain.contracts
-    const { deadline, v, r, s } = await chain.usdcPermit(owner, settlement, value, { nonce })
-    const [n, d] = [String(nonce), String(deadline)] as PermitSignature['nonce'][]
-    permits.push({ nonce: n!, value: uint256(value), deadline: d!, v: v as 27 | 28, r, s })
-  }
-  return permits
+  return permitsOf(chain, OWNER, values)
 }
 
 async function approve(value: bigint): Promise<void> {
@@ -47,7 +36,7 @@ async function approve(value: bigint): Promise<void> {
   ])
 }
 
-/** Any account may submit a permit: here a stranger does. */
+/** Submits a permit from another account, which anyone may do. */
 async function submitAsStranger(permit: PermitSignature): Promise<void> {
   const { value, deadline, v, r, s } = permit
   await chain.chain.send(chain.chain.account(9), chain.collateral, 'permit', [
@@ -85,7 +74,7 @@ function failuresOf({ said }: SettlementWorld) {
   )
 }
 
-describe('settlement: a permit that cannot be encoded', () => {
+describe('settlement fails a trade whose permit cannot be encoded', () => {
   for (const [field, change] of Object.entries({
     value: { value: TOO_MUCH },
     deadline: { deadline: String(TOO_MUCH) as PermitSignature['deadline'] },
@@ -95,7 +84,7 @@ describe('settlement: a permit that cannot be encoded', () => {
     it(
       `a permit that cannot be encoded by its ${field} fails its own trade by the buyer's fault, and others settle`,
       inWorld(async (world) => {
-        const [permit] = await permitsOf([500_000n])
+        const [permit] = await ownPermits([500_000n])
         await world.place({ by: MAKER, side: SELL })
         await world.place({ by: OWNER, permit: { ...permit!, ...change } })
         await world.trade({ seller: OTHER_MAKER, buyer: BUYER, price: 0.6 })
@@ -111,11 +100,11 @@ describe('settlement: a permit that cannot be encoded', () => {
   }
 })
 
-describe('settlement: forged permits', () => {
+describe('settlement fails a trade with forged permits', () => {
   it(
     'a trade with forged permits before a good one fails at once by the buyer’s fault',
     inWorld(async (world) => {
-      await permitsOf([])
+      await ownPermits([])
       const next = await chain.read(chain.collateral, 'nonces', [
         chain.chain.account(OWNER).address,
       ])
@@ -134,7 +123,7 @@ describe('settlement: forged permits', () => {
       await world.place({ by: OWNER, price: 0.4, permit: forged(33) })
       for (let steps = 0; steps < 3; steps++) await world.step()
       const before = failuresOf(world).length
-      // The price has moved, and the buyer now wants the trade.
+      // The buyer now approves the payment, because the price has moved.
       await approve(10_000_000n)
       for (let steps = 0; steps < 30; steps++) await world.step(60_000)
       assert.equal(before, 34)
@@ -143,7 +132,7 @@ describe('settlement: forged permits', () => {
   )
 })
 
-describe('settlement: permits that another account submits', () => {
+describe('settlement uses a permit that another account submits first', () => {
   for (const [what, values, blocks] of [
     ['a permit', [500_000n, 500_000n], 2],
     ['each of three permits in one transaction', [500_000n, 1_000_000n, 1_500_000n], 1],
@@ -151,7 +140,7 @@ describe('settlement: permits that another account submits', () => {
     it(
       `${what} that another account submits before the block costs its owner nothing`,
       inWorld(async (world) => {
-        const permits = await permitsOf(values)
+        const permits = await ownPermits(values)
         await world.place({ by: MAKER, side: SELL, size: values.length })
         for (const permit of permits) await world.place({ by: OWNER, permit })
         const seen = new Set<string>()
@@ -159,7 +148,7 @@ describe('settlement: permits that another account submits', () => {
         world.proxy.before = async (method, [raw]) => {
           if (method !== 'eth_sendRawTransaction') return
           sent.add(String(raw))
-          // A stranger sees the transaction in the pool, and is faster with all permits in it.
+          // Another account sees the transaction in the pool, and submits all its permits first.
           for (const permit of permits) {
             if (seen.has(permit.r) || !String(raw).includes(permit.r.slice(2))) continue
             seen.add(permit.r)
@@ -174,11 +163,11 @@ describe('settlement: permits that another account submits', () => {
   }
 })
 
-describe('settlement: permits of resting orders', () => {
+describe('settlement sends the permits of open orders if a later permit needs them', () => {
   it(
-    'permits of resting orders are sent together with a later permit of their owner',
+    'unused permits of open orders are sent together with a later permit of the same owner',
     inWorld(async (world) => {
-      const [resting, next] = await permitsOf([100_000n, 500_000n])
+      const [resting, next] = await ownPermits([100_000n, 500_000n])
       await world.place({ by: OWNER, price: 0.1, permit: resting! })
       await world.place({ by: MAKER, side: SELL })
       await world.place({ by: OWNER, permit: next! })

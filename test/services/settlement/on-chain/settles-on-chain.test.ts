@@ -5,45 +5,22 @@ import { hostileCollateralAbi } from '#contracts/artifacts/test/HostileCollatera
 import { type Contract, ours } from '#devnet/artifact.ts'
 import { type MarketId, toAddress } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import { BUY, type PermitSignature, SELL } from '#domain/order.ts'
+import { BUY, SELL } from '#domain/order.ts'
 import { permitValueMin } from '#domain/order-permit.ts'
 import { KILL_POINTS } from '../../../crash/settlement-crash.ts'
 import { openTestChain, type TestChain } from '../../../support/chain.ts'
 import { randomFrom } from '../../../support/random.ts'
-import { type SettlementWorld, startWorld, type WorldOptions } from './chain-fixture.ts'
+import { permitsOf, type SettlementWorld, startWorld, type WorldOptions } from './chain-fixture.ts'
 
-/** How long an answer of a slow RPC is waited for. */
+/** Timeout for answers of a slow RPC. */
 const PATIENCE_MS = 150
 
-/** One for all: each test has a market thread, a log and a database of its own. */
+/** All tests use one chain. Each test has its own market thread, log and database. */
 let chain: TestChain
 before(async () => {
   chain = await openTestChain({ seed: true })
 })
 after(() => chain.close())
-
-/** Permits of an account that has approved nothing, in the order of their nonces. */
-async function permitsOf(index: number, values: readonly bigint[]): Promise<PermitSignature[]> {
-  const owner = chain.chain.account(index)
-  const { settlement } = chain.contracts
-  await chain.chain.send(chain.owner, chain.collateral, 'mint', [owner.address, 10_000_000n])
-  const next = await chain.read(chain.collateral, 'nonces', [owner.address])
-  const permits: PermitSignature[] = []
-  for (const [at, value] of values.entries()) {
-    const nonce = next + BigInt(at)
-    const { deadline, v, r, s } = await chain.usdcPermit(owner, settlement, value, { nonce })
-    const [n, d] = [String(nonce), String(deadline)] as PermitSignature['nonce'][]
-    permits.push({
-      nonce: n!,
-      value: String(value) as PermitSignature['value'],
-      deadline: d!,
-      v: v as 27 | 28,
-      r,
-      s,
-    })
-  }
-  return permits
-}
 
 const inWorld =
   (body: (world: SettlementWorld) => Promise<void>, options: WorldOptions = {}) =>
@@ -68,7 +45,7 @@ const failures = ({ said }: SettlementWorld) =>
       : [],
   )
 
-/** An account takes back its allowance in the block before its trade. */
+/** Revokes an account's allowance in the block of its trade, before the trade. */
 function revokesBeforeItIsSent(world: SettlementWorld, index: number): void {
   world.proxy.before = async (method) => {
     if (method !== 'eth_sendRawTransaction') return
@@ -81,7 +58,7 @@ function revokesBeforeItIsSent(world: SettlementWorld, index: number): void {
   }
 }
 
-describe('settlement', () => {
+describe('settlement sends trades to the chain', () => {
   const settled = (world: SettlementWorld): Promise<number> =>
     world.trades().then((all) => all.filter(({ status }) => status === 'confirmed').length)
 
@@ -126,7 +103,7 @@ describe('settlement', () => {
   it(
     'the permit of an order is used in the transaction of its trade',
     inWorld(async (world) => {
-      const [permit] = await permitsOf(5, [1_000_000n])
+      const [permit] = await permitsOf(chain, 5, [1_000_000n])
       await world.place({ by: 10, side: SELL })
       await world.place({ by: 5, permit: permit! })
       await world.until('it is confirmed', world.allDecided)
@@ -136,10 +113,10 @@ describe('settlement', () => {
   )
 
   it(
-    'two exact permits of one buyer in one batch each cover their own order',
+    'two permits of one buyer for exact amounts, in one batch, each cover their own order',
     inWorld(async (world) => {
-      // The second is for the order that is filled first, and again between the fills of the other.
-      const [first, second] = await permitsOf(5, [1_400_000n, 1_200_000n])
+      // The order with the second permit is filled first, and again by the last of the later sells.
+      const [first, second] = await permitsOf(chain, 5, [1_400_000n, 1_200_000n])
       await world.place({ by: 5, size: 2, price: 0.6, permit: second! })
       await world.place({ by: 10, side: SELL, size: 1, price: 0.6 })
       await world.place({ by: 5, size: 2, price: 0.7, permit: first! })
@@ -157,20 +134,20 @@ describe('settlement', () => {
     inWorld(async (world) => {
       const terms = { price: 0.333_333, size: 0.000_004 }
       const order = { side: BUY, price: 333_333 as Price, size: 4 as Shares } as const
-      const [permit] = await permitsOf(5, [permitValueMin(order)])
+      const [permit] = await permitsOf(chain, 5, [permitValueMin(order)])
       for (let maker = 10; maker < 14; maker++) {
         await world.place({ ...terms, by: maker, side: SELL, size: 0.000_001 })
       }
       await world.place({ ...terms, by: 5, permit: permit! })
       await world.until('all are decided', world.allDecided)
-      // Price × size, rounded up once, would be two units.
+      // The four fills of one unit each are rounded up and cost four units. Price × size of the order would be two.
       assert.deepEqual(await world.statuses(), Array(4).fill('confirmed'))
       await world.agree()
     }),
   )
 
   it(
-    'a bad trade fails alone: its side loses its orders, the other side gets its quantity back',
+    'a trade that cannot settle fails alone: the orders of its side end, the other side gets its quantity back',
     inWorld(async (world) => {
       // Account 4 has nothing: no collateral, no allowance.
       await world.place({ by: 10, side: SELL, size: 2 })
@@ -197,7 +174,7 @@ describe('settlement', () => {
   )
 
   it(
-    'a trade whose funds leave between simulation and block fails by its transaction',
+    'a trade whose funds leave between the simulation and the block fails by its transaction',
     inWorld(async (world) => {
       const buyer = chain.chain.account(6)
       await chain.fund(buyer, { collateral: 1_000_000n })
@@ -215,17 +192,17 @@ describe('settlement', () => {
   )
 
   it(
-    'a seller without shares does not use up the allowance that a later order’s permit brings',
+    'a trade of a seller without shares does not use up the allowance from the permit of a later order',
     inWorld(async (world) => {
-      // Account 4 has nothing. The stablecoin takes the permits one after the other.
-      const [first, second, third] = await permitsOf(5, [500_000n, 500_000n, 500_000n])
+      // Account 4 has nothing. Permits are submitted in the order of their nonces.
+      const [first, second, third] = await permitsOf(chain, 5, [500_000n, 500_000n, 500_000n])
       await world.place({ by: 4, side: SELL })
       await world.place({ by: 5, permit: first! })
       await world.place({ by: 10, side: SELL, price: 0.4 })
       await world.place({ by: 5, price: 0.4, permit: second! })
       await world.until('both are decided', world.allDecided)
       assert.deepEqual(await world.statuses(), ['failed', 'confirmed'])
-      // The first order is back in the book. Here it matches an empty wallet again, and the next one is later.
+      // The first order has returned to the book. It matches an empty wallet again; the next order trades later.
       await world.place({ by: 4, side: SELL })
       await world.until('all are decided', world.allDecided)
       await world.place({ by: 10, side: SELL, price: 0.3 })
@@ -248,10 +225,10 @@ describe('settlement', () => {
   )
 
   it(
-    'a sale passes from one wallet without funds to the next until a buyer can pay',
+    'if a buyer without funds fails a trade, its quantity matches the next buyer, until one can pay',
     inWorld(async (world) => {
       await world.place({ by: 10, side: SELL })
-      // 30 to 32 have nothing; 11 has money and an allowance.
+      // Accounts 30 to 32 have nothing; account 11 has money and an allowance.
       for (const by of [30, 31, 32, 11]) await world.place({ by })
       await world.until('all are decided', world.allDecided)
       const newestFirst = (await world.trades()).map(({ buyer, status }) => [buyer, status])
@@ -272,7 +249,7 @@ describe('settlement', () => {
   it(
     'an order settles with its permit although an earlier permit of its trader was never sent',
     inWorld(async (world) => {
-      const [first, second] = await permitsOf(5, [500_000n, 500_000n])
+      const [first, second] = await permitsOf(chain, 5, [500_000n, 500_000n])
       await world.place({ by: 4, side: SELL })
       await world.place({ by: 5, permit: first! })
       await world.until('it is decided', world.allDecided)
@@ -303,7 +280,7 @@ describe('settlement', () => {
   )
 
   it(
-    'trades of a market that is not on chain yet wait, and other trades do not wait for them',
+    'trades of a market that is not on chain yet wait, and delay no other trades',
     inWorld(async (world) => {
       const maker = chain.maker
       const expiration = (await chain.chain.now()) + 86_400n
@@ -325,8 +302,8 @@ describe('settlement', () => {
   )
 })
 
-/** In every case each trade has settled once, or failed for its own reason, in the end. */
-describe('settlement: faults that it survives', () => {
+/** In every case each trade has in the end settled once, or failed for its own reason. */
+describe('settlement survives faults', () => {
   it(
     'settlement survives a kill between signing and broadcasting',
     inWorld(async (world) => {
@@ -351,7 +328,7 @@ describe('settlement: faults that it survives', () => {
     inWorld(async (world) => {
       await world.trade()
       await chain.automine(false)
-      // The node has it, and the process ends before the answer is received or recorded.
+      // The node receives the transaction, and the process ends before the answer is received or recorded.
       world.away.markets = true
       await world.until('it is sent', () => world.proxy.requests.has('eth_sendRawTransaction'))
       world.kill()
@@ -422,7 +399,7 @@ describe('settlement: faults that it survives', () => {
         assert.deepEqual(await world.statuses(), ['matched'])
       }
       assert(world.said.some(({ type }) => type === 'StepFailed'))
-      // Every third question or so fails from here on.
+      // From here on about every third request fails.
       const random = randomFrom(7)
       world.proxy.faults = {}
       world.proxy.refuse = () =>
@@ -477,7 +454,7 @@ describe('settlement: faults that it survives', () => {
           heldBack++
           await late.promise
         }
-        // Signed and stored, broadcast again and again, and no node has it.
+        // The transaction is signed and stored, and broadcast repeatedly, but no node keeps it.
         await world.until('it is sent', () => batchesOf(world) === 1)
         for (let steps = 0; steps < 4; steps++) await world.step(2_000)
         assert.deepEqual(await world.statuses(), ['submitted'])
@@ -501,7 +478,7 @@ describe('settlement: faults that it survives', () => {
       for (let steps = 0; steps < 5; steps++) await world.step(500)
       world.proxy.faults = {}
       await world.until('it is confirmed', world.allDecided)
-      // It is confirmed; now the node knows nothing of it any more, for a while.
+      // After the confirmation the node lags for a while and does not know the transaction.
       world.proxy.faults = { staleHead: height }
       for (let steps = 0; steps < 4; steps++) await world.step(500)
       world.proxy.faults = {}
@@ -576,7 +553,7 @@ describe('settlement: faults that it survives', () => {
       revokesBeforeItIsSent(world, 7)
       await world.until('both are decided', world.allDecided)
       assert.deepEqual((await world.statuses()).sort(), ['confirmed', 'failed'])
-      // On this branch the buyer's allowance is still there: the same transaction would settle both.
+      // On this branch the buyer still has the allowance, so the same transaction would settle both trades.
       await reorganise()
       await world.until('it vanished', () =>
         world.said.some(({ type }) => type === 'BatchVanished'),
@@ -593,7 +570,7 @@ describe('settlement: faults that it survives', () => {
       await world.until('it is confirmed', world.allDecided)
       await chain.mine(3)
       await world.step()
-      // Account 4 has nothing yet; a deposit would not be seen by this node.
+      // Account 4 has nothing yet, and this node would not know of a deposit.
       world.proxy.faults = { staleHead: (await chain.height()) - 2 }
       await world.trade({ buyer: 4 })
       for (let steps = 0; steps < 4; steps++) await world.step()
@@ -633,7 +610,7 @@ describe('settlement: faults that it survives', () => {
   )
 
   it(
-    'settlement survives a market whose tokens take more gas to find',
+    'settlement succeeds for a market whose token ids cost more gas to compute',
     inWorld(async (world) => {
       await world.trade()
       const tooLittle = `${toFunctionSelector('TooLittleGas(uint256)')}${'0'.repeat(64)}`
@@ -748,7 +725,7 @@ describe('settlement: faults that it survives', () => {
   )
 })
 
-describe('a stablecoin that blocks a wallet', () => {
+describe('a stablecoin can block a wallet', () => {
   const CAROL = 12
   const STAKE = 1_000_000_000n
   let token: Contract<typeof hostileCollateralAbi>
@@ -798,7 +775,7 @@ describe('a stablecoin that blocks a wallet', () => {
       await world.close()
     }
   }
-  it('a wallet that the stablecoin blocks fails its trade at once without a transaction, and others settle', async () => {
+  it('a trade of a wallet that the stablecoin blocks fails without a transaction, and other trades settle', async () => {
     await inHostileWorld({}, async (world) => {
       await world.step()
       await world.step()

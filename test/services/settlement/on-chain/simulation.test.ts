@@ -1,16 +1,15 @@
 /**
- * A simulation has the terms of the transaction: a call with a gas price of 0 proves nothing about a transaction that
- * pays.
+ * The simulation must use the gas price of the transaction: a call with a gas price of 0 proves nothing about a
+ * transaction that pays.
  */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { numberToHex } from 'viem'
-import { ours } from '#devnet/artifact.ts'
 import { SELL } from '#domain/order.ts'
 import { statusOf } from '#services/settlement/lag.ts'
 import { openTestChain, type TestChain } from '../../../support/chain.ts'
-import { startWorld } from './chain-fixture.ts'
+import { giveCode, startWorld } from './chain-fixture.ts'
 
 let chain: TestChain
 before(async () => {
@@ -18,26 +17,12 @@ before(async () => {
 })
 after(() => chain.close())
 
-/** Gives an account code that accepts outcome tokens only where nothing is paid for gas. */
-async function rideFree(index: number): Promise<void> {
-  const { publicClient } = chain
-  const code = await chain.chain.deploy(chain.relayer, ours('test/FreeRideReceiver'), [])
-  const wallet = chain.chain.wallet(chain.chain.account(index))
-  const authorization = await wallet.signAuthorization({ contractAddress: code })
-  const hash = await chain.chain.wallet(chain.relayer).sendTransaction({
-    authorizationList: [authorization],
-    to: chain.relayer.address,
-    gas: 200_000n,
-  })
-  const { status } = await publicClient.getTransactionReceipt({ hash })
-  assert.equal(status, 'success')
-}
-
-describe('a settlement is simulated on the terms of its transaction', () => {
+describe('settlement simulates with the gas price of the transaction', () => {
   it('an account with code that accepts tokens only at a gas price of 0 costs no gas', async () => {
     const world = await startWorld(chain)
     try {
-      await rideFree(12)
+      // This code accepts outcome tokens only in a call with a gas price of 0.
+      await giveCode(chain, 12, 'FreeRideReceiver')
       await world.place({ by: 10, side: SELL, size: 45 })
       for (let fill = 0; fill < 45; fill++) await world.place({ by: 12, size: 1 })
       await world.until('every trade is decided', world.allDecided)

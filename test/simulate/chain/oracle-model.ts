@@ -1,0 +1,230 @@
+/**
+ * The rules of a market's resolution, without an EVM: proposals with a bond, disputes, the decision of the arbiter, and
+ * the payout. They are those of the market contract and of the optimistic oracle behind it.
+ */
+
+import { encodeErrorResult, type Hex, keccak256, stringToHex } from 'viem'
+import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
+import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
+import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
+import type { Address } from '#domain/ids.ts'
+import type { Outcome } from '#domain/order.ts'
+import { decodedCall, logOf, revertData } from './abi.ts'
+import type { ChainContracts, Executed, Funds, ModelLog } from './contracts.ts'
+import type { ChainMarket } from './factory.ts'
+
+/** A claim about the outcome at the oracle. */
+export type Claim = {
+  readonly id: Hex
+  readonly proposer: Address
+  readonly outcome: Outcome
+  readonly bond: bigint
+  readonly atSec: number
+  readonly windowEndsSec: number
+  readonly disputer: Address | undefined
+  /** The arbiter's decision about a disputed claim. */
+  readonly truth: boolean | undefined
+  readonly settledBy: Address | undefined
+  readonly settledAtSec: number | undefined
+}
+
+export const BOND = 100_000_000n
+/** Holds the bonds of open claims. */
+export const ORACLE = `0x${'0a'.repeat(20)}` as Address
+/** Account of the oracle that receives half of a lost bond; the winner gets the other half. */
+export const STORE = `0x${'0b'.repeat(20)}` as Address
+/** Gas below which a settlement succeeds without reporting the payouts. */
+export const PAYOUT_GAS = 300_000n
+
+const NO_ID: Hex = `0x${'0'.repeat(64)}`
+const ERROR = [{ type: 'error', name: 'Error', inputs: [{ name: '', type: 'string' }] }] as const
+
+const refused = (errorName: string, args: readonly unknown[] = []): Executed => ({
+  revert: revertData(marketAbi, errorName, args),
+})
+const refusedByOracle = (why: string): Executed => ({
+  revert: encodeErrorResult({ abi: ERROR, errorName: 'Error', args: [why] }),
+})
+const done = (logs: readonly ModelLog[]): Executed => ({ returned: '0x', logs, verdicts: [] })
+
+export const questionIdOf = (contract: Address): Hex => keccak256(stringToHex(contract))
+
+export const openClaimOf = ({ claims, claimId }: ChainMarket): Claim | undefined =>
+  claims.find(({ id }) => id === claimId)
+
+export class OracleModel {
+  readonly #at: ChainContracts
+
+  constructor(at: ChainContracts) {
+    this.#at = at
+  }
+
+  /** Runs a transaction, or a call, of a market. */
+  execute(
+    market: ChainMarket,
+    from: Address,
+    data: Hex,
+    run: { funds: Funds; gas: bigint },
+  ): Executed {
+    const { functionName } = decodedCall(marketAbi, data)
+    const pays = run.gas >= PAYOUT_GAS
+    if (functionName === 'settle') return this.settle(market, { by: from, pays }, run.funds)
+    if (functionName === 'reportPayouts') return this.#report(market, run.funds)
+    throw new TypeError(`the model lacks ${functionName}`)
+  }
+
+  /** Creates an ordinary market; no logs if its expiration has passed. */
+  create(
+    terms: Pick<ChainMarket, 'contract' | 'marketId' | 'maker' | 'question' | 'expirationSec'>,
+    funds: Funds,
+  ): ModelLog[] {
+    const { contract, marketId, maker, question, expirationSec } = terms
+    if (expirationSec <= funds.nowSec || funds.market(contract) !== undefined) return []
+    const { conditionalTokens, marketFactory } = this.#at
+    funds.putMarket({
+      ...{ ...terms, quick: undefined, proposableFromSec: expirationSec, description: '' },
+      ...{ winner: undefined, endPrice: undefined, claims: [], claimId: undefined, isPaid: false },
+    })
+    funds.prepare(marketId)
+    return [
+      logOf(conditionalTokensAbi, conditionalTokens, 'ConditionPreparation', {
+        conditionId: marketId,
+        ...{ oracle: contract, questionId: questionIdOf(contract), outcomeSlotCount: 2n },
+      }),
+      logOf(marketFactoryAbi, marketFactory, 'MarketCreated', {
+        ...{ marketId, market: contract, maker, question, description: '', category: 0 },
+        expiration: BigInt(expirationSec),
+      }),
+    ]
+  }
+
+  /** Proposes an outcome with a bond; no logs if the contract refuses it. */
+  propose(
+    market: ChainMarket,
+    { by, outcome, livenessSec }: { by: Address; outcome: Outcome; livenessSec: number },
+    funds: Funds,
+  ): ModelLog[] {
+    const { nowSec } = funds
+    if (market.winner !== undefined || market.claimId !== undefined) return []
+    if (nowSec < market.proposableFromSec || !pay(funds, by, ORACLE, BOND)) return []
+    const { contract, marketId, claims } = market
+    const id = keccak256(stringToHex(`${contract} ${by} ${nowSec} ${claims.length}`))
+    const windowEndsSec = nowSec + livenessSec
+    const claim: Claim = {
+      ...{ id, proposer: by, outcome, bond: BOND, atSec: nowSec, windowEndsSec },
+      ...{ disputer: undefined, truth: undefined, settledBy: undefined },
+      settledAtSec: undefined,
+    }
+    funds.putMarket({ ...market, claims: [...claims, claim], claimId: id })
+    return [
+      logOf(marketAbi, contract, 'ResolutionProposed', {
+        ...{ marketId, assertionId: id, proposer: by, asserter: by, outcome: outcome === 0 },
+        ...{ bond: BOND, assertionTime: BigInt(nowSec), expirationTime: BigInt(windowEndsSec) },
+      }),
+    ]
+  }
+
+  /** Disputes the open claim with a bond of the same size, within its window. */
+  dispute(market: ChainMarket, by: Address, funds: Funds): ModelLog[] {
+    const claim = openClaimOf(market)
+    if (claim === undefined || claim.settledBy !== undefined) return []
+    if (claim.disputer !== undefined || funds.nowSec >= claim.windowEndsSec) return []
+    if (!pay(funds, by, ORACLE, claim.bond)) return []
+    putClaim(funds, market, { ...claim, disputer: by })
+    const { contract, marketId } = market
+    return [logOf(marketAbi, contract, 'ResolutionDisputed', { marketId, assertionId: claim.id })]
+  }
+
+  /** The arbiter decides a disputed claim. */
+  decide(market: ChainMarket, truth: boolean, funds: Funds): void {
+    const claim = openClaimOf(market)
+    if (claim?.disputer === undefined || claim.truth !== undefined) return
+    putClaim(funds, market, { ...claim, truth })
+  }
+
+  /** Settles the open claim, at the market or directly at the oracle. */
+  settle(
+    market: ChainMarket,
+    { by, pays, isAtOracle }: { by: Address; pays: boolean; isAtOracle?: boolean },
+    funds: Funds,
+  ): Executed {
+    if (market.winner !== undefined) return refused('AlreadyResolved', [market.winner])
+    const claim = openClaimOf(market)
+    if (claim === undefined) return refused('NoAssertion')
+    const { disputer, truth = true, bond, proposer, windowEndsSec, outcome, id } = claim
+    if (disputer === undefined && funds.nowSec < windowEndsSec) {
+      return refusedByOracle('Assertion not expired')
+    }
+    if (disputer !== undefined && claim.truth === undefined) {
+      return refusedByOracle('Price is not resolved')
+    }
+    if (disputer === undefined) pay(funds, ORACLE, proposer, bond)
+    else {
+      pay(funds, ORACLE, truth ? proposer : disputer, 2n * bond - bond / 2n)
+      pay(funds, ORACLE, STORE, bond / 2n)
+    }
+    const settled = putClaim(funds, market, {
+      ...{ ...claim, settledBy: by, settledAtSec: funds.nowSec },
+    })
+    const { contract, marketId } = market
+    if (!truth) {
+      funds.putMarket({ ...settled, claimId: undefined })
+      return done([
+        logOf(marketAbi, contract, 'ResolutionOverturned', { marketId, assertionId: id }),
+      ])
+    }
+    const logs = this.resolve(settled, { winner: outcome, claimId: id, pays }, funds)
+    if (isAtOracle === true) return done(logs)
+    const named = { marketId, settler: by, winningOutcome: outcome }
+    return done([...logs, logOf(marketAbi, contract, 'MarketSettled', named)])
+  }
+
+  /** Resolves a market, and reports its payouts if there is enough gas. */
+  resolve(
+    market: ChainMarket,
+    { winner, claimId = NO_ID, pays }: { winner: Outcome; claimId?: Hex; pays: boolean },
+    funds: Funds,
+  ): ModelLog[] {
+    const { marketId, contract } = market
+    const args = { marketId, assertionId: claimId, winningOutcome: winner }
+    funds.putMarket({ ...market, winner, isPaid: pays })
+    return [
+      logOf(marketAbi, contract, 'MarketResolved', args),
+      pays
+        ? this.#payoutLog(market, winner)
+        : logOf(marketAbi, contract, 'PayoutReportFailed', { marketId }),
+    ]
+  }
+
+  #report(market: ChainMarket, funds: Funds): Executed {
+    const { winner, isPaid } = market
+    if (winner === undefined) return refused('NotResolved')
+    if (isPaid) return refusedByOracle('payout denominator already set')
+    funds.putMarket({ ...market, isPaid: true })
+    return done([this.#payoutLog(market, winner)])
+  }
+
+  #payoutLog({ contract, marketId }: ChainMarket, winner: Outcome): ModelLog {
+    return logOf(conditionalTokensAbi, this.#at.conditionalTokens, 'ConditionResolution', {
+      ...{ conditionId: marketId, oracle: contract, questionId: questionIdOf(contract) },
+      ...{ outcomeSlotCount: 2n, payoutNumerators: winner === 0 ? [1n, 0n] : [0n, 1n] },
+    })
+  }
+}
+
+/** Moves dollars; false if the balance is too low. */
+function pay(funds: Funds, from: Address, to: Address, amount: bigint): boolean {
+  const paying = funds.wallet(from)
+  if (paying.dollars < amount) return false
+  funds.put(from, { ...paying, dollars: paying.dollars - amount })
+  const paid = funds.wallet(to)
+  funds.put(to, { ...paid, dollars: paid.dollars + amount })
+  return true
+}
+
+function putClaim(funds: Funds, market: ChainMarket, claim: Claim): ChainMarket {
+  const claims = market.claims.map((each) => (each.id === claim.id ? claim : each))
+  const changed = { ...market, claims }
+  funds.putMarket(changed)
+  return changed
+}

@@ -1,0 +1,124 @@
+/**
+ * Checks resolutions against the rules: a market resolves to an outcome that was proposed and stood undisputed through
+ * its window, or that the arbiter confirmed; each bond is paid out once; the exchange's own key wastes no transaction.
+ */
+
+import type { Address } from '#domain/ids.ts'
+import type { Oracle } from '../oracle.ts'
+import { Violation } from '../scheduler.ts'
+import type { Block, Mined, SimulatedChain } from './chain.ts'
+import type { ChainMarket } from './factory.ts'
+import { type Claim, ORACLE, STORE } from './oracle-model.ts'
+import { isDue, PROPOSER_DOLLARS, PROPOSERS } from './proposers.ts'
+
+/** Maximum time in seconds by which a node is behind the chain. */
+const LAG_SEC_MAX = 20
+
+export class Resolutions {
+  readonly #chain: SimulatedChain
+  readonly #oracle: Oracle
+  /** The key of the exchange that settles. */
+  readonly #own: Address
+  /** Claims that the exchange settled. */
+  readonly settled = new Set<string>()
+
+  constructor(
+    chain: SimulatedChain,
+    { oracle, own }: { readonly oracle: Oracle; readonly own: Address },
+  ) {
+    this.#chain = chain
+    this.#oracle = oracle
+    this.#own = own
+  }
+
+  /** Called with each block. */
+  mined(block: Block): void {
+    this.#assertBonds(block)
+    for (const market of block.markets.values()) assertRightful(market)
+    for (const mined of block.mined) {
+      if (mined.transaction.from === this.#own) this.#sent(mined, block)
+    }
+  }
+
+  /**
+   * Checks that the oracle holds the bonds of all claims that are not settled, and that no dollar appears or is lost.
+   */
+  #assertBonds(block: Block): void {
+    if (block.number < 2) return
+    const claims = [...block.markets.values()].flatMap((market) => market.claims)
+    const open = claims.filter(({ settledBy }) => settledBy === undefined)
+    const owed = open.reduce(
+      (sum, { bond, disputer }) => sum + bond * (disputer === undefined ? 1n : 2n),
+      0n,
+    )
+    const dollarsOf = (account: Address) => block.wallets.get(account)?.dollars ?? 0n
+    const held = dollarsOf(ORACLE)
+    if (held !== owed) throw new Violation('bonds', `the oracle holds ${held}, and owes ${owed}`)
+    const accounts = [...PROPOSERS, ORACLE, STORE]
+    const all = accounts.reduce((sum, account) => sum + dollarsOf(account), 0n)
+    if (all !== PROPOSER_DOLLARS * BigInt(PROPOSERS.length)) {
+      throw new Violation('bonds', `there are ${all} dollars`)
+    }
+  }
+
+  /**
+   * Checks that a transaction of the exchange reports the payouts. It may revert only if the claim was settled already,
+   * and the exchange could not know that.
+   */
+  #sent({ transaction, succeeded }: Mined, block: Block): void {
+    const market = block.markets.get(transaction.to)
+    if (market === undefined) return
+    const { contract, claims, isPaid } = market
+    if (succeeded) {
+      if (market.winner !== undefined && !isPaid) {
+        throw new Violation('pays', `the exchange resolved ${contract} without its payouts`)
+      }
+      for (const { id, settledBy } of claims) if (settledBy === this.#own) this.settled.add(id)
+      return
+    }
+    const isExcused = claims.some(({ settledBy, settledAtSec = 0 }) => {
+      // A node that lags may simulate without the exchange's own settlement, so a second one is sent.
+      const isNew = block.atSec - settledAtSec <= LAG_SEC_MAX
+      return settledBy !== undefined && (settledBy !== this.#own || isNew)
+    })
+    if (isExcused || this.#chain.reorgs > 0) return
+    throw new Violation('no-waste', `the settlement of ${contract} reverted: ${describe(claims)}`)
+  }
+
+  /** Resolutions that the exchange should have ended by now. */
+  unfinished(nowSec: number): string[] {
+    return [...this.#chain.head.markets.values()].flatMap((market) => {
+      const { contract, winner, isPaid, marketId } = market
+      if (isDue({ nowSec })(market)) return [`${contract} is not settled`]
+      if (winner === undefined) return []
+      if (!isPaid) return [`${contract} does not pay`]
+      const model = this.#oracle.markets.get(marketId)
+      const isClosed = model === undefined || model.closed !== undefined
+      return isClosed ? [] : [`${contract} is resolved, but open at its market`]
+    })
+  }
+}
+
+/** Checks that a market without prices has the outcome of its one settled claim that was undisputed or found true. */
+function assertRightful({ contract, winner, endPrice, claims, claimId }: ChainMarket): void {
+  const rights = claims.filter(
+    ({ settledBy, disputer, truth }) =>
+      settledBy !== undefined && (disputer === undefined || truth === true),
+  )
+  const isByClaim = winner !== undefined && endPrice === undefined
+  const [right] = rights
+  const isRight = isByClaim
+    ? rights.length === 1 && right?.id === claimId && right?.outcome === winner
+    : rights.length === 0
+  if (isRight) return
+  throw new Violation('rightful', `${contract} resolves to ${winner}: ${describe(claims)}`)
+}
+
+function describe(claims: readonly Claim[]): string {
+  return claims
+    .map(
+      ({ id, outcome, disputer, truth, settledBy }) =>
+        `${id.slice(2, 8)} ${outcome} ${disputer === undefined ? 'undisputed' : `is ${truth}`} by ${settledBy}`,
+    )
+    .join('; ')
+}
