@@ -261,12 +261,13 @@ function tradesTaker(market: number): Taker {
     }
     followsTrade(place, message, sub)
     sum.count++
-    const { buyer, seller, takerSide, size } = message
-    const [buys, sells] = [ours.has(buyer), ours.has(seller)]
-    if (takerSide === 0 ? buys : sells) sum.taken++
-    if (buys) sum.bought += size
-    if (sells) sum.sold += size
-    if (!buys || !sells) sum.foreign++
+    const { buyer, seller, takerSide, size, kind } = message
+    const [isBuyerOurs, isSellerOurs] = [ours.has(buyer), ours.has(seller)]
+    if (takerSide === 0 ? isBuyerOurs : isSellerOurs) sum.taken++
+    // Both orders of a mint buy, and both orders of a merge sell.
+    if (isBuyerOurs) sum[kind === 'merge' ? 'sold' : 'bought'] += size
+    if (isSellerOurs) sum[kind === 'mint' ? 'bought' : 'sold'] += size
+    if (!isBuyerOurs || !isSellerOurs) sum.foreign++
     last.push(message.tradeId)
     if (last.length > 2 * NEWEST_TRADES) last.splice(0, NEWEST_TRADES)
   }

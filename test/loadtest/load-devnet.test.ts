@@ -18,6 +18,8 @@ import { startExchange } from '../support/exchange.ts'
 
 const RUN_TS = new URL('../../loadtest/run.ts', import.meta.url).pathname
 const SMALL = ['--seconds', '3', '--rate', '40', '--traders', '6', '--sockets', '4', '--seed', '3']
+/** All markets of the exchange, so that the complementary one is among them, with enough orders for each. */
+const ALL_MARKETS = [...SMALL, '--markets', '100', '--rate', '150']
 
 /** Starts a TLS proxy in front of an exchange; needs openssl. */
 async function startTls(t: TestContext, folder: string, to: number): Promise<string> {
@@ -41,6 +43,17 @@ async function startTls(t: TestContext, folder: string, to: number): Promise<str
   return `https://localhost:${(server.address() as AddressInfo).port}`
 }
 
+/** Returns the kinds of the latest trades of all markets. */
+async function kindsOfTrades(url: string): Promise<Set<string | undefined>> {
+  const read = async <T>(path: string): Promise<T> =>
+    (await (await fetch(`${url}/api/v1/${path}`)).json()) as T
+  const { markets } = await read<{ markets: { id: string }[] }>('markets')
+  const lists = await Promise.all(
+    markets.map(({ id }) => read<{ trades: { kind?: string }[] }>(`trades/${id}`)),
+  )
+  return new Set(lists.flatMap(({ trades }) => trades.map(({ kind }) => kind)))
+}
+
 test('the load tester works with an exchange that has a chain', async (t) => {
   const environment = { SIBYL_AUTH_BEARER: 'true' }
   const exchange = await startExchange(t, { devnet: true, environment })
@@ -55,11 +68,13 @@ test('the load tester works with an exchange that has a chain', async (t) => {
   await eventually(async () => assert((await count('markets')) >= 3))
 
   await t.test('the load tester’s traders have funds, and every trade settles', async () => {
-    const report = await runLoad(readOptions(['--url', exchange.url, ...SMALL], 0))
+    const report = await runLoad(readOptions(['--url', exchange.url, ...ALL_MARKETS], 0))
     assert.equal(report.ended, '')
     assert.match(report.funds, /^given to every trader/)
     assert.deepEqual(
-      report.truth.filter(({ ok, skipped }) => !ok || skipped === true).map(({ name }) => name),
+      report.truth
+        .filter(({ ok, skipped }) => !ok || skipped === true)
+        .map(({ name, detail }) => `${name}: ${detail}`),
       [],
     )
     assert(report.passed)
@@ -69,6 +84,8 @@ test('the load tester works with an exchange that has a chain', async (t) => {
     )
     await eventually(async () => assert.equal(await count('pending-trades'), 0))
     assert.equal(await count('failed-trades'), 0)
+    const kinds = await kindsOfTrades(exchange.url)
+    assert(kinds.has('mint') || kinds.has('merge'), 'the complementary market has trades')
   })
 
   await t.test('the load tester works over TLS', async (t2) => {
