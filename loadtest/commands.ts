@@ -258,5 +258,6 @@ async function run(script: string, args: readonly string[]): Promise<void> {
 
 if (process.argv[1] === import.meta.filename) {
   const [script = '', ...args] = process.argv.slice(2)
-  await run(script, args)
+  // Not awaited: `bench -- all` imports this module, which must not wait for it.
+  void run(script, args)
 }
