@@ -61,7 +61,7 @@ export async function openapiDocument(
   return {
     openapi: '3.1.0',
     info,
-    servers: [{ url: '/', description: 'The server that this document comes from' }],
+    servers: [{ url: '/', description: 'The server that sent this document' }],
     ...(tags === undefined ? {} : { tags }),
     paths: Object.fromEntries(document),
     components: {
@@ -71,7 +71,8 @@ export async function openapiDocument(
           type: 'http',
           scheme: 'bearer',
           description:
-            'base64url(payload).base64url(Ed25519 signature); required for writes if the exchange has bearer authentication enabled: see Authentication above.',
+            'Token of the form base64url(payload).base64url(Ed25519 signature). Writes need it if the exchange uses ' +
+            'bearer authentication. The section Authentication of this document describes it.',
         },
       },
     },
@@ -100,18 +101,26 @@ const ERROR_SCHEMA = {
   type: 'object',
   required: ['error', 'code'],
   properties: {
-    error: { type: 'string', description: 'One sentence for people.' },
+    error: { type: 'string', description: 'Message for people: what is wrong, and what to do.' },
     code: {
       type: 'string',
-      description: 'Stable word for the reason; programs should compare this field.',
+      description: 'Stable name of the reason, for programs.',
     },
-    field: { type: 'string', description: 'Path of the invalid field.' },
+    field: {
+      type: 'string',
+      description:
+        'Path of the invalid field, such as `order.price`; absent if no field is at fault.',
+    },
     tradeIds: {
       type: 'array',
       items: { type: 'string' },
-      description: 'With TRADES_PENDING: the trades that cause the rejection, oldest first.',
+      description:
+        'Ids of the trades that cause the rejection, oldest first; present only with the code TRADES_PENDING.',
     },
-    requestId: { type: 'string', description: 'With status 500: the id to give to the operator.' },
+    requestId: {
+      type: 'string',
+      description: 'Id of the request, for a report to the operator; present only with status 500.',
+    },
   },
 }
 
@@ -201,11 +210,15 @@ function requestBody(route: AnswerRoute, components: Record<string, Json>): Requ
 }
 
 function successes(route: Route, components: Record<string, Json>): Record<string, Json> {
-  if (route.kind === 'upgrade') return { 101: { description: 'Switched to WebSocket.' } }
+  if (route.kind === 'upgrade')
+    return { 101: { description: 'The connection is now a WebSocket.' } }
   if (route.kind === 'sse') {
     const schema = written(route.event, 'body', components)
     return {
-      200: { description: 'A stream of events.', content: { 'text/event-stream': { schema } } },
+      200: {
+        description: 'The answer is a stream of server-sent events.',
+        content: { 'text/event-stream': { schema } },
+      },
     }
   }
   const responses: Record<string, Json> = {}
@@ -226,21 +239,26 @@ function successes(route: Route, components: Record<string, Json>): Record<strin
             },
           }
   }
-  if (route.revalidates === true) responses['304'] = { description: 'Unchanged.', ...TAGGED }
+  if (route.revalidates === true)
+    responses['304'] = {
+      description: 'Nothing has changed since the answer with this tag.',
+      ...TAGGED,
+    }
   return responses
 }
 
 const TAGGED = {
   headers: {
     ETag: {
-      description: 'Send it as If-None-Match to get 304 while nothing has changed.',
+      description:
+        'Tag of this answer. A request with this tag in the header `If-None-Match` gets 304 if nothing has changed.',
       schema: { type: 'string' },
     },
   },
 }
 
 function describedStatus(status: string): string {
-  return status.startsWith('2') ? 'Done.' : 'Not done.'
+  return status.startsWith('2') ? 'The request succeeded.' : 'The request was not carried out.'
 }
 
 /** Returns every possible code, including those that the front answers for the route. */
@@ -286,7 +304,7 @@ function failures(route: Route): Record<string, Json> {
       (code) => ERRORS[code as RejectionCode].retryAfterSec !== undefined,
     )
     responses[String(status)] = {
-      description: Object.keys(examples).join(', '),
+      description: describedCodes(Object.keys(examples)),
       ...(canRetry ? { headers: { 'Retry-After': RETRY_AFTER } } : {}),
       content: { 'application/json': { schema, examples } },
     }
@@ -294,9 +312,14 @@ function failures(route: Route): Record<string, Json> {
   return responses
 }
 
+function describedCodes(codes: readonly string[]): string {
+  const named = codes.length === 1 ? 'the code' : 'one of the codes'
+  return `The request is rejected with ${named} ${codes.join(', ')}.`
+}
+
 const SHOWN_REQUEST_ID = 'b7c2-1'
 const RETRY_AFTER = {
-  description: 'Seconds after which a retry can succeed.',
+  description: 'Time after which a retry can succeed, in seconds.',
   schema: { type: 'integer', minimum: 0 },
 }
 

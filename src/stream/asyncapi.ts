@@ -83,22 +83,22 @@ export function asyncapiDocument(info: DocumentInfo): Json {
       title: `${info.title} stream`,
       version: info.version,
       description:
-        'Live books, trades, orders and markets over one WebSocket, in sequence, with order entry. ' +
-        'Every message of a channel names the one before it; a checksum verifies each book.',
+        'One WebSocket for order entry and for live books, trades, orders and markets. Every message of a channel ' +
+        'names the previous message, so clients notice a loss. A checksum verifies each book.',
     },
     defaultContentType: 'application/json',
     servers: {
       exchange: {
         host: '{host}',
         protocol: 'ws',
-        description: 'Address of the exchange; behind TLS the protocol is wss.',
+        description: 'Address of the exchange; the protocol is wss if the exchange uses TLS.',
         variables: { host: { default: '127.0.0.1:8080' } },
       },
     },
     channels: {
       stream: {
         address: '/api/v1/stream',
-        description: 'JSON text frames in both directions.',
+        description: 'Client and server send JSON text frames.',
         messages: Object.fromEntries(
           Object.keys(messages).map((name) => [name, { $ref: `#/components/messages/${name}` }]),
         ),

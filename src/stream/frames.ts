@@ -20,18 +20,29 @@ const PACES = CONFLATED_HZ.join(', ')
 const id = Type.Optional(Id)
 export type FrameId = string | number
 
-const marketId = () => bytes32<MarketId>({ description: 'The market' })
+const marketId = () => bytes32<MarketId>({ description: 'Market id' })
 const sub = Type.String({
   maxLength: 128,
-  description: 'The subscription, as named in `subscribed`',
+  description: 'Name of the subscription, as in the message `subscribed`',
 })
 const sinceSeq = Type.Optional(
-  Type.Integer({ minimum: 0, description: 'Replay messages after this `seq`' }),
+  Type.Integer({
+    minimum: 0,
+    description: 'Resumes the subscription: the server first sends the messages after this `seq`',
+  }),
 )
 const sinceCursor = Type.Optional(
-  Type.String({ maxLength: 64, description: 'Replay messages after this `cursor`' }),
+  Type.String({
+    maxLength: 64,
+    description:
+      'Resumes the subscription: the server first sends the messages after this `cursor`',
+  }),
 )
-const asset = Type.String({ minLength: 1, maxLength: 16, description: 'The asset: `BTC`' })
+const asset = Type.String({
+  minLength: 1,
+  maxLength: 16,
+  description: 'Symbol of the asset, such as `BTC`',
+})
 
 const subscribe = (channel: string, fields: Record<string, TSchema>) =>
   Type.Object(
@@ -43,35 +54,36 @@ const subscribe = (channel: string, fields: Record<string, TSchema>) =>
 export const SUBSCRIBE_FRAMES = {
   book: subscribe('book', {
     marketId: marketId(),
-    outcome: safeInteger({ max: 1, description: '0 = YES, 1 = NO' }),
+    outcome: safeInteger({ max: 1, description: 'Outcome: 0 = YES, 1 = NO' }),
     mode: Type.Optional(
       oneOf(['every', 'conflate'], {
-        description: 'Every change, or combined changes at intervals',
+        description:
+          '`every` (the default) sends each change; `conflate` sends combined changes at intervals',
       }),
     ),
     maxHz: Type.Optional(
       safeInteger({
         min: Math.min(...CONFLATED_HZ),
         max: Math.max(...CONFLATED_HZ),
-        description: `Only with \`conflate\`: ${PACES}`,
+        description: `Maximum number of messages per second, one of ${PACES}; only if \`mode\` is \`conflate\``,
       }),
     ),
     implied: Type.Optional(
       flag({
         description:
-          'True to add the levels that orders of the other outcome imply in a complementary market',
+          'True to include, in a complementary market, the levels that come from orders of the other outcome',
       }),
     ),
     since: sinceSeq,
   }),
   trades: subscribe('trades', { marketId: marketId(), since: sinceSeq }),
   orders: subscribe('orders', {
-    trader: address({ description: 'The trader' }),
+    trader: address({ description: 'Address of the trader' }),
     since: sinceCursor,
   }),
   funds: subscribe('funds', {
-    trader: address({ description: 'The trader' }),
-    chainId: safeInteger({ min: 1, description: 'The chain' }),
+    trader: address({ description: 'Address of the trader' }),
+    chainId: safeInteger({ min: 1, description: 'Chain id' }),
     since: sinceCursor,
   }),
   market: subscribe('market', {
@@ -83,7 +95,7 @@ export const SUBSCRIBE_FRAMES = {
       Type.Array(marketId(), {
         minItems: 1,
         maxItems: TICKERS_NAMED_MAX,
-        description: 'Only these markets; all by default',
+        description: 'Ids of the markets to follow; all markets by default',
       }),
     ),
     event: Type.Optional(
@@ -91,11 +103,14 @@ export const SUBSCRIBE_FRAMES = {
         minLength: 1,
         maxLength: 64,
         description:
-          'Only the markets of the event with this slug, including those that join it later; not together with marketIds',
+          'Slug of an event: follows its markets, including later ones. It cannot be combined with `marketIds`',
       }),
     ),
     chainId: Type.Optional(
-      safeInteger({ min: 1, description: 'Chain of the event, if several have the slug' }),
+      safeInteger({
+        min: 1,
+        description: 'Chain of the event; needed only if events on several chains have this slug',
+      }),
     ),
     since: sinceCursor,
   }),
@@ -104,7 +119,10 @@ export const SUBSCRIBE_FRAMES = {
 } as const satisfies Record<string, TSchema>
 
 const receipt = Type.Optional(
-  Type.Boolean({ description: 'True to get a receipt in the answer, if the log is public' }),
+  Type.Boolean({
+    description:
+      'True to get a `receipt` in the answer; it has an effect only if the log of the exchange is public',
+  }),
 )
 
 /** A parent span as in the HTTP header of that name (W3C Trace Context). */
@@ -112,7 +130,7 @@ const traceparent = Type.Optional(
   Type.String({
     maxLength: 55,
     pattern: '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$',
-    description: 'Parent span of the trace, like the HTTP header `traceparent`',
+    description: 'Trace context, with the value of the HTTP header `traceparent`',
   }),
 )
 
@@ -124,13 +142,18 @@ export const OP_FRAMES = {
   unsubscribe: withOp('unsubscribe', { sub }),
   snapshot: withOp('snapshot', { sub }),
   auth: withOp('auth', {
-    token: Type.String({ maxLength: 2_048, description: 'A bearer token, as for REST' }),
+    token: Type.String({
+      maxLength: 2_048,
+      description: 'Bearer token, the same as for HTTP requests',
+    }),
   }),
   place: withOp('place', { ...OrderSubmission.properties, receipt, traceparent }),
   cancel: withOp('cancel', {
-    orderHash: bytes32<OrderHash>({ description: 'The order' }),
+    orderHash: bytes32<OrderHash>({ description: 'Order hash' }),
     marketId: marketId(),
-    side: Type.Optional(oneOf(['buy', 'sell'], { description: 'buy by default' })),
+    side: Type.Optional(
+      oneOf(['buy', 'sell'], { description: 'Side of the order; `buy` by default' }),
+    ),
     trader: Type.Optional(actingTrader()),
     receipt,
     traceparent,

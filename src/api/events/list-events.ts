@@ -83,44 +83,54 @@ const EVENT_EXAMPLE = {
 }
 
 const chainIdParam = () =>
-  Type.Optional(safeInteger({ min: 1, description: 'Only events of this chain' }))
+  Type.Optional(safeInteger({ min: 1, description: 'Lists only events of this chain' }))
 
 const ListQuery = Type.Object(
   {
     sort: Type.Optional(
       oneOf(SORTS, {
         description:
-          '`volume` (the default): most all-time volume first; `newest`; `ending`: earliest end first; `category`: by ' +
-          'name of the category',
+          'Order of the list. `volume` (the default): highest total volume first; `newest`: newest first; `ending`: ' +
+          'earliest end first; `category`: by category name',
       }),
     ),
     status: Type.Optional(
       oneOf([...LIST_STATUSES, 'all'], {
         description:
-          'Events whose end is in the future (`open`, the default), in the past, or both',
+          '`open` (the default): events whose end is in the future; `ended`: events whose end has passed; `all`: both',
       }),
     ),
-    category: Type.Optional(oneOf(CATEGORIES, { description: 'Only events of this category' })),
+    category: Type.Optional(
+      oneOf(CATEGORIES, { description: 'Lists only events of this category' }),
+    ),
     tag: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 32, description: 'Only events with this tag' }),
+      Type.String({
+        minLength: 1,
+        maxLength: 32,
+        description: 'Lists only events with this tag',
+      }),
     ),
     search: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: SEARCH_CHARS_MAX,
         description:
-          'Only events with this text in title, description, slug or tags, ignoring case',
+          'Lists only events with this text in their title, description, slug or tags; upper and lower case are the ' +
+          'same',
       }),
     ),
     chain_id: chainIdParam(),
     limit: Type.Optional(
       safeInteger({
         min: 1,
-        description: `Events per page; ${EVENTS_LISTED} by default, at most ${EVENTS_LISTED_MAX}`,
+        description: `Maximum number of events on a page; ${EVENTS_LISTED} by default, at most ${EVENTS_LISTED_MAX}`,
       }),
     ),
     cursor: Type.Optional(
-      Type.String({ description: '`nextCursor` of the previous page, with the same `sort`' }),
+      Type.String({
+        description:
+          'Value of `nextCursor` from the previous page, which must have the same `sort`',
+      }),
     ),
   },
   { additionalProperties: false },
@@ -143,13 +153,14 @@ export function listEvents(ports: EventSources): AnswerRoute {
     auth: 'public',
     cost: 'read',
     tag: 'markets',
-    summary: 'Events: groups of markets',
+    summary: 'List events, which are groups of markets',
     description:
-      `Each event has its first ${EVENT_MARKETS_LISTED} markets, as in \`GET /api/v1/markets\`. A ` +
-      `page scans at most ${EVENTS_SCANNED_MAX} events. So a page of a filtered list may be short or empty and still have a ` +
-      '`nextCursor`: follow it until it is null. Volumes change between pages, so an event can appear twice or not ' +
-      'at all in a list that is sorted by volume. ' +
-      `A filter costs ${SCAN_WEIGHT} reads, and \`search\` ${SEARCH_WEIGHT}. \`status\` counts as a filter unless it is \`all\`.`,
+      `Each event in the list has its first ${EVENT_MARKETS_LISTED} markets, in the form of \`GET /api/v1/markets\`. ` +
+      `The server scans at most ${EVENTS_SCANNED_MAX} events for a page. A page of a filtered list can therefore ` +
+      'be short or empty and still have a `nextCursor`; follow it until it is null. Volumes change between two ' +
+      'requests, so a list sorted by volume can repeat or omit an event. The rate limit counts a list with a ' +
+      `filter as ${SCAN_WEIGHT} reads, and one with \`search\` as ${SEARCH_WEIGHT} reads. \`status\` counts as a ` +
+      'filter unless it is `all`.',
     cacheControl: 'no-cache',
     revalidates: true,
     weigh({ limit, category, tag, search, chain_id, status }) {
@@ -212,12 +223,12 @@ export function getEvent(ports: EventSources): AnswerRoute {
     cost: 'read',
     weight: LOOKUP_WEIGHT + Math.ceil(EVENT_MARKETS_MAX / MARKETS_PER_READ),
     tag: 'markets',
-    summary: 'One event with all of its markets',
+    summary: 'Get an event with all of its markets',
     description: `An event has at most ${EVENT_MARKETS_MAX} markets.`,
     cacheControl: 'no-cache',
     revalidates: true,
     params: Type.Object(
-      { slug: Type.String({ maxLength: 64, description: 'Name of the event' }) },
+      { slug: Type.String({ maxLength: 64, description: 'Slug of the event' }) },
       { additionalProperties: false },
     ),
     query: Type.Object({ chain_id: chainIdParam() }, { additionalProperties: false }),

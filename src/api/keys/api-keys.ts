@@ -10,12 +10,13 @@ import { TRADER } from '../orders/order-examples.ts'
 import type { KeyService } from './key-service.ts'
 
 // The wallet signs the address exactly as the client sent it, so its case is kept.
-const addressAsWritten = () => addressKeepingCase({ description: 'The wallet' })
+const addressAsWritten = () => addressKeepingCase({ description: 'Address of the wallet' })
 const walletSignature = () =>
   Type.String({
     maxLength: 200,
     description:
-      'personal_sign of the message by the wallet’s key, 65 bytes as hex; for a contract account, a signature that its code accepts (EIP-1271)',
+      'Signature of the message by the wallet (personal_sign), 65 bytes as hex. For a contract account, a ' +
+      'signature that its code accepts (EIP-1271)',
   })
 const closed = { additionalProperties: false } as const
 const EXAMPLE_ID = '7c9e6679-7425-40de-944b-e07fc1f90ae7'
@@ -34,9 +35,9 @@ export function registerApiKey(
     tag: 'keys',
     summary: 'Register an API key',
     description:
-      `The wallet signs \`Register API key for ${service}: <address>\`, with the address exactly as in ` +
-      'the field. The private key is only in the answer. An address has up to ' +
-      `${API_KEYS_PER_ADDRESS_MAX} active keys; one more revokes its oldest.`,
+      `The wallet signs the message \`Register API key for ${service}: <address>\`, with the address written exactly ` +
+      'as in the field `address`. Only this answer contains the private key. An address can have ' +
+      `${API_KEYS_PER_ADDRESS_MAX} active keys; a further key revokes the oldest one.`,
     body: Type.Object(
       {
         address: addressAsWritten(),
@@ -45,10 +46,15 @@ export function registerApiKey(
           Type.String({
             pattern: '^[^\\x00-\\x1f\\x7f]*$',
             maxLength: API_KEY_NAME_CHARS_MAX,
-            description: 'Name of the key, one line, for its owner',
+            description: 'Name of the key, one line; only for the owner’s use',
           }),
         ),
-        expiresAt: Type.Optional(safeInteger({ description: 'Unix seconds' })),
+        expiresAt: Type.Optional(
+          safeInteger({
+            description:
+              'Time at which the key expires, in Unix seconds; without it, the key does not expire',
+          }),
+        ),
       },
       closed,
     ),
@@ -56,7 +62,10 @@ export function registerApiKey(
       200: Type.Object({
         success: Type.Literal(true),
         api_key_id: Type.String(),
-        api_private_key: Type.String({ description: 'Ed25519, 64 hex characters; shown once' }),
+        api_private_key: Type.String({
+          description:
+            'Ed25519 private key of the API key, 64 hex digits; the exchange shows it only once',
+        }),
         message: Type.String(),
       }),
     },
@@ -117,8 +126,8 @@ export function revokeApiKey(
     tag: 'keys',
     summary: 'Revoke an API key',
     description:
-      'Needs a bearer token of that key, or a body with the address and its signature of `Revoke API ' +
-      `key <id> for ${service}: <address>\`.`,
+      'The request needs a bearer token of that key, or a body with the wallet’s address and its signature. The ' +
+      `wallet signs the message \`Revoke API key <id> for ${service}: <address>\`.`,
     params: Type.Object({ id: Type.String({ minLength: 1, maxLength: 64 }) }, closed),
     body: Type.Object({ address: addressAsWritten(), signature: walletSignature() }, closed),
     bodyOptional: true,

@@ -22,17 +22,18 @@ export function listDelegates(
     auth: 'public',
     cost: 'read',
     tag: 'users',
-    summary: 'Delegates of an account, and their limits',
+    summary: 'List the delegates of an account, and their limits',
     description:
-      'Keys that the account appointed on the chain to sign its orders and cancels, the newest first, at most ' +
-      `${DELEGATES_PER_ACCOUNT_MAX}. The exchange enforces the limits before it matches. A revoked delegate is ` +
-      'listed with `active: false` until its last trades have settled.',
+      'A delegate is a key that the account appointed on the chain to sign its orders and cancels. The list has at ' +
+      `most ${DELEGATES_PER_ACCOUNT_MAX} delegates, newest first. The exchange enforces their limits before it ` +
+      'matches an order. The list keeps a revoked delegate, with `active: false`, until its last trades have ' +
+      'settled.',
     params: Type.Object(
-      { address: address({ description: 'The account' }) },
+      { address: address({ description: 'Address of the account' }) },
       { additionalProperties: false },
     ),
     query: Type.Object(
-      { chain_id: safeInteger({ min: 1, description: 'The chain' }) },
+      { chain_id: safeInteger({ min: 1, description: 'Chain id' }) },
       { additionalProperties: false },
     ),
     responses: { 200: DelegateList },

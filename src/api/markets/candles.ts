@@ -37,20 +37,22 @@ export function candles(ports: {
     cost: 'read',
     weight: 3,
     tag: 'markets',
-    summary: 'Prices of an outcome over time',
+    summary: 'List the prices of an outcome over time, as candles',
     description:
-      'Open, high, low and close of each interval with trades, oldest first, at most ' +
-      `${CANDLES_LISTED_MAX}. Failed trades are not included. By default \`to\` is the current time; without \`from\`, ` +
-      'and if the range has more candles, the newest ones are returned.',
+      'Each candle has the open, high, low and close price of an interval with trades. The list has at most ' +
+      `${CANDLES_LISTED_MAX} candles, oldest first, and leaves out failed trades. \`to\` is the current time by ` +
+      'default. If `from` is missing or the range has more candles, the list has the newest ones.',
     cacheControl: 'public, max-age=1',
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     query: Type.Object(
       {
-        outcome: Type.Optional(outcomeParam('YES by default')),
-        interval: Type.Optional(oneOf(NAMES, { description: '1h by default' })),
-        from: instant('Start of the range, Unix seconds'),
-        to: instant('End of the range, Unix seconds'),
+        outcome: Type.Optional(outcomeParam('Outcome; `YES` by default')),
+        interval: Type.Optional(
+          oneOf(NAMES, { description: 'Length of a candle; `1h` by default' }),
+        ),
+        from: instant('Start of the time range, in Unix seconds'),
+        to: instant('End of the time range, in Unix seconds; the current time by default'),
       },
       { additionalProperties: false },
     ),

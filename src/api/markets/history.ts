@@ -161,12 +161,13 @@ export function archive(history: History | undefined): AnswerRoute {
     path: '/api/v1/archive/{marketId}/{day}',
     operationId: 'getArchive',
     ...{ auth: 'public', cost: 'read', weight: ARCHIVE_WEIGHT, tag: 'markets' },
-    summary: 'The events of a market on a day, as a file',
+    summary: 'Download the events of a market on a day',
     description:
-      'A gzip file with one JSON object per line: each event of the market on that UTC day, as docs/transparency.md ' +
-      `describes it. A day can have several files of at most ${ARCHIVE_BYTES_MAX / 1024 / 1024} MiB of lines. If another ` +
-      'one follows, the header `sibyl-next` has the value of `after` for it. Concatenated files are a valid gzip file. `repr-digest` has the SHA-256 of the ' +
-      'file. Needs a public log.',
+      'The answer is a gzip file with one JSON object per line, for each event of the market on that UTC day. ' +
+      'docs/transparency.md describes the objects. A day can have several files, each with at most ' +
+      `${ARCHIVE_BYTES_MAX / 1024 / 1024} MiB of lines. If there is a further file, the header \`sibyl-next\` has ` +
+      'the value of `after` for it. The files of a day can be concatenated to one valid gzip file. The header ' +
+      '`repr-digest` has the SHA-256 of the file. The request fails if the exchange does not publish its log.',
     cacheControl: 'public, max-age=60',
     revalidates: true,
     deadlineMs: ARCHIVE_DEADLINE_MS,
@@ -176,7 +177,7 @@ export function archive(history: History | undefined): AnswerRoute {
         marketId: marketIdParam(),
         day: Type.String({
           pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$',
-          description: 'A UTC day: `2026-11-18`',
+          description: 'A UTC day, such as `2026-11-18`',
           examples: ['2026-11-18'],
         }),
       },
@@ -186,13 +187,14 @@ export function archive(history: History | undefined): AnswerRoute {
       {
         after: Type.Optional(
           safeInteger({
-            description: 'Only events with a higher number: the `sibyl-next` of the previous file',
+            description:
+              'Returns only events with a higher sequence number: the value of the header `sibyl-next` of the previous file',
           }),
         ),
       },
       { additionalProperties: false },
     ),
-    responses: { 200: Type.String({ description: 'Bytes' }) },
+    responses: { 200: Type.String({ description: 'The answer is a gzip file.' }) },
     errors: ['NOT_FOUND', 'INVALID_FIELD'],
     async handle({ path: { marketId, day }, query, ip }) {
       if (history === undefined) return NO_HISTORY

@@ -84,7 +84,7 @@ export const MARKET_EXAMPLE = {
 }
 
 const nextCursor = Type.Union([Type.String(), Type.Null()], {
-  description: 'Pass it as `cursor` to get the next page; null on the last page',
+  description: 'Value of `cursor` for the next page; null on the last page',
 })
 
 /** Number of listed markets that cost as much as one read. */
@@ -128,32 +128,43 @@ type ListSources = MarketSources & {
 
 const ListQuery = Type.Object(
   {
-    chain_id: Type.Optional(safeInteger({ min: 1, description: 'Only markets of this chain' })),
-    category: Type.Optional(oneOf(CATEGORIES, { description: 'Only markets of this category' })),
+    chain_id: Type.Optional(
+      safeInteger({ min: 1, description: 'Lists only markets of this chain' }),
+    ),
+    category: Type.Optional(
+      oneOf(CATEGORIES, { description: 'Lists only markets of this category' }),
+    ),
     resolved: Type.Optional(
-      flag({ description: 'Only resolved markets, or only unresolved ones' }),
+      flag({
+        description:
+          'True to list only resolved markets, false to list only unresolved ones; both by default',
+      }),
     ),
     status: Type.Optional(
       oneOf(LIST_STATUSES, {
         description:
-          'Only markets that accept orders, or only those that expired, were resolved or withdrawn',
+          '`open` lists only markets that accept orders; `ended` lists only markets that have expired or were resolved ' +
+          'or withdrawn',
       }),
     ),
-    quick: Type.Optional(flag({ description: 'True to include quick markets' })),
+    quick: Type.Optional(flag({ description: 'True to include quick markets in the list' })),
     search: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: SEARCH_CHARS_MAX,
-        description: 'Only markets with this text in question or description, ignoring case',
+        description:
+          'Lists only markets with this text in their question or description; upper and lower case are the same',
       }),
     ),
     limit: Type.Optional(
       safeInteger({
         min: 1,
-        description: `Markets per page; ${MARKETS_LISTED_MAX} by default, which is the maximum`,
+        description: `Maximum number of markets on a page; ${MARKETS_LISTED_MAX} by default, which is the highest value`,
       }),
     ),
-    cursor: Type.Optional(Type.String({ description: '`nextCursor` of the previous page' })),
+    cursor: Type.Optional(
+      Type.String({ description: 'Value of `nextCursor` from the previous page' }),
+    ),
   },
   { additionalProperties: false },
 )
@@ -182,14 +193,15 @@ export function listMarkets(ports: ListSources): AnswerRoute {
     auth: 'public',
     cost: 'read',
     tag: 'markets',
-    summary: 'All markets',
+    summary: 'List all markets',
     description:
-      'Quick markets are left out unless `quick=true`. Open markets come first, then ended ones, each ' +
-      `oldest first, up to ${MARKETS_LISTED_MAX} per page; \`nextCursor\` leads to the rest. The rate limit counts a ` +
-      `page as one read per ${MARKETS_PER_READ} markets. \`resolved\` and \`search\` add one read per ` +
-      `${SCANNED_PER_READ} markets of the exchange, at most ${SCAN_READS_MAX} reads. Best prices are current. Every matched ` +
-      'trade counts in last prices and volumes until the chain rejects it. The header `sibyl-stale: ' +
-      'true` marks a list that may lack the newest changes of some markets.',
+      'The list includes quick markets only if `quick` is true. Open markets come first, then ended ones, both ' +
+      `oldest first. A page has at most ${MARKETS_LISTED_MAX} markets, and \`nextCursor\` is the cursor of the next ` +
+      `page. The rate limit counts a page as one read for every ${MARKETS_PER_READ} markets. \`resolved\` and ` +
+      `\`search\` add one read for every ${SCANNED_PER_READ} markets of the exchange, at most ${SCAN_READS_MAX} ` +
+      'reads. Best prices are current. Last prices and volumes include every matched trade, until the chain ' +
+      'rejects it. If the answer has the header `sibyl-stale: true`, the newest changes of some markets can be ' +
+      'missing.',
     cacheControl: 'no-cache',
     revalidates: true,
     headers: ['accept-encoding'],
@@ -371,7 +383,7 @@ export function getMarket(ports: OneMarketSources): AnswerRoute {
     auth: 'public',
     cost: 'read',
     tag: 'markets',
-    summary: 'One market',
+    summary: 'Get a market',
     cacheControl: 'no-cache',
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),

@@ -56,7 +56,7 @@ function pageQuery(most: number) {
       limit: Type.Optional(
         safeInteger({
           min: 1,
-          description: `Number of trades; ${most} by default, which is the maximum`,
+          description: `Maximum number of trades; ${most} by default, which is the highest value`,
         }),
       ),
       before: Type.Optional(beforeTradeParam()),
@@ -228,8 +228,8 @@ export const listTrades = (ports: TradeSources): AnswerRoute =>
   tradesRoute(ports, TRADES, {
     path: '/api/v1/trades/{marketId}',
     operationId: 'listTrades',
-    summary: 'The newest trades of a market',
-    description: `Up to ${TRADES_LISTED_MAX}, newest first. An unknown market has none.`,
+    summary: 'List the newest trades of a market',
+    description: `The list has at most ${TRADES_LISTED_MAX} trades, newest first. It is empty for an unknown market.`,
     item: Trade,
     example: TRADE_EXAMPLE,
   })
@@ -238,10 +238,10 @@ export const listActivity = (ports: TradeSources): AnswerRoute =>
   tradesRoute(ports, ACTIVITY, {
     path: '/api/v1/activity/{marketId}',
     operationId: 'listActivity',
-    summary: 'Recent activity in a market',
+    summary: 'List the recent activity in a market',
     description:
-      `The ${ACTIVITY_LISTED_MAX} newest trades of the market, newest first, each with the side of its taker and its ` +
-      'settlement status. An unknown market has none.',
+      `The list has the ${ACTIVITY_LISTED_MAX} newest trades of the market, newest first. Each trade has the side ` +
+      'of its taker and its settlement status. The list is empty for an unknown market.',
     item: MarketActivity,
     example: { ...TRADE_EXAMPLE, takerSide: 0 },
   })

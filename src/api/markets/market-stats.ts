@@ -25,9 +25,9 @@ export function marketStats(ports: {
     auth: 'public',
     cost: 'read',
     tag: 'markets',
-    summary: 'Statistics of a market',
+    summary: 'Get the statistics of a market',
     description:
-      'Every matched trade counts until the chain rejects it: a failed trade is removed from the ' +
+      'The statistics include every matched trade until the chain rejects it. A failed trade is removed from the ' +
       'volume and the last price.',
     cacheControl: 'public, max-age=1',
     revalidates: true,

@@ -21,22 +21,27 @@ import { OUTCOME_OF, outcomeParam } from './outcome-param.ts'
 
 const BOOK_QUERY = Type.Object(
   {
-    outcome: Type.Optional(outcomeParam('The outcome; both by default')),
+    outcome: Type.Optional(outcomeParam('Outcome of the book; both outcomes by default')),
     implied: Type.Optional(
       flag({
         description:
-          'True to add the levels that orders of the other outcome imply; needs `outcome`. Only a complementary ' +
-          'market has any',
+          'True to include levels that come from orders of the other outcome. It needs `outcome`, and has an effect ' +
+          'only in complementary markets',
       }),
     ),
     minSeq: minSeqParam(),
     seq: Type.Optional(
-      safeInteger({ min: 1, description: 'The book after the event with this sequence number' }),
+      safeInteger({
+        min: 1,
+        description:
+          'Sequence number of a market event; the answer is the book just after that event',
+      }),
     ),
     at: Type.Optional(
       Type.String({
         pattern: '^[0-9]{1,11}([.][0-9]{1,3})?$',
-        description: 'The book at this time: Unix seconds, with up to three decimals',
+        description:
+          'A time in Unix seconds, with up to three decimals; the answer is the book at that time',
       }),
     ),
   },
@@ -57,16 +62,17 @@ export function orderbook(ports: {
     auth: 'public',
     cost: 'read',
     tag: 'markets',
-    summary: 'The order book of a market',
+    summary: 'Get the order book of a market',
     cacheControl: 'no-cache',
     revalidates: true,
     description:
-      'With `outcome` the book of that outcome, without it the orders of both, merged by price. ' +
-      'In a complementary market a buy of the other outcome at q can match like a sell of this one at 1 − q: ' +
-      '`implied=true` shows such levels too. An unknown market has an empty book. The header `sibyl-stale: true` marks a book that may lack the ' +
-      'newest orders, because this server has no confirmed connection to the owner of the market. With `seq` or `at` ' +
-      'the book is read from the public log as it was then, with the checksum that the stream had; that costs ' +
-      `${PAST_BOOK_WEIGHT} reads, and is \`NOT_FOUND\` if the log is not public.`,
+      'If the request has `outcome`, the answer is the book of that outcome. Otherwise it has the orders of both ' +
+      'outcomes, merged by price. In a complementary market, a buy of one outcome at price q matches like a sell ' +
+      'of the other outcome at 1 − q. `implied=true` includes such levels. The book of an unknown market is empty. ' +
+      'If the answer has the header `sibyl-stale: true`, the newest orders can be missing, because this server has ' +
+      'no confirmed connection to the server that runs the market. With `seq` or `at`, the answer is a past book ' +
+      'from the public log, with the checksum that the stream had. The rate limit counts this request as ' +
+      `${PAST_BOOK_WEIGHT} reads. The answer is \`NOT_FOUND\` if the exchange does not publish its log.`,
     weigh: (query) => (query.seq === undefined && query.at === undefined ? 1 : PAST_BOOK_WEIGHT),
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     query: BOOK_QUERY,

@@ -23,12 +23,16 @@ export function platformStats(ports: {
     auth: 'public',
     cost: 'read',
     tag: 'markets',
-    summary: 'Statistics of the exchange',
-    description: 'Quick markets are counted too. A chain without trades has zeros.',
+    summary: 'Get the statistics of the exchange',
+    description: 'The statistics include quick markets. They are 0 for a chain without trades.',
     cacheControl: 'public, max-age=1',
     revalidates: true,
     query: Type.Object(
-      { chain_id: Type.Optional(safeInteger({ min: 1, description: 'All chains by default' })) },
+      {
+        chain_id: Type.Optional(
+          safeInteger({ min: 1, description: 'Chain id; all chains by default' }),
+        ),
+      },
       { additionalProperties: false },
     ),
     responses: { 200: PlatformStats },

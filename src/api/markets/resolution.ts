@@ -46,12 +46,13 @@ export function resolution(ports: {
     cost: 'read',
     weight: 5,
     tag: 'resolution',
-    summary: 'Status of a market’s resolution',
+    summary: 'Get the status of a market’s resolution',
     description:
-      'Open, expired, asserted, disputed or resolved, as on the chain after the configured ' +
-      'confirmations. `assertion` is present while an assertion is open or has resolved the market. It disappears when the oracle finds it ' +
-      'false or it is abandoned, and the market can then be proposed again. A quick market is resolved ' +
-      'by price and has none.',
+      'A market is open, expired, asserted, disputed or resolved. The status is that of the chain after the ' +
+      'configured number of confirmations. `assertion` is present while an assertion is open, and after an ' +
+      'assertion has resolved the market. It is absent once the oracle has rejected the assertion or the assertion ' +
+      'was abandoned; then an outcome can be proposed again. A quick market is resolved by prices and has no ' +
+      'assertion.',
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     responses: {
       200: ResolutionStatus,

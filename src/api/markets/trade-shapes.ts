@@ -22,7 +22,7 @@ export const TRADE_EXAMPLE = {
 export function beforeTradeParam() {
   return Type.String({
     pattern: '^0x[0-9a-fA-F]{64}-[1-9][0-9]{0,15}-(0|[1-9][0-9]{0,9})$',
-    description: 'Only trades before this one, by its `tradeId`',
+    description: 'Lists only trades before the trade with this `tradeId`',
   })
 }
 

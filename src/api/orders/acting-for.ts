@@ -9,7 +9,8 @@ import type { Delegates } from '#live/delegates.ts'
 export const actingTrader = () =>
   address({
     description:
-      'The trader of the orders. By default the address that the bearer token belongs to; otherwise an account that appointed this address as its delegate on the chain of the orders',
+      'Trader of the orders. The default is the address of the bearer token. Another account is allowed if it ' +
+      'appointed that address as its delegate on the chain of the orders',
   })
 
 export type Acting = {

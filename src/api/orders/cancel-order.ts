@@ -31,10 +31,11 @@ export function cancelOrder(
     tag: 'orders',
     summary: 'Cancel an order',
     description:
-      'Needs the side of the order. With bearer authentication, only orders of the key’s own address ' +
-      'can be cancelled, and with `trader` those of an account whose delegate it is. An order with unsettled fills can be cancelled, too: `pendingSize` is the ' +
-      'part that may still settle; if it fails, it does not return to the book. With `Accept-Receipt: 1`, ' +
-      'the answer contains a `receipt` if the log of the exchange is public.',
+      'The request must name the side of the order. If the exchange uses bearer authentication, an API key can ' +
+      'cancel orders of its own address. With `trader`, it can cancel orders of an account that appointed its ' +
+      'address as a delegate. An order with unsettled fills can be cancelled, too. Its unsettled part, ' +
+      '`pendingSize`, can still settle; if it fails, it does not return to the book. If the request has the header ' +
+      '`Accept-Receipt: 1` and the log of the exchange is public, the answer contains a `receipt`.',
     staged: true,
     headers: [ACCEPT_RECEIPT],
     params: Type.Object({ hash: orderHashParam() }, { additionalProperties: false }),

@@ -17,10 +17,11 @@ export function cancelOrders(own: OwnOrders): AnswerRoute {
     auth: 'token',
     cost: 'write',
     tag: 'orders',
-    summary: 'Cancel all of your open orders, or those of a group',
+    summary: 'Cancel all open orders, or those of a group',
     description:
-      'Always needs a bearer token. Cancels the orders of the token’s address, or of an account that appointed this address as a ' +
-      'delegate: open orders, and filled ones with unsettled trades, so that no part returns to the book if a trade fails.',
+      'This request always needs a bearer token. It cancels the orders of the token’s address, or of an account ' +
+      'that appointed this address as a delegate. It also cancels filled orders with unsettled trades, so that ' +
+      'nothing returns to the book if a trade fails.',
     query: Type.Object(
       {
         market: Type.Optional(marketIdParam()),

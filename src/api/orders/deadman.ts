@@ -12,7 +12,9 @@ import type { OwnOrders } from './own-orders.ts'
 export const deadmanAfterMs = () =>
   safeInteger({
     max: DEADMAN_MS_MAX,
-    description: `0, or ${DEADMAN_MS_MIN} to ${DEADMAN_MS_MAX} milliseconds`,
+    description:
+      `Time until the orders are cancelled, ${DEADMAN_MS_MIN} to ${DEADMAN_MS_MAX} milliseconds; 0 turns the ` +
+      'switch off',
   })
 
 export function deadman(own: OwnOrders): AnswerRoute {
@@ -23,13 +25,13 @@ export function deadman(own: OwnOrders): AnswerRoute {
     auth: 'token',
     cost: 'write',
     tag: 'orders',
-    summary: 'Set a dead-man switch: your orders are cancelled unless you renew it',
+    summary: 'Set a dead-man switch, which cancels your orders unless you renew it',
     description:
-      `Each API key has one switch. Unless the key sets it again within \`afterMs\` (${DEADMAN_MS_MIN} to ` +
-      `${DEADMAN_MS_MAX}), all orders of its address are cancelled, in all markets, within about two seconds; then ` +
-      'the switch is off. 0 turns it off. It survives restarts of the exchange. With `trader`, the key of a delegate ' +
-      'sets it for the orders of that account; it does not fire after the delegate was revoked. Revoking the key removes ' +
-      'its switch.',
+      'Each API key has one switch. If the key does not set the switch again within `afterMs`, the exchange ' +
+      'cancels all orders of the key’s address in all markets. This takes about two seconds. Then the switch is ' +
+      'off. The switch survives restarts of the exchange. With `trader`, the key of a delegate sets the switch for ' +
+      'the orders of that account. The switch does not fire once the delegate is revoked. Revoking the API key ' +
+      'removes its switch.',
     body: Type.Object(
       { afterMs: deadmanAfterMs(), trader: Type.Optional(actingTrader()) },
       { additionalProperties: false },

@@ -36,10 +36,11 @@ export function getOrder(
     cost: 'read',
     weight: 10,
     tag: 'orders',
-    summary: 'An order, open or ended',
+    summary: 'Get an order, open or ended',
     description:
-      'Read from the database, which follows the markets within about a tenth of a second: until then the answer ' +
-      'is `ORDER_NOT_FOUND` or an earlier state, with a lower `seq`. `GET /api/v1/orders` is never behind.',
+      'The answer comes from the database, which is about 0.1 seconds behind the markets. Until it has the newest ' +
+      'state, the answer is `ORDER_NOT_FOUND` or an earlier state with a lower `seq`. `GET /api/v1/orders` is ' +
+      'always current.',
     cacheControl: 'no-cache',
     params: Type.Object({ hash: orderHashParam() }, { additionalProperties: false }),
     responses: { 200: StoredOrder },

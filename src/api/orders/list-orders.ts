@@ -20,14 +20,16 @@ const page = {
     safeInteger({
       min: 1,
       max: ORDERS_MAX,
-      description: `Orders per page; ${ORDERS_MAX} by default`,
+      description: `Maximum number of orders on a page; ${ORDERS_MAX} by default`,
     }),
   ),
-  cursor: Type.Optional(Type.String({ description: '`nextCursor` of the previous page' })),
+  cursor: Type.Optional(
+    Type.String({ description: 'Value of `nextCursor` from the previous page' }),
+  ),
 }
 const description =
-  'Read from the markets themselves, so an accepted order is in the next list. The oldest come ' +
-  'first; `nextCursor` leads to the next page, and `count` is the total number.'
+  'The answer comes directly from the markets, so it includes every accepted order. The oldest orders come ' +
+  'first. `nextCursor` is the cursor of the next page, and `count` is the total number of orders.'
 const responses = { 200: OpenOrders }
 const examples = { responses: { 200: { 'one order': OPEN_ORDERS_EXAMPLE } } }
 
@@ -61,11 +63,11 @@ export function listOrders(ports: Ports): AnswerRoute {
     cost: 'read',
     weight: 2,
     tag: 'orders',
-    summary: 'Open orders of a trader',
+    summary: 'List the open orders of a trader',
     description,
     query: Type.Object(
       {
-        trader: address({ description: 'The trader' }),
+        trader: address({ description: 'Address of the trader' }),
         market: Type.Optional(marketIdParam()),
         minSeq: minSeqParam(),
         ...page,
@@ -92,14 +94,14 @@ export function listUserOrders(ports: Ports): AnswerRoute {
     cost: 'read',
     weight: 2,
     tag: 'users',
-    summary: 'Open orders of a user in all markets of a chain',
+    summary: 'List the open orders of a user in all markets of a chain',
     description,
     params: Type.Object(
-      { address: address({ description: 'The user' }) },
+      { address: address({ description: 'Address of the user' }) },
       { additionalProperties: false },
     ),
     query: Type.Object(
-      { chain_id: safeInteger({ min: 1, description: 'The chain' }), ...page },
+      { chain_id: safeInteger({ min: 1, description: 'Chain id' }), ...page },
       { additionalProperties: false },
     ),
     responses,

@@ -19,7 +19,7 @@ const order = {
   makerFeeRecipient: ZERO_ADDRESS,
 }
 
-const SHAPE_ONLY = 'An example of the shape: no wallet signed it'
+const SHAPE_ONLY = 'An example of the format; no wallet signed it'
 
 export const SUBMISSION_EXAMPLE = {
   summary: SHAPE_ONLY,

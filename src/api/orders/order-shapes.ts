@@ -33,17 +33,27 @@ const closed = { additionalProperties: false } as const
 
 export const OrderInput = Type.Object(
   {
-    marketId: bytes32<MarketId>({ description: 'The market' }),
-    trader: address({ description: 'The wallet that signs' }),
-    side: safeInteger({ max: 1, description: '0 = BUY, 1 = SELL' }),
-    outcome: safeInteger({ max: 1, description: '0 = YES, 1 = NO' }),
-    price: ruledInteger({ min: PRICE_MIN, max: PRICE_MAX }, { description: '6 decimals' }),
-    size: ruledInteger({ min: 1, max: SIZE_MAX }, { description: 'Shares, 6 decimals' }),
-    nonce: uint64({ description: 'Any number that distinguishes this order from an equal one' }),
-    expiration: uint64({
-      description: `Unix seconds, at least ${ORDER_EXPIRATION_AHEAD_SEC_MIN} seconds ahead`,
+    marketId: bytes32<MarketId>({ description: 'Market id' }),
+    trader: address({ description: 'Address of the trader, who signs the order' }),
+    side: safeInteger({ max: 1, description: 'Side: 0 = BUY, 1 = SELL' }),
+    outcome: safeInteger({ max: 1, description: 'Outcome: 0 = YES, 1 = NO' }),
+    price: ruledInteger(
+      { min: PRICE_MIN, max: PRICE_MAX },
+      { description: 'Limit price, in millionths of a dollar' },
+    ),
+    size: ruledInteger(
+      { min: 1, max: SIZE_MAX },
+      { description: 'Number of shares, in millionths of a share' },
+    ),
+    nonce: uint64({
+      description: 'Any number that makes this order differ from another order with the same terms',
     }),
-    makerFeeRecipient: address({ description: 'The zero address' }),
+    expiration: uint64({
+      description:
+        `Time at which the order expires, in Unix seconds; at least ${ORDER_EXPIRATION_AHEAD_SEC_MIN} seconds in the ` +
+        'future',
+    }),
+    makerFeeRecipient: address({ description: 'Must be the zero address' }),
   },
   { ...closed, title: 'Order' },
 )
@@ -52,31 +62,44 @@ const PermitInput = Type.Object(
   {
     nonce: uint64({
       description:
-        "The trader's next permit nonce at the token; if open orders have permits, the first nonce after theirs",
+        'Next permit nonce of the trader at the stablecoin. If open orders of the trader have permits, the first ' +
+        'nonce after those permits',
     }),
     value: uint256({
-      description: `The amount, as decimal text: at least price × size, rounded up, and ${MAKERS_PER_ORDER_MAX} units more, because each fill is rounded up; never more than \`size\``,
+      description:
+        'Permitted amount in millionths of the stablecoin, as decimal text. It must be at least price × size, ' +
+        `rounded up, plus ${MAKERS_PER_ORDER_MAX} for the rounding of each fill. It never needs to be more than ` +
+        '`size`',
     }),
     deadline: uint64({
       description:
-        'Unix seconds, at least the `expiration` of the order plus `limits.permitBeyondExpirationSecondsMin` of `/api/v1/config`',
+        'Deadline of the permit, in Unix seconds: at least `expiration` of the order plus ' +
+        '`limits.permitBeyondExpirationSecondsMin` of `/api/v1/config`',
     }),
-    v: safeInteger({ max: 28, description: '27 or 28; 0 and 1 are accepted too' }),
-    r: bytes32({ description: '0x and 64 hex digits' }),
-    s: bytes32({ description: '0x and 64 hex digits' }),
+    v: safeInteger({
+      max: 28,
+      description: 'Recovery value of the signature: 27 or 28; 0 and 1 are also accepted',
+    }),
+    r: bytes32({ description: 'First half of the signature: 0x and 64 hex digits' }),
+    s: bytes32({ description: 'Second half of the signature: 0x and 64 hex digits' }),
   },
   {
     ...closed,
     title: 'PermitSignature',
     description:
-      'An ERC-2612 permit of the stablecoin, signed by the trader of a buy for the settlement contract, and used just before the first trade of the order settles. A permit that could not pay for the order is refused: 400 `INVALID_PERMIT`. It replaces the existing allowance, so a trader with several open orders should rather approve one allowance for all of them.',
+      'An ERC-2612 permit of the stablecoin for a buy. The trader signs it for the settlement contract, which uses ' +
+      'it just before the order’s first trade settles. If the permit does not cover the order, the order is ' +
+      'rejected with 400 `INVALID_PERMIT`. The permit replaces the existing allowance. A trader with several open ' +
+      'orders should therefore approve one allowance for all of them.',
   },
 )
 
 export const groupName = () =>
   Type.String({
     pattern: `^[A-Za-z0-9_-]{1,${LABEL_CHARS_MAX}}$`,
-    description: `Not signed. A name for some of the trader's orders in a market, which can be cancelled together: 1 to ${LABEL_CHARS_MAX} letters, digits, _ or -`,
+    description:
+      'Not signed. Name of a group of the trader’s orders in a market, which one request can cancel together: 1 to ' +
+      `${LABEL_CHARS_MAX} letters, digits, \`_\` or \`-\``,
   })
 
 const ProtectionInput = Type.Object(
@@ -84,60 +107,67 @@ const ProtectionInput = Type.Object(
     windowMs: safeInteger({
       min: 1,
       max: PROTECTION_WINDOW_MS_MAX,
-      description: 'Window within which fills are counted, in milliseconds',
+      description: 'Window in which fills are counted, in milliseconds',
     }),
     fillsMax: Type.Optional(
       safeInteger({
         min: 1,
         max: PROTECTION_FILLS_MAX,
-        description: 'Maximum number of fills in the window',
+        description: 'Maximum number of fills of the group within the window',
       }),
     ),
     sharesMax: Type.Optional(
       safeInteger({
         min: 1,
         max: SIZE_MAX,
-        description: 'Maximum number of shares filled in the window, 6 decimals',
+        description:
+          'Maximum number of shares of the group filled within the window, in millionths of a share',
       }),
     ),
   },
   {
     ...closed,
     title: 'Protection',
-    description: `Not signed. When more than \`fillsMax\` fills or \`sharesMax\` shares of the group happen within \`windowMs\`, the market cancels the rest of the group in the same step. The newest order of the group sets its protection`,
+    description:
+      'Not signed. Limits the fills of the order’s group. If more than `fillsMax` fills or `sharesMax` shares ' +
+      'happen within `windowMs`, the market immediately cancels the rest of the group. The newest order of the ' +
+      'group sets the limits for the whole group',
   },
 )
 
 export const OrderSubmission = Type.Object(
   {
     order: OrderInput,
-    signature: Type.String({ description: 'The EIP-712 signature of the order: 65 bytes as hex' }),
+    signature: Type.String({ description: 'EIP-712 signature of the order, 65 bytes as hex' }),
     permitSignature: Type.Optional(PermitInput),
     postOnly: Type.Optional(
       Type.Boolean({
         description:
-          'Not signed. True to reject the order if it would match on arrival: 422 `POST_ONLY_WOULD_MATCH`',
+          'Not signed. True to reject the order with 422 `POST_ONLY_WOULD_MATCH` if it would match on arrival',
       }),
     ),
     timeInForce: Type.Optional(
       oneOf(TIMES_IN_FORCE, {
         description:
-          'Not signed. `GTC`, the default: the unmatched rest stays in the book. `IOC`: the unmatched rest ' +
-          'is cancelled, and `filled` is the matched size. `FOK`: the whole order is filled on arrival, or none of it. If IOC ' +
-          'fills nothing, or FOK not all, the order is rejected: 422 `ORDER_NOT_FILLED`',
+          'Not signed. `GTC` (the default): the part that does not match on arrival stays in the book. `IOC`: that ' +
+          'part is cancelled. `FOK`: the order is filled completely on arrival, or not at all. An IOC order that fills ' +
+          'nothing, or an FOK order that is not filled completely, is rejected with 422 `ORDER_NOT_FILLED`',
       }),
     ),
     bookByMs: Type.Optional(
       safeInteger({
         min: 1,
         description:
-          'Not signed. Unix milliseconds: if the market would handle the order after this time, the order is refused: 422 `TOO_LATE`',
+          'Not signed. Latest time at which the market may process the order, in Unix milliseconds; a later order is ' +
+          'rejected with 422 `TOO_LATE`',
       }),
     ),
     label: Type.Optional(
       Type.String({
         pattern: `^[ -~]{1,${LABEL_CHARS_MAX}}$`,
-        description: `Not signed. 1 to ${LABEL_CHARS_MAX} printable ASCII characters, repeated in every answer and message about the order`,
+        description:
+          `Not signed. The client’s own name for the order, 1 to ${LABEL_CHARS_MAX} printable ASCII characters. Every ` +
+          'answer and message about the order repeats it',
       }),
     ),
     group: Type.Optional(groupName()),
@@ -145,13 +175,15 @@ export const OrderSubmission = Type.Object(
     replaces: Type.Optional(
       bytes32<OrderHash>({
         description:
-          'Not signed. The hash of an open order of the same trader and market, which is cancelled in the same step. If it is not open, the new order is refused: 409 `ORDER_CLOSED`',
+          'Not signed. Hash of an open order of the same trader in the same market. The market cancels that order and ' +
+          'places the new one in one step. If that order is not open, the new order is rejected with 409 `ORDER_CLOSED`',
       }),
     ),
     replaceMode: Type.Optional(
       oneOf(['ifOpen', 'always'], {
         description:
-          'Not signed. `ifOpen` by default; `always` places the order even if the other one is not open',
+          'Not signed. `ifOpen` (the default) rejects the new order if the replaced order is not open; `always` places ' +
+          'it in every case',
       }),
     ),
   },
@@ -231,9 +263,9 @@ export function orderCursor({ placedAtMs, orderHash }: OpenOrderPlace): string {
   return `${placedAtMs}.${orderHash}`
 }
 
-export const sideName = () => oneOf(['buy', 'sell'], { description: 'The side of the order' })
-export const orderHashParam = () => bytes32<OrderHash>({ description: 'The order hash' })
-export const marketIdParam = () => bytes32<MarketId>({ description: 'The market id' })
+export const sideName = () => oneOf(['buy', 'sell'], { description: 'Side of the order' })
+export const orderHashParam = () => bytes32<OrderHash>({ description: 'Hash of the order' })
+export const marketIdParam = () => bytes32<MarketId>({ description: 'Market id' })
 
 /** Sequence number that the front must have reached before it answers. */
 export function minSeqParam() {
@@ -241,8 +273,8 @@ export function minSeqParam() {
     safeInteger({
       min: 0,
       description:
-        'The `seq` of an earlier answer to a write in this market: the read waits for it, at most ' +
-        `${SEQ_WAIT_SEC_MAX} seconds; then 503 \`SEQ_NOT_REACHED\``,
+        '`seq` from the answer to an earlier write in this market. The read waits until this server has reached it. ' +
+        `After ${SEQ_WAIT_SEC_MAX} seconds the answer is 503 \`SEQ_NOT_REACHED\``,
     }),
   )
 }

@@ -20,8 +20,8 @@ export function validateOrder(service: OrderService): AnswerRoute {
     tag: 'orders',
     summary: 'Check an order without placing it',
     description:
-      'Returns every error of the order, the digest that the server computed, the recovered signer, and ' +
-      'whether it is the trader, a delegate or a contract account.',
+      'The answer has every error of the order, the digest that the server computed, and the address recovered ' +
+      'from the signature. It also says whether the signer is the trader, a delegate or a contract account.',
     body: Type.Unknown(),
     shownBody: OrderSubmission,
     responses: {

@@ -20,16 +20,16 @@ export function userFunds(
     auth: 'public',
     cost: 'read',
     tag: 'users',
-    summary: 'Funds of a trader on a chain, and the reserved part',
+    summary: 'Get the funds of a trader on a chain, and the reserved part',
     description:
-      'Only if the exchange reserves funds (`risk.funds` in `/api/v1/config`). An order is accepted if ' +
-      'its needs are within `free` and within the allowance.',
+      'This request works only if the exchange reserves funds (`risk.funds` of `/api/v1/config` is `reserve`). The ' +
+      'exchange accepts an order if the amount it needs is at most `free` and at most the allowance.',
     params: Type.Object(
-      { address: address({ description: 'The trader' }) },
+      { address: address({ description: 'Address of the trader' }) },
       { additionalProperties: false },
     ),
     query: Type.Object(
-      { chain_id: safeInteger({ min: 1, description: 'The chain' }) },
+      { chain_id: safeInteger({ min: 1, description: 'Chain id' }) },
       { additionalProperties: false },
     ),
     responses: { 200: Funds },

@@ -53,7 +53,8 @@ const chainOfContract = {
   chain_id: Type.Optional(
     safeInteger({
       min: 1,
-      description: 'The chain of the contract, if the same address is a market on several chains',
+      description:
+        'Chain of the contract; needed only if several chains have a market with this address',
     }),
   ),
 }
@@ -64,19 +65,18 @@ function namedMarket(name: MarketName, chainId: number | undefined): MarketName 
 }
 
 const ACCOUNTING =
-  'Shares are read from the chain after the configured confirmations, or from a sync that is ' +
-  'newer. Cost is computed from trades: a purchase adds its price, shares that leave take their ' +
-  'proportion of the cost with them, and a split costs half per side.'
+  'Shares are those on the chain after the configured number of confirmations, or those of a newer sync. The ' +
+  'cost is computed from trades. A purchase adds its price. Shares that leave the account reduce the cost in ' +
+  'proportion. A split adds half of its amount to the cost of each outcome.'
 
 const REALISED =
-  '`realisedProfit` is the income from shares that left, less their cost. The method is average ' +
-  'cost, per market, over both outcomes together. A sale brings its price; a merge and a ' +
-  'redemption bring the collateral. Shares given away bring nothing, so their cost is a loss; ' +
-  'shares received as a gift cost nothing. The cost of a part is rounded down to 0.000001, and the ' +
-  'rounding difference stays in the cost of the rest: the profit always equals all money out of ' +
-  'the market, less all money in, plus `totalInvested`. Trades count once they are settled on the ' +
-  'chain; a sync does not change the profit. `realisedProfit` outside of the list covers all ' +
-  'markets of the chain, including those in which the user has no shares left.'
+  '`realisedProfit` is the income from shares that left the account, less their cost. The method is average ' +
+  'cost, per market, over both outcomes together. A sale earns its price; a merge or redemption earns the ' +
+  'collateral. Shares given away earn nothing, so their cost is a loss. Shares received as a gift cost ' +
+  'nothing. The cost of a part is rounded down to 0.000001, and the rest of the shares keeps the difference. ' +
+  'So the profit always equals the money taken out of the market, less the money put in, plus `totalInvested`. ' +
+  'A trade counts once it is settled on the chain. A sync does not change the profit. The `realisedProfit` ' +
+  'beside the list covers all markets of the chain, including those in which the user has no shares left.'
 
 export function getPosition({ positionJson }: PositionSources): AnswerRoute {
   return route({
@@ -87,15 +87,22 @@ export function getPosition({ positionJson }: PositionSources): AnswerRoute {
     cost: 'read',
     weight: 2,
     tag: 'positions',
-    summary: 'Position of a user in a market',
-    description: `${ACCOUNTING} An empty position has only \`yesShares\` and \`noShares\`, both 0.`,
+    summary: 'Get the position of a user in a market',
+    description: `${ACCOUNTING} The answer for an empty position has only \`yesShares\` and \`noShares\`, both 0.`,
     cacheControl: 'no-cache',
     revalidates: true,
     params: Type.Object(
-      { marketAddress: marketName({ description: 'The market’s contract, or its id' }) },
+      {
+        marketAddress: marketName({
+          description: 'Address of the market’s contract, or id of the market',
+        }),
+      },
       closed,
     ),
-    query: Type.Object({ user: address({ description: 'The user' }), ...chainOfContract }, closed),
+    query: Type.Object(
+      { user: address({ description: 'Address of the user' }), ...chainOfContract },
+      closed,
+    ),
     responses: { 200: PositionAnswer },
     examples: {
       responses: {
@@ -121,18 +128,20 @@ export function listPositions({ positionsPage }: PositionSources): AnswerRoute {
     cost: 'read',
     weight: 2,
     tag: 'users',
-    summary: 'Positions of a user on a chain',
-    description: `${ACCOUNTING} ${REALISED} Sorted by market id, up to ${POSITIONS_LISTED_MAX} at once.`,
+    summary: 'List the positions of a user on a chain',
+    description:
+      `${ACCOUNTING} ${REALISED} The list is sorted by market id and has at most ${POSITIONS_LISTED_MAX} positions ` +
+      'per page.',
     cacheControl: 'no-cache',
     revalidates: true,
-    params: Type.Object({ address: address({ description: 'The user' }) }, closed),
+    params: Type.Object({ address: address({ description: 'Address of the user' }) }, closed),
     query: Type.Object(
       {
-        chain_id: safeInteger({ min: 1, description: 'The chain' }),
+        chain_id: safeInteger({ min: 1, description: 'Chain id' }),
         limit: Type.Optional(
           safeInteger({
             min: 1,
-            description: `Positions per page; ${POSITIONS_LISTED_MAX} by default, which is the maximum`,
+            description: `Maximum number of positions on a page; ${POSITIONS_LISTED_MAX} by default, which is the highest value`,
           }),
         ),
         cursor: Type.Optional(marketIdParam()),
@@ -186,10 +195,10 @@ export function listHolders(
     cost: 'read',
     weight: 2,
     tag: 'markets',
-    summary: 'Largest holders of a market',
+    summary: 'List the largest holders of a market',
     description:
-      `The ${HOLDERS_LISTED_MAX} largest holders by shares of both outcomes together, and the number ` +
-      'of all holders.',
+      `The answer has the ${HOLDERS_LISTED_MAX} addresses with the most shares of both outcomes together, and the ` +
+      'number of all holders.',
     cacheControl: 'public, max-age=1',
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, closed),
@@ -261,26 +270,32 @@ export function syncPosition(
     tag: 'positions',
     summary: 'Sync a position from the chain',
     description:
-      'Reads the balances at the newest block of the chain, without waiting for confirmations or the ' +
-      'indexer, and returns them with that block. Until the indexer has passed that block, the user’s ' +
-      'positions show them too; a reorg that the indexer sees discards them. Lists of holders and ' +
-      'totals stay at the indexed block. The cost of shares that have left is removed with them, and ' +
-      'shares that the indexer has not seen yet have no cost. Answers 503 if the chain cannot be read. ' +
-      '`userAddress` belongs in the body; the server also accepts it in the query instead.',
+      'The exchange reads the user’s balances at the newest block of the chain and returns them with that block. ' +
+      'It does not wait for confirmations or for its indexer. The user’s positions show these balances until the ' +
+      'indexer has passed the block, or sees a reorg. Lists of holders and totals stay at the indexed block. ' +
+      'Shares that have left the account reduce the cost in proportion; shares that the indexer has not seen yet ' +
+      'have no cost. If the chain cannot be read, the answer is 503. `userAddress` is a field of the body, or a ' +
+      'parameter of the query.',
     params: Type.Object(
-      { marketId: marketName({ description: 'The market’s id, or its contract' }) },
+      { marketId: marketName({ description: 'Id of the market, or address of its contract' }) },
       closed,
     ),
     query: Type.Object(
       {
-        userAddress: Type.Optional(address({ description: 'The user' })),
+        userAddress: Type.Optional(address({ description: 'Address of the user' })),
         ...chainOfContract,
       },
       closed,
     ),
-    body: Type.Object({ userAddress: Type.Optional(address({ description: 'The user' })) }, closed),
+    body: Type.Object(
+      { userAddress: Type.Optional(address({ description: 'Address of the user' })) },
+      closed,
+    ),
     bodyOptional: true,
-    shownBody: Type.Object({ userAddress: address({ description: 'The user' }) }, closed),
+    shownBody: Type.Object(
+      { userAddress: address({ description: 'Address of the user' }) },
+      closed,
+    ),
     responses: { 200: SyncedPosition },
     errors: ['MARKET_NOT_FOUND', 'CHAIN_UNAVAILABLE', 'MISSING_FIELD'],
     examples: {

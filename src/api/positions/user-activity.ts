@@ -20,26 +20,30 @@ export function userActivity(page: (asked: UserActivityPage) => Promise<string>)
     cost: 'read',
     weight: 5,
     tag: 'users',
-    summary: 'A user’s trades and payouts',
+    summary: 'List the trades and payouts of a user',
     description:
-      'Newest first, each kind up to `limit`. `before` continues in the trades; `settlements` are on ' +
-      'the first page only.',
+      '`activity` has the user’s trades and `settlements` the payouts, both newest first and at most `limit` ' +
+      'entries. `before` continues the trades. Only the first page has `settlements`.',
     cacheControl: 'no-cache',
     revalidates: true,
     params: Type.Object(
-      { address: address({ description: 'The user' }) },
+      { address: address({ description: 'Address of the user' }) },
       { additionalProperties: false },
     ),
     query: Type.Object(
       {
-        chain_id: safeInteger({ min: 1, description: 'The chain' }),
+        chain_id: safeInteger({ min: 1, description: 'Chain id' }),
         limit: Type.Optional(
           safeInteger({
             min: 1,
-            description: `Number of entries of each kind; ${USER_ACTIVITY_LISTED} by default, at most ${USER_ACTIVITY_LISTED_MAX}`,
+            description:
+              `Maximum number of trades, and of payouts; ${USER_ACTIVITY_LISTED} by default, at most ` +
+              `${USER_ACTIVITY_LISTED_MAX}`,
           }),
         ),
-        before: Type.Optional(Type.String({ description: '`nextCursor` of the previous page' })),
+        before: Type.Optional(
+          Type.String({ description: 'Value of `nextCursor` from the previous page' }),
+        ),
       },
       { additionalProperties: false },
     ),

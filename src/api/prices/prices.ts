@@ -11,7 +11,13 @@ import { firstEvents, type PriceBoard, type ShownAsset } from '#live/price-board
 import { PastPrice, Price, StreamPrice } from '#protocol/shapes/prices.ts'
 
 export const assetParams = Type.Object(
-  { asset: Type.String({ minLength: 1, maxLength: 16, description: 'The symbol, in any case' }) },
+  {
+    asset: Type.String({
+      minLength: 1,
+      maxLength: 16,
+      description: 'Symbol of the asset, in upper or lower case',
+    }),
+  },
   { additionalProperties: false },
 )
 
@@ -39,10 +45,10 @@ function latestRoute({ board, urlOf, ageMsMax, nowMs }: PricePorts): Route {
     ...common,
     path: '/api/v1/quick-markets/{asset}/price',
     operationId: 'getPrice',
-    summary: 'The latest price of an asset',
+    summary: 'Get the latest price of an asset',
     description:
-      'The price with its own time, however old it is. `stale` is true while no provider is delivering ' +
-      'prices for the asset, or this server has no connection to the price service.',
+      'The answer has the latest price and its time, even if the price is old. `stale` is true while no provider ' +
+      'delivers prices of the asset, or while this server has no connection to the price service.',
     params: assetParams,
     errors: ['ASSET_NOT_FOUND', 'PRICE_UNAVAILABLE'],
     responses: {
@@ -93,8 +99,8 @@ function historyRoute({ board, nowMs }: PricePorts): Route {
     ...common,
     path: '/api/v1/quick-markets/{asset}/price-history',
     operationId: 'listPrices',
-    summary: `The prices of the last ${PRICE_HISTORY_SEC / 60} minutes`,
-    description: 'The last price of each second, the earliest first.',
+    summary: `List the prices of the last ${PRICE_HISTORY_SEC / 60} minutes`,
+    description: 'The list has the last price of each second, oldest first.',
     params: assetParams,
     errors: ['ASSET_NOT_FOUND'],
     responses: {
@@ -139,11 +145,12 @@ function streamRoute({ board, hub }: PricePorts): Route {
     kind: 'sse',
     path: '/api/v1/quick-markets/{asset}/price-stream',
     operationId: 'streamPrices',
-    summary: 'Live prices of an asset, as server-sent events',
+    summary: 'Stream live prices of an asset, as server-sent events',
     description:
-      'Sends the latest price at once, then one event for each new price. `Last-Event-ID` replays ' +
-      'missed prices that are still kept. Comments keep an idle connection alive. A slow reader ' +
-      'skips prices and gets the newest; a reader that accepts nothing is disconnected.',
+      'The server immediately sends the latest price, then one event for each new price. If the request has the ' +
+      'header `Last-Event-ID`, the server first sends the missed prices that it still has. Comments keep an idle ' +
+      'connection alive. A slow client misses prices but gets the newest one. The server disconnects a client that ' +
+      'reads nothing.',
     params: assetParams,
     headers: ['last-event-id'],
     errors: ['ASSET_NOT_FOUND', 'OVERLOADED'],

@@ -71,10 +71,10 @@ function currentRoute({ prices, board, waiters, nowMs }: QuickMarketPorts): Answ
     ...common,
     path: '/api/v1/quick-markets/{asset}',
     operationId: 'getQuickMarket',
-    summary: 'The current quick market',
+    summary: 'Get the current quick market of an asset',
     description:
-      'Resolves to YES if the price at the end is at or above the price at the start. It can be traded at once: ' +
-      'its id depends on its asset and time, so it is known before the market is on the chain.',
+      'A quick market resolves to YES if the price at the end is at or above the price at the start. It can be ' +
+      'traded before it is on the chain, because its id depends only on the asset and the time.',
     params: assetParams,
     errors: ['ASSET_NOT_FOUND'],
     responses: {
@@ -83,7 +83,9 @@ function currentRoute({ prices, board, waiters, nowMs }: QuickMarketPorts): Answ
         asset: Type.String(),
         quickMarket: Type.Union([QuickMarket, Type.Null()]),
         bestAskPrice: Type.Optional(
-          Type.Integer({ description: 'Best YES ask, 6 decimals; 0 if there is none' }),
+          Type.Integer({
+            description: 'Best YES ask, in millionths of a dollar; 0 if there is none',
+          }),
         ),
         nextMarket: Type.Optional(Type.Null()),
       }),
@@ -123,15 +125,17 @@ function historyRoute({ prices, list }: QuickMarketPorts): AnswerRoute {
     ...common,
     path: '/api/v1/quick-markets/{asset}/history',
     operationId: 'listQuickMarkets',
-    summary: 'The newest quick markets of an asset',
-    description: `Up to ${QUICK_MARKETS_LISTED_MAX}, newest first, including the current one; earlier ones with \`before\`.`,
+    summary: 'List the newest quick markets of an asset',
+    description:
+      `The list has at most ${QUICK_MARKETS_LISTED_MAX} quick markets, newest first, including the current one. ` +
+      '`before` lists earlier ones.',
     params: assetParams,
     query: Type.Object(
       {
         before: Type.Optional(
           safeInteger({
             min: 0,
-            description: 'Only markets that started before this time, Unix seconds',
+            description: 'Lists only quick markets that started before this time, in Unix seconds',
           }),
         ),
       },
@@ -144,7 +148,7 @@ function historyRoute({ prices, list }: QuickMarketPorts): AnswerRoute {
         quickMarkets: Type.Array(QuickMarket),
         count: Type.Integer(),
         nextBefore: Type.Union([Type.Integer(), Type.Null()], {
-          description: 'Pass it as `before` for earlier ones; null on the last page',
+          description: 'Value of `before` for the next page; null on the last page',
         }),
       }),
     },
@@ -176,16 +180,19 @@ function evidenceRoute({ prices, find }: QuickMarketPorts): AnswerRoute {
     ...common,
     path: '/api/v1/quick-markets/{asset}/{id}/evidence',
     operationId: 'getQuickMarketEvidence',
-    summary: 'How a quick market was decided',
+    summary: 'Get the evidence of how a quick market was decided',
     description:
-      'Both observations with the providers’ own reports, and the comparison. `decidedBy` differs from ' +
-      'the source of the strike only if that source had no price at the end; then both prices are from ' +
-      'the source that decided. `providers` has the reports of every source. If most sources did ' +
-      'not see the price move to the side of the end price, `average` decided. If the sources ' +
-      'contradict this average too, by more than the bound, the market is `contested`, and `decidedBy` is null until the ' +
-      'optimistic oracle has decided, then `oracle`.',
+      'The answer has the prices at the start and the end, with the providers’ own reports, and their comparison. ' +
+      '`decidedBy` is the source whose prices decided. It differs from the source of the strike only if that ' +
+      'source had no price at the end; then both prices come from the deciding source. `providers` has the reports ' +
+      'of every source. If most sources do not confirm the direction of the price move, `average` replaces the end ' +
+      'price. If the sources contradict the average, too, by more than the bound, the market is contested. Then ' +
+      '`decidedBy` is null until the optimistic oracle has decided, and `oracle` afterwards.',
     params: Type.Object(
-      { ...assetParams.properties, id: safeInteger({ min: 1, description: 'The record' }) },
+      {
+        ...assetParams.properties,
+        id: safeInteger({ min: 1, description: 'Id of the quick market (field `id`)' }),
+      },
       { additionalProperties: false },
     ),
     errors: ['ASSET_NOT_FOUND', 'NOT_FOUND'],

@@ -38,7 +38,11 @@ function writePlace(next: Place | undefined): string | null {
 }
 
 const query = Type.Object(
-  { before: Type.Optional(Type.String({ description: '`nextCursor` of the previous page' })) },
+  {
+    before: Type.Optional(
+      Type.String({ description: 'Value of `nextCursor` from the previous page' }),
+    ),
+  },
   { additionalProperties: false },
 )
 
@@ -48,7 +52,9 @@ const common = {
   cost: 'read',
   weight: 10,
   tag: 'relayer',
-  description: `The newest ${CLAIMS_LISTED_MAX}; use \`before\` for earlier ones. \`count\` is the total number.`,
+  description:
+    `The list has the newest ${CLAIMS_LISTED_MAX} redemptions; \`before\` lists earlier ones. \`count\` is the total ` +
+    'number of redemptions.',
   query,
 } as const
 
@@ -57,7 +63,7 @@ export function pendingClaims(list: ListClaims): AnswerRoute {
     ...common,
     path: '/api/v1/pending-claims',
     operationId: 'listPendingClaims',
-    summary: 'Redemptions that the chain has not confirmed yet',
+    summary: 'List redemptions that the chain has not confirmed yet',
     responses: {
       200: Type.Object({ claims: Type.Array(PendingClaim), count: Type.Integer(), nextBefore }),
     },
@@ -84,7 +90,7 @@ export function failedClaims(list: ListClaims): AnswerRoute {
     ...common,
     path: '/api/v1/failed-claims',
     operationId: 'listFailedClaims',
-    summary: 'Redemptions that failed',
+    summary: 'List redemptions that failed',
     responses: {
       200: Type.Object({ claims: Type.Array(FailedClaim), count: Type.Integer(), nextBefore }),
     },

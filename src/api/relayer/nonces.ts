@@ -19,16 +19,22 @@ export function relayerNonces(service: RelayService, nowMs: () => number): Answe
     // The nonces are read from the chain each time.
     cost: 'write',
     tag: 'relayer',
-    summary: 'Nonces for the next signatures of an owner',
-    description: 'Read from the chain at each request; the contracts return the same values.',
+    summary: 'Get the nonces for the next signatures of an owner',
+    description: 'The exchange reads the nonces from the contracts on the chain at each request.',
     query: Type.Object(
       {
-        chain_id: safeInteger({ description: 'The chain' }),
-        owner: saying(FORMAT, address({ description: 'Address of the owner who will sign' })),
+        chain_id: safeInteger({ description: 'Chain id' }),
+        owner: saying(
+          FORMAT,
+          address({ description: 'Address of the owner who will sign the operation' }),
+        ),
         market: Type.Optional(
           saying(
             FORMAT,
-            address({ description: 'Contract of a market, to propose or settle its outcome' }),
+            address({
+              description:
+                'Address of a market’s contract; needed only for proposing or settling its outcome',
+            }),
           ),
         ),
       },

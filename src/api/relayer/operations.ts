@@ -54,19 +54,20 @@ const ERRORS: readonly RejectionCode[] = [
 ]
 
 const IDEMPOTENT =
-  'The answer is sent when the transaction is broadcast. The same signed request sent again gets ' +
-  'the same transaction, which is sent to the chain once. A request that would change nothing on the ' +
-  'chain is not sent: its answer has the earlier transaction, or an empty hash if that is unknown.'
+  'The answer arrives when the transaction is broadcast. If the same signed request is sent again, the answer ' +
+  'has the same transaction, which the exchange sends to the chain only once. If a request would change ' +
+  'nothing on the chain, no transaction is sent; the answer has the hash of the earlier transaction, or an ' +
+  'empty hash if that is unknown.'
 
 const REVOCATION =
-  'Rejected while unsettled trades of the owner need the approval or allowance (409 ' +
-  '`TRADES_PENDING`, with their ids), or open orders do (409 `ORDERS_OPEN`: cancel them first). ' +
-  'New orders that would need it are rejected until the transaction is confirmed (429 ' +
-  '`ALLOWANCE_CHANGING`).'
+  'A reduction is rejected while unsettled trades of the owner need the approval or allowance (409 ' +
+  '`TRADES_PENDING`, with the ids of the trades). It is also rejected while open orders need it (409 ' +
+  '`ORDERS_OPEN`); cancel these orders first. Until the transaction is confirmed, new orders that would need ' +
+  'it are rejected (429 `ALLOWANCE_CHANGING`).'
 
 const REDEMPTION =
-  'Rejected while unsettled sales of the owner need the tokens (409 `TRADES_PENDING`), and below ' +
-  'the minimum payout (422 `NOTIONAL_TOO_SMALL`).'
+  'The request is rejected while unsettled sales of the owner need the tokens (409 `TRADES_PENDING`). It is ' +
+  'also rejected if the payout is below the minimum of this exchange (422 `NOTIONAL_TOO_SMALL`).'
 
 type Operation<Body extends TSchema> = {
   readonly name: string
@@ -134,8 +135,11 @@ async function relayed(
 
 const PERMIT = {
   body: StablecoinPermitBody,
-  summary: 'Allow the exchange to spend stablecoin',
-  description: `An ERC-2612 permit: the owner's allowance of \`value\` for the settlement contract, or for the conditional tokens. It uses up the nonce that the permits of the owner's open orders are signed for, so the allowance afterwards must cover them. ${REVOCATION}`,
+  summary: 'Allow the exchange to spend the owner’s stablecoin',
+  description:
+    'The request is an ERC-2612 permit: it sets the owner’s allowance for the settlement contract, or for the ' +
+    'conditional tokens, to `value`. It uses the same nonces as permits of the owner’s open orders. Those ' +
+    `permits become invalid, so the new allowance must cover these orders. ${REVOCATION}`,
   errors: ['TRADES_PENDING', 'ORDERS_OPEN'] as const,
   examples: { 'without limit': PERMIT_EXAMPLE },
   read: stablecoinPermitOf,
@@ -147,7 +151,9 @@ function batchRedemption(service: RelayService): AnswerRoute {
     operationId: 'relayCtfRedemptions',
     body: BatchCtfRedemptionBody,
     summary: 'Redeem several markets in one transaction',
-    description: `All of them are redeemed, or none. Each has its own signature; the nonces of the signatures are consecutive. ${REDEMPTION}`,
+    description:
+      'Either all redemptions succeed, or none. Each redemption has its own signature, and the nonces of the ' +
+      `signatures are consecutive. ${REDEMPTION}`,
     errors: ['TRADES_PENDING', 'ORDERS_OPEN', 'NOTIONAL_TOO_SMALL'],
     examples: { 'two markets': BATCH_EXAMPLE },
     read: batchCtfRedemptionOf,
@@ -179,8 +185,8 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       name: 'ctf-approval',
       operationId: 'relayCtfApproval',
       body: CtfApprovalBody,
-      summary: 'Allow or forbid the exchange to move outcome tokens',
-      description: `\`setApprovalForAll\` of the conditional tokens by the owner's signature. ${REVOCATION}`,
+      summary: 'Allow or forbid the exchange to move the owner’s outcome tokens',
+      description: `The relayer calls \`setApprovalForAll\` of the conditional tokens with the owner’s signature. ${REVOCATION}`,
       errors: ['TRADES_PENDING', 'ORDERS_OPEN'],
       examples: { approve: APPROVAL_EXAMPLE },
       read: ctfApprovalOf,
@@ -195,7 +201,7 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       operationId: 'relayCtfRedemption',
       body: CtfRedemptionBody,
       summary: 'Redeem the tokens of a resolved market',
-      description: `Burns the owner's tokens of the given outcomes and pays their value to the owner. ${REDEMPTION}`,
+      description: `The contract burns the owner’s tokens of the given outcomes and pays their value to the owner. ${REDEMPTION}`,
       errors: ['TRADES_PENDING', 'ORDERS_OPEN', 'NOTIONAL_TOO_SMALL'],
       examples: { 'both outcomes': REDEMPTION_EXAMPLE },
       read: ctfRedemptionOf,
@@ -207,7 +213,10 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       body: ProposeResolutionBody,
       summary: 'Propose the outcome of an expired market',
       description:
-        "Asserts the outcome at the oracle and opens the dispute window. The proposer pays the bond by a permit for the market's `bond()`. On a test chain the permit may be omitted; then the relayer pays the bond. The proposer's own bond is refused if the remaining balance or allowance would not cover their open orders and unsettled trades (409).",
+        'The proposal asserts the outcome at the oracle and opens the dispute window. The proposer pays the bond ' +
+        'with a permit for the market’s `bond()`. On a test chain the permit can be omitted; then the relayer pays ' +
+        'the bond. The request is rejected with 409 if the proposer’s remaining balance or allowance would not cover ' +
+        'their open orders and unsettled trades.',
       errors: ['TRADES_PENDING', 'ORDERS_OPEN'],
       examples: {
         'with a bond': PROPOSAL_EXAMPLE,
@@ -221,8 +230,8 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       body: SettleMarketBody,
       summary: 'Settle a market after its dispute window',
       description:
-        'Finalises the proposed outcome; from then on its tokens can be redeemed. If the market is ' +
-        'already settled with that outcome, the answer has the transaction that settled it.',
+        'The settlement makes the proposed outcome final; then its tokens can be redeemed. If the market is already ' +
+        'settled with that outcome, the answer has the transaction that settled it.',
       examples: { 'YES won': SETTLEMENT_EXAMPLE },
       read: settleMarketOf,
     }),
@@ -230,11 +239,12 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       name: 'cancel-orders',
       operationId: 'relayCancellations',
       body: CancelOrdersBody,
-      summary: 'Withdraw orders on chain',
+      summary: 'Withdraw orders on the chain',
       description:
-        'The settlement contract rejects the cancelled orders once its delay has passed, whatever the exchange does; ' +
-        'they leave the book as soon as the cancellation is on the chain. The owner signs the hashes of ' +
-        'the orders. Only for orders that this exchange has accepted (404 `ORDER_NOT_FOUND`).',
+        'The exchange removes the orders from the book as soon as the cancellation is on the chain. After the delay ' +
+        'of the settlement contract, the contract itself rejects the orders, whatever the exchange does. The owner ' +
+        'signs the hashes of the orders. Only orders that this exchange has accepted can be withdrawn (otherwise 404 ' +
+        '`ORDER_NOT_FOUND`).',
       errors: ['ORDER_NOT_FOUND'],
       examples: { 'one order': CANCELLATION_EXAMPLE },
       bodyBytesMax: BODY_BYTES_MAX,
@@ -245,10 +255,10 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       name: 'cancel-all-before',
       operationId: 'relayCancellationBefore',
       body: CancelAllBeforeBody,
-      summary: 'Withdraw all orders with a lower nonce on chain',
+      summary: 'Withdraw all orders with a lower nonce on the chain',
       description:
-        'Includes orders that the exchange has not seen, and orders signed later with a lower nonce. ' +
-        'If nonces rise with time, as in the SDK, new orders are not affected. This cannot be undone.',
+        'The withdrawal includes orders that the exchange has not seen, and orders signed later with a lower nonce. ' +
+        'If nonces rise with time, as in the SDK, new orders are not affected. The withdrawal cannot be undone.',
       examples: { 'all that were signed until then': EPOCH_EXAMPLE },
       read: cancelAllBeforeOf,
     }),
@@ -258,9 +268,10 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       body: SetDelegateBody,
       summary: 'Appoint or revoke a key that signs orders of the owner',
       description:
-        'The delegate signs orders and cancels of the owner until `until`, within the limits, and nothing else ' +
-        '(docs/smart-accounts.md). The owner signs `signatures.setDelegate` of `/api/v1/config`; a ' +
-        'contract account may use any signature that its code accepts. The exchange applies a revocation from its block on, the contract after its delay.',
+        'Until the time `until`, the delegate can sign orders and cancels for the owner within the limits, and ' +
+        'nothing else (docs/smart-accounts.md). The owner signs the typed data `signatures.setDelegate` of ' +
+        '`/api/v1/config`. A contract account can use any signature that its code accepts. The exchange applies a ' +
+        'revocation as soon as it is in a block; the contract applies it after its delay.',
       examples: { 'a bot': DELEGATION_EXAMPLE },
       read: setDelegateOf,
     }),

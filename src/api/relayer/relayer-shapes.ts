@@ -37,24 +37,24 @@ const address = (description: string) =>
   saying('Invalid address format', anyAddress({ description }))
 const scalar = (options: ScalarOptions) => saying('Invalid signature format', bytes32(options))
 
-const chain = { chainId: ruledInteger(CHAIN_IDS, { description: 'The chain' }) }
-const owner = { owner: address('Address of the owner, who signs') }
-const marketAddress = { marketAddress: address("The market's contract") }
+const chain = { chainId: ruledInteger(CHAIN_IDS, { description: 'Chain id' }) }
+const owner = { owner: address('Address of the owner, who signs the operation') }
+const marketAddress = { marketAddress: address('Address of the market’s contract') }
 const permit = {
   deadline: uint256({
-    description: 'Time until which the signature is valid, Unix seconds as text',
+    description: 'Time until which the signature is valid, in Unix seconds, as decimal text',
   }),
   v: oneOfTwo(27, 28),
-  r: scalar({ description: '0x and 64 hex digits' }),
-  s: scalar({ description: '0x and 64 hex digits' }),
+  r: scalar({ description: 'First half of the signature: 0x and 64 hex digits' }),
+  s: scalar({ description: 'Second half of the signature: 0x and 64 hex digits' }),
 }
 
 export const CtfApprovalBody = Type.Object(
   {
     ...chain,
     ...owner,
-    operator: address('The settlement contract'),
-    approved: Type.Boolean({ description: 'true approves, false revokes' }),
+    operator: address('Address of the settlement contract'),
+    approved: Type.Boolean({ description: 'True to approve, false to revoke the approval' }),
     ...permit,
   },
   closed,
@@ -64,21 +64,26 @@ export const StablecoinPermitBody = Type.Object(
   {
     ...chain,
     ...owner,
-    spender: address('The settlement contract, or the contract of the conditional tokens'),
-    value: uint256({ description: 'As decimal text; 2^256 - 1 means no limit' }),
+    spender: address('Address of the settlement contract, or of the conditional tokens contract'),
+    value: uint256({
+      description:
+        'Allowance in millionths of the stablecoin, as decimal text; 2^256 - 1 means no limit',
+    }),
     ...permit,
   },
   closed,
 )
 
 const redeemed = {
-  collateralToken: address('The stablecoin'),
-  parentCollectionId: bytes32({ description: 'Zero: markets have no parent collection' }),
-  conditionId: bytes32<MarketId>({ description: 'The market id' }),
+  collateralToken: address('Address of the stablecoin'),
+  parentCollectionId: bytes32({
+    description: 'Must be 0x and 64 zeros, because markets have no parent collection',
+  }),
+  conditionId: bytes32<MarketId>({ description: 'Market id' }),
   indexSets: Type.Array(uint256(), {
     minItems: 1,
     maxItems: 2,
-    description: '"1" is YES, "2" is NO',
+    description: 'Index sets of the outcomes: "1" is YES, "2" is NO',
   }),
 }
 
@@ -105,11 +110,13 @@ export const ProposeResolutionBody = Type.Object(
   {
     ...chain,
     ...marketAddress,
-    proposer: address('The account that signs'),
-    outcome: Type.Boolean({ description: 'true = YES, false = NO' }),
+    proposer: address('Address of the account that signs the operation'),
+    outcome: Type.Boolean({ description: 'Proposed outcome: true = YES, false = NO' }),
     ...permit,
     bondPermitDeadline: Type.Optional(
-      uint256({ description: 'Deadline of the permit for the bond, Unix seconds as text' }),
+      uint256({
+        description: 'Deadline of the permit for the bond, in Unix seconds, as decimal text',
+      }),
     ),
     bondV: Type.Optional(permit.v),
     bondR: Type.Optional(permit.r),
@@ -122,8 +129,8 @@ export const SettleMarketBody = Type.Object(
   {
     ...chain,
     ...marketAddress,
-    settler: address('The account that signs'),
-    winningOutcome: oneOfTwo(0, 1, { description: '0 = YES, 1 = NO' }),
+    settler: address('Address of the account that signs the operation'),
+    winningOutcome: oneOfTwo(0, 1, { description: 'Winning outcome: 0 = YES, 1 = NO' }),
     ...permit,
   },
   closed,
@@ -146,7 +153,9 @@ export const CancelAllBeforeBody = Type.Object(
   {
     ...chain,
     ...owner,
-    nonce: uint64({ description: 'Orders with a lower nonce are withdrawn' }),
+    nonce: uint64({
+      description: 'Lowest nonce that stays valid; all orders with a lower nonce are withdrawn',
+    }),
     ...permit,
   },
   closed,
@@ -156,16 +165,24 @@ export const SetDelegateBody = Type.Object(
   {
     ...chain,
     ...owner,
-    delegate: address('The key that may sign for the owner'),
-    until: uint64({ description: 'Unix seconds; 0 revokes' }),
-    maxOrderSize: uint64({ description: 'Largest order in shares, 6 decimals; 0: no limit' }),
+    delegate: address('Address of the key that can sign for the owner'),
+    until: uint64({
+      description: 'End of the delegation, in Unix seconds; 0 revokes the delegate',
+    }),
+    maxOrderSize: uint64({
+      description:
+        'Largest size of an order of the delegate, in millionths of a share; 0 means no limit',
+    }),
     maxOpenNotional: uint64({
       description:
-        'Largest sum of price × open size of the delegate’s open orders, 6 decimals; 0: no limit',
+        'Largest total value (price × open size) of the delegate’s open orders, in millionths of the stablecoin; 0 ' +
+        'means no limit',
     }),
-    markets: Type.Array(bytes32<MarketId>({ description: 'A market id' }), {
+    markets: Type.Array(bytes32<MarketId>({ description: 'Market id' }), {
       maxItems: 1_000,
-      description: `Markets in which the delegate may trade, at most ${DELEGATE_MARKETS_MAX}; empty for all`,
+      description:
+        `Ids of the markets in which the delegate can trade, at most ${DELEGATE_MARKETS_MAX}; empty to allow all ` +
+        'markets',
     }),
     ...permit,
   },

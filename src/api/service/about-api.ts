@@ -3,50 +3,53 @@
 import { API_VERSION } from '#domain/api-version.ts'
 import type { DocumentInfo } from '#http/openapi.ts'
 
-const DESCRIPTION = `A binary prediction-market exchange: signed orders for the outcomes YES and NO of a market,
-matched by price and time, settled on chain.
+const DESCRIPTION = `A binary prediction-market exchange. Traders sign orders for the outcomes YES and NO of a market. The exchange
+matches the orders by price and time, and settles the trades on a chain.
 
 ## Units
 
 - Money and shares are integers with six decimals. A **price** is 1 to 999999 millionths of a dollar for one share:
   \`420000\` is 0.42. A **size** of \`10000000\` is 10 shares. A fill costs price × size, rounded up to a millionth.
-- Integers are JSON numbers. Values that can exceed 2^53, such as a nonce, are decimal text. The size of a level in a book
-  is a number that may exceed 2^53, too: parse books exactly. In requests an integer may be text.
-- Times are Unix seconds. Fields that end in \`Ms\`, and \`ts\` on the stream, are in milliseconds.
+- Integers are JSON numbers. Values that can exceed 2^53, such as a nonce, are decimal text. One exception: the size of a
+  level in a book is a number that can exceed 2^53, so use an exact JSON parser for books. In requests, integers can also
+  be decimal text.
+- Times are Unix seconds. Fields that end in \`Ms\`, and \`ts\` on the stream, are Unix milliseconds.
 - \`side\` is 0 for buy and 1 for sell; \`outcome\` is 0 for YES and 1 for NO.
-- Addresses are accepted in any case and returned with a checksum; ids and hashes are 32 bytes of hex.
+- Addresses are accepted in upper and lower case and returned with a checksum. Ids and hashes are 0x and 64 hex digits.
 
 ## Signing
 
-An order carries the EIP-712 signature of its trader, and so does each operation of the relayer.
-\`GET /api/v1/config\` has the domain and the types of each for every chain, under \`chains[].signatures\`: sign
-with any library. \`POST /api/v1/orders/validate\` returns every error of an order, with the digest that the server
-computed and the address that it recovered. The same signed order is never placed twice: sending it again is safe.
+The trader signs each order with EIP-712, and the owner signs each operation of the relayer.
+\`GET /api/v1/config\` has the domain and types to sign for every chain, under \`chains[].signatures\`. Any EIP-712 library
+can sign them. \`POST /api/v1/orders/validate\` checks an order: it returns all errors, the digest that the server computed,
+and the address that it recovered. The exchange never places the same signed order twice, so sending it again is safe.
 
 ## Authentication
 
-Reads need none. If \`auth.bearer\` of \`GET /api/v1/config\` is true, writes need a bearer token of an API key, and
-cancelling all orders always does. A wallet registers a key by a signature (\`POST /api/v1/api-keys\`). A token is
-\`base64url(payload).base64url(signature)\`: the payload is JSON, \`{"kid": the key's id, "ts": Unix seconds,
-"n": 16 random bytes as hex}\`, the signature Ed25519 over its bytes. It is valid for five minutes, and can be used once.
+Reads need no authentication. If \`auth.bearer\` of \`GET /api/v1/config\` is true, writes need a bearer token of an API key.
+Cancelling all orders always needs a token. A wallet registers a key with a signature (\`POST /api/v1/api-keys\`). A token
+is \`base64url(payload).base64url(signature)\`. The payload is the JSON object \`{"kid": id of the key, "ts": Unix seconds,
+"n": 16 random bytes as hex}\`, and the signature is the key's Ed25519 signature of the payload's bytes. A token is valid
+for five minutes, for one request only.
 
 ## Errors
 
-A rejection is \`{"error": a sentence, "code": a stable word, "field": the invalid field}\`: match on \`code\`. If a retry
-can help, the answer has \`Retry-After\`. \`OUTCOME_UNKNOWN\` means that the request may have been executed: send the same
-request again.
-Answers may gain fields and codes within a major version of the API. Answers of a route that will change
-or be removed have \`Deprecation\` and \`Sunset\` headers; \`GET /api/v1/changes\` is a feed of all changes.
+A rejection is \`{"error": message, "code": stable name, "field": invalid field}\`. Programs should compare \`code\`. If a
+retry can succeed, the answer has the header \`Retry-After\`. \`OUTCOME_UNKNOWN\` means that the exchange may have executed the
+request: send the same request again.
+
+Within a major version of the API, answers can gain fields and codes. If a route will change or be removed, its answers
+have the headers \`Deprecation\` and \`Sunset\`. \`GET /api/v1/changes\` is a feed of all changes.
 
 ## The stream
 
 \`GET /api/v1/stream\` is a WebSocket with live books, trades, orders, funds and prices, in sequence. It also accepts orders.
-Its messages are in \`/asyncapi.json\`.
+\`/asyncapi.json\` describes its messages.
 
 ## Trying it
 
-On the devnet the first example of *Place a signed order* is signed by a demo trader for an open market:
-**Execute** places it. On every other exchange the examples have the right shape, but no wallet signed them.`
+On the devnet, the first example of *Place a signed order* is an order for an open market, signed by a demo trader:
+**Execute** places it. On every other exchange the examples only show the format; no wallet signed them.`
 
 const TAGS: Readonly<Record<string, string>> = {
   orders:
@@ -54,18 +57,22 @@ const TAGS: Readonly<Record<string, string>> = {
   markets: 'Markets, their books, trades, prices over time, holders and statistics.',
   users: 'Positions, open orders and history of one address.',
   positions: 'Shares of an address in a market, read from the chain.',
-  settlement: 'Progress of trades on their way to the chain.',
-  resolution:
-    'How the outcome of a market is decided: it is proposed, possibly disputed, and resolved.',
+  settlement: 'Settlement of trades on the chain.',
+  resolution: 'Resolution of a market: an outcome is proposed, can be disputed, and becomes final.',
   relayer:
-    'Operations on chain by a signature alone: signed by their owner (EIP-712, see `signatures` of `getConfig`), sent and paid by the exchange. Their errors also contain `success: false`.',
+    'Operations on the chain that need only a signature of their owner (EIP-712, see `signatures` of ' +
+    '`getConfig`). The exchange sends the transactions and pays for them. Error answers also contain `success: ' +
+    'false`.',
   'quick markets':
-    'Prices of assets, and the short markets on them. Prices have eight decimals here: `6543210000000` is 65,432.10 dollars.',
-  keys: 'API keys of a wallet; a client makes tokens from them without a request.',
+    'Prices of assets, and short markets on these prices. Here prices have eight decimals: `6543210000000` is ' +
+    '65,432.10 dollars.',
+  keys: 'API keys of a wallet. A client makes bearer tokens from its key, without a request.',
   stream:
-    'Everything live over one WebSocket. Each message of a channel names the one before it; a checksum verifies each book.',
+    'All live data over one WebSocket. Each message of a channel names the previous message, so clients notice a ' +
+    'loss. A checksum verifies each book.',
   transparency:
-    'The log of all markets in the form of a transparency log, with proofs, which can be checked offline, that an entry is in the log and that no entry was changed.',
+    'The public log of all markets, in the form of a transparency log. Proofs show that an entry is in the log ' +
+    'and that no entry was changed; they can be checked offline.',
   operation: 'Configuration and health of the exchange.',
 }
 

@@ -49,7 +49,7 @@ export function changes(title: string, readChangelog: () => Promise<string>): An
     auth: 'public',
     cost: 'read',
     tag: 'operation',
-    summary: 'A feed of the changes to this API',
+    summary: 'Get a feed of the changes to this API',
     cacheControl: 'no-cache',
     revalidates: true,
     produces: FEED_TYPE,

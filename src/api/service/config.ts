@@ -174,7 +174,7 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
     auth: 'public',
     cost: 'read',
     tag: 'operation',
-    summary: 'Chains, contracts, typed data to sign, and every limit',
+    summary: 'Get the chains, contracts, types for signing, and all limits',
     responses: { 200: ConfigAnswer },
     examples: { responses: { 200: { 'this exchange': { value: bodyAt(1_800_000_000) } } } },
     handle: () => ({ status: 200, body: bodyAt(Math.floor(clock.nowMs() / 1_000)) }),

@@ -16,7 +16,7 @@ export function time(clock: Clock): AnswerRoute {
     auth: 'public',
     cost: 'read',
     tag: 'operation',
-    summary: 'The time of the exchange',
+    summary: 'Get the time of the exchange',
     responses: { 200: TimeAnswer },
     examples: { responses: { 200: { 'a time': { value: bodyAt(1_800_000_000_250) } } } },
     handle: () => ({ status: 200, body: bodyAt(clock.nowMs()) }),

@@ -53,18 +53,23 @@ const FAILED_WINDOW_MS = FAILED_TRADES_LISTED_HOURS * 60 * 60 * 1_000
 const way = {
   tradeId: Type.String({ description: TRADE_ID }),
   marketId: Type.String(),
-  outcome: Type.Integer({ description: '0 = YES, 1 = NO' }),
-  price: Type.Integer({ description: '6 decimals' }),
-  size: Type.Integer({ description: 'Shares, 6 decimals' }),
+  outcome: Type.Integer({ description: 'Outcome: 0 = YES, 1 = NO' }),
+  price: Type.Integer({ description: 'Price of the trade, in millionths of a dollar' }),
+  size: Type.Integer({ description: 'Size of the trade, in millionths of a share' }),
   buyer: Type.String(),
   seller: Type.String(),
   buyOrderHash: Type.String(),
   sellOrderHash: Type.String(),
   kind: TradeShape.properties.kind,
-  status: Type.String({ description: 'matched, submitted, failed or reverted' }),
-  matchedAt: Type.Integer({ description: 'Unix seconds' }),
-  txHash: Type.String({ description: 'Empty if the trade was never submitted' }),
-  attempts: Type.Integer({ description: 'Number of submissions' }),
+  status: Type.String({
+    description: 'Status of the settlement: matched, submitted, failed or reverted',
+  }),
+  matchedAt: Type.Integer({ description: 'Time of the match, in Unix seconds' }),
+  txHash: Type.String({
+    description:
+      'Hash of the settlement transaction; empty if the trade was never sent to the chain',
+  }),
+  attempts: Type.Integer({ description: 'Number of times the trade was sent to the chain' }),
 }
 
 const PendingTrade = Type.Object(way, { title: 'PendingTrade' })
@@ -73,9 +78,9 @@ const FailedTrade = Type.Object(
   {
     ...way,
     reason: Type.String({
-      description: 'Why the chain rejected the trade, as named in the contract',
+      description: 'Reason why the chain rejected the trade, by its name in the contract',
     }),
-    failedAt: Type.Integer({ description: 'Unix seconds' }),
+    failedAt: Type.Integer({ description: 'Time at which the trade failed, in Unix seconds' }),
   },
   { title: 'FailedTrade' },
 )
@@ -120,10 +125,12 @@ const pageQuery = Type.Object(
     limit: Type.Optional(
       safeInteger({
         min: 1,
-        description: `Number of trades; ${TRADES_OF_ALL_LISTED} by default, at most ${TRADES_OF_ALL_LISTED_MAX}`,
+        description: `Maximum number of trades; ${TRADES_OF_ALL_LISTED} by default, at most ${TRADES_OF_ALL_LISTED_MAX}`,
       }),
     ),
-    before: Type.Optional(Type.String({ description: '`nextCursor` of the previous page' })),
+    before: Type.Optional(
+      Type.String({ description: 'Value of `nextCursor` from the previous page' }),
+    ),
   },
   { additionalProperties: false },
 )
@@ -141,8 +148,9 @@ export function listPendingTrades({ pending, cache }: SettlementSources): Answer
     weight: 2,
     weigh: pageWeight,
     tag: 'settlement',
-    summary: 'Trades that are not decided on the chain yet',
-    description: 'Newest first, in pages; `count` is the total number.',
+    summary: 'List trades that are not final on the chain yet',
+    description:
+      'The list has the newest trades first. `count` is the total number of trades, on all pages.',
     cacheControl: 'no-cache',
     revalidates: true,
     query: pageQuery,
@@ -177,11 +185,11 @@ export function listFailedTrades(ports: SettlementSources): AnswerRoute {
     weight: 2,
     weigh: pageWeight,
     tag: 'settlement',
-    summary: `Trades that failed to settle in the last ${FAILED_TRADES_LISTED_HOURS} hours`,
+    summary: `List trades that failed to settle in the last ${FAILED_TRADES_LISTED_HOURS} hours`,
     description:
-      'Newest first, in pages; `count` is the total number. A failed trade has moved nothing on the chain. The ' +
-      'quantity of the side that was not at fault is back in its order; the open orders of the ' +
-      'side at fault in that market are cancelled.',
+      'The list has the newest trades first. `count` is the total number of trades, on all pages. A failed trade ' +
+      'has moved nothing on the chain. The order of the trader who was not at fault gets its quantity back. The ' +
+      'open orders of the trader at fault in that market are cancelled.',
     cacheControl: 'no-cache',
     revalidates: true,
     query: pageQuery,
@@ -235,22 +243,28 @@ const Found = Type.Object(
   {
     found: Type.Literal(true),
     txHash: Type.String({
-      description: 'Hash of the mined transaction; until it is mined, the requested hash',
+      description:
+        'Hash of the transaction that is in a block; until one is in a block, the hash of the request',
     }),
     chainId: Type.Integer(),
-    status: Type.String({ description: 'submitted, confirmed or failed' }),
+    status: Type.String({
+      description: 'Status of the settlement: submitted, confirmed or failed',
+    }),
     blockNumber: Type.Union([Type.Integer(), Type.Null()]),
     confirmations: Type.Integer({
       description:
-        'Number of blocks from the one with the transaction to the newest, both included; 0 until it is confirmed',
+        'Number of blocks from the transaction’s block to the newest block, both included; 0 until the transaction ' +
+        'is confirmed',
     }),
-    submittedAt: Type.Integer({ description: 'Unix seconds' }),
+    submittedAt: Type.Integer({
+      description: 'Time at which the transaction was sent, in Unix seconds',
+    }),
     confirmedAt: Type.Union([Type.Integer(), Type.Null()]),
     trades: Type.Array(Type.String(), {
-      description: 'The trades in the transaction, by `tradeId`',
+      description: 'Ids (`tradeId`) of the trades in the transaction',
     }),
     error: Type.String({
-      description: 'Why the transaction waits or failed; empty if neither',
+      description: 'Reason why the transaction waits or failed; empty otherwise',
     }),
   },
   { title: 'Settlement' },
@@ -265,13 +279,13 @@ export function getSettlement({ settlementJson }: SettlementSources): AnswerRout
     cost: 'read',
     weight: 3,
     tag: 'settlement',
-    summary: 'Status of a settlement transaction',
+    summary: 'Get the status of a settlement transaction',
     description:
-      'A transaction that was signed again with higher fees is found by each of its hashes. If it ' +
-      'failed as a whole, its trades are sent in another one.',
+      'If the exchange signed a transaction again with higher fees, each of its hashes finds it. If a transaction ' +
+      'failed as a whole, the exchange sends its trades in another transaction.',
     cacheControl: 'no-cache',
     params: Type.Object(
-      { txHash: bytes32({ description: 'A transaction hash' }) },
+      { txHash: bytes32({ description: 'Hash of the transaction' }) },
       { additionalProperties: false },
     ),
     responses: { 200: Type.Union([NotFound, Found]) },

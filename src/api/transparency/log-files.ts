@@ -28,12 +28,12 @@ const BUNDLE_WEIGHT = 5
 
 const logId = Type.String({
   pattern: '^[0-9A-Za-z-]{1,64}$',
-  description: 'The random name of the event log',
+  description: 'Random name of the event log',
   examples: [LOG_ID],
 })
 const partition = Type.String({
   pattern: '^p(0|[1-9][0-9]{0,4})$',
-  description: '`p` and the number of the partition',
+  description: 'Letter `p` and the number of the partition, such as `p0`',
 })
 
 export function logFiles(source: PublicLogSource): AnswerRoute[] {
@@ -49,10 +49,10 @@ function listLogs(source: PublicLogSource): AnswerRoute {
     cost: 'read',
     weight: 2,
     tag: 'transparency',
-    summary: 'The public logs of this exchange and their keys',
+    summary: 'List the public logs of this exchange and their keys',
     description:
-      'Each partition of the event log is one transparency log (C2SP tlog-tiles) at `path`. The list is empty if the ' +
-      'exchange does not publish its log, and lacks partitions without events.',
+      'Each partition of the event log is one transparency log (C2SP tlog-tiles) at `path`. The list leaves out ' +
+      'partitions without events. It is empty if the exchange does not publish its log.',
     responses: { 200: TransparencyAnswer },
     examples: {
       responses: {
@@ -121,10 +121,10 @@ function checkpoints(source: PublicLogSource): AnswerRoute[] {
       {
         path: '/log/{logId}/{partition}/checkpoint',
         operationId: 'getCheckpoint',
-        summary: 'The newest signed checkpoint of a log',
+        summary: 'Get the newest signed checkpoint of a log',
         description:
-          'A signed note (C2SP tlog-checkpoint): origin, number of entries, root hash. It has the cosignatures of witnesses ' +
-          'if they have signed this size already.',
+          'The answer is a signed note (C2SP tlog-checkpoint) with the origin, the number of entries and the root ' +
+          'hash. It includes the cosignatures of witnesses that have signed this checkpoint.',
       },
       newestCheckpoint,
     ),
@@ -132,10 +132,11 @@ function checkpoints(source: PublicLogSource): AnswerRoute[] {
       {
         path: '/log/{logId}/{partition}/cosigned-checkpoint',
         operationId: 'getCosignedCheckpoint',
-        summary: 'The newest checkpoint of a log that a witness has cosigned',
+        summary: 'Get the newest checkpoint of a log that a witness has cosigned',
         description:
-          'Like `checkpoint`, and a few seconds older: it has the signature of at least one witness (C2SP tlog-cosignature). ' +
-          '`NOT_FOUND` if the exchange submits its checkpoints to no witness, or none has answered yet.',
+          'The answer has the form of `checkpoint`, with the signature of at least one witness (C2SP ' +
+          'tlog-cosignature). It is a few seconds older. The answer is `NOT_FOUND` if the exchange has no witnesses, ' +
+          'or if none has cosigned yet.',
       },
       ({ cosigned }) => cosigned?.checkpoint,
     ),
@@ -155,10 +156,11 @@ function tiles(source: PublicLogSource): AnswerRoute[] {
       cost: 'read',
       weight: BUNDLE_WEIGHT,
       tag: 'transparency',
-      summary: 'A tile of hashes, or a bundle of entries, of a log',
+      summary: 'Get a tile of hashes, or a bundle of entries, of a log',
       description:
-        'As in C2SP tlog-tiles: `level` is 0 to 63, or `entries`; the index is three digits, with `x001/` before it ' +
-        'for each further thousand and `.p/17` after it for a partial tile. It never changes.',
+        'The path is that of C2SP tlog-tiles. `level` is 0 to 63, or `entries`. `index` has three digits; `x001/` ' +
+        'before it stands for each further three digits, and `.p/17` after it for a partial tile of 17 entries. A ' +
+        'tile never changes.',
       cacheControl: NEVER_CHANGES,
       produces: BYTES,
       params: Type.Object(
@@ -169,7 +171,7 @@ function tiles(source: PublicLogSource): AnswerRoute[] {
         },
         { additionalProperties: false },
       ),
-      responses: { 200: Type.String({ description: 'Bytes' }) },
+      responses: { 200: Type.String({ description: 'The answer is the bytes of the tile.' }) },
       errors: ['NOT_FOUND'],
       async handle({ path }) {
         const parts = path as Readonly<Record<string, string>>

@@ -25,9 +25,9 @@ type ProofSources = {
 }
 
 const DESCRIPTION =
-  'A C2SP tlog-proof in text: the entry of the log in `extra`, its index, its inclusion proof, and a signed checkpoint. ' +
-  'It can be kept and checked offline: `sibyl log proof`. The proof may be available only about a second ' +
-  'after the answer to the order; until then the answer is `NOT_FOUND`.'
+  'The answer is a C2SP tlog-proof in text form. It has the entry of the log (in `extra`), the entry’s index, ' +
+  'its inclusion proof, and a signed checkpoint. Clients can save it and check it offline with `sibyl log ' +
+  'proof`. The proof can take about a second to appear; until then the answer is `NOT_FOUND`.'
 
 export function proofs(sources: ProofSources): AnswerRoute[] {
   const { source } = sources
@@ -37,11 +37,11 @@ export function proofs(sources: ProofSources): AnswerRoute[] {
       path: '/api/v1/orders/{orderHash}/proof',
       operationId: 'getOrderProof',
       ...{ auth: 'public', cost: 'read', weight: PROOF_WEIGHT, tag: 'transparency' },
-      summary: 'Proof that the public log has an order',
+      summary: 'Get a proof that the public log has an order',
       description: DESCRIPTION,
       produces: TEXT,
       params: Type.Object(
-        { orderHash: bytes32<OrderHash>({ description: 'The order' }) },
+        { orderHash: bytes32<OrderHash>({ description: 'Hash of the order' }) },
         { additionalProperties: false },
       ),
       responses: { 200: Type.String() },
@@ -56,7 +56,7 @@ export function proofs(sources: ProofSources): AnswerRoute[] {
       path: '/api/v1/trades/{tradeId}/proof',
       operationId: 'getTradeProof',
       ...{ auth: 'public', cost: 'read', weight: PROOF_WEIGHT, tag: 'transparency' },
-      summary: 'Proof that the public log has the match of a trade',
+      summary: 'Get a proof that the public log has the match of a trade',
       description: DESCRIPTION,
       produces: TEXT,
       params: Type.Object(

@@ -28,15 +28,14 @@ export function signatures(
     path: '/api/v1/transparency/signatures',
     operationId: 'listSignatures',
     ...{ auth: 'public', cost: 'read', weight: 10, tag: 'transparency' },
-    summary: 'Signatures of orders that have ended',
+    summary: 'List the signatures of ended orders',
     description:
-      'The public log has the SHA-256 of each signature and permit. ' +
-      'This call returns the signatures and permits themselves once their order has ended; ' +
-      'orders that are open or unknown are left out.',
+      'The public log has only the SHA-256 of each signature and permit. This request returns the signatures and ' +
+      'permits of orders that have ended. It leaves out orders that are open or unknown.',
     query: Type.Object(
       {
         orders: Type.String({
-          description: `Up to ${SIGNATURES_LISTED_MAX} order hashes in lower case, separated by commas`,
+          description: `Hashes of at most ${SIGNATURES_LISTED_MAX} orders, in lower case, separated by commas`,
           maxLength: SIGNATURES_LISTED_MAX * (2 + 64 + 1),
         }),
       },

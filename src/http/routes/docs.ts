@@ -100,7 +100,7 @@ export function docs(title: string): AnswerRoute[] {
       auth: 'public',
       cost: 'read',
       hidden: true,
-      summary: 'The documentation as a page',
+      summary: 'Get the documentation as a page',
       cacheControl: 'public, max-age=3600',
       revalidates: true,
       contentSecurityPolicy: POLICY,

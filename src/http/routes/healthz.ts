@@ -13,7 +13,7 @@ export function healthz(): AnswerRoute {
     auth: 'public',
     cost: 'free',
     tag: 'operation',
-    summary: 'The process is alive',
+    summary: 'Check that the process is alive',
     responses: { 200: Type.Object({ status: Type.Literal('ok') }) },
     handle: () => ALIVE,
   })

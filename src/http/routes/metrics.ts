@@ -15,7 +15,7 @@ export function metrics(collect: () => Promise<string>): AnswerRoute {
     cost: 'read',
     weight: 10,
     tag: 'operation',
-    summary: 'Metrics in the Prometheus text format',
+    summary: 'Get metrics in the Prometheus text format',
     produces: 'text/plain',
     responses: { 200: Type.String() },
     handle: async () => ({ status: 200, raw: await collect(), contentType: CONTENT_TYPE }),

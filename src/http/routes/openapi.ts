@@ -33,8 +33,8 @@ export function openapi(document: () => Promise<string>, isPersonal: boolean): A
   return documentRoute({
     path: '/openapi.json',
     operationId: 'getOpenapi',
-    summary: 'This document',
-    description: 'An OpenAPI 3.1 document.',
+    summary: 'Get this document',
+    description: 'The answer is an OpenAPI 3.1 document.',
     ...{ document, isPersonal },
   })
 }
@@ -43,8 +43,8 @@ export function postman(document: () => Promise<string>, isPersonal: boolean): A
   return documentRoute({
     path: '/postman.json',
     operationId: 'getPostmanCollection',
-    summary: 'This document as a Postman collection',
-    description: 'A Postman collection of version 2.1, made from this document.',
+    summary: 'Get this document as a Postman collection',
+    description: 'The answer is a Postman collection of version 2.1, made from this document.',
     ...{ document, isPersonal },
   })
 }

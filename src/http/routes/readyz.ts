@@ -24,12 +24,13 @@ const body = <Status extends string>(status: Status) =>
         ok: Type.Boolean(),
         why: Type.Optional(Type.String()),
         optional: Type.Optional(
-          Type.Boolean({ description: 'True if the exchange is ready without this part' }),
+          Type.Boolean({ description: 'True if the exchange can be ready without this part' }),
         ),
       }),
       {
         description:
-          'Status of each part; empty except on the admin port, or on a loopback address without proxies',
+          'Status of each part of the exchange. It is present only on the admin port, or on a loopback address without ' +
+          'proxies; otherwise the map is empty',
       },
     ),
   })
@@ -45,7 +46,7 @@ export function readyz(
     auth: 'public',
     cost: 'free',
     tag: 'operation',
-    summary: 'The exchange is ready to work',
+    summary: 'Check that the exchange is ready',
     responses: { 200: body('ready'), 503: body('not ready') },
     async handle() {
       const checks: Record<string, Check> = { ...(await readiness()) }

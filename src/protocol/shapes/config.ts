@@ -21,17 +21,20 @@ export const SignatureScheme = Type.Object({
         contract: Type.Optional(
           Type.String({
             description:
-              'Address of the contract that has this function; if omitted, the contract of the market',
+              'Address of the contract that has this function; absent if it is the contract of the market',
           }),
         ),
         function: Type.String(),
         args: Type.Array(
           Type.String({
-            description: 'Names of the message’s fields that are passed as arguments',
+            description: 'Name of a field of the message that is passed as an argument',
           }),
         ),
       },
-      { description: 'The function of a contract on the chain that returns the current nonce' },
+      {
+        description:
+          'The contract function that returns the signer’s current nonce; absent if the message has no such nonce',
+      },
     ),
   ),
 })
@@ -41,116 +44,139 @@ const limit = (description: string) => Type.Integer({ description })
 
 /** Limits that every exchange has. */
 const LIMITS = {
-  priceMin: limit('Millionths of a dollar'),
-  priceMax: limit('Millionths of a dollar'),
-  sizeMin: limit('Millionths of a share'),
-  sizeMax: limit('Millionths of a share'),
-  expirationAheadSecondsMin: limit('Minimum time from arrival to expiration of an order'),
-  bodyBytesMax: limit('Maximum number of bytes of a request body'),
-  batchOrdersMax: limit('Maximum number of orders in a batch'),
+  priceMin: limit('Lowest price of an order, in millionths of a dollar'),
+  priceMax: limit('Highest price of an order, in millionths of a dollar'),
+  sizeMin: limit('Smallest size of an order, in millionths of a share'),
+  sizeMax: limit('Largest size of an order, in millionths of a share'),
+  expirationAheadSecondsMin: limit(
+    'Minimum time from the arrival of an order to its expiration, in seconds',
+  ),
+  bodyBytesMax: limit('Maximum size of a request body, in bytes'),
+  batchOrdersMax: limit('Maximum number of orders in one batch request'),
   openOrdersPerMarketMax: limit('Maximum number of open orders of a trader in a market'),
   tradesListedMax: limit('Maximum number of trades in a list'),
   makersPerOrderMax: limit(
-    'Maximum number of resting orders that one order matches; the rest of this order is cancelled',
+    'Maximum number of resting orders that one order can match; the exchange cancels the rest of the order',
   ),
   permitBeyondExpirationSecondsMin: limit(
-    'Minimum time from the expiration of an order to the deadline of its permit',
+    'Minimum time from the expiration of an order to the deadline of its permit, in seconds',
   ),
-  notionalMin: limit('Minimum of price × size of an order, 6 decimals; 0 means no minimum'),
+  notionalMin: limit(
+    'Minimum value of an order (price × size), in millionths of the stablecoin; 0 means no minimum',
+  ),
   pendingTradesPerTraderMax: limit(
     'Maximum number of unsettled trades of a trader; 0 means no limit',
   ),
   cooldownSeconds: limit(
-    'Time for which a trader can place no orders after the first trade that failed by their fault; it doubles with each further one. 0 means none',
+    'Pause of a trader after a trade that failed by their fault, in seconds: they can place no orders. The pause ' +
+      'doubles with each further failure. 0 means no pause',
   ),
-  cooldownSecondsMax: limit('Maximum of `cooldownSeconds` after repeated faults'),
-  requestDeadlineMs: limit('Maximum duration of a request'),
-  headerBytesMax: limit('Maximum number of bytes of all headers of a request together'),
+  cooldownSecondsMax: limit('Longest pause of a trader after repeated failures, in seconds'),
+  requestDeadlineMs: limit('Maximum duration of a request, in milliseconds'),
+  headerBytesMax: limit('Maximum total size of the headers of a request, in bytes'),
   headersMax: limit('Maximum number of headers of a request'),
   apiKeysPerAddressMax: limit('Maximum number of active API keys of a wallet address'),
-  apiKeyNameLengthMax: limit('Maximum number of characters of the name of an API key'),
+  apiKeyNameLengthMax: limit('Maximum length of the name of an API key, in characters'),
   tokenAheadSecondsMax: limit(
-    'Maximum time by which the `ts` of a bearer token may be ahead of the exchange’s clock',
+    'Maximum time by which the `ts` of a bearer token may be ahead of the exchange’s clock, in seconds',
   ),
 }
 
 /** Limits that an exchange has only if it has rate limits or a relayer. */
 const SOME_LIMITS = {
-  ipUnitsPerSecond: Type.Optional(limit('Units that an IP address earns per second')),
+  ipUnitsPerSecond: Type.Optional(limit('Rate limit of an IP address, in units per second')),
   ipUnitsBurst: Type.Optional(
-    limit('Maximum number of units that an IP address may spend in a moment'),
+    limit('Maximum number of units that an IP address can spend in one burst'),
   ),
   siteTimes: Type.Optional(
-    limit('An IPv6 /48 may spend this many times the units of one IP address'),
+    limit('Rate limit of an IPv6 /48 network, as a multiple of the limit of one IP address'),
   ),
-  keyUnitsPerSecond: Type.Optional(limit('Units that an API key earns per second')),
+  keyUnitsPerSecond: Type.Optional(limit('Rate limit of an API key, in units per second')),
   keyUnitsBurst: Type.Optional(
-    limit('Maximum number of units that an API key may spend in a moment'),
+    limit('Maximum number of units that an API key can spend in one burst'),
   ),
-  readUnits: Type.Optional(limit('Cost of a read, in units')),
-  writeUnits: Type.Optional(limit('Cost of a write, in units')),
-  registrationUnits: Type.Optional(limit('Cost of registering an API key, in units')),
+  readUnits: Type.Optional(limit('Cost of a read, in units of the rate limit')),
+  writeUnits: Type.Optional(limit('Cost of a write, in units of the rate limit')),
+  registrationUnits: Type.Optional(
+    limit('Cost of registering an API key, in units of the rate limit'),
+  ),
   unfundedOrdersPerSecond: Type.Optional(
-    limit('Rejections for lack of funds that a client may cause per second'),
+    limit(
+      'Maximum rate of a client’s orders that are rejected for insufficient funds, in orders per second',
+    ),
   ),
   unfundedOrdersBurst: Type.Optional(
-    limit('Maximum number of rejections for lack of funds that a client may cause in a moment'),
+    limit(
+      'Maximum number of a client’s orders that are rejected for insufficient funds, in one burst',
+    ),
   ),
-  connectionUnits: Type.Optional(limit('Cost of a new connection, in units')),
-  connectionsPerIpMax: Type.Optional(limit('Maximum number of connections of an IP address')),
+  connectionUnits: Type.Optional(limit('Cost of a new connection, in units of the rate limit')),
+  connectionsPerIpMax: Type.Optional(limit('Maximum number of open connections of an IP address')),
   relayerDeadlineAheadSecondsMax: Type.Optional(
-    limit('Maximum time from now to the deadline of a relayed operation'),
+    limit('Maximum time from the request to the deadline of a relayed operation, in seconds'),
   ),
-  relayerRedemptionsMax: Type.Optional(limit('Maximum number of redemptions in one operation')),
+  relayerRedemptionsMax: Type.Optional(
+    limit('Maximum number of redemptions in one relayed operation'),
+  ),
   relayerCancellationsMax: Type.Optional(
-    limit('Maximum number of orders that one operation withdraws'),
+    limit('Maximum number of orders that one relayed operation can withdraw'),
   ),
   relayerOwnerGasPerDay: Type.Optional(
-    limit('Maximum gas of one owner’s operations per day; 0 means no limit'),
+    limit(
+      'Maximum gas that the relayer spends on one owner’s operations per UTC day; 0 means no limit',
+    ),
   ),
   relayerOwnerOperationsPerMinute: Type.Optional(
-    limit('Maximum number of operations of one owner per minute'),
+    limit('Maximum number of relayed operations of one owner per minute'),
   ),
   relayerOwnerOperationsBurst: Type.Optional(
-    limit('Maximum number of operations of one owner in a moment'),
+    limit('Maximum number of relayed operations of one owner in one burst'),
   ),
 }
 
 /** Limits of the stream. */
 const STREAM_LIMITS = {
   streamConnectionsPerIpMax: Type.Optional(
-    limit('Maximum number of streams of one IP address; one more gets 429'),
+    limit('Maximum number of stream connections of one IP address; a further one is answered 429'),
   ),
   streamSubscriptionsMax: limit(
-    'Maximum subscriptions of one stream; a ticker counts as one per five markets',
+    'Maximum number of subscriptions of one stream connection; a ticker subscription counts once for every five ' +
+      'markets',
   ),
   streamSubscriptionsPerIpMax: Type.Optional(
     limit(
-      'Maximum subscriptions of all streams of one address; a ticker counts as one per five markets',
+      'Maximum number of subscriptions of all stream connections of one IP address; a ticker subscription counts ' +
+        'once for every five markets',
     ),
   ),
-  streamMessagesPerSecond: limit('Frames that a client may send per second'),
-  streamMessagesBurst: limit('Maximum number of frames that a client may send in a moment'),
+  streamMessagesPerSecond: limit('Maximum number of frames that a client can send per second'),
+  streamMessagesBurst: limit('Maximum number of frames that a client can send in one burst'),
   streamPayloadBytesMax: limit(
-    'Maximum number of bytes of one frame; a larger one ends the stream with close code 1009',
+    'Maximum size of a client’s frame, in bytes; a larger frame closes the connection with code 1009',
   ),
   streamMalformedMax: limit(
-    'Maximum number of malformed frames in `streamWindowMs`; one more ends the stream with close code 4400',
+    'Maximum number of malformed frames within `streamWindowMs`; a further one closes the connection with code ' +
+      '4400',
   ),
-  streamWindowMs: limit('Time in which malformed frames, and frames above the rate, are counted'),
+  streamWindowMs: limit(
+    'Window in which the server counts malformed frames and frames above the rate limit, in milliseconds',
+  ),
   streamRequestsInFlightMax: limit(
-    'Maximum number of requests (orders, cancels, authentications) of a stream that wait for their answer',
+    'Maximum number of unanswered requests (orders, cancels, authentications) of one stream connection',
   ),
   streamHeldOrdersMax: limit(
-    'Maximum number of orders of a stream, open or unsettled, that are cancelled when it ends',
+    'Maximum number of orders, open or unsettled, that one stream connection can have cancelled when it ends',
   ),
-  streamHeartbeatMs: limit('Time between two heartbeats'),
-  streamIdleSeconds: limit('Time after which a stream is closed if the client answers no ping'),
+  streamHeartbeatMs: limit('Time between two heartbeats, in milliseconds'),
+  streamIdleSeconds: limit(
+    'Time after which the server closes a stream connection whose client answers no ping, in seconds',
+  ),
   streamBufferBytesMax: limit(
-    'Maximum number of bytes that wait to be sent to one client; further messages to it are dropped',
+    'Maximum number of bytes that wait to be sent to one client; the server drops its further messages',
   ),
   streamLagMsMax: limit(
-    'Maximum time that messages may wait for a slow client; after it the stream ends with close code 4008',
+    'Maximum time that messages wait for a slow client, in milliseconds; then the server closes the connection ' +
+      'with code 4008',
   ),
 }
 
@@ -193,31 +219,37 @@ export type ChainConfig = Answer<typeof ChainConfig>
 export const ConfigAnswer = Type.Object({
   service: Type.Object({
     name: Type.String(),
-    version: Type.String({ description: 'Version of the program' }),
+    version: Type.String({ description: 'Version of the exchange’s program' }),
     apiVersion: Type.String({
       description:
-        'Version of the API, `major.minor`: a new minor version only adds, a new major one may break clients',
+        'Version of the API, `major.minor`: a minor version only adds, a major version may break clients',
     }),
   }),
-  serverTime: Type.Integer({ description: 'Unix seconds' }),
+  serverTime: Type.Integer({ description: 'Current time of the exchange, in Unix seconds' }),
   auth: Type.Object({
     bearer: Type.Boolean(),
     tokenSeconds: Type.Integer(),
-    singleUse: Type.Boolean({ description: 'True if a token can be used for one request only' }),
+    singleUse: Type.Boolean({
+      description: 'True if each bearer token is valid for one request only',
+    }),
     registerMessage: Type.String(),
     revokeMessage: Type.String(),
   }),
   risk: Type.Object({
     funds: Type.Enum(['off', 'reserve'], {
-      description: 'True if an order needs its funds reserved before it is matched',
+      description:
+        '`reserve`: the exchange reserves the funds of an order before matching it; `off`: it does not check funds',
     }),
   }),
   quickMarkets: Type.Optional(
     Type.Object({
-      assets: Type.Array(Type.String(), { description: 'Assets with prices' }),
+      assets: Type.Array(Type.String(), {
+        description: 'Symbols of the assets that have prices, such as `BTC`',
+      }),
       intervalSeconds: Type.Optional(
         Type.Integer({
-          description: 'Duration of a quick market; absent without quick markets',
+          description:
+            'Duration of a quick market, in seconds; absent if the exchange has no quick markets',
         }),
       ),
     }),
@@ -230,8 +262,8 @@ export type ConfigAnswer = Answer<typeof ConfigAnswer>
 
 /** The answer of `GET /api/v1/time`. */
 export const TimeAnswer = Type.Object({
-  serverTime: Type.Integer({ description: 'Unix seconds' }),
-  serverTimeMs: Type.Integer({ description: 'Current time of the exchange in Unix milliseconds' }),
+  serverTime: Type.Integer({ description: 'Current time of the exchange, in Unix seconds' }),
+  serverTimeMs: Type.Integer({ description: 'Current time of the exchange, in Unix milliseconds' }),
 })
 export type TimeAnswer = Answer<typeof TimeAnswer>
 
@@ -242,13 +274,19 @@ export const ChangesAnswer = Type.Object({
   items: Type.Array(
     Type.Object({
       id: Type.String({
-        description: 'Identifies the change; the same while its sentence is unchanged',
+        description: 'Id of the change; it stays the same until the text of the change is edited',
       }),
       content_text: Type.String(),
-      tags: Type.Array(Type.String(), { description: 'The version of the program' }),
-      date_published: Type.Optional(Type.String({ description: 'The day of the version' })),
+      tags: Type.Array(Type.String(), {
+        description: 'Version of the program that made the change',
+      }),
+      date_published: Type.Optional(
+        Type.String({
+          description: 'Release day of that version; absent if it is not released yet',
+        }),
+      ),
     }),
-    { description: 'The newest first' },
+    { description: 'Changes of the API, newest first' },
   ),
 })
 export type ChangesAnswer = Answer<typeof ChangesAnswer>

@@ -9,25 +9,31 @@ const EventPrices = Type.Object(
   {
     yesSum: Type.Integer({
       description:
-        'Sum of the prices of YES, 6 decimals: the payout of a resolved market, else the mid of both books, else the ' +
-        'last price',
+        'Sum of the YES prices of all markets, in millionths of a dollar. A market’s price is its payout if it is ' +
+        'resolved, else the middle of its book, else its last price',
     }),
-    unpriced: Type.Integer({ description: 'Number of markets without any price' }),
+    unpriced: Type.Integer({
+      description: 'Number of markets of the event that have no price yet',
+    }),
     bidSum: orNull(
       Type.Integer({
-        description: 'Sum of the best bids of YES; null unless every market is open and has one',
+        description:
+          'Sum of the best YES bids of all markets, in millionths of a dollar; null unless every market is open and ' +
+          'has a bid',
       }),
     ),
     askSum: orNull(
       Type.Integer({
-        description: 'Sum of the best asks of YES; null unless every market is open and has one',
+        description:
+          'Sum of the best YES asks of all markets, in millionths of a dollar; null unless every market is open and ' +
+          'has an ask',
       }),
     ),
     gap: Type.Integer({
       description:
-        'No-arbitrage gap, 6 decimals. Above 0: bidSum less 1, the profit per share of selling YES in every market. ' +
-        'Below 0: askSum less 1; buying YES in every market gains the difference if one of them must resolve to YES. ' +
-        '0: neither',
+        'Arbitrage per share, in millionths of a dollar. If positive, selling YES in every market earns this amount. ' +
+        'If negative, buying YES in every market earns its absolute value, provided that one market resolves to YES. ' +
+        '0 if there is no arbitrage',
     }),
   },
   { title: 'EventPrices' },
@@ -35,37 +41,46 @@ const EventPrices = Type.Object(
 
 export const Event = Type.Object(
   {
-    slug: Type.String({ description: 'Name in URLs; unique on its chain' }),
+    slug: Type.String({ description: 'Name of the event in URLs; unique on its chain' }),
     title: Type.String(),
     category: Type.Enum([...CATEGORIES]),
     tags: Type.Array(Type.String()),
     image: Type.String({
-      description: 'SHA-256 of an image as 0x and 64 hex digits, an emoji, or empty',
+      description:
+        'An emoji, or the SHA-256 of an image (0x and 64 hex digits); empty if the event has none',
     }),
     description: Type.String(),
-    end: Type.Integer({ description: 'Unix seconds' }),
-    exclusive: Type.Boolean({ description: 'True if at most one market can resolve to YES' }),
+    end: Type.Integer({ description: 'End of the event, in Unix seconds' }),
+    exclusive: Type.Boolean({
+      description: 'True if at most one market of the event can resolve to YES',
+    }),
     chainId: Type.Integer(),
     hash: Type.String({
-      description: 'keccak256 of the signed metadata, which the factory stores for each market',
+      description:
+        'keccak256 hash of the event’s signed metadata; the factory contract stores it for each market',
     }),
-    signer: Type.String({ description: 'Operator of the factory who signed the metadata' }),
-    createdAt: Type.Integer({ description: 'Unix seconds' }),
-    status: Type.Enum(['open', 'ended'], { description: '`ended` once `end` has passed' }),
+    signer: Type.String({
+      description: 'Address of the factory operator who signed the event’s metadata',
+    }),
+    createdAt: Type.Integer({ description: 'Creation time of the event, in Unix seconds' }),
+    status: Type.Enum(['open', 'ended'], {
+      description: '`open` until the time `end`, then `ended`',
+    }),
     totalVolume: orNull(
       Type.Integer({
         description:
-          'All-time volume of all its markets, 6 decimals; in lists it may lag by some seconds; null while the ' +
-          'database is unavailable',
+          'Total volume of all markets of the event, in millionths of the stablecoin. In lists it can be some seconds ' +
+          'old. Null while the database is unavailable',
       }),
     ),
     marketCount: Type.Integer({ description: 'Number of markets of the event' }),
     markets: Type.Array(Market, {
-      description: 'Oldest first; a list of events has only the first markets of each',
+      description: 'Markets of the event, oldest first; in a list of events, only the first ones',
     }),
     prices: orNull(EventPrices, {
       description:
-        'Prices of an exclusive event; null for any other event, and if the list does not contain all markets of the event',
+        'Prices of an exclusive event; null if the event is not exclusive or `markets` does not contain all of its ' +
+        'markets',
     }),
   },
   { title: 'Event' },
@@ -78,7 +93,8 @@ export const EventDetail = Type.Object(
     ...Event.properties,
     volume24h: orNull(
       Type.Integer({
-        description: 'Volume of the last 24 hours; null while the database is unavailable',
+        description:
+          'Volume of the last 24 hours, in millionths of the stablecoin; null while the database is unavailable',
       }),
     ),
   },

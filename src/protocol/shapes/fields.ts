@@ -25,14 +25,15 @@ function typed<Type extends TSchema>(schema: TSchema, type: Type): TUnsafe<Stati
 }
 
 export const TRADE_ID =
-  'Id of the market, number of the event that matched the trade, and position of the trade in that event, joined by `-`'
+  'Id of the trade: market id, sequence number of the match, and position of the trade in the match, joined by ' +
+  '`-`'
 
 const bit = (options: TSchemaOptions) => typed(Type.Integer(options), Type.Enum([0, 1]))
 
-export const outcome = (options: TSchemaOptions = { description: '0 = YES, 1 = NO' }) =>
+export const outcome = (options: TSchemaOptions = { description: 'Outcome: 0 = YES, 1 = NO' }) =>
   bit(options)
 
-export const side = (description = '0 = BUY, 1 = SELL') => bit({ description })
+export const side = (description = 'Side: 0 = BUY, 1 = SELL') => bit({ description })
 
 /** A schema for one of a few words, which the document describes as text. */
 export const word = <const Words extends readonly string[]>(words: Words, description?: string) =>
@@ -46,7 +47,7 @@ export const growing = (words: readonly string[]) => typed(Type.Enum([...words])
 
 /** Two values: one of YES and one of NO. */
 export const ofBoth = <Schema extends TSchema>(schema: Schema, description: string) =>
-  pair(schema, `YES first, then NO: ${description}`)
+  pair(schema, `Two values, YES first, then NO: ${description}`)
 
 export const pair = <Schema extends TSchema>(schema: Schema, description: string) =>
   typed(Type.Array(schema, { minItems: 2, maxItems: 2, description }), Type.Tuple([schema, schema]))
@@ -59,9 +60,9 @@ export const orNull = <Schema extends TSchema>(schema: Schema, options: TSchemaO
   Type.Union([schema, Type.Null()], options)
 
 export const nextBefore = orNull(Type.String(), {
-  description: 'Pass it as `before` for earlier ones; null on the last page',
+  description: 'Value of `before` for the next page; null on the last page',
 })
 
 export const nextCursor = orNull(Type.String(), {
-  description: 'Pass it as `cursor` for the next page; null on the last page',
+  description: 'Value of `cursor` for the next page; null on the last page',
 })

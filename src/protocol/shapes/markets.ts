@@ -11,36 +11,55 @@ const UNKNOWN = 'null while the database is unavailable'
 /** A one-line summary of a market. Pairs are of YES and NO; prices and volumes have 6 decimals. */
 export const Ticker = Type.Object({
   status: Type.Enum([...MARKET_STATUSES]),
-  quick: Type.Boolean({ description: 'True for a quick market' }),
+  quick: Type.Boolean({ description: 'True if the market is a quick market' }),
   matching: Type.Enum([...MATCHINGS], {
     description:
-      '`same-outcome`: a buy matches sells of its outcome only. `complementary`: it also matches buys of the other ' +
-      'outcome if both prices add up to a dollar or more; a sell also matches sells of the other outcome if both ' +
-      'prices add up to a dollar or less. It never changes',
+      'Matching rule of the market, which never changes. `same-outcome`: a buy matches only sells of the same ' +
+      'outcome. `complementary`: a buy also matches buys of the other outcome if both prices add up to at least a ' +
+      'dollar. A sell also matches sells of the other outcome if both prices add up to at most a dollar',
   }),
-  bestBidPrices: ofBoth(Type.Integer(), 'the best bid, or 0 if there is none'),
-  bestAskPrices: ofBoth(Type.Integer(), 'the best ask, or 0 if there is none'),
+  bestBidPrices: ofBoth(
+    Type.Integer(),
+    'the best bid in millionths of a dollar, or 0 if there is none',
+  ),
+  bestAskPrices: ofBoth(
+    Type.Integer(),
+    'the best ask in millionths of a dollar, or 0 if there is none',
+  ),
   lastPrice: orNull(
     Type.Integer({
-      description: `Price of the newest trade of either outcome; 0 if there is none, ${UNKNOWN}`,
+      description: `Price of the newest trade of either outcome, in millionths of a dollar; 0 if there is no trade, ${UNKNOWN}`,
     }),
   ),
-  lastOutcome: orNull(outcome({ description: 'Outcome to which `lastPrice` belongs' })),
-  lastPrices: orNull(ofBoth(Type.Integer(), 'the last price, or 0 if there is none')),
+  lastOutcome: orNull(
+    outcome({
+      description: 'Outcome of the trade of `lastPrice`: 0 = YES, 1 = NO; null without a trade',
+    }),
+  ),
+  lastPrices: orNull(
+    ofBoth(Type.Integer(), 'the last price in millionths of a dollar, or 0 if there is no trade'),
+  ),
   priceChanges24h: orNull(
     ofBoth(
       orNull(Type.Integer()),
-      'the last price minus that of 24 hours ago, or minus the first price if trading began ' +
-        'since; null without trades',
+      'the change of the last price within 24 hours, in millionths of a dollar. If trading began later, the change ' +
+        'since the first price. Null without trades',
     ),
   ),
   volume24h: orNull(
-    Type.Integer({ description: `Volume of the last 24 hours, to the minute; ${UNKNOWN}` }),
+    Type.Integer({
+      description: `Volume of the last 24 hours, in millionths of the stablecoin; ${UNKNOWN}`,
+    }),
   ),
   trades24h: orNull(Type.Integer()),
-  totalVolume: orNull(Type.Integer({ description: `All-time volume; ${UNKNOWN}` })),
+  totalVolume: orNull(
+    Type.Integer({
+      description: `Total volume of the market, in millionths of the stablecoin; ${UNKNOWN}`,
+    }),
+  ),
   seq: Type.Integer({
-    description: 'The market’s sequence number; 0 after it has ended and was unloaded',
+    description:
+      'Sequence number of the market’s newest event; 0 if the market has ended and is no longer in memory',
   }),
 })
 export type Ticker = Answer<typeof Ticker>
@@ -56,22 +75,25 @@ export const Market = Type.Object(
     category: Type.Enum([...CATEGORIES]),
     contractAddress: Type.String(),
     maker: Type.String(),
-    expiration: Type.Integer({ description: 'Unix seconds' }),
+    expiration: Type.Integer({ description: 'Time at which trading ends, in Unix seconds' }),
     chainId: Type.Integer(),
     resolved: Type.Boolean(),
-    bestAskPrice: Type.Integer({ description: 'Best YES ask, 6 decimals; 0 if there is none' }),
-    createdAt: Type.Integer({ description: 'Unix seconds' }),
+    bestAskPrice: Type.Integer({
+      description: 'Best YES ask, in millionths of a dollar; 0 if there is none',
+    }),
+    createdAt: Type.Integer({ description: 'Creation time of the market, in Unix seconds' }),
     winningOutcome: Type.Optional(
       outcome({
         minimum: 0,
         maximum: 1,
         description:
-          'In lists, for a market that is resolved on the chain: 0 = YES, 1 = NO. For one market see `GET ' +
-          '/api/v1/resolution/{marketId}`',
+          'Winning outcome: 0 = YES, 1 = NO. Present only in lists, and only if the market is resolved on the chain. ' +
+          '`GET /api/v1/resolution/{marketId}` has it for one market',
       }),
     ),
     event: orNull(EventName, {
-      description: 'Event of the market, see `GET /api/v1/events/{slug}`; null if it has none',
+      description:
+        'Event that the market belongs to (see `GET /api/v1/events/{slug}`); null if it belongs to none',
     }),
     ...Ticker.properties,
   },
@@ -81,12 +103,14 @@ export type Market = Answer<typeof Market>
 
 const BookLevel = Type.Object(
   {
-    price: Type.Integer({ description: '6 decimals' }),
-    size: Type.Integer({ description: 'Total size at this price, 6 decimals; may exceed 2^53' }),
+    price: Type.Integer({ description: 'Price of the level, in millionths of a dollar' }),
+    size: Type.Integer({
+      description: 'Total size at this price, in millionths of a share; it can exceed 2^53',
+    }),
     implied: Type.Optional(
       Type.Integer({
         description:
-          'With `implied=true`: the part of `size` that orders of the other outcome imply',
+          'Part of `size` that comes from orders of the other outcome. Present only if `implied` is true in the request',
       }),
     ),
   },
@@ -96,16 +120,16 @@ const BookLevel = Type.Object(
 /** A book in JSON; `Orderbook` of the SDK has its sizes as bigint. */
 export const BookAnswer = Type.Object({
   marketId: Type.String(),
-  bids: Type.Array(BookLevel, { description: 'Best first' }),
-  asks: Type.Array(BookLevel, { description: 'Best first' }),
-  lastUpdate: Type.Integer({ description: 'Unix seconds' }),
+  bids: Type.Array(BookLevel, { description: 'Bids, highest price first' }),
+  asks: Type.Array(BookLevel, { description: 'Asks, lowest price first' }),
+  lastUpdate: Type.Integer({ description: 'Time of the last change of the book, in Unix seconds' }),
   seq: Type.Integer({
-    description: 'Sequence number of the last event of the market that this book includes',
+    description: 'Sequence number of the last market event that this book includes',
   }),
   checksum: Type.Optional(
     Type.Integer({
       description:
-        'With `seq` or `at` and an outcome: the checksum that the stream had at that moment',
+        'Checksum that the stream had at that moment. Present only if the request has an outcome and `seq` or `at`',
     }),
   ),
 })
@@ -113,12 +137,12 @@ export type BookAnswer = Answer<typeof BookAnswer>
 
 export const Candle = Type.Object(
   {
-    timestamp: Type.Integer({ description: 'Start, Unix seconds' }),
+    timestamp: Type.Integer({ description: 'Start of the candle, in Unix seconds' }),
     open: Type.Integer(),
     high: Type.Integer(),
     low: Type.Integer(),
     close: Type.Integer(),
-    volume: Type.Integer({ description: 'Stablecoin, 6 decimals' }),
+    volume: Type.Integer({ description: 'Volume of the candle, in millionths of the stablecoin' }),
     trades: Type.Integer(),
   },
   { title: 'Candle' },
@@ -128,7 +152,7 @@ export type Candle = Answer<typeof Candle>
 export const Candles = Type.Object({
   candles: Type.Array(Candle),
   nextTo: orNull(Type.Integer(), {
-    description: 'Pass it as `to` for earlier candles; null if the answer is complete',
+    description: 'Value of `to` for earlier candles; null if there are none',
   }),
 })
 export type Candles = Answer<typeof Candles>
@@ -143,27 +167,27 @@ export const MarketCandles = Type.Object({
 })
 
 const collateral = (description: string) =>
-  Type.Integer({ description: `${description}, stablecoin, 6 decimals` })
+  Type.Integer({ description: `${description}, in millionths of the stablecoin` })
 
 export const MarketStats = Type.Object(
   {
     marketId: Type.String(),
     contractAddress: Type.String(),
-    volume24h: collateral('Volume of the last 24 hours, to the minute'),
-    totalVolume: collateral('All-time volume'),
+    volume24h: collateral('Volume of the last 24 hours'),
+    totalVolume: collateral('Total volume of the market'),
     lastPrice: Type.Integer({
-      description: 'Price of the newest trade of either outcome, 6 decimals; 0 if there is none',
+      description:
+        'Price of the newest trade of either outcome, in millionths of a dollar; 0 if there is no trade',
     }),
     lastOutcome: orNull(outcome({}), {
-      description: 'Outcome of lastPrice: 0 = YES, 1 = NO, null if there is none',
+      description:
+        'Outcome of the trade of `lastPrice`: 0 = YES, 1 = NO; null if there is no trade',
     }),
     lastYesPrice: Type.Integer(),
     lastNoPrice: Type.Integer(),
     trades24h: Type.Integer(),
     totalTrades: Type.Integer(),
-    openInterest: collateral(
-      'Amount that is locked in the contract for the outcome tokens of the market',
-    ),
+    openInterest: collateral('Amount locked in the contract for the outcome tokens of the market'),
   },
   { title: 'MarketStatistics' },
 )
@@ -171,20 +195,25 @@ export type MarketStats = Answer<typeof MarketStats>
 
 export const PlatformStats = Type.Object(
   {
-    chainId: orNull(Type.Integer(), { description: 'null for all chains' }),
+    chainId: orNull(Type.Integer(), {
+      description: 'Chain of the statistics; null if they cover all chains',
+    }),
     totalMarkets: Type.Integer(),
     activeMarkets: Type.Integer({ description: 'Number of markets that accept orders' }),
     resolvedMarkets: Type.Integer(),
-    totalVolume: Type.Integer({ description: 'Stablecoin, 6 decimals' }),
-    volume24h: Type.Integer({ description: 'Volume of the last 24 hours, to the minute' }),
-    totalTrades: Type.Integer({ description: 'Number of matched trades, except failed ones' }),
+    totalVolume: Type.Integer({
+      description: 'Total volume of all markets, in millionths of the stablecoin',
+    }),
+    volume24h: Type.Integer({ description: 'Volume of the last 24 hours' }),
+    totalTrades: Type.Integer({ description: 'Number of matched trades, without failed ones' }),
     trades24h: Type.Integer(),
     totalTraders: Type.Integer({
       description: 'Number of wallet addresses with at least one matched order',
     }),
     openOrders: Type.Integer(),
     openInterest: Type.Integer({
-      description: 'Stablecoin that is locked in the contract for all outcome tokens, 6 decimals',
+      description:
+        'Amount locked in the contract for all outcome tokens, in millionths of the stablecoin',
     }),
   },
   { title: 'PlatformStatistics' },
@@ -195,13 +224,16 @@ const Assertion = Type.Object(
   {
     id: Type.String(),
     proposer: Type.String(),
-    proposedOutcome: Type.Boolean({ description: 'true = YES, false = NO' }),
-    bondAmount: Type.String({ description: 'Bond in the stablecoin, 6 decimals' }),
-    assertionTime: Type.Integer({ description: 'Unix seconds' }),
-    expirationTime: Type.Integer({ description: 'The end of the dispute window, Unix seconds' }),
+    proposedOutcome: Type.Boolean({ description: 'Proposed outcome: true = YES, false = NO' }),
+    bondAmount: Type.String({
+      description: 'Bond of the proposal, in millionths of the stablecoin',
+    }),
+    assertionTime: Type.Integer({ description: 'Time of the proposal, in Unix seconds' }),
+    expirationTime: Type.Integer({ description: 'End of the dispute window, in Unix seconds' }),
     settled: Type.Boolean(),
     settlementResolution: Type.Boolean({
-      description: 'True if the oracle confirmed the proposal; only once it is settled',
+      description:
+        'True if the oracle confirmed the proposal; meaningful only if `settled` is true',
     }),
     disputed: Type.Boolean(),
   },
@@ -214,7 +246,9 @@ export const ResolutionStatus = Type.Object({
   expired: Type.Boolean(),
   resolved: Type.Boolean(),
   winningOutcome: Type.Optional(
-    outcome({ description: '0 = YES won, 1 = NO won; only if resolved' }),
+    outcome({
+      description: 'Winning outcome: 0 = YES, 1 = NO; absent until the market is resolved',
+    }),
   ),
   assertion: Type.Optional(Assertion),
 })

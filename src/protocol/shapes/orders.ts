@@ -6,19 +6,27 @@ import { REJECTION_CODES } from '#domain/rejection.ts'
 import { type Answer, growing, nextCursor, orNull, outcome, side } from './fields.ts'
 
 export const pendingSize = () =>
-  Type.Integer({ description: 'Matched and not settled yet, 6 decimals; omitted if 0' })
+  Type.Integer({
+    description: 'Size that is matched and not settled yet, in millionths of a share; absent if 0',
+  })
 
 /** Tags that the client attached to the order. */
 export const tags = {
-  label: Type.Optional(Type.String({ description: 'Label that the client gave the order' })),
-  group: Type.Optional(Type.String({ description: 'Group that the client gave the order' })),
+  label: Type.Optional(
+    Type.String({ description: 'Label that the client gave the order; absent if it gave none' }),
+  ),
+  group: Type.Optional(
+    Type.String({ description: 'Group that the client gave the order; absent if it gave none' }),
+  ),
 }
 
 const seenFrom = {
-  marketId: Type.Optional(Type.String({ description: 'The market to which `seq` belongs' })),
+  marketId: Type.Optional(Type.String({ description: 'Market that `seq` belongs to' })),
   seq: Type.Optional(
     Type.Integer({
-      description: 'A read with this value as `minSeq` includes the change, on any front',
+      description:
+        'Sequence number of the change: a read with this value as `minSeq` includes the change, on every server of ' +
+        'the exchange',
     }),
   ),
 }
@@ -27,8 +35,8 @@ export const receipt = {
   receipt: Type.Optional(
     Type.String({
       description:
-        'A signed note which promises that the event will be in the public log. Present if the request has the header ' +
-        '`Accept-Receipt: 1`, or on the stream `receipt: true`',
+        'A signed promise that the event will be in the public log. Present if the request has the header ' +
+        '`Accept-Receipt: 1`, or `receipt: true` on the stream',
     }),
   ),
 }
@@ -39,19 +47,24 @@ export type SeenFrom = Answer<typeof SeenFrom>
 
 export const PlacedOrder = Type.Object(
   {
-    orderHash: Type.String({ description: 'The EIP-712 digest that was signed' }),
+    orderHash: Type.String({ description: 'The order’s EIP-712 digest, which the trader signed' }),
     status: Type.Literal('accepted'),
     matches: Type.Integer({
       description: 'Number of resting orders that the order matched on arrival',
     }),
-    timestamp: Type.Integer({ description: 'Unix seconds' }),
+    timestamp: Type.Integer({
+      description: 'Time at which the exchange accepted the order, in Unix seconds',
+    }),
     duplicate: Type.Optional(
-      Type.Literal(true, { description: 'True if the same order was accepted before' }),
+      Type.Literal(true, {
+        description: 'True if the exchange had accepted the same order before; absent otherwise',
+      }),
     ),
     filled: Type.Optional(
       Type.Integer({
         description:
-          'For IOC and FOK: the size that was matched on arrival, 6 decimals; the rest is cancelled',
+          'Size that was matched on arrival, in millionths of a share; the rest is cancelled. Present only if ' +
+          '`timeInForce` is IOC or FOK',
       }),
     ),
     ...tags,
@@ -74,12 +87,12 @@ export type CancelledOrder = Answer<typeof CancelledOrder>
 export const CancelledOrders = Type.Object({
   status: Type.Literal('cancelled'),
   orderHashes: Type.Array(Type.String(), {
-    description: `Cancelled orders, at most ${CANCELLED_LISTED_MAX}`,
+    description: `Hashes of the cancelled orders, at most ${CANCELLED_LISTED_MAX}`,
   }),
   count: Type.Integer({ description: 'Number of cancelled orders' }),
   pending: Type.Optional(
     Type.Array(Type.Object({ orderHash: Type.String(), pendingSize: pendingSize() }), {
-      description: 'Cancelled orders with fills that are not settled',
+      description: 'Cancelled orders that have unsettled fills; absent if there are none',
     }),
   ),
   ...seenFrom,
@@ -89,7 +102,10 @@ export type CancelledOrders = Answer<typeof CancelledOrders>
 export const DeadmanAnswer = Type.Object({
   status: Type.Enum(['on', 'off']),
   cancelsAtMs: Type.Optional(
-    Type.Integer({ description: 'Unix milliseconds: when the orders are cancelled' }),
+    Type.Integer({
+      description:
+        'Time at which the orders will be cancelled, in Unix milliseconds; absent if the switch is off',
+    }),
   ),
 })
 export type DeadmanAnswer = Answer<typeof DeadmanAnswer>
@@ -103,17 +119,18 @@ export const ErrorShape = Type.Object({
 export const CheckedOrder = Type.Object({
   valid: Type.Boolean(),
   orderHash: orNull(Type.String(), {
-    description: 'The digest that the server computed; null if the values cannot be hashed',
+    description:
+      'The EIP-712 digest that the server computed; null if the values of the order cannot be hashed',
   }),
   recovered: orNull(Type.String(), {
-    description: 'The address that signed the digest; null if no key can have made the signature',
+    description: 'Address recovered from the signature; null if no address can be recovered',
   }),
   signer: orNull(Type.Enum(['owner', 'delegate', 'contract']), {
     description:
-      '`owner`: the key of the trader signed; `delegate`: a key that the trader appointed; `contract`: the code of ' +
-      'the trader’s account accepts the signature (EIP-1271). Null if the signature is not accepted',
+      'Who signed the order. `owner`: the trader; `delegate`: a delegate of the trader; `contract`: the trader’s ' +
+      'contract account accepts the signature (EIP-1271). Null if the signature is not valid',
   }),
-  errors: Type.Array(ErrorShape, { description: 'Every error of the order' }),
+  errors: Type.Array(ErrorShape, { description: 'All errors of the order; empty if it is valid' }),
 })
 export type CheckedOrder = Answer<typeof CheckedOrder>
 
@@ -124,12 +141,12 @@ export const OpenOrder = Type.Object(
     side: side(),
     outcome: outcome(),
     price: Type.Integer(),
-    size: Type.Integer({ description: 'Size that the trader signed, 6 decimals' }),
+    size: Type.Integer({ description: 'Size of the order as signed, in millionths of a share' }),
     remainingSize: Type.Integer(),
     filled: Type.Integer(),
-    timestamp: Type.Integer({ description: 'When it was placed, Unix seconds' }),
+    timestamp: Type.Integer({ description: 'Time at which the order was placed, in Unix seconds' }),
     expiration: Type.Integer({
-      description: 'Unix seconds; 9007199254740991 for anything later than that',
+      description: 'Expiration of the order, in Unix seconds, at most 9007199254740991',
     }),
     chainId: Type.Integer(),
     trader: Type.String(),
@@ -156,11 +173,11 @@ export const StoredOrder = Type.Object(
     ...OpenOrder.properties,
     status: growing(STORED_STATUSES),
     remainingSize: Type.Integer({
-      description: 'The open part; for an ended order, the part that was not filled',
+      description: 'Size that is not filled, in millionths of a share',
     }),
-    updatedAt: Type.Integer({ description: 'Last change, Unix seconds' }),
+    updatedAt: Type.Integer({ description: 'Time of the order’s last change, in Unix seconds' }),
     seq: Type.Integer({
-      description: 'The market’s sequence number at the last change of the order',
+      description: 'Market sequence number of the order’s last change',
     }),
   },
   { title: 'StoredOrder' },
@@ -169,6 +186,6 @@ export type StoredOrder = Answer<typeof StoredOrder>
 
 export const OpenOrders = Type.Object({
   orders: Type.Array(OpenOrder),
-  count: Type.Integer({ description: 'Number of all open orders' }),
+  count: Type.Integer({ description: 'Number of all open orders, on all pages' }),
   nextCursor,
 })

@@ -9,58 +9,74 @@ const ANY_SOURCE = `${PRICE_SOURCES.slice(0, -1).join(', ')} or ${PRICE_SOURCES.
 
 /** A new price of an asset. */
 export const StreamPrice = Type.Object({
-  asset: Type.String({ description: 'The asset: `BTC`' }),
-  price: Type.Integer({ description: 'USD, 8 decimals' }),
-  priceUSD: Type.Number({ description: 'In US dollars' }),
-  timestamp: Type.Integer({ description: 'Unix milliseconds' }),
-  source: Type.String({ description: `The provider: ${ANY_SOURCE}` }),
+  asset: Type.String({ description: 'Symbol of the asset, such as `BTC`' }),
+  price: Type.Integer({ description: 'Price in US dollars, with 8 decimals' }),
+  priceUSD: Type.Number({ description: 'Price as a decimal number of US dollars' }),
+  timestamp: Type.Integer({
+    description: 'Time of the price by the provider’s clock, in Unix milliseconds',
+  }),
+  source: Type.String({ description: `Price provider: ${ANY_SOURCE}` }),
 })
 export type StreamPrice = Answer<typeof StreamPrice>
 
 /** The latest price of an asset. */
 export const Price = Type.Object({
   asset: Type.String(),
-  price: Type.Integer({ description: 'USD, 8 decimals' }),
+  price: Type.Integer({ description: 'Price in US dollars, with 8 decimals' }),
   priceUSD: Type.Number(),
-  timestamp: Type.Integer({ description: 'Unix seconds, by the provider’s clock' }),
-  source: Type.String({ description: 'The provider’s address, without its query' }),
-  sourceName: word(PRICE_SOURCES, ANY_SOURCE),
+  timestamp: Type.Integer({
+    description: 'Time of the price by the provider’s clock, in Unix seconds',
+  }),
+  source: Type.String({ description: 'URL of the price provider, without the query' }),
+  sourceName: word(PRICE_SOURCES, `Price provider: ${ANY_SOURCE}`),
   stale: Type.Boolean(),
 })
 export type Price = Answer<typeof Price>
 
 export const PastPrice = Type.Object({
-  price: Type.Integer({ description: 'USD, 8 decimals' }),
+  price: Type.Integer({ description: 'Price in US dollars, with 8 decimals' }),
   priceUSD: Type.Number(),
-  timestamp: Type.Integer({ description: 'Unix seconds' }),
+  timestamp: Type.Integer({ description: 'Time of the price, in Unix seconds' }),
   source: word(PRICE_SOURCES),
 })
 export type PastPrice = Answer<typeof PastPrice>
 
 export const QuickMarket = Type.Object({
   id: Type.Integer(),
-  marketId: Type.String({ description: 'The market id, for its orders' }),
+  marketId: Type.String({ description: 'Market id, for placing orders' }),
   asset: Type.String(),
   intervalMinutes: Type.Integer(),
   intervalSeconds: Type.Optional(Type.Integer()),
-  startPrice: Type.Integer({ description: 'The strike: the price at the start, USD, 8 decimals' }),
-  startTime: Type.Integer({ description: 'Unix seconds' }),
-  endTime: Type.Integer({ description: 'Unix seconds' }),
+  startPrice: Type.Integer({
+    description: 'Strike: the price at the start, in US dollars with 8 decimals',
+  }),
+  startTime: Type.Integer({ description: 'Start of the quick market, in Unix seconds' }),
+  endTime: Type.Integer({ description: 'End of the quick market, in Unix seconds' }),
   resolved: Type.Boolean(),
   priceSource: Type.String(),
-  createdAt: Type.Integer({ description: 'Unix seconds' }),
-  endPrice: Type.Optional(orNull(Type.Integer({ description: 'Null until it is resolved' }))),
+  createdAt: Type.Integer({ description: 'Creation time of the quick market, in Unix seconds' }),
+  endPrice: Type.Optional(
+    orNull(
+      Type.Integer({
+        description:
+          'Price at the end, in US dollars with 8 decimals; null until the quick market is resolved',
+      }),
+    ),
+  ),
   outcome: Type.Optional(
     orNull(
-      Type.Integer({ description: '0 = YES (it went up), 1 = NO; null until it is resolved' }),
+      Type.Integer({
+        description:
+          'Outcome: 0 = YES (the price did not fall), 1 = NO (it fell); null until the quick market is resolved',
+      }),
     ),
   ),
   verdict: Type.Optional(
     Type.Enum([...QUICK_VERDICTS], {
       description:
-        'Origin of the outcome. `open`: there is none yet; `prices`: the prices at its start and end decided; `contested`: the price sources ' +
-        'contradict each other, and the market waits for a proposal at the optimistic oracle; `oracle`: it ' +
-        'was contested and the oracle decided',
+        'How the outcome is decided. `open`: there is no outcome yet. `prices`: the prices at the start and the end ' +
+        'decided. `contested`: the price sources contradict each other, and the market waits for the optimistic ' +
+        'oracle. `oracle`: the optimistic oracle decided a contested market',
     }),
   ),
 })
@@ -70,21 +86,27 @@ export const QUICK_MARKET_EVENTS = ['opened', 'resolved'] as const
 
 export const PriceObservation = Type.Object(
   {
-    source: Type.String({ description: 'Source of the report' }),
+    source: Type.String({ description: 'Price provider that sent the report' }),
     boundary: Type.Integer({
-      description: 'The start or the end of the market to which this report belongs, Unix seconds',
+      description: 'The start or end of the quick market that this report is for, in Unix seconds',
     }),
-    price: Type.Integer({ description: 'USD, 8 decimals' }),
-    timestamp: Type.Integer({ description: 'Unix milliseconds, by the provider’s clock' }),
-    receivedAt: Type.Integer({ description: 'Unix milliseconds, by the exchange’s clock' }),
+    price: Type.Integer({ description: 'Price in US dollars, with 8 decimals' }),
+    timestamp: Type.Integer({
+      description: 'Time of the report by the provider’s clock, in Unix milliseconds',
+    }),
+    receivedAt: Type.Integer({
+      description: 'Time at which the exchange received the report, in Unix milliseconds',
+    }),
     via: Type.Enum(['stream', 'latest', 'history'], {
-      description: 'How the report was received: pushed, requested, or from the provider’s history',
+      description:
+        'How the exchange received the report. `stream`: the provider pushed it; `latest`: requested as the latest ' +
+        'price; `history`: requested from the provider’s history',
     }),
     exact: Type.Boolean({
       description:
-        'True if the provider certainly reported nothing between the boundary and this report',
+        'True if the provider certainly sent no other report between the boundary and this one',
     }),
-    report: Type.String({ description: 'The report as the provider sent it' }),
+    report: Type.String({ description: 'Text of the report as the provider sent it' }),
   },
   { title: 'PriceObservation' },
 )
@@ -94,19 +116,22 @@ export const DIRECTIONS = ['down', 'equal', 'up'] as const
 
 const PriceProvider = Type.Object(
   {
-    source: Type.String({ description: 'The source' }),
+    source: Type.String({ description: 'Name of the price source' }),
     start: orNull(PriceObservation),
     end: orNull(PriceObservation),
     direction: orNull(Type.Enum([...DIRECTIONS]), {
       description:
-        'Direction of this source’s price from start to end; null unless it reported both',
+        'Direction of this source’s price from start to end; null unless the source reported both prices',
     }),
     moveBps: orNull(Type.Number(), {
-      description: 'Size of the price move in basis points of its start price',
+      description:
+        'Change of this source’s price from start to end, in basis points of the start price; null unless the source ' +
+        'reported both prices',
     }),
     counted: Type.Boolean({
       description:
-        'True if this source has a vote: it reported prices for the start and the end, and they are near those of another source, if another one reported',
+        'True if this source counts in the decision: it reported both prices, and they are close to those of another ' +
+        'source, if another source reported',
     }),
   },
   { title: 'PriceProvider' },
@@ -122,15 +147,18 @@ export const EvidenceAnswer = Type.Object({
   start: orNull(PriceObservation),
   end: orNull(PriceObservation),
   compared: Type.Array(Type.Object({ start: orNull(PriceObservation), end: PriceObservation }), {
-    description: 'Other sources with which the deciding source was compared',
+    description: 'Reports of the other sources that the deciding source was compared with',
   }),
   providers: Type.Array(PriceProvider, {
     description:
-      'Reports of every source, including the deciding one; empty for markets decided by earlier versions',
+      'Reports of every source, including the deciding one; empty if an earlier version of the exchange decided ' +
+      'the market',
   }),
   average: orNull(
     Type.Object({
-      price: Type.Integer({ description: 'The mean, rounded down; USD, 8 decimals' }),
+      price: Type.Integer({
+        description: 'Mean of the observed prices, rounded down, in US dollars with 8 decimals',
+      }),
       observations: Type.Array(PriceObservation),
     }),
   ),

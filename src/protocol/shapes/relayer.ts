@@ -9,7 +9,8 @@ export const Relayed = Type.Object(
     success: Type.Literal(true),
     tx_hash: Type.String({
       description:
-        'Hash of the transaction. If none was needed, the hash of the earlier transaction; empty if that is unknown',
+        'Hash of the transaction. If the operation would change nothing on the chain, the hash of the earlier ' +
+        'transaction; empty if that is unknown',
     }),
   },
   { title: 'Relayed' },
@@ -19,7 +20,7 @@ export type Relayed = Answer<typeof Relayed>
 export const RelayedBatch = Type.Object(
   {
     success: Type.Literal(true),
-    txHash: Type.String({ description: 'The transaction' }),
+    txHash: Type.String({ description: 'Hash of the transaction' }),
     status: Type.Enum(['pending', 'confirmed']),
   },
   { title: 'RelayedBatch' },
@@ -27,27 +28,41 @@ export const RelayedBatch = Type.Object(
 export type RelayedBatch = Answer<typeof RelayedBatch>
 
 export const RelayerNonces = Type.Object({
-  conditionalTokens: Type.String({ description: 'Next nonce for an approval or a redemption' }),
-  stablecoin: Type.String({ description: 'Next nonce for a permit' }),
-  delegates: Type.String({ description: 'Next nonce for a delegation' }),
+  conditionalTokens: Type.String({
+    description: 'The owner’s next nonce for an approval or a redemption',
+  }),
+  stablecoin: Type.String({ description: 'The owner’s next nonce for a stablecoin permit' }),
+  delegates: Type.String({ description: 'The owner’s next nonce for a change of delegates' }),
   market: Type.Optional(
-    Type.String({ description: 'Next nonce for a proposal or a settlement in the market' }),
+    Type.String({
+      description:
+        'The owner’s next nonce for a proposal or settlement in the market; absent if the request names no market',
+    }),
   ),
-  bond: Type.Optional(Type.String({ description: 'Bond of a proposal in the market, 6 decimals' })),
+  bond: Type.Optional(
+    Type.String({
+      description:
+        'Bond for a proposal in the market, in millionths of the stablecoin; absent if the request names no market',
+    }),
+  ),
   serverTime: Type.Integer({
-    description: 'Current time of the exchange in Unix seconds; add to it for a deadline',
+    description: 'Current time of the exchange, in Unix seconds; useful for choosing a deadline',
   }),
 })
 export type RelayerNonces = Answer<typeof RelayerNonces>
 
 const claim = {
-  txHash: Type.String({ description: 'Transaction of the redemption; empty until it is sent' }),
+  txHash: Type.String({
+    description: 'Hash of the redemption’s transaction; empty until it is sent',
+  }),
   userAddress: Type.String(),
   marketAddress: Type.String(),
   marketId: Type.String(),
-  payout: Type.Integer({ description: 'Payout that is expected, 6 decimals' }),
+  payout: Type.Integer({ description: 'Expected payout, in millionths of the stablecoin' }),
   winningOutcome: outcome(),
-  submittedAt: Type.Integer({ description: 'Unix seconds' }),
+  submittedAt: Type.Integer({
+    description: 'Time at which the redemption was requested, in Unix seconds',
+  }),
 }
 
 /** A redemption through the relayer. */
@@ -55,7 +70,7 @@ export const PendingClaim = Type.Object(claim, { title: 'PendingClaim' })
 export type PendingClaim = Answer<typeof PendingClaim>
 
 export const FailedClaim = Type.Object(
-  { ...claim, reason: Type.String({ description: 'Why the redemption failed' }) },
+  { ...claim, reason: Type.String({ description: 'Reason why the redemption failed' }) },
   { title: 'FailedClaim' },
 )
 export type FailedClaim = Answer<typeof FailedClaim>

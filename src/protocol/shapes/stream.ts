@@ -32,35 +32,50 @@ import { streamTrade, Trade } from './trades.ts'
 import { Funds } from './users.ts'
 
 export const Id = Type.Union([Type.String({ maxLength: 64 }), Type.Integer()], {
-  description: 'Any value that identifies this request; the answer repeats it',
+  description: 'Id of the request, chosen by the client; the answer repeats it',
 })
-const seq = Type.Integer({ description: 'The market’s sequence number of the change' })
+const seq = Type.Integer({ description: 'Market sequence number of the change' })
 const prevSeq = Type.Integer({
-  description: 'Position of the previous change in this subscription',
+  description: 'Sequence number of the previous change in this subscription',
 })
 const cursor = Type.String({
-  description: 'Position of this message, in no defined format; send it as `since` to resume here',
+  description:
+    'Position of this message, as opaque text; send it as `since` to resume after this message',
 })
-const prevCursor = Type.String({ description: 'Cursor of the previous message' })
-const ts = Type.Integer({ description: 'Unix milliseconds' })
+const prevCursor = Type.String({
+  description: 'Cursor of the previous message of this subscription',
+})
+const ts = Type.Integer({ description: 'Time of the message, in Unix milliseconds' })
 const reset = Type.Optional(
-  Type.Literal(true, { description: 'True if messages were lost: discard earlier state' }),
+  Type.Literal(true, {
+    description:
+      'True if messages were lost: the client must replace its earlier state with this snapshot. Absent otherwise',
+  }),
 )
 const stale = Type.Optional(
   Type.Literal(true, {
     description:
-      'True if the newest changes may be missing, because this server has no confirmed connection to the server that runs the market',
+      'True if the newest changes can be missing, because this server has no confirmed connection to the server ' +
+      'that runs the market. Absent otherwise',
   }),
 )
-const named = { sub: Type.String({ description: 'Subscription that the message belongs to' }) }
+const named = {
+  sub: Type.String({ description: 'Name of the subscription that the message belongs to' }),
+}
 const echoed = { id: Type.Optional(Id) }
 const market = { marketId: Type.String() }
 const outcome = outcomeField()
 const side = sideField()
-const levels = Type.Array(pair(Type.Integer(), '`[price, size]`'))
+const levels = Type.Array(
+  pair(
+    Type.Integer(),
+    'A level of the book: `[price, size]`, in millionths of a dollar and of a share',
+  ),
+)
 const position = Type.Unsafe<number | string>({
   anyOf: [{ type: 'integer' }, { type: 'string' }],
-  description: 'A `seq` for books and trades, a `cursor` for everything else',
+  description:
+    'Position in the subscription: the `seq` for books and trades, the `cursor` for all other channels',
 })
 const checksum = Type.Integer({
   description: 'CRC-32 of the best ten levels of each side of the book after this message',
@@ -98,11 +113,17 @@ export type StreamOrder = Answer<typeof StreamOrder>
 export const StreamResolution = Type.Object({
   assertionId: Type.Optional(Type.String()),
   proposer: Type.Optional(Type.String()),
-  proposedOutcome: Type.Optional(Type.Boolean({ description: 'true = YES' })),
-  bondAmount: Type.Optional(Type.String({ description: 'Bond in the stablecoin, 6 decimals' })),
-  assertionTime: Type.Optional(Type.Integer({ description: 'Unix seconds' })),
+  proposedOutcome: Type.Optional(
+    Type.Boolean({ description: 'Proposed outcome: true = YES, false = NO' }),
+  ),
+  bondAmount: Type.Optional(
+    Type.String({ description: 'Bond of the proposal, in millionths of the stablecoin' }),
+  ),
+  assertionTime: Type.Optional(
+    Type.Integer({ description: 'Time of the proposal, in Unix seconds' }),
+  ),
   expirationTime: Type.Optional(
-    Type.Integer({ description: 'Unix seconds: the end of the dispute window' }),
+    Type.Integer({ description: 'End of the dispute window, in Unix seconds' }),
   ),
   winningOutcome: Type.Optional(outcome),
   txHash: Type.Optional(Type.String()),
@@ -139,12 +160,12 @@ export const SERVER_FRAMES = {
     ts,
     subs: Type.Record(Type.String(), position, {
       description:
-        'Position of the last message of each subscription; without those that still wait for a snapshot',
+        'Position of the last message of each subscription; subscriptions that still wait for a snapshot are left out',
     }),
   }),
   lag: message('lag', {
     ...named,
-    dropped: Type.Integer({ description: 'Number of messages that were lost, at least' }),
+    dropped: Type.Integer({ description: 'Minimum number of messages that were lost' }),
   }),
   shutdown: message('shutdown', { reconnectInMs: Type.Integer() }),
   error: message('error', { ...echoed, ...ErrorShape.properties }),
@@ -193,7 +214,7 @@ export const SERVER_FRAMES = {
     ...streamTrade,
     seq,
     prevSeq,
-    fill: Type.Integer({ description: 'Number of this trade within its match, from 1' }),
+    fill: Type.Integer({ description: 'Number of this trade within its match, starting at 1' }),
     fills: Type.Integer({ description: 'Number of trades in the match' }),
     status: Type.Literal('matched'),
   }),
@@ -213,12 +234,12 @@ export const SERVER_FRAMES = {
     trader: Type.String(),
     cursor,
     orders: Type.Array(StreamOrder, {
-      description: `The oldest ${OPEN_ORDERS_SNAPSHOT_MAX} open orders`,
+      description: `Open orders of the trader, oldest first, at most ${OPEN_ORDERS_SNAPSHOT_MAX}`,
     }),
-    count: Type.Integer({ description: 'Number of all open orders' }),
+    count: Type.Integer({ description: 'Number of all open orders of the trader' }),
     nextCursor: orNull(Type.String(), {
       description:
-        '`cursor` of `GET /api/v1/orders` for the remaining orders; null if there are none',
+        'Value of `cursor` in `GET /api/v1/orders` for the remaining orders; null if there are none',
     }),
     ts,
     reset,
@@ -262,11 +283,13 @@ export const SERVER_FRAMES = {
     resolution: Type.Optional(
       Type.Object(
         { event: growing(RESOLUTION_EVENTS), ...StreamResolution.properties, ts },
-        { description: 'Latest event on the chain, if any' },
+        { description: 'Latest resolution event on the chain; absent if there is none' },
       ),
     ),
     count: Type.Optional(
-      Type.Integer({ description: 'Number of markets, if the subscription is to all markets' }),
+      Type.Integer({
+        description: 'Number of markets; present only if the subscription is for all markets',
+      }),
     ),
     seq: Type.Optional(seq),
     cursor,
@@ -281,7 +304,8 @@ export const SERVER_FRAMES = {
     seq: Type.Optional(seq),
     resolution: Type.Optional(
       Type.Object(StreamResolution.properties, {
-        description: 'Details of a step on the chain, such as a proposal; other steps have none',
+        description:
+          'Details of an event on the chain, such as a proposal; absent for other events',
       }),
     ),
     cursor,
@@ -291,10 +315,13 @@ export const SERVER_FRAMES = {
   'ticker.snapshot': message('ticker.snapshot', {
     ...named,
     tickers: Type.Array(StreamTicker, {
-      description: `The requested markets; without a list the newest open ones, at most ${TICKERS_PER_MESSAGE_MAX}`,
+      description:
+        'State of the requested markets. If the subscription names no markets, the newest open markets, at most ' +
+        `${TICKERS_PER_MESSAGE_MAX}`,
     }),
     count: Type.Integer({
-      description: 'Number of requested markets; without a list, the number of open markets',
+      description:
+        'Number of requested markets; if the subscription names none, the number of open markets',
     }),
     cursor,
     ts,
@@ -304,7 +331,7 @@ export const SERVER_FRAMES = {
   ticker: message('ticker', {
     ...named,
     tickers: Type.Array(StreamTicker, {
-      description: 'The markets that have changed, each with its current state',
+      description: 'Current state of each market that has changed',
     }),
     cursor,
     prevCursor,

@@ -9,36 +9,44 @@ import { type Answer, outcome, side, TRADE_ID, word } from './fields.ts'
 /** The fields that do not change after the match. The stream has the same ones. */
 const matched = {
   tradeId: Type.String({ description: TRADE_ID }),
-  price: Type.Integer({ description: '6 decimals' }),
-  size: Type.Integer({ description: 'Shares, 6 decimals' }),
+  price: Type.Integer({ description: 'Price of the trade, in millionths of a dollar' }),
+  size: Type.Integer({ description: 'Size of the trade, in millionths of a share' }),
   buyer: Type.String(),
   seller: Type.String(),
   outcome: outcome(),
   kind: Type.Optional(
     word(
       FILL_KINDS,
-      'Only in complementary markets. mint: both sides bought, the buyer this outcome at this price, and the seller ' +
-        'the other outcome at 1 minus this price. merge: both sides sold, the seller this outcome, the buyer the other',
+      'Present if two orders of different outcomes matched, in a complementary market. `mint`: both traders ' +
+        'bought; `seller` bought the other outcome at a dollar minus `price`. `merge`: both traders sold; `buyer` ' +
+        'sold the other outcome',
     ),
   ),
 }
 export type MatchedField = keyof typeof matched
 
-const takerSide = side('The taker: 0 = buyer, 1 = seller')
+const takerSide = side('Side of the taker: 0 = buyer, 1 = seller')
 
 const fields = {
   ...matched,
-  timestamp: Type.Integer({ description: 'Unix seconds' }),
-  txHash: Type.String({ description: 'Empty until the trade is sent to the chain' }),
-  status: word(TRADE_STATUSES, 'matched, submitted, confirmed, failed or reverted'),
-  seq: Type.Integer({ description: 'The market’s sequence number; trades of one order share it' }),
+  timestamp: Type.Integer({ description: 'Time of the match, in Unix seconds' }),
+  txHash: Type.String({
+    description: 'Hash of the settlement transaction; empty until the trade is sent to the chain',
+  }),
+  status: word(
+    TRADE_STATUSES,
+    'Status of the settlement: matched, submitted, confirmed, failed or reverted',
+  ),
+  seq: Type.Integer({
+    description: 'Market sequence number of the match; all trades of one taker order share it',
+  }),
 }
 
 /** A trade in the stream: its time is in milliseconds, and messages add further fields. */
 export const streamTrade = {
   ...matched,
   takerSide,
-  ts: Type.Integer({ description: 'Unix milliseconds' }),
+  ts: Type.Integer({ description: 'Time of the match, in Unix milliseconds' }),
 }
 
 export const Trade = Type.Object(fields, { title: 'Trade' })

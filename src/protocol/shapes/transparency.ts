@@ -8,21 +8,29 @@ export const TransparencyAnswer = Type.Object({
     Type.Object({
       partition: Type.Integer(),
       origin: Type.String({
-        description: 'The identity of the log: the first line of its checkpoints',
+        description: 'Identity of the log, which is the first line of its checkpoints',
       }),
-      path: Type.String({ description: 'Prefix of `checkpoint` and `tile/…` on this server' }),
+      path: Type.String({
+        description: 'Path of the log on this server; `checkpoint` and `tile/…` are below it',
+      }),
       verifierKeys: Type.Array(Type.String(), {
-        description: 'Keys that sign checkpoints, each as `name+id+key` (C2SP signed-note)',
+        description:
+          'Keys that sign the log’s checkpoints, each in the form `name+id+key` (C2SP signed-note)',
       }),
-      size: Type.Integer({ description: 'Number of entries in the newest checkpoint' }),
+      size: Type.Integer({
+        description: 'Number of log entries that the newest checkpoint covers',
+      }),
       witnesses: Type.Optional(
         Type.Array(Type.String(), {
-          description: 'Verifier keys of the witnesses that the exchange asks for cosignatures',
+          description:
+            'Verifier keys of the witnesses that cosign checkpoints; absent if the exchange has no witnesses',
         }),
       ),
       cosignedSize: Type.Optional(
         Type.Integer({
-          description: 'Number of entries in `cosigned-checkpoint`; 0 before the first one',
+          description:
+            'Number of log entries that `cosigned-checkpoint` covers; 0 before the first cosignature, absent without ' +
+            'witnesses',
         }),
       ),
     }),
@@ -34,7 +42,7 @@ export const SignaturesAnswer = Type.Object({
   orders: Type.Array(
     Type.Object({
       orderHash: Type.String(),
-      signature: Type.String({ description: '65 bytes' }),
+      signature: Type.String({ description: 'Signature of the order, 65 bytes as hex' }),
       permit: Type.Optional(
         Type.Object({
           nonce: Type.String(),

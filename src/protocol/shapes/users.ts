@@ -5,10 +5,15 @@ import { type Answer, nextBefore, nextCursor, outcome, side, word } from './fiel
 import { tags } from './orders.ts'
 import { Trade } from './trades.ts'
 
-const shares = (of: string) => Type.Integer({ description: `${of} shares, 6 decimals` })
-const cost = (of: string) => Type.Integer({ description: `Cost of the ${of} shares, 6 decimals` })
+const shares = (of: string) =>
+  Type.Integer({ description: `Number of ${of} shares, in millionths of a share` })
+const cost = (of: string) =>
+  Type.Integer({ description: `Cost of the ${of} shares, in millionths of the stablecoin` })
 
-const invested = () => Type.Integer({ description: 'yesCost + noCost, 6 decimals' })
+const invested = () =>
+  Type.Integer({
+    description: 'Cost of all shares (`yesCost` + `noCost`), in millionths of the stablecoin',
+  })
 
 const amounts = {
   yesShares: shares('YES'),
@@ -24,9 +29,9 @@ export const SyncedPosition = Type.Object(
   {
     ...amounts,
     synced: Type.Literal(true),
-    syncedAt: Type.Integer({ description: 'Unix seconds' }),
-    blockNumber: Type.Integer({ description: 'Block at which the shares were read' }),
-    blockHash: Type.String({ description: 'Hash of that block' }),
+    syncedAt: Type.Integer({ description: 'Time of the sync, in Unix seconds' }),
+    blockNumber: Type.Integer({ description: 'Number of the block at which the shares were read' }),
+    blockHash: Type.String({ description: 'Hash of the block at which the shares were read' }),
   },
   { title: 'SyncedPosition' },
 )
@@ -47,9 +52,12 @@ export const UserPosition = Type.Object(
     noCost: cost('NO'),
     realisedProfit: Type.Integer({
       description:
-        'Profit from shares that were sold, merged, redeemed or given away, 6 decimals; negative for a loss',
+        'Profit from shares that were sold, merged, redeemed or given away, in millionths of the stablecoin; ' +
+        'negative for a loss',
     }),
-    expiration: Type.Integer({ description: 'Unix seconds' }),
+    expiration: Type.Integer({
+      description: 'Time at which trading in the market ends, in Unix seconds',
+    }),
     resolved: Type.Boolean(),
   },
   { title: 'UserPosition' },
@@ -60,7 +68,8 @@ export const UserPositions = Type.Object({
   positions: Type.Array(UserPosition),
   count: Type.Integer({ description: 'Number of markets in this answer' }),
   realisedProfit: Type.Integer({
-    description: 'Sum over all markets of the chain, also those not in this answer, 6 decimals',
+    description:
+      'Profit in all markets of the chain, including those on other pages, in millionths of the stablecoin',
   }),
   nextCursor,
 })
@@ -70,8 +79,13 @@ const Holder = Type.Object(
     address: Type.String(),
     yesShares: shares('YES'),
     noShares: shares('NO'),
-    totalShares: Type.Integer({ description: 'yesShares + noShares' }),
-    totalInvested: Type.Integer({ description: 'Cost of the shares, 6 decimals' }),
+    totalShares: Type.Integer({
+      description:
+        'Number of shares of both outcomes (`yesShares` + `noShares`), in millionths of a share',
+    }),
+    totalInvested: Type.Integer({
+      description: 'Cost of the holder’s shares, in millionths of the stablecoin',
+    }),
   },
   { title: 'Holder' },
 )
@@ -102,22 +116,23 @@ const UserTrade = Type.Object(
     ...inMarket,
     role: Type.Enum(['buyer', 'seller'], {
       description:
-        '`buyer` for a trade with oneself. In a mint or merge the role, the outcome and the price are those of the user: ' +
-        'both sides of a mint are buyers',
+        'Role of the user: `buyer` if they bought, `seller` if they sold. Both traders of a mint are buyers, and ' +
+        'both traders of a merge are sellers. A user who traded with themselves is the buyer',
     }),
     outcome: tradeOutcome,
     price,
     size,
     cost: Type.Integer({
       description:
-        'Amount that the buyer paid, stablecoin, 6 decimals; in a mint or merge the amount that the user paid or received',
+        'Amount that the buyer paid to the seller, in millionths of the stablecoin; for a mint or merge, the amount ' +
+        'that the user paid or received',
     }),
     kind,
     status,
     timestamp,
     txHash,
-    orderHash: Type.String({ description: 'The user’s order' }),
-    takerSide: side('The taker: 0 = buyer, 1 = seller'),
+    orderHash: Type.String({ description: 'Hash of the user’s order' }),
+    takerSide: side('Side of the taker: 0 = buyer, 1 = seller'),
     ...tags,
   },
   { title: 'UserTrade' },
@@ -127,10 +142,13 @@ const UserPayout = Type.Object(
   {
     ...inMarket,
     winningOutcome: outcome(),
-    payout: Type.Integer({ description: 'Stablecoin, 6 decimals' }),
+    payout: Type.Integer({ description: 'Amount of the payout, in millionths of the stablecoin' }),
     txHash: Type.String(),
-    status: word(['pending', 'confirmed', 'failed'], 'pending, confirmed or failed'),
-    timestamp: Type.Integer({ description: 'Unix seconds' }),
+    status: word(
+      ['pending', 'confirmed', 'failed'],
+      'Status of the payout: pending, confirmed or failed',
+    ),
+    timestamp: Type.Integer({ description: 'Time of the payout, in Unix seconds' }),
   },
   { title: 'UserPayout' },
 )
@@ -157,15 +175,24 @@ export const Funds = Type.Object(
     tokens: Type.Array(
       Type.Object({
         token: Type.Enum(['stablecoin', 'outcome']),
-        marketId: Type.Optional(Type.String({ description: 'For an outcome token: its market' })),
+        marketId: Type.Optional(
+          Type.String({ description: 'Market of the outcome token; absent for the stablecoin' }),
+        ),
         outcome: Type.Optional(outcome()),
-        held: amount('Balance of the trader on the chain'),
-        allowed: amount('Amount that the settlement contract may take'),
-        reservedForOrders: amount('Needed by open orders and orders in progress'),
-        reservedForTrades: amount('Needed by trades that are not settled yet'),
-        free: amount('Available for a further order'),
+        held: amount('Balance of the trader on the chain, in millionths'),
+        allowed: amount(
+          'Amount that the trader allows the settlement contract to take, in millionths',
+        ),
+        reservedForOrders: amount(
+          'Amount reserved for open orders and orders in progress, in millionths',
+        ),
+        reservedForTrades: amount('Amount reserved for unsettled trades, in millionths'),
+        free: amount('Amount available for new orders, in millionths'),
       }),
-      { description: 'The stablecoin, and every outcome token that an order or a trade needs' },
+      {
+        description:
+          'The stablecoin, and every outcome token that an order or unsettled trade of the trader needs',
+      },
     ),
   },
   { title: 'Funds' },
@@ -175,24 +202,30 @@ export type Funds = Answer<typeof Funds>
 export const DelegateList = Type.Object({
   delegates: Type.Array(
     Type.Object({
-      delegate: Type.String({ description: 'The key that may sign for the account' }),
-      active: Type.Boolean({ description: 'False if it was revoked or its time has ended' }),
+      delegate: Type.String({ description: 'Address of the key that can sign for the account' }),
+      active: Type.Boolean({
+        description: 'False if the delegate was revoked or its time has ended',
+      }),
       until: Type.Integer({
         description:
-          'Unix seconds: the exchange accepts orders of the delegate that expire by then',
+          'End of the delegation, in Unix seconds; the exchange accepts orders that expire by then',
       }),
       settlesUntil: Type.Integer({
-        description: 'Unix seconds: trades that matched before the end still settle until then',
+        description:
+          'Time until which trades that matched before the end can still settle, in Unix seconds',
       }),
       maxOrderSize: Type.Integer({
-        description: 'Largest order in shares, 6 decimals; 0: no limit',
+        description:
+          'Largest size of an order of the delegate, in millionths of a share; 0 means no limit',
       }),
       maxOpenNotional: Type.Integer({
         description:
-          'Largest sum of price × open size of all open orders of the delegate, 6 decimals; 0: no limit',
+          'Largest total value (price × open size) of the delegate’s open orders, in millionths of the stablecoin; 0 ' +
+          'means no limit',
       }),
       markets: Type.Array(Type.String(), {
-        description: 'Markets in which the delegate may trade; empty for all',
+        description:
+          'Markets in which the delegate can trade; empty if it can trade in all markets',
       }),
     }),
   ),

@@ -14,9 +14,9 @@ export function asyncapi(info: DocumentInfo): AnswerRoute {
     auth: 'public',
     cost: 'read',
     tag: 'operation',
-    summary: 'The document of the WebSocket stream',
+    summary: 'Get the AsyncAPI document of the WebSocket stream',
     cacheControl: 'no-cache',
-    responses: { 200: Type.Object({}, { description: 'An AsyncAPI 3 document.' }) },
+    responses: { 200: Type.Object({}, { description: 'The answer is an AsyncAPI 3 document.' }) },
     handle() {
       raw ??= Buffer.from(JSON.stringify(asyncapiDocument(info)))
       return { status: 200, raw }

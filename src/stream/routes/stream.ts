@@ -19,10 +19,10 @@ export function stream(
     auth: 'public',
     cost: 'read',
     tag: 'stream',
-    summary: 'The WebSocket stream',
+    summary: 'Open the WebSocket stream',
     description:
-      'Live books, trades, orders and markets, in sequence, and order entry. Its messages are ' +
-      'described in `/asyncapi.json`.',
+      'A WebSocket for order entry and for live books, trades, orders and markets, in sequence. `/asyncapi.json` ' +
+      'describes its messages.',
     readsIp: true,
     errors: ['RATE_LIMITED', 'OVERLOADED'],
     accept: ({ ip }) => hub.admit(ip),
