@@ -1,4 +1,4 @@
-/** Finds functions in a file that are longer than a number of lines, including the functions inside them. */
+/** Finds functions in a file with more than a number of lines of code, including the functions inside them. */
 
 import { ts } from '@ts-morph/common'
 
@@ -9,16 +9,31 @@ export type LongFunction = { readonly name: string; readonly lines: number }
 export function longFunctions(file: string, text: string, linesMax: number): LongFunction[] {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)
   const lineOf = (at: number): number => source.getLineAndCharacterOfPosition(at).line
+  const hasCode = linesOfCode(source, lineOf)
   const found: LongFunction[] = []
   const visit = (node: Node): void => {
     if (ts.isFunctionLike(node) && 'body' in node && node.body !== undefined) {
-      const lines = lineOf(node.end) - lineOf(node.getStart()) + 1
+      const first = lineOf(node.getStart())
+      const lines = [...hasCode].filter((line) => line >= first && line <= lineOf(node.end)).length
       if (lines > linesMax) found.push({ name: nameOf(node), lines })
     }
     ts.forEachChild(node, visit)
   }
   visit(source)
   return found
+}
+
+/** Returns the lines with code: neither blank nor only a comment. */
+function linesOfCode(source: Node, lineOf: (at: number) => number): Set<number> {
+  const lines = new Set<number>()
+  const visit = (node: Node): void => {
+    const parts = node.getChildren()
+    parts.forEach(visit)
+    if (parts.length > 0 || node.end === node.getStart()) return
+    for (let line = lineOf(node.getStart()); line <= lineOf(node.end); line++) lines.add(line)
+  }
+  visit(source)
+  return lines
 }
 
 /** Returns the function's own name, or the name that it is assigned to; otherwise that of the enclosing function. */
