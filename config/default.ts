@@ -80,15 +80,16 @@ export const defaults: Settings = {
   relayer: {
     deadlineAheadSecMax: 2_592_000,
     redemptionsMax: 20,
-    // One dollar. The relayer pays no approval for an account with less, which cannot use it yet.
+    // One dollar. The relayer pays no approval for an account that holds less, because such an account cannot use an
+    // approval yet.
     minHolding: 1_000_000,
-    // One cent, because the gas of a redemption costs less on a cheap chain.
+    // One cent: on a cheap chain, the gas of a redemption costs less than one cent.
     minRedemption: 10_000,
     ownerPerMinute: 20,
     ownerBurst: 20,
-    // Enough gas for a permit, an approval and a few repetitions.
+    // Enough gas for a permit, an approval and a few repetitions of each.
     newcomerGasPerDay: 500_000,
-    // About the gas that settling a trade costs the exchange.
+    // Approximate gas that the exchange pays to settle one trade.
     gasPerTrade: 100_000,
     tradersPercent: 50,
     ownerGasPerDay: 10_000_000,

@@ -10,7 +10,7 @@ import type { Market } from '#domain/market.ts'
 
 const DAY_SEC = 86_400
 
-/** Returns the three demo markets, and `more` for load tests. */
+/** Returns the three demo markets, plus `more` markets for load tests. */
 export function demoMarkets(chainId: number, maker: Address, nowSec: number, more = 0): Market[] {
   const numbered = Array.from({ length: more }, (_, index) => ({
     category: 'general' as const,

@@ -1,8 +1,8 @@
-/** Profile of `npm start`: everything on this machine, open writes, examples to try. */
+/** Profile of `npm start`: everything runs on this machine, writes need no bearer token, and demo markets exist. */
 
 import type { Profile } from './settings-schema.ts'
 
-/** The local chain; its address is public. */
+/** Chain id of the local chain. */
 export const DEVNET_CHAIN_ID = 31_337
 
 export const devnet: Profile = {
@@ -10,19 +10,19 @@ export const devnet: Profile = {
   front: { corsOrigins: ['*'] },
   auth: { bearer: false },
   limits: { enabled: false },
-  // A new user sees a trade settle at once. With 0 as the maximum lag, markets keep accepting orders however long the
-  // chain is stopped.
+  // Trades settle at once, so that a new user sees the result. With a maximum lag of 0, markets keep accepting orders
+  // however long the chain is stopped.
   settlement: { batchWaitMs: 50, pollMs: 200, maxLagSeconds: 0 },
-  // Demo users approve and permit before their first deposit.
+  // Demo users approve and permit before their first deposit, so there is no minimum holding.
   relayer: { minHolding: 0, minRedemption: 0, newcomerGasPerDay: 10_000_000, tradersPercent: 0 },
   demoMarkets: true,
-  // Developers settle resolutions by hand, to see how it works.
+  // Developers settle resolutions by hand, to see how resolution works.
   resolution: { autoSettle: false },
   // A local chain has no request limit, and developers should not wait.
   indexer: { pollMs: 100 },
   devnet: { enabled: true },
-  // The local chain. The addresses of its contracts depend only on the deployer and the order, so they are the same on
-  // every fresh chain.
+  // The local chain. The addresses of its contracts depend only on the deployer and the deployment sequence, so they
+  // are the same on every fresh chain.
   chains: [
     {
       chainId: DEVNET_CHAIN_ID,
@@ -42,7 +42,7 @@ export const devnet: Profile = {
       stablecoin: { symbol: 'USDC', decimals: 6, domainName: 'USD Coin', domainVersion: '1' },
     },
   ],
-  // A public key pair: it shows how a public log looks, but its signatures prove nothing.
+  // This private key is public. It shows how a public log looks, but its signatures prove nothing.
   transparency: { mode: 'on', keys: [`0x${'5eb1'.repeat(16)}`] },
   logging: { level: 'warn' },
 }

@@ -1,14 +1,14 @@
-/** Removes secrets from addresses before a person or a log sees them: providers put keys into paths and queries. */
+/** Removes secrets from URLs before a person or a log sees them: providers put keys into paths and queries. */
 
 const HIDDEN = '(hidden)'
-/** Matches an address in a text or in a line of JSON, up to white space, a quote, a bracket or a backslash. */
+/** Matches a URL in a text or in a line of JSON, up to white space, a quote, a bracket or a backslash. */
 const URL_IN_TEXT = /\b([a-z][a-z0-9+.-]*:\/\/)([^\s"'`\\<>(){}|]+)/gi
-/** Shorter path segments name a network or a version, such as `v2` or `polygon-mainnet`. */
+/** Minimum length of a key. Shorter path segments name a network or a version, such as `v2` or `polygon-mainnet`. */
 const KEY_CHARS_MIN = 16
 const WORDS = /^[a-z]+([-_.][a-z]+)+$/
 const KEY_NAME = /key|token|secret|auth|pass|sig|jwt|credential/i
 
-/** Replaces user names, passwords and likely keys in every address of the text. */
+/** Replaces user names, passwords and likely keys in every URL of the text. */
 export function hideUrlSecrets(text: string): string {
   if (!text.includes('://')) return text
   return text.replace(URL_IN_TEXT, (_, scheme: string, rest: string) => {
@@ -22,14 +22,14 @@ export function hideUrlSecrets(text: string): string {
   })
 }
 
-/** Returns only the host of a chain provider's address, because its path may be a key of any form. */
+/** Returns only scheme and host of a chain provider's URL, because its path may be a key of any form. */
 export function hideUrlPath(url: string): string {
   if (!URL.canParse(url)) return HIDDEN
   const { origin, pathname, search, hash } = new URL(url)
   return `${pathname}${search}${hash}` === '/' ? origin : `${origin}/${HIDDEN}`
 }
 
-/** Returns the index of the first such character; the end of the text if there is none. */
+/** Returns the index of the first character that matches; the length of the text if none does. */
 function indexOf(text: string, character: RegExp): number {
   const at = text.search(character)
   return at === -1 ? text.length : at

@@ -1,6 +1,6 @@
 /**
  * The logger of a thread: JSON lines for machines, readable lines on a terminal. Every line has the names of its node
- * and thread. Secrets are removed by the names of their fields, and from addresses.
+ * and thread. Secrets are removed from URLs, and from fields whose names show that they are secret.
  */
 
 import { createRequire } from 'node:module'
@@ -27,7 +27,7 @@ export function isReadable({ format }: Settings['logging'], isTerminal: boolean)
   return format === 'pretty' || (format === 'auto' && isTerminal)
 }
 
-/** `write` receives each line; without it lines go to the process's output. */
+/** Makes the logger of a thread. `write` receives each line; without `write`, lines go to the process's output. */
 export function makeLog(
   settings: Pick<Settings, 'logging' | 'cluster'>,
   thread: string,
@@ -44,7 +44,7 @@ export function makeLog(
   return pino(options, { write: (line: string) => void lines.write(hideUrlSecrets(line)) })
 }
 
-/** Writes synchronously in the calling thread: a line about a crash must not be lost with it. */
+/** Returns an output that writes synchronously in the calling thread, so that a crash cannot lose the line about it. */
 function outputOf(readable: boolean): { write(line: string): unknown } {
   if (!readable) return pino.destination({ fd: 1, sync: true })
   // The pretty printer is loaded only if a person reads the output.
@@ -52,12 +52,15 @@ function outputOf(readable: boolean): { write(line: string): unknown } {
   return pretty.build({ sync: true, ignore: 'pid,hostname,node', translateTime: 'HH:MM:ss.l' })
 }
 
-/** Outside a cluster, the machine's name is the node's name. */
+/** Returns the node's name; outside a cluster, the machine's name. */
 function nodeNameOf({ cluster }: Pick<Settings, 'cluster'>): string {
   return cluster.node === '' ? hostname() : cluster.node
 }
 
-/** Renames a field, because the main thread writes about other threads and nodes: `thread` becomes `aboutThread`. */
+/**
+ * Renames fields that every line already has: `thread` becomes `aboutThread`. The main thread logs such fields about
+ * other threads and nodes.
+ */
 function renamed(fields: Record<string, unknown>): Record<string, unknown> {
   if (!TAKEN.some((name) => name in fields)) return fields
   return Object.fromEntries(

@@ -1,14 +1,13 @@
 /**
- * Makes a folder named by a setting, or explains in one line why it cannot. It finds the first existing parent and
- * makes the others one by one: Node's recursive `mkdir` never returns on a file system where nothing can be made, such
- * as /proc.
+ * Makes a folder named by a setting, or fails with one line that gives the reason. Missing parent folders are made one
+ * by one: Node's recursive `mkdir` never returns on a file system such as /proc, where no folder can be made.
  */
 
 import { accessSync, constants, mkdirSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { SettingsError } from './settings.ts'
 
-/** Returns why nothing can be made or written in a place. */
+/** Returns the reason why no folder can be made, or no file written, in a place. */
 function reasonOf(code: string, place: string): string {
   switch (code) {
     case 'EACCES':
@@ -62,7 +61,7 @@ function statOf(path: string) {
   }
 }
 
-/** Another process may have made it meanwhile. */
+/** Makes one folder. The folder may already exist, because another process can make it at the same time. */
 function makeOne(path: string): void {
   try {
     mkdirSync(path)

@@ -25,7 +25,7 @@ export function requireComplete(settings: Settings): void {
   )
 }
 
-/** Returns every missing or placeholder value, in the order of the settings; none outside production. */
+/** Returns every missing or placeholder value, in the order of the settings; an empty list outside production. */
 export function productionGaps(settings: Settings): Gap[] {
   if (settings.profile !== 'production') return []
   const { roles } = settings.cluster
@@ -106,7 +106,9 @@ function missingKeys(settings: Settings, hasRole: (role: 'chain' | 'prices') => 
   ]
 }
 
-/** Finds keys that two settings share: both would use the same nonces, and transactions would be lost. */
+/**
+ * Finds private keys that two settings share: two senders with one key would use the same nonces and lose transactions.
+ */
 function sharedKeys({ keys }: Settings): Gap[] {
   const owners = new Map<string, string>()
   const named: [string, string][] = [
@@ -136,8 +138,8 @@ function missingPriceKeys({ feeds }: Settings): Gap[] {
 }
 
 /**
- * Finds chains copied from the guide: example addresses of providers, and other chains with the contracts of the local
- * chain.
+ * Finds chains copied from the guide: chains with example URLs of providers, and non-local chains with the contracts of
+ * the local chain.
  */
 function chainPlaceholders({ chains, chainRpc }: Settings): Gap[] {
   const local = devnet.chains?.[0]

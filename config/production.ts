@@ -1,13 +1,13 @@
 /**
- * A public exchange, without the values that only its operator knows: chains, keys, origins, the database. An
- * exchange with this profile starts when the environment has them (`production-gaps.ts`).
+ * A public exchange, without the values that only its operator knows: chains, keys, origins, the database. The exchange
+ * starts only if the environment sets these values (`production-gaps.ts`).
  */
 
 import type { Profile } from './settings-schema.ts'
 
 export const production: Profile = {
   profile: 'production',
-  // The origin is a placeholder, which stops the start: set SIBYL_CORS_ORIGINS.
+  // The origin is a placeholder. The exchange refuses to start until SIBYL_CORS_ORIGINS replaces it.
   front: { host: '0.0.0.0', port: 8080, corsOrigins: ['https://app.example.com'] },
   auth: { bearer: true },
   data: { dir: '/var/lib/sibyl' },
@@ -24,8 +24,8 @@ export const production: Profile = {
     gasPerDay: 100_000_000,
     failedGasPerDay: 2_000_000,
   },
-  // Five dollars: an approval costs the relayer gas, while creating a wallet is free. Five cents: on most chains a
-  // redemption's gas costs less.
+  // Five dollars, because an approval costs the relayer gas while creating a wallet is free. Five cents, because on
+  // most chains the gas of a redemption costs less.
   relayer: { minHolding: 5_000_000, minRedemption: 50_000 },
   feeds: { live: true },
   logging: { level: 'info', format: 'json' },

@@ -1,6 +1,6 @@
 /**
- * Every setting of Sibyl: its name in the environment, unit, bounds and meaning. The parts are in `schema/`; they are
- * listed in this order.
+ * Every setting of Sibyl: its name in the environment, unit, bounds and meaning. The groups of settings are defined in
+ * `schema/`; lists of settings use the order of this file.
  */
 
 import Type, { type Static } from 'typebox'

@@ -21,7 +21,7 @@ import { ClusterKey, Key, PATTERN_WORDS } from './schema/patterns.ts'
 import { type Profile, type Settings, SettingsSchema } from './settings-schema.ts'
 import { threadsFor } from './topology.ts'
 
-/** One line that names the setting and its problem. */
+/** Error about the settings. Its message has one line per problem, which names the setting. */
 export class SettingsError extends Error {}
 
 export const PROFILES: Record<string, Profile> = { default: {}, devnet, production }
@@ -120,7 +120,8 @@ function followCores(settings: Settings, cores: number): Settings {
       threads: markets.threads || Math.min(counts.market, markets.partitions),
     },
     verify: { threads: verify.threads || counts.verify },
-    // All nodes of a cluster need the same number, so their cores do not change it.
+    // All nodes of a cluster need the same number of accounts threads, so the default there is 1, whatever the number
+    // of cores.
     risk: {
       ...risk,
       threads: risk.threads || (cluster.roles.includes('all') ? counts.accounts : 1),
@@ -190,7 +191,7 @@ function checkTogether(settings: Settings): void {
   }
 }
 
-/** Returns settings that are allowed but probably not intended, a line each. */
+/** Returns a line for each combination of settings that is allowed but probably not intended. */
 export function settingsWarnings({ eventLog, database, data }: Settings): string[] {
   if (eventLog.url === '' || database.url !== '') return []
   return [
@@ -200,7 +201,10 @@ export function settingsWarnings({ eventLog, database, data }: Settings): string
   ]
 }
 
-/** A node with some roles needs the settings that all nodes share; a node with all roles does not. */
+/**
+ * Checks the cluster settings. A node with only some roles needs the settings that all nodes share; a node with all
+ * roles does not.
+ */
 function checkNode(settings: Settings): void {
   const { cluster, eventLog, database, markets, devnet, chains, chainRpc } = settings
   const { roles, node, natsUrl } = cluster
@@ -221,7 +225,8 @@ function checkNode(settings: Settings): void {
     ...(natsUrl === '' ? ['SIBYL_NATS_URL'] : []),
     ...(eventLog.url === '' ? ['SIBYL_LOG_URL'] : []),
     ...(database.url.startsWith('mysql:') ? [] : ['SIBYL_DATABASE_URL (mysql://…)']),
-    // Its default depends on the number of cores, which may differ between the machines of a cluster.
+    // The default number of market threads depends on the number of cores, which may differ between the machines of a
+    // cluster.
     ...(markets.threads === 0 ? ['SIBYL_MARKET_THREADS'] : []),
   ]
   if (missing.length > 0) {
@@ -246,7 +251,10 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
 }
 
-/** Reads private keys from files. A value that is neither a key nor a file is not shown: it could be half a key. */
+/**
+ * Reads private keys from files. The error does not show a value that is neither a key nor a file: it could be half a
+ * key.
+ */
 function withKeyFiles(text: string, leaf: Leaf): string {
   if (!isKeySetting(leaf)) return text
   const keys = text.split(',').map((part) => {
@@ -316,7 +324,7 @@ function wordsOf({ keyword, params, message }: ReturnType<typeof Errors>[number]
   return (keyword === 'pattern' && PATTERN_WORDS[String(pattern)]) || message
 }
 
-/** Returns the place in a list or in JSON: `/0/contracts/oracle` becomes ` at [0].contracts.oracle`. */
+/** Returns the place of an error in a list or in JSON: `/0/contracts/oracle` becomes ` at [0].contracts.oracle`. */
 function placeOf(path: string): string {
   const parts = path.split('/').slice(1)
   if (parts.length === 0) return ''

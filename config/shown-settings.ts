@@ -25,7 +25,9 @@ export function shownSettings(settings: Settings): Record<string, unknown> {
   return shown
 }
 
-/** Returns the source of each value by its name in the environment; for a key in a file, the file's name. */
+/**
+ * Returns the source of each setting, by its name in the environment. The source of a key in a file is the file's name.
+ */
 export function settingSources(settings: Settings, env: Environment): Record<string, string> {
   const profile = PROFILES[settings.profile] ?? {}
   const sources: Record<string, string> = {}

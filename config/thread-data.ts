@@ -15,15 +15,15 @@ type Contracts = Readonly<Record<keyof Settings['chains'][number]['contracts'], 
 
 export type ThreadData = {
   readonly name: string
-  /** Number of the thread among those of its kind, from 0. */
+  /** Index of the thread among the threads of its kind, from 0. */
   readonly index: number
   readonly settings: Settings
   readonly isTerminal: boolean
   readonly version: string
-  /** The port that all fronts share, after main has claimed it. */
+  /** The port that all fronts share. The main thread has checked that no other process uses the port. */
   readonly port: number
   readonly startedAtMs: number
-  /** Difference between the exchange's time and the machine's: `runThread` follows it. */
+  /** Shared memory with the offset of the exchange's clock from the machine's clock; `runThread` applies the offset. */
   readonly clock: ClockMemory
   /** Memory that all fronts share: used tokens, and the state of rate limits. */
   readonly nonces: SharedTableMemory
@@ -42,7 +42,7 @@ export function makeAccountsBegun({ risk }: Settings): ThreadData['accountsBegun
   return new Int32Array(new SharedArrayBuffer(risk.threads * Int32Array.BYTES_PER_ELEMENT))
 }
 
-/** Request of fronts to the main thread: the files of the trading page. */
+/** Name of the request with which a front gets the files of the trading page from the main thread. */
 export const PAGE = 'page'
 
 export function channelOptions(settings: Settings): ChannelOptions {
@@ -53,7 +53,7 @@ export function channelOptions(settings: Settings): ChannelOptions {
   }
 }
 
-/** Returns the maximum time for retries of a chain request while a client waits for its own answer. */
+/** Returns the maximum time in milliseconds for retries of a chain request while a client waits for a response. */
 export function chainBudgetMs({ front }: Settings): number {
   return Math.min(4_000, Math.floor(front.deadlineMs / 2))
 }
@@ -102,14 +102,17 @@ export function stablecoinOf({ contracts, stablecoin }: Settings['chains'][numbe
   }
 }
 
-/** Returns the chain of quick markets: the first with an RPC address, if the operator has a key. */
+/**
+ * Returns the chain of quick markets: the first with an RPC address. Undefined if quick markets or price feeds are off,
+ * or if there is no operator key.
+ */
 export function quickChain(settings: Settings): Settings['chains'][number] | undefined {
   const { quick, feeds, keys, chains } = settings
   if (!quick.enabled || !feeds.live || keys.operator === '') return undefined
   return chains.find(({ rpcUrls }) => rpcUrls.length > 0)
 }
 
-/** Returns chains with a relayer: those with an RPC address, if there is a key. */
+/** Returns chains with a relayer: every chain with an RPC address, or none if there is no relayer key. */
 export function relayedChains({ chains, keys }: Settings): Settings['chains'] {
   return keys.relayer.length === 0 ? [] : chains.filter(({ rpcUrls }) => rpcUrls.length > 0)
 }
@@ -125,7 +128,7 @@ export function reserves({ risk }: Settings): boolean {
   return risk.funds === 'reserve'
 }
 
-/** Returns the first and the longest pause of a trader after a fault; 0 if traders never pause. */
+/** Returns the first and the longest pause of a trader after a fault, in milliseconds; 0 if traders never pause. */
 export function pauseTermsOf({ risk }: Settings): { firstMs: number; maxMs: number } {
   return { firstMs: risk.cooldownSeconds * 1_000, maxMs: risk.cooldownSecondsMax * 1_000 }
 }
@@ -135,7 +138,7 @@ export function spendingLimitsOf({ risk }: Settings): SpendingLimits {
   return { fillsPerDay, gasPerDay, failedGasPerDay, exempt: new Set(exemptTraders.map(toAddress)) }
 }
 
-/** Returns chains with settlement: those with an RPC address, if there is a key. */
+/** Returns chains with settlement: every chain with an RPC address, or none if settlement is off or has no key. */
 export function settledChains({ chains, keys, settlement }: Settings): Settings['chains'] {
   if (!settlement.enabled || keys.settlement === '') return []
   return chains.filter(({ rpcUrls }) => rpcUrls.length > 0)

@@ -11,7 +11,7 @@ export type Topology = {
   readonly pins: Readonly<Record<string, number>>
 }
 
-/** A market id is a hash already, so some of its bits replace another hash. */
+/** Returns the partition of a market. A market id is already a hash, so its last 32 bits serve as the hash. */
 export function partitionOf(marketId: MarketId, topology: Topology): number {
   const pinned = topology.pins[marketId]
   if (pinned !== undefined) return pinned
@@ -22,7 +22,7 @@ export function threadOf(partition: number, topology: Topology): number {
   return partition % topology.marketThreads
 }
 
-/** Returns the number of a market's thread. */
+/** Returns the index of the thread that runs a market. */
 export function threadOfMarket(marketId: MarketId, topology: Topology): number {
   return threadOf(partitionOf(marketId, topology), topology)
 }
@@ -49,8 +49,8 @@ export function threadsFor(
 }
 
 /**
- * Memory for new objects of a market thread, twice the default. Under load thousands of commands are in progress at
- * once; with less memory the garbage collector copies them before they are answered.
+ * Memory for new objects of a market thread in MB, twice the default. Under load thousands of commands are in progress
+ * at once. With less memory, the garbage collector would copy the commands before they are answered.
  */
 export const MARKET_YOUNG_MB = 96
 
@@ -62,7 +62,10 @@ export function frontThreadName(thread: number): string {
   return `front-${thread}`
 }
 
-/** Recognises a front by its name, because another machine may have more fronts than this one. */
+/**
+ * Returns whether a thread is a front. Only the name decides, because another machine may have more fronts than this
+ * one.
+ */
 export function isFrontThread(name: string): boolean {
   return /^front-\d+$/.test(name)
 }
@@ -81,7 +84,7 @@ export const BRIDGE_THREAD = 'bridge'
 export const LOG_COPY_THREAD = 'log-copy'
 export const ADMIN_THREAD = 'admin'
 
-/** The worker shared by threads that mostly wait. */
+/** The worker that threads share if they mostly wait for a chain or for prices. */
 export const CHAIN_WORKER = 'chain'
 
 /** Name of a thread that reserves funds for a share of the traders. */

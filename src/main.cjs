@@ -1,11 +1,11 @@
 /**
- * The entry point: handles signals before anything else is loaded, runs the exchange until it is stopped, and prints in
- * one line why it could not run. Exits with 0 after a stop, also during the start, and with 1 after a failure. A
- * hanging thread that cannot be ended would keep the process alive: then the process kills itself after everything else
- * was closed.
+ * The entry point. It handles signals before anything else is loaded, and runs the exchange until it is stopped. If the
+ * exchange cannot run, it prints the reason in one line. Exits with 0 after a stop, also during the start, and with 1
+ * after a failure. A hanging thread that cannot be ended would keep the process alive. In that case the process kills
+ * itself after everything else was closed.
  *
- * Plain CommonJS, so that any Node can read it and report what is missing: Node 20 refuses a `.ts` file with a stack
- * trace before it reads a line. `src/main.ts` is a link to this file.
+ * Plain CommonJS, so that any version of Node can read it and report what is missing: Node 20 refuses a `.ts` file with
+ * a stack trace before it reads a line. `src/main.ts` is a link to this file.
  */
 
 const NODE_MAJOR = 22
@@ -18,21 +18,23 @@ const HELP = `Runs the exchange until Ctrl-C or SIGTERM; every setting is an env
 README.md has the first steps, docs/operating.md what an operator needs.
 `
 /**
- * Ctrl-C reaches the process from the terminal and from npm. A second signal within this time counts as the same one.
+ * Ctrl-C sends a signal from the terminal and another one from npm. A second signal within this time does not count.
  */
 const SAME_SIGNAL_MS = 1_000
-/** Time after a failed stop until remaining threads count as hanging. */
+/** Time after a failure until threads that still run count as hanging. */
 const ENDS_WITHIN_MS = 10_000
 
-/** Files of the exchange are for its own user: 0600, folders 0700. Threads cannot set the mask but inherit it. */
+/**
+ * Only the user of the exchange can read its files: the mode is 0600 for files, and 0700 for folders. Threads cannot
+ * set the umask, but inherit it.
+ */
 process.umask(0o077)
 
 const stop = new AbortController()
 let firstAtMs = 0
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.on(signal, () => {
-    // After a second signal the process is killed, because a normal exit would abort inside threads that are still
-    // open.
+    // A second signal kills the process, because a normal exit would abort inside threads that are still open.
     const again = stop.signal.aborted && performance.now() - firstAtMs > SAME_SIGNAL_MS
     if (again) process.kill(process.pid, 'SIGKILL')
     if (!stop.signal.aborted) firstAtMs = performance.now()
@@ -44,10 +46,11 @@ const wanted = process.argv.slice(2)
 const unknown = wanted.find((each) => !['--help', '-h', '--settings'].includes(each))
 
 /**
- * Errors that the operator can fix (settings, a used port, a missing database) are one line, without a stack.
+ * Runs the exchange. Errors that the operator can fix (settings, a used port, a missing database) are printed as one
+ * line, without a stack.
  */
 async function run() {
-  // The native modules are built for one major version.
+  // The native modules are built for one major version of Node.
   const { node } = process.versions
   if (Number(node.split('.')[0]) !== NODE_MAJOR) {
     throw new Error(
@@ -64,7 +67,7 @@ function sayWhy(error) {
   process.exitCode = 1
 }
 
-/** Kills the process if something still runs some time after a failure. */
+/** After a failure, kills the process if it has not ended within `ENDS_WITHIN_MS`. */
 function endWhatHangs() {
   if (process.exitCode !== 1) return
   setTimeout(() => {

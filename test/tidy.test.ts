@@ -363,9 +363,9 @@ test('a function with more than four parameters takes an object, or is listed as
 })
 
 test('a function has at most 98 lines of code, or is listed as an exception', () => {
-  const body = `${'b()\n'.repeat(8)}\n// Not counted.\n/* Nor\nthis. */\n`
+  const body = `${'b()\n'.repeat(8)}\n// Not counted.\n/* Nor\nthis. */\n/** Nor\nthis. */\nconst c = 1\n`
   const sample = `const a = () => {\n${body}}\nclass B { c() {\n\nd() } }`
-  assert.deepEqual(longFunctions('a.ts', sample, 5), [{ name: 'a', lines: 10 }])
+  assert.deepEqual(longFunctions('a.ts', sample, 5), [{ name: 'a', lines: 11 }])
   const known = new Set(Object.values(LONGER).flat())
   const long = sources
     .filter((file) => /^(src|workers|config)\//.test(file))

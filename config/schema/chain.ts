@@ -8,14 +8,14 @@ const ContractAddress = Type.String({ pattern: ContractAddressForm })
 const Chain = Type.Object(
   {
     chainId: Type.Integer({ minimum: 1 }),
-    /** On `main` the proposer must pay the bond of a proposal; on `test` the relayer may post it. */
+    /** On `main`, the proposer of an outcome must pay the bond. On `test`, the relayer may pay the bond. */
     role: Type.Enum(['main', 'test']),
     /** URLs of nodes, tried in this order. With an empty list there is no chain: orders match, and nothing settles. */
     rpcUrls: Type.Array(Type.String({ pattern: HttpUrl }), { maxItems: 10 }),
     blockExplorer: Type.String(),
     /** Block of the deployment: the contracts have no events before it. */
     startBlock: Type.Integer({ minimum: 0 }),
-    /** Number of blocks on top of a block before its events count. */
+    /** Number of blocks that must follow a block before its events count. */
     confirmations: Type.Integer({ minimum: 0, maximum: 1_000 }),
     contracts: Type.Object(
       {

@@ -2,9 +2,11 @@
 
 import { PRICE_PROVIDERS } from '#domain/price-providers.ts'
 
-/** A private key, 0x and 64 hexadecimal digits; in the environment also the path of its file. */
+/** A private key: 0x and 64 hexadecimal digits. The environment may name a file with the key instead. */
 export const Key = '^(0x[0-9a-fA-F]{64})?$'
-/** A shared secret of 32 bytes in the same form; in the environment also the path of its file. */
+/**
+ * A shared secret of 32 bytes: 0x and 64 hexadecimal digits. The environment may name a file with the secret instead.
+ */
 export const ClusterKey = '^$|^0x[0-9a-fA-F]{64}$'
 export const ContractAddressForm = '^0x[0-9a-fA-F]{40}$'
 export const HttpUrl = '^https?://'
@@ -13,7 +15,9 @@ export const SocketUrlOrNone = '^(wss?://.+)?$'
 export const ProxyRange = '^[0-9a-fA-F.:]+(/[0-9]{1,3})?$'
 export const DatabaseUrl = '^$|^mysql://|^sqlite:'
 export const MysqlUrl = '^$|^mysql://'
-/** A host with an optional port. It is part of the names of keys, which may have neither spaces nor a plus sign. */
+/**
+ * A host with an optional port. Names of keys contain the host, so the host may have neither spaces nor a plus sign.
+ */
 export const LogHost = '^[a-z0-9]([a-z0-9.-]{0,252})(:[0-9]{1,5})?$'
 /** The verifier key of a witness and its address. */
 export const WitnessAddress = '^[^+@\\s]+\\+[0-9a-f]{8}\\+[A-Za-z0-9+/=]+@https?://\\S+$'

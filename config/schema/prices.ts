@@ -10,7 +10,7 @@ import {
 } from '#domain/price-providers.ts'
 import { AssetName, HttpUrlOrNone, SocketUrlOrNone } from './patterns.ts'
 
-/** The setting of a provider: `SIBYL_PYTH_URL`. */
+/** Returns the environment variable of a provider's setting, such as `SIBYL_PYTH_URL`. */
 const settingName = (source: PriceSource, name: string): string =>
   `SIBYL_${source.toUpperCase()}_${name}`
 
@@ -23,7 +23,7 @@ type ProviderSchema = TObject<{
   names: TRecord<string, TString>
 }>
 
-/** Settings of a price provider, derived from its record. */
+/** Returns the settings schema of a price provider, derived from the provider's record. */
 function providerSchema(source: PriceSource): ProviderSchema {
   const { socketUrl, needsApiKey, naming } = priceProvider(source)
   return Type.Object({

@@ -1,12 +1,12 @@
 /**
- * The book of one outcome of one market: resting buys and sells in price-time priority, exact integers only. It has no
- * clock, no randomness and no I/O. It never trades by itself; `match.ts` does. No operation is linear in the number of
- * orders, except listing them all.
+ * The book of one outcome of one market: resting buys and sells in price-time priority, with exact integers only. The
+ * book has no clock, no randomness and no I/O. The book does not match orders; `match.ts` does. No operation is linear
+ * in the number of orders, except listing them all.
  *
- * An order is one record in a pool. Four structures link it: the queue of its price level, the list of its trader, the
- * index by hash and the expiry wheel. A slot is the number of a record; one from `locate` or `bestOrder` is valid until
- * the book next changes. The file is long because every change of an order changes all four structures, and they should
- * be read together.
+ * An order is one record in a pool. Four structures link the record: the queue of its price level, the list of its
+ * trader, the index by hash and the expiry wheel. A slot is the number of a record. A slot from `locate` or `bestOrder`
+ * is valid until the book next changes. The file is long because every change of an order changes all four structures,
+ * and they should be read together.
  */
 
 import assert from 'node:assert/strict'
@@ -75,23 +75,23 @@ type BookOptions = {
   /** Maximum number of resting orders. */
   readonly ordersMax: number
   /**
-   * Secret seed of the indices, any number. It prevents traders from choosing hashes that collide in the
+   * Secret seed of the indices, any number. With a secret seed, traders cannot choose hashes that collide in the
    * indices.
    */
   readonly seed?: number
-  /** True if every order rests by `restAs`; snapshots then store the places of arrival. */
+  /** True if every order is added by `restAs`. Snapshots then store each order's place among the arrivals. */
   readonly hasArrivals?: boolean
-  /** Receives the traders with orders here. */
+  /** Observer of the traders who have orders in this book. */
   readonly traders?: TraderWatch
 }
 
 /** Observes which traders have orders in a book, so that callers need not search all books. */
 export type TraderWatch = {
-  /** Called when the trader's first order rests. */
+  /** Called when the first order of a trader is added to the book. */
   entered(trader: Address): void
-  /** The trader's last order left. */
+  /** Called when the last order of a trader has left the book. */
   left(trader: Address): void
-  /** Called when the book drops all its orders. Some of these traders may already have been reported as gone. */
+  /** Called when the book drops all its orders. For some of these traders, `left` may already have been called. */
   cleared(traders: readonly Address[]): void
 }
 
@@ -110,8 +110,8 @@ type Level = {
 const TEXTS_MAX = 65_536
 
 /**
- * The pool of all books without orders: most markets have none, and a book with its own memory is a hundred times as
- * large. No order is ever added to it.
+ * The pool of all books without orders. Most markets have no orders, and a book with separate memory needs a hundred
+ * times as much. No order is ever added to this pool.
  */
 const NO_ORDERS = new RecordPool(RECORD_SHIFT, 0, STATE)
 const NO_LEVELS = new RecordPool(LEVEL_SHIFT, 0)
@@ -181,8 +181,8 @@ export class Book {
   }
 
   /**
-   * Rests an order, or the `remaining` quantity after `matches` matches, behind all others at its price. Returns false
-   * if the book is full. The order must not cross the book: match it first.
+   * Adds an order behind all other orders at its price; `remaining` is its quantity left after `matches` matches.
+   * Returns false if the book is full. The order must not cross the book, so the caller matches the order first.
    */
   rest(order: OrderTerms, remaining: Shares, matches: number): boolean {
     checkTerms(order, remaining, matches)
@@ -236,8 +236,8 @@ export class Book {
       prices.filled(price, level)
     } else orders.writable(last)[recordAt(last) + NEXT] = slot
 
-    // Adds the order at the end of its trader's list. A returned order is inserted behind all orders that are at
-    // least as old.
+    // Adds the order at the end of its trader's list. A returned order is older than some others, so it is inserted
+    // behind the trader's orders that are at least as old.
     const traderPage = this.#traders.page(owner)
     const inTrader = traderAt(owner)
     let earlier = traderPage[inTrader + TRADER_TAIL]!
@@ -263,8 +263,8 @@ export class Book {
   }
 
   /**
-   * Rests an order with its place among the arrivals of both books of its market: `complementary.ts` compares it with
-   * orders of the other book.
+   * Adds an order like `rest`, with its place among the arrivals of both books of the market. `complementary.ts` uses
+   * this place to compare orders of the two books.
    */
   restAs(arrival: number, order: OrderTerms, remaining: Shares, matches: number): boolean {
     assert.ok(this.#hasArrivals)
@@ -274,7 +274,7 @@ export class Book {
     return true
   }
 
-  /** Removes the order and returns it; undefined if it does not rest. */
+  /** Removes the order and returns it; undefined if the order is not in the book. */
   cancel(orderHash: OrderHash): RestingOrder | undefined {
     const slot = this.locate(orderHash)
     if (slot === NIL) return undefined
@@ -289,8 +289,8 @@ export class Book {
   }
 
   /**
-   * Returns quantity to a resting order, which keeps its place. Returns its new remaining quantity, or undefined if it
-   * does not rest.
+   * Gives quantity back to a resting order, which keeps its place in the queue. Returns the order's new remaining
+   * quantity, or undefined if the order is not in the book.
    */
   grow(orderHash: OrderHash, quantity: Shares): number | undefined {
     const slot = this.locate(orderHash)
@@ -373,7 +373,10 @@ export class Book {
     return this.#orders.page(slot)[recordAt(slot) + TRADER_NEXT]!
   }
 
-  /** Returns the number of orders of an order's trader, and the placement time of the newest. */
+  /**
+   * Returns the number of orders of the trader whose order is in this slot, and the placement time of the trader's
+   * newest order.
+   */
   sumsOfTrader(slot: number): { readonly count: number; readonly newestMs: number } {
     const owner = this.traderSlotOf(slot)
     const page = this.#traders.page(owner)
@@ -393,24 +396,24 @@ export class Book {
     for (const slot of this.#slots(side)) yield this.read(slot)
   }
 
-  /** Drops all orders. A snapshot in progress still has its orders. */
+  /** Drops all orders. A snapshot in progress is not affected. */
   clear(): void {
     if (this.#traders.live > 0) this.#watch?.cleared(this.#addresses)
     this.#empty()
     this.#snapshot = undefined
   }
 
-  /** Frees the memory of a book without orders; not during a snapshot. */
+  /** Frees the memory of the book if it has no orders and no snapshot is in progress. */
   shrink(): void {
     if (this.count === 0 && this.#snapshot?.done !== false) this.#empty()
   }
 
-  /** Begins a snapshot of this instant. Another one can begin only when it is done. */
+  /** Begins a snapshot of the book at this instant. Fails if an earlier snapshot of the book is not done. */
   beginSnapshot(): BookSnapshot {
     if (this.#snapshot !== undefined && !this.#snapshot.done) {
       assert.fail('a snapshot of this book is under way')
     }
-    // A snapshot freezes its pool, so an empty book gets a pool of its own instead of the shared one.
+    // A snapshot freezes its pool, so an empty book gets a new pool instead of the shared one.
     const orders =
       this.#orders === NO_ORDERS ? new RecordPool(RECORD_SHIFT, 0, STATE) : this.#orders
     this.#snapshot = new BookSnapshot(orders, this.#wheel.nowSec, this.#completer())
@@ -452,12 +455,12 @@ export class Book {
     return sum.update(image.subarray(0, filled)).digest('hex')
   }
 
-  /** Returns the slot of a resting order; NIL if it does not rest. */
+  /** Returns the slot of a resting order; NIL if the order is not in the book. */
   locate(orderHash: OrderHash): number {
     return this.#slotOf(orderHash, tagOfText(orderHash, this.#hashPlaces, HASH_WORDS))
   }
 
-  /** Returns the order in a slot; passing a known hash saves creating the text. */
+  /** Returns the order in a slot. If the caller passes the order's hash, the book need not create the hash text. */
   read(slot: number, orderHash?: OrderHash): RestingOrder {
     const orders = this.#orders
     const words = orders.page(slot)
@@ -480,7 +483,10 @@ export class Book {
     return this.#levels.page(level)[levelAt(level) + HEAD]!
   }
 
-  /** Iterates the makers for an order of this side and limit, in order, while nothing changes. */
+  /**
+   * Iterates the makers that an order of this side and limit price could match, in the order of matching. The book must
+   * not change meanwhile.
+   */
   *makers(side: Side, limit: number): Generator<number, void, undefined> {
     const prices = this.#prices(side === BUY ? SELL : BUY)
     for (let price = prices.best; price !== 0; price = prices.next(price)) {
@@ -501,7 +507,7 @@ export class Book {
     return priceOf(this.#orders.page(slot)[recordAt(slot) + PRICE_SIDE]!)
   }
 
-  /** Returns the order's place among the arrivals, if it rests by `restAs`. */
+  /** Returns the order's place among the arrivals of both books, as given to `restAs`. */
   arrivalOf(slot: number): number {
     return this.#orders.doublePage(slot)[(recordAt(slot) >> 1) + ARRIVAL]!
   }
@@ -527,7 +533,10 @@ export class Book {
     return this.#orders.page(slot)[recordAt(slot) + TRADER_SLOT]!
   }
 
-  /** Takes quantity from a resting order. If nothing remains, the caller must remove the order before anything else. */
+  /**
+   * Takes quantity from a resting order. If nothing remains, the caller must remove the order before any other change
+   * of the book.
+   */
   take(slot: number, quantity: number): void {
     const orders = this.#orders
     const words = orders.writable(slot)
@@ -596,7 +605,7 @@ export class Book {
     this.#byHash.add(tag, slot)
   }
 
-  /** Returns the slot of the order with this hash, whose tag is given; NIL if it does not rest. */
+  /** Returns the slot of the order with this hash and tag; NIL if the order is not in the book. */
   #slotOf(orderHash: OrderHash, tag: number): number {
     let slot = this.#byHash.find(tag)
     while (slot !== NIL && !this.#isHashOf(slot, orderHash, tag)) {
@@ -616,7 +625,7 @@ export class Book {
     return sameKey(key, 0, words, offset + HASH, HASH_WORDS)
   }
 
-  /** Returns the text of an order's hash, if it is kept. */
+  /** Returns the text of an order's hash; undefined if the book does not keep the text. */
   #textOf(slot: number): OrderHash | undefined {
     return slot < this.#texts.length ? this.#texts[slot] : undefined
   }
@@ -702,7 +711,7 @@ export class Book {
   #restore(chunks: Iterable<Uint8Array>): void {
     const numbers = new Set<number>()
     let expected = NIL
-    // Maps slots of the snapshot to new ones: restored orders are stored densely.
+    // Maps slots in the snapshot to new slots, because restored orders are stored without gaps.
     let moved = new Int32Array(0)
     for (const bytes of chunks) {
       const chunk = readChunk(bytes)
@@ -742,7 +751,10 @@ export class Book {
     }
   }
 
-  /** Sorts a trader's orders by age, because an earlier version placed a returned order behind younger ones. */
+  /**
+   * Sorts a trader's orders by age. A snapshot may need this, because an earlier version placed a returned order behind
+   * younger ones.
+   */
   #sortOrdersOf(owner: number): void {
     const orders = this.#orders
     const page = this.#traders.page(owner)
@@ -761,7 +773,10 @@ export class Book {
     page[at + TRADER_TAIL] = slots.at(-1) ?? NIL
   }
 
-  /** Links a restored record into the structures; it keeps its place in the queues. */
+  /**
+   * Links a restored order into all structures. The order keeps its place in its level's queue and in its trader's
+   * list.
+   */
   #rejoin(slot: number, moved: Int32Array): void {
     const orders = this.#orders
     const levels = this.#levels
@@ -815,7 +830,10 @@ export class Book {
     return this.#addTrader(trader, tag, words, offset)
   }
 
-  /** Returns a function that completes the copy of a record at `at` with keys that the record lacks. */
+  /**
+   * Returns a function that adds missing keys to the copy of a record at `at`: the hash and the trader's address, which
+   * the record itself may lack.
+   */
   #completer(): (copy: Int32Array, at: number, slot: number) => void {
     const [orders, traders, texts] = [this.#orders, this.#traders, this.#texts]
     const hasArrivals = this.#hasArrivals
@@ -839,7 +857,7 @@ export class Book {
   }
 }
 
-/** Asserts what the caller has already checked; a wrong value here is a bug. */
+/** Asserts the bounds that the caller has already checked. A value outside the bounds is a bug. */
 function checkTerms(order: OrderTerms, remaining: number, matches: number): void {
   const { price, size, expiresAtSec, placedAtMs } = order
   if (!isPrice(price)) assert.fail(`price must be from 1 to 999999, not ${price}`)
@@ -856,7 +874,7 @@ function checkTerms(order: OrderTerms, remaining: number, matches: number): void
     assert.fail(`matches must be a whole number, not ${matches}`)
 }
 
-/** Positions of the tag's digits, shared by all books with one seed. */
+/** Positions of the digits that form a tag, shared by all books with the same seed. */
 let places: { readonly seed: number; readonly hash: Uint8Array; readonly address: Uint8Array }
 
 function placesOf(seed: number): typeof places {
@@ -872,7 +890,7 @@ function traderAt(owner: number): number {
   return (owner & PAGE_MASK) << TRADER_SHIFT
 }
 
-/** Maps a link of a restored record to the new slot. */
+/** Replaces a link of a restored record, a slot in the snapshot, by the new slot. Returns the new slot. */
 function relink(words: Int32Array, at: number, moved: Int32Array): number {
   const old = words[at]!
   if (old === NIL) return NIL

@@ -29,7 +29,7 @@ import type { MatchResult, MatchRules, Taker } from './match.ts'
 
 const { NIL } = layout
 
-/** The books of a market, as its taker sees them. */
+/** The two books of a market, from the point of view of the taker. */
 export type BookPair = {
   /** The book of the taker's outcome. */
   readonly same: Book
@@ -67,7 +67,7 @@ export function matchBoth(
     )
     const book = isSame ? same : other
     const maker = book.bestOrder(isSame ? opposite : side)
-    // Look up the taker's trader again, because removing an order may free the trader's slot.
+    // The slot of the taker's trader is looked up for each maker, because removing an order may free that slot.
     if (book.expiresAtSecOf(maker) <= nowSec) {
       book.report(maker, 0, expired)
       book.remove(maker)
@@ -91,8 +91,8 @@ export function crossesEither({ same, other }: BookPair, side: Side, price: numb
 }
 
 /**
- * Returns the quantity and the first price like `preview` in `match.ts`, for a match over both books. The price is an
- * effective price.
+ * Returns the quantity that a match over both books would fill, and its first price, like `preview` in `match.ts`. The
+ * price is an effective price.
  */
 export function previewBoth(
   pair: BookPair,
@@ -135,7 +135,10 @@ export function previewBoth(
   return { filled: taker.size - left, price }
 }
 
-/** Returns whether the maker of the taker's book comes before that of the other book; NIL stands for no maker. */
+/**
+ * Returns whether the maker in the taker's book matches before the maker in the other book. NIL means that a book has
+ * no maker.
+ */
 function comesFirst(
   { same, other }: BookPair,
   ofSame: number,

@@ -17,7 +17,7 @@ const { NIL, PRICE_SIDE, PRICE_SIDE_MASK, DUE_SHIFT, EXPIRES, DUE_PREV, DUE_NEXT
 
 /** Number of base-32 digits: eleven digits of five bits cover every safe integer. */
 const LEVELS = 11
-/** The lower six digits, which fit into 32-bit arithmetic. */
+/** Numbers below this have at most six digits, which fit into 32-bit arithmetic. */
 const LOW = 2 ** 30
 
 export class ExpiryWheel {
@@ -27,9 +27,9 @@ export class ExpiryWheel {
   #levels = 0
   #nowLow = 0
   #nowHigh = 0
-  /** The second given by the high digits of the current time. */
+  /** The wheel's time in seconds, with the lower six digits set to 0. */
   #highSec = 0
-  /** The bucket being spread over the lower levels; NIL if there is none. */
+  /** The bucket whose orders are being moved to lower levels; NIL if there is none. */
   #spreading = NIL
 
   constructor(pool: RecordPool, nowSec: number) {
@@ -48,7 +48,7 @@ export class ExpiryWheel {
     return this.#start(lowest(this.#levels))
   }
 
-  /** Adds an order by the expiration in its record. */
+  /** Adds an order to the bucket of its expiration. */
   add(slot: number): void {
     const pool = this.#pool
     const page = pool.writable(slot)
@@ -91,8 +91,8 @@ export class ExpiryWheel {
   }
 
   /**
-   * Makes one step towards `nowSec`. Returns an order that has expired by then (it stays in the wheel until it is
-   * removed), NIL if no such order is left, or undefined if the step only moved an order.
+   * Makes one step towards `nowSec`. Returns an order that expires at or before `nowSec`; the order stays in the wheel
+   * until the caller removes it. Returns NIL if no such order is left, or undefined if the step has not found one yet.
    */
   step(nowSec: number): number | undefined {
     if (this.#spreading !== NIL) {
@@ -108,7 +108,8 @@ export class ExpiryWheel {
     const level = lowest(this.#levels)
     const start = this.#start(level)
     if (start > nowSec) {
-      // No bucket starts before `nowSec`, so moving the wheel's time there changes no order's bucket.
+      // No bucket starts at or before `nowSec`. So the wheel's time can move to `nowSec` without changing the bucket of
+      // any order.
       if (nowSec > this.nowSec) this.#setNow(nowSec)
       return NIL
     }
@@ -119,7 +120,7 @@ export class ExpiryWheel {
     return undefined
   }
 
-  /** Returns the bucket of a second that differs from the wheel's time above its lower six base-32 digits. */
+  /** Returns the bucket of a second that differs from the wheel's time in a base-32 digit above the lower six. */
   #highBucket(second: number): number {
     const high = Math.floor(second / LOW)
     return 6 * 32 + lowBucket(high, this.#nowHigh)
@@ -132,7 +133,7 @@ export class ExpiryWheel {
     if (bucket === this.#spreading) this.#spreading = NIL
   }
 
-  /** Returns the first second of the earliest bucket in use of a level. */
+  /** Returns the first second of the earliest bucket that a level uses. */
   #start(level: number): number {
     const digit = lowest(this.#bits[level]!)
     if (level >= 6) {
@@ -152,7 +153,7 @@ export class ExpiryWheel {
 
 /** Returns the bucket of a number of up to six digits, by its highest digit that differs from `now`. */
 function lowBucket(digits: number, now: number): number {
-  // Bit n belongs to digit ⌊n / 5⌋; this computes it for every n below 32.
+  // Bit n belongs to digit ⌊n / 5⌋. The shift and the factor compute this digit for every n below 32.
   const level = ((31 - Math.clz32((digits ^ now) | 1)) * 13) >> 6
   return level * 32 + ((digits >>> (5 * level)) & 31)
 }

@@ -1,10 +1,10 @@
 /**
- * Converts hashes and addresses between 0x-hex text (outside) and 32-bit words (inside). In memory the words are the
- * bytes of the key, which a little-endian machine reads lowest byte first.
+ * Converts hashes and addresses between 0x-hex text (outside) and 32-bit words (inside). The words contain the bytes of
+ * the key in their order; a little-endian machine reads each word lowest byte first.
  *
- * Every command contains a hash as text, so parsing it is a good part of an operation's cost. To store a hash, its
- * characters are copied in one call and converted four at a time. To find a key, six of its digits form its tag, a
- * number that is looked up first; no more digits of the text are read. Traders choose their hashes and addresses, so a
+ * Every command contains a hash as text, so parsing hashes is a large part of an operation's cost. To store a hash, its
+ * characters are copied in one call and converted four at a time. To find a key, only six of its digits are parsed.
+ * They form the key's tag, the number by which an index finds the key. Traders choose their hashes and addresses, so a
  * secret seed selects the six digits: no trader can make many of their keys collide.
  */
 
@@ -18,7 +18,7 @@ if (new Uint8Array(new Uint32Array([1]).buffer)[0] !== 1) {
   assert.fail('this processor is not little-endian, which the order book requires')
 }
 
-/** The internal functions behind `toString` and `write` for this encoding, without their overhead. */
+/** Node's internal functions behind `toString` and `write` for latin1, without the overhead of the public functions. */
 type Latin1Buffer = Buffer<ArrayBuffer> & {
   latin1Slice(start: number, end: number): string
   latin1Write(text: string, at: number, length: number): number
@@ -43,7 +43,7 @@ function checkLength(key: string, count: number): void {
   if (key.length !== 2 + 8 * count) assert.fail(`a key of ${4 * count} bytes, not ${key}`)
 }
 
-/** Two character codes per byte. */
+/** Character codes of the two hex digits of each byte. */
 const PAIR = new Uint16Array(256)
 for (let byte = 0; byte < 256; byte++) {
   const digits = byte.toString(16).padStart(2, '0')
@@ -67,8 +67,8 @@ export function writeKey(words: Int32Array, offset: number, count: number): stri
 const TAG_DIGITS = 6
 
 /**
- * Returns the six positions, chosen by the seed, at which the digits of a key's tag are in its text. The key has
- * `count` words.
+ * Returns the positions of the six digits of a key's text that form its tag. The seed chooses the positions. The key
+ * has `count` words.
  */
 export function tagPlaces(seed: number, count: number): Uint8Array {
   const places = Array.from({ length: 8 * count }, (_, digit) => 2 + digit)
@@ -95,7 +95,7 @@ export function tagOfText(key: string, places: Uint8Array, count: number): numbe
   return spread(tag)
 }
 
-/** Returns the same tag from the key's words, which begin at `offset`. */
+/** Returns the same tag as `tagOfText`, from the key's words. The words begin at `offset`. */
 export function tagOfWords(words: Int32Array, offset: number, places: Uint8Array): number {
   let tag = 0
   for (let index = 0; index < TAG_DIGITS; index++) {

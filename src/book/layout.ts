@@ -1,12 +1,12 @@
 /**
- * Memory layout of a book: the numbers of words and doubles in its records, and nothing else. Snapshots store an order
- * in this layout: changing it needs a new snapshot version.
+ * Memory layout of a book: the indices of words and doubles in its records, and nothing else. Snapshots store orders in
+ * this layout, so a change of the layout needs a new snapshot version.
  *
  * A module copies each number to its own constant: `const { NEXT } = layout`. V8 compiles such a constant into the
- * code, but looks up and checks an imported one at every use, which costs the book a tenth of its speed.
+ * code. An imported constant is looked up and checked at every use, which would make the book a tenth slower.
  */
 
-/** No record: the end of every list. */
+/** The slot number that means no record, for example at the end of a list. */
 export const NIL = -1
 
 /** Number of records per page, as a power of two. */
@@ -20,21 +20,24 @@ export const ADDRESS_WORDS = 5
 
 /**
  * An order has `2 ** RECORD_SHIFT` words; a copy in a snapshot has values in all of them. Matching and cancelling use
- * words 12 to 27. With glibc, which puts its own 16 bytes before a large block, pages begin 16 bytes after a cache
- * line, and those words are exactly one line.
+ * words 12 to 27, which fill exactly one cache line. This holds with glibc, which puts 16 bytes before a large block,
+ * so that pages begin 16 bytes after a cache line.
  */
 export const RECORD_SHIFT = 5
 export const RECORD_WORDS = 1 << RECORD_SHIFT
-/** The whole hash. If the book keeps the hash as text, only copies of the record contain it. */
+/**
+ * First word of the whole hash. If the book keeps the hash as text, only snapshot copies of the record have these
+ * words.
+ */
 export const HASH = 0
-/** Doubles, each over two words. */
+/** Indices of doubles. Each double covers two words. */
 export const SIZE = 4
 export const PLACED = 5
-/** The slot itself while the order rests; written by the pool. */
+/** The record's own slot while the order rests. The pool writes this word. */
 export const STATE = 12
-/** Tag of the hash, a number made of six of its digits; empty in copies. */
+/** Tag of the hash, a number made of six of its digits; NIL in copies. */
 export const TAG = 13
-/** Side in bit 0, price in the 20 bits above it, bucket of the expiry wheel above. */
+/** Side in bit 0, price in the 20 bits above bit 0, bucket of the expiry wheel in the remaining bits. */
 export const PRICE_SIDE = 14
 export const PRICE_SIDE_MASK = (1 << 21) - 1
 export const DUE_SHIFT = 21
@@ -55,8 +58,8 @@ export const TRADER_SLOT = 27
 /** A double: the order's place among the arrivals of both books. Only complementary markets set it. */
 export const ARRIVAL = 14
 /**
- * Index of `ARRIVAL` in a snapshot copy, because the trader's address covers its usual words there. In the copy it
- * overwrites links of the expiry wheel, which are computed again on restore.
+ * Index of `ARRIVAL` in a snapshot copy, where the trader's address covers the usual words. In the copy, the arrival
+ * overwrites links of the expiry wheel, which a restore computes again.
  */
 export const ARRIVAL_COPY = 12
 /**
@@ -70,7 +73,7 @@ export const TAKEN = 13
 export const LEVEL_SHIFT = 3
 export const LEVEL_KEY = 0
 export const LEVEL_KEY_MASK = PRICE_SIDE_MASK
-/** Bit above the price and side in the key. It is set while the price is in its side's set of prices. */
+/** Bit of the key above price and side. The bit is set while the side's set of prices contains the price. */
 export const LISTED = 1 << 21
 export const HEAD = 1
 export const TAIL = 2

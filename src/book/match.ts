@@ -52,16 +52,19 @@ export type Taker = {
 export type SelfTrade = 'allow' | 'cancel-resting'
 
 export type MatchRules = {
-  /** Makers with an `expiresAtSec` at or before this have expired. */
+  /** Unix seconds. Makers with an `expiresAtSec` at or before this time have expired. */
   readonly nowSec: number
   readonly selfTrade: SelfTrade
-  /** Maximum number of makers, traded with or removed. */
+  /** Maximum number of makers that a match trades with or removes. */
   readonly makersMax: number
 }
 
 /** Result of a match. One instance serves any number of books: each match overwrites it. */
 export class MatchResult {
-  /** Makers traded with, in order: `taken` at `price`, and the maker's `remaining`. */
+  /**
+   * Makers that traded, in order. Each entry has the quantity `taken`, the maker's `price`, and the maker's `remaining`
+   * quantity.
+   */
   readonly fills = new OrderList()
   readonly expired = new OrderList()
   readonly selfTraded = new OrderList()
@@ -73,8 +76,8 @@ export class MatchResult {
 
 /**
  * Returns the quantity that a match would fill, and its first price (0 without a fill). As in a match, expired makers
- * and the taker's own fill nothing, but count for `makersMax`. Makers for which `skips` returns true are ignored.
- * Nothing changes.
+ * and the taker's own orders fill nothing but count towards `makersMax`. Makers for which `skips` returns true are
+ * ignored. The book does not change.
  */
 export function preview(
   book: Book,

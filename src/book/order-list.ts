@@ -31,7 +31,7 @@ export class OrderList {
   #words = new Int32Array(8 * RECORD_WORDS)
   #doubles = new Float64Array(this.#words.buffer)
   readonly #traders: Address[] = []
-  /** Known hash texts; the others are created when they are read. */
+  /** Hash texts that the book keeps; other texts are created when they are read. */
   readonly #hashes: (OrderHash | undefined)[] = []
 
   clear(): void {
@@ -39,8 +39,8 @@ export class OrderList {
   }
 
   /**
-   * Copies the order as it is now; `taken` is the quantity that a match took, else 0. It runs for each maker of a
-   * match, so its values are parameters and not an object.
+   * Copies the order as it is now. `taken` is the quantity that a match took, otherwise 0. A match calls `push` for
+   * each maker, so the values are separate parameters and no object is created.
    */
   push(
     pool: RecordPool,
@@ -96,7 +96,7 @@ export class OrderList {
     return this.#doubles[(this.#at(index) >> 1) + SIZE]! as Shares
   }
 
-  /** Returns the quantity left after the report; 0 if it was filled. */
+  /** Returns the order's remaining quantity at the time of the report; 0 if the order was filled. */
   remaining(index: number): number {
     return this.#doubles[(this.#at(index) >> 1) + REMAINING]!
   }

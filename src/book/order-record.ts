@@ -31,13 +31,13 @@ export type OrderTerms = {
 
 export type RestingOrder = OrderTerms & {
   readonly remaining: Shares
-  /** Number of counter-orders that the order matched when placed. */
+  /** Number of resting orders that the order matched when it was placed. */
   readonly matches: number
 }
 
 /**
- * Returns the index of a record in the `Int32Array` of its page. Its index in the page's `Float64Array` is half of
- * that.
+ * Returns the index of a record in the `Int32Array` of its page. The index in the page's `Float64Array` is half as
+ * large.
  */
 export function recordAt(slot: number): number {
   return (slot & PAGE_MASK) << RECORD_SHIFT
@@ -52,8 +52,8 @@ export function sideOf(priceSide: number): Side {
 }
 
 /**
- * Returns the order of the record at `offset`; the caller passes its texts. It runs at each cancel and lookup, and
- * creates only one object.
+ * Returns the order of the record at `offset`, with the texts that the caller passes. Every cancel and lookup calls
+ * this function, so it creates only one object.
  */
 export function readRecord(
   words: Int32Array,

@@ -1,8 +1,8 @@
 /**
- * The levels of one side of a book, in an index by price and ordered from the best price on. The index finds the level
- * of a price in one lookup. A level without orders is kept, because its price is likely to be used again, and its price
- * stays in the set of prices until a search for the next best reaches it. So orders that come and go at the same prices
- * change neither the index nor the set.
+ * The levels of one side of a book. An index finds the level of a price in one lookup, and an ordered set finds the
+ * next best price. A level without orders is kept, because its price is likely to be used again. The price stays in the
+ * ordered set until a search for the next best price reaches it. So orders that come and go at the same prices change
+ * neither the index nor the set.
  */
 
 import * as layout from './layout.ts'
@@ -13,7 +13,7 @@ import { TagIndex } from './tag-index.ts'
 
 const { NIL, LEVEL_KEY, LEVEL_KEY_MASK, LISTED, COUNT } = layout
 
-/** Maximum number of levels of a book that keeps empty ones. */
+/** Number of levels in a book above which empty levels are freed. */
 const LEVELS_KEPT = 16_384
 
 export class PriceLevels {
@@ -38,7 +38,7 @@ export class PriceLevels {
     return this.#byPrice.find(tagOfPrice(price))
   }
 
-  /** Returns the level of a price; creates it with this key if needed. */
+  /** Returns the level of a price. If there is none, creates a level with this key. */
   levelOf(price: number, key: number): number {
     const known = this.levelAt(price)
     if (known !== NIL) return known
@@ -65,7 +65,8 @@ export class PriceLevels {
   }
 
   /**
-   * Updates the best price, and frees the level if there are too many. Call it when a level has lost its last order.
+   * Updates the best price. Frees the level if the book has too many levels. Call it when a level has lost its last
+   * order.
    */
   emptied(price: number, level: number): void {
     if (price === this.best) {

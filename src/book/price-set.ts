@@ -1,7 +1,7 @@
 /**
- * An ordered set of prices. It has four tiers of bitmaps, in which each bit stands for 32 bits of the tier below, so
- * the next price is found in a handful of instructions. The lowest two tiers exist only in pages of 1,024 prices that
- * were ever used, so a book with few prices is small.
+ * An ordered set of prices. It has four tiers of bitmaps. Each bit of a tier covers 32 bits of the tier below, so the
+ * next price is found in a handful of instructions. The lowest two tiers consist of pages of 1,024 prices, which are
+ * allocated at the first use, so a book with few prices is small.
  */
 
 const NO_PAGE = -1
@@ -13,9 +13,9 @@ export class PriceSet {
   #pages = new Int16Array(0)
   #pagesUsed = 0
   #bits = new Int32Array(0)
-  /** Bit w of a page's summary: word w of its bits is not 0. */
+  /** Bit w of a page's summary is set if word w of the page's bits is not 0. */
   #summaries = new Int32Array(0)
-  /** Bit b of group g: page 32g + b has prices. Bit g of the top: group g is not 0. */
+  /** Bit b of group g is set if page 32g + b has prices. Bit g of `#top` is set if group g is not 0. */
   readonly #groups = new Int32Array(32)
   #top = 0
 
@@ -70,7 +70,7 @@ export class PriceSet {
     return this.#highestOf(found, this.#pages[found]!, this.#summaries[this.#pages[found]!]!)
   }
 
-  /** Returns the next higher price. */
+  /** Returns the next higher price in the set; 0 if there is none. The given price is or was in the set. */
   above(price: number): number {
     const index = price >> 10
     const page = this.#pages[index]!

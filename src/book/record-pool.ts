@@ -2,8 +2,8 @@
  * Memory for many small records of one size: pages of typed arrays, a free list, and no object per record. A pool
  * starts with a few records and then grows by whole pages, so growing never copies more than one page. While the pool
  * is frozen for a snapshot, each record is passed to the function `keep` before its first change, so that the snapshot
- * stays exact. Only the record is copied, not its page: a batch of a thousand orders touches a thousand pages, and must
- * not wait until all of them are copied.
+ * stays exact. Only the changed record is copied, because a batch of a thousand orders may touch a thousand pages, and
+ * copying whole pages would delay it.
  */
 
 import * as layout from './layout.ts'
@@ -16,7 +16,7 @@ export class RecordPool {
   /** The pages as 32-bit words, and as doubles over the same bytes. */
   readonly words: Int32Array[] = []
   readonly doubles: Float64Array[] = []
-  /** Number of slots that were ever allocated; those above are untouched. */
+  /** Number of slots that were ever allocated. Higher slots were never used. */
   used = 0
   /** Records in use. */
   live = 0
@@ -32,7 +32,10 @@ export class RecordPool {
   #kept = new Uint8Array(0)
   #keep: (slot: number) => void = () => {}
 
-  /** A record has `2 ** shift` words. The pool itself uses one of them, at index `state`, by default the last. */
+  /**
+   * Makes a pool whose records have `2 ** shift` words. The pool itself uses one word of each record, at index `state`,
+   * by default the last.
+   */
   constructor(shift: number, recordsMax: number, state = (1 << shift) - 1) {
     this.#shift = shift
     this.#state = state
@@ -58,7 +61,7 @@ export class RecordPool {
     return this.words[slot >> PAGE_SHIFT]!
   }
 
-  /** Returns a slot for a new record. Its words have their old values. */
+  /** Returns a slot for a new record. The record's words keep their old values. */
   allocate(): number {
     let slot = this.#freeHead
     if (slot === NIL) {
@@ -81,8 +84,8 @@ export class RecordPool {
   }
 
   /**
-   * From now on every record in use is passed to `keep` before its first change, unless `takeKept` was already called
-   * for it. Returns the number of slots.
+   * Freezes the pool: every record in use is passed to `keep` before its first change, unless `takeKept` was already
+   * called for the record. Returns the number of frozen slots.
    */
   freeze(keep: (slot: number) => void): number {
     this.#frozenSlots = this.used
@@ -92,7 +95,8 @@ export class RecordPool {
   }
 
   /**
-   * Returns whether the slot has a record that must still be kept. Marks it as kept, because the caller copies it now.
+   * Returns whether the slot has a record that the snapshot still needs, and marks the slot as kept. If true, the
+   * caller must copy the record now.
    */
   takeKept(slot: number): boolean {
     if (this.#kept[slot] !== 0) return false

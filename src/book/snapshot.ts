@@ -1,10 +1,11 @@
 /**
- * Writes a snapshot of a book as of one instant while the book is in use. Its records are copied a few at a time; an
- * order that is about to change is copied first. The result is a series of chunks of bounded size, with the records in
- * any order, each with its slot.
+ * Writes a snapshot of a book as of one instant, while the book is in use. Orders are copied a few at a time; an order
+ * that is about to change is copied first. The result is a series of chunks of bounded size. The records are in any
+ * order, each with its slot.
  *
- * A chunk: a header of 16 words (magic, version, number of the chunk, records in it, orders of the whole book, slots of
- * the whole book, the expiry wheel's time as a double), then the records as in memory (`layout.ts`), little-endian.
+ * A chunk begins with a header of 16 words: magic, version, number of the chunk, records in the chunk, orders and slots
+ * of the whole book, and the expiry wheel's time as a double. The records follow as in memory (`layout.ts`),
+ * little-endian.
  */
 
 import assert from 'node:assert/strict'
@@ -27,7 +28,7 @@ const CHUNK_WORDS_MAX = HEADER_WORDS + CHUNK_RECORDS_MAX * RECORD_WORDS
 const SPARE_MAX = 16
 const spare: Int32Array<ArrayBuffer>[] = []
 
-/** Returns a chunk that the caller no longer needs: the next one reuses its memory. */
+/** Takes back a chunk that the caller no longer needs, so that a later chunk reuses its memory. */
 export function giveBack(chunk: Buffer<ArrayBuffer>): void {
   if (spare.length < SPARE_MAX) spare.push(new Int32Array(chunk.buffer, 0, CHUNK_WORDS_MAX))
 }
@@ -36,7 +37,7 @@ function takeMemory(): Int32Array<ArrayBuffer> {
   return spare.pop() ?? new Int32Array(CHUNK_WORDS_MAX)
 }
 
-/** Writes values missing from a slot's record into its copy at `at`. */
+/** Function that writes values missing from a slot's record into the copy of the record at `at`. */
 type Complete = (copy: Int32Array, at: number, slot: number) => void
 
 export class BookSnapshot {
@@ -62,14 +63,16 @@ export class BookSnapshot {
     this.#slots = pool.freeze((slot) => this.#copyRun(slot, slot + 1))
   }
 
-  /** True if the last chunk was returned; the snapshot no longer affects the book. */
+  /**
+   * True if the last chunk was returned or the snapshot was abandoned. The snapshot then no longer affects the book.
+   */
   get done(): boolean {
     return this.#done
   }
 
   /**
-   * Copies at least `ordersMin` more orders, or all that are left, and returns the full chunks; the caller may return
-   * them for reuse.
+   * Copies more orders until at least `ordersMin` are copied or `8 * ordersMin` slots are examined. Returns the full
+   * chunks, which the caller may pass to `giveBack`.
    */
   copySome(ordersMin: number): Buffer<ArrayBuffer>[] {
     if (this.#done) return []
@@ -96,7 +99,7 @@ export class BookSnapshot {
   #copyNextRun(limit: number): void {
     while (this.#nextSlot < limit && !this.#pool.takeKept(this.#nextSlot)) this.#nextSlot++
     const from = this.#nextSlot
-    // End the run of records with its page, because the next page is elsewhere in memory.
+    // A run ends with its page, because the next page is elsewhere in memory.
     const end = Math.min(limit, (from | (PAGE_RECORDS - 1)) + 1, from + CHUNK_RECORDS_MAX)
     if (from >= end) return
     this.#nextSlot++
@@ -148,9 +151,9 @@ type SnapshotChunk = {
   readonly records: Int32Array
 }
 
-/** Decodes one chunk. Anything but a chunk of this version is a bug of the code that stored it. */
+/** Decodes one chunk. Any other bytes, or another version, mean a bug in the code that stored the chunk. */
 export function readChunk(bytes: Uint8Array): SnapshotChunk {
-  // Copy the bytes if needed: those from a file may begin anywhere, but words must be aligned.
+  // Bytes from a file may begin anywhere, but words must be aligned, so unaligned bytes are copied.
   const aligned = bytes.byteOffset % 8 === 0 ? bytes : Uint8Array.from(bytes)
   assert.ok(aligned.byteLength >= HEADER_WORDS * 4, 'a snapshot chunk has a header')
   assert.equal(aligned.byteLength % 4, 0, 'a snapshot chunk is whole')

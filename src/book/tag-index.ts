@@ -1,7 +1,7 @@
 /**
- * Finds slots by a tag of 32 bits: an extendible hash table. It grows by splitting one small segment at a time, so no
- * insertion moves more than a few thousand entries. Different keys may share a tag; the caller compares the keys and
- * asks for the next slot. At most three of eight cells are used, so a search mostly ends at its first cell.
+ * Finds slots by a tag of 32 bits: an extendible hash table. The table grows by splitting one small segment at a time,
+ * so no insertion moves more than a few thousand entries. Different keys may share a tag; the caller compares the keys
+ * and asks for the next slot. At most about five of eight cells are used, so a search mostly ends at its first cell.
  */
 
 import * as layout from './layout.ts'
@@ -31,7 +31,7 @@ export class TagIndex {
     return this.#findFrom(tag, tag)
   }
 
-  /** Returns the next slot with this tag after the last found one, if nothing has changed. */
+  /** Returns the next slot with this tag after the last one found. The index must not have changed since. */
   findNext(tag: number): number {
     return this.#findFrom(tag, this.#foundAt + 1)
   }
@@ -51,7 +51,10 @@ export class TagIndex {
     insert(this.#roomFor(tag), tag, slot + 1)
   }
 
-  /** Adds the slot and returns NIL; if a slot with the tag exists, changes nothing and returns it. */
+  /**
+   * Adds the slot and returns NIL. If the index already has a slot with this tag, changes nothing and returns that
+   * slot.
+   */
   addNew(tag: number, slot: number): number {
     const home = this.#roomFor(tag)
     const { cells, mask } = home
@@ -72,8 +75,8 @@ export class TagIndex {
     const { cells, mask } = home
     let hole = tag & mask
     while (cells[2 * hole + 1] !== slot + 1) hole = (hole + 1) & mask
-    // Move entries after the hole back into it, unless that would put them before their first possible cell. So no
-    // search ends at an empty cell before its entry, and removed entries need no marks.
+    // Moves entries after the hole back into the hole, unless that would put them before their first possible cell. So
+    // no search stops at an empty cell before the wanted entry, and removed entries need no marks.
     for (let at = (hole + 1) & mask; cells[2 * at + 1] !== 0; at = (at + 1) & mask) {
       const wanted = cells[2 * at]! & mask
       if (((at - wanted) & mask) < ((at - hole) & mask)) continue
@@ -85,7 +88,7 @@ export class TagIndex {
     home.count--
   }
 
-  /** Returns the segment of a tag, with room for one more. */
+  /** Returns the segment of a tag; enlarges the segment first if it has no room for another entry. */
   #roomFor(tag: number): Segment {
     let home = this.#segmentOf(tag)
     while (home.count * 8 >= (home.mask + 1) * 5) {
@@ -136,7 +139,7 @@ function insert(into: Segment, tag: number, entry: number): void {
   into.count++
 }
 
-/** Moves all entries to the segment of their next leading bit. */
+/** Moves all entries to `low` or `high`, according to their next leading bit. */
 function move(from: Segment, low: Segment, high: Segment): void {
   for (let at = 0; at <= from.mask; at++) {
     const entry = from.cells[2 * at + 1]!

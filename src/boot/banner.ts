@@ -12,7 +12,7 @@ export async function banner(run: {
   readonly settings: Settings
   readonly version: string
   readonly url: string
-  /** URL for operators: that of the admin port if there is one. */
+  /** URL for operators: the URL of the admin port, or of the exchange if there is no admin port. */
   readonly adminUrl: string
   readonly databaseUrl: string
   readonly cores: number
@@ -70,7 +70,10 @@ export async function banner(run: {
   return `${lines.join('\n')}\n`
 }
 
-/** Returns the price sources, and the URL of the first: on the devnet, the simulator. */
+/**
+ * Returns the line about prices: the assets, the first price provider (on the devnet, the simulator), and the length of
+ * quick markets.
+ */
 function pricesLine({ feeds, quick }: Settings): string {
   const [first] = PRICE_SOURCES.map((source) => feeds[source].url).filter((at) => at !== '')
   const minutes = quick.intervalSeconds / 60
@@ -78,7 +81,7 @@ function pricesLine({ feeds, quick }: Settings): string {
   return `  prices     ${feeds.assets.join(', ')} from ${from}, quick markets of ${minutes} minutes`
 }
 
-/** Returns lines that name two of the demo traders and a trade between them to try. */
+/** Returns lines with two of the demo traders, and the code of a first trade between them. */
 async function devnetLines({ url, again }: Devnet, exchangeUrl: string): Promise<string[]> {
   const { DEMO_TRADERS, devnetAccount, devnetKey } = await import('#devnet/accounts.ts')
   const [ann, bob] = DEMO_TRADERS

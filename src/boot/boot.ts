@@ -1,6 +1,6 @@
 /**
- * Start and stop of an exchange, on the main thread, which carries no traffic. It opens one part after the other, waits
- * for the stop, and closes the parts in reverse order. A stop during the start waits for the current step.
+ * Starts and stops an exchange, on the main thread, which carries no traffic. Opens one part after the other, waits for
+ * the stop, and closes the parts in reverse order. A stop during the start waits for the current step.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -43,10 +43,13 @@ import { threadSpecs, workersAhead } from './thread-specs.ts'
 import { watchClock } from './watch-clock.ts'
 
 const READY_POLL_MS = 20
-// Do not import this module: an `import` would load the client of `fetch` as well.
+// `node:http` is loaded without an `import`, which would load the client of `fetch` as well.
 const { get } = process.getBuiltinModule('node:http')
 
-/** Runs an exchange. Resolves when it has stopped: because `stop` was aborted, by a signal or by a failure. */
+/**
+ * Runs an exchange until `stop` is aborted, by a signal or by a failure. Resolves when the exchange has stopped, or
+ * rejects with the failure that stopped it.
+ */
 export async function boot(stop: AbortController): Promise<void> {
   const settings = loadSettings()
   if (process.argv.includes('--settings')) {
@@ -87,7 +90,9 @@ type Run = {
   readonly closers: ((failed: boolean) => Promise<void>)[]
 }
 
-/** Makes the supervisor of the exchange's threads; it stops the exchange when a thread cannot be kept alive. */
+/**
+ * Makes the supervisor of the exchange's threads. The supervisor stops the exchange if it cannot keep a thread alive.
+ */
 function superviseThreads(
   given: Settings,
   { stop, log, registry }: Pick<Run, 'stop' | 'log'> & { readonly registry: Registry },
@@ -107,7 +112,7 @@ function superviseThreads(
   })
 }
 
-/** Opens every part and announces that the exchange is open; returns early if it is stopped. */
+/** Opens every part and announces that the exchange is open. Returns early if the exchange is stopped meanwhile. */
 async function open(given: Settings, { stop, log, closers }: Run): Promise<void> {
   const { signal } = stop
   const isTerminal = process.stdout.isTTY === true
@@ -232,7 +237,7 @@ function makeSteps(readable: boolean, log: Log): (what: string) => void {
   }
 }
 
-/** Makes every folder that is written to; an error names the setting. */
+/** Makes every folder that the exchange writes to; an error names the setting. */
 function makeFolders(settings: Settings): void {
   makeFolder('SIBYL_DATA_DIR', settings.data.dir)
   const { archiveDir } = settings.eventLog
@@ -241,8 +246,8 @@ function makeFolders(settings: Settings): void {
 }
 
 /**
- * Returns the function that closes the chains. Stopping the exchange also stops its local chain; after a failure that
- * chain waits for the next start.
+ * Returns the function that closes the chains. A normal stop of the exchange also stops its local chain. After a
+ * failure, the local chain keeps running and waits for the next start.
  */
 function closerOf(chains: OpenChains): (failed: boolean) => Promise<void> {
   return async (failed) => {
@@ -251,13 +256,16 @@ function closerOf(chains: OpenChains): (failed: boolean) => Promise<void> {
   }
 }
 
-/** Builds the trading page at the first request, once for all fronts. */
+/**
+ * Returns a function that builds the trading page: at the first request, once for all fronts. With `web.reload`, the
+ * page is built at every request.
+ */
 function makePage({ service, web }: Settings): () => Promise<object> {
   const make = () => bundlePage(service.name)
   return web.reload ? make : lazily(make)
 }
 
-/** Memory that all fronts, or all threads, share. */
+/** Makes the memory that all fronts, or all threads, share. */
 function sharedMemory(settings: Settings, clock: ClockMemory) {
   const { auth, limits, front } = settings
   return {
@@ -282,7 +290,10 @@ async function untilReady(url: string, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Uses the smaller of Node's two HTTP clients: loading that of `fetch` takes longer than this request. */
+/**
+ * Returns whether the exchange is ready. Uses the smaller of Node's two HTTP clients, because loading the client of
+ * `fetch` takes longer than the request.
+ */
 function isReady(url: string): Promise<boolean> {
   return new Promise((resolve) => {
     const call = get(url, { agent: false }, (response) => {

@@ -1,6 +1,6 @@
 /**
- * Builds the files of the trading page from its sources: bundled by esbuild in a separate process, which ends when it
- * is done, and compressed. Nothing is written to disk.
+ * Builds the files of the trading page from its sources. A separate esbuild process bundles the files and then ends.
+ * The result is compressed; nothing is written to disk.
  */
 
 import { basename, join } from 'node:path'
@@ -19,8 +19,8 @@ const TYPES: Readonly<Record<string, string>> = {
 }
 
 /**
- * Module of the SDK that the page does not need, because it reads a chain without a wallet. An empty module replaces
- * it.
+ * Matches the SDK's module for reading a chain without a wallet. The page does not need this module, so an empty module
+ * replaces it.
  */
 const ABSENT = /^\.\/chain\.ts$/
 const ABSENT_FILE = 'src/web/absent.ts'

@@ -21,7 +21,7 @@ const ROLE_OF: Readonly<Record<string, Role>> = {
   ...{ accounts: 'chain', transparency: 'store' },
 }
 
-/** Threads that read the log of all partitions, of which a node has a copy. */
+/** Kinds of threads that read all partitions of the log; a node has a copy of these partitions. */
 const READERS: ReadonlySet<string> = new Set(['store', 'accounts', 'transparency'])
 
 type NodeSpecs = {
@@ -52,8 +52,8 @@ export function nodeSpecs(settings: Settings, cores: number, common: Common): No
   })
   const copies = hasCopy ? [own(LOG_COPY_THREAD, marketNames)] : []
   const bridge = own(BRIDGE_THREAD, [LOG_COPY_THREAD, ...fronts.map(({ name }) => name)])
-  // A front also serves operators. A node without a front has an admin thread for that, which starts first and stops
-  // last. It is never terminated: its sockets close by themselves.
+  // A front also serves operators. On a node without a front, an admin thread serves operators; it starts first and
+  // stops last. The admin thread is never terminated: its sockets close by themselves.
   const admin = isAskedApart(settings) ? [{ ...own(ADMIN_THREAD, []), terminable: false }] : []
   const plan: BridgeData['plan'] = {
     slots: slots.map(({ name }) => name),
@@ -73,8 +73,8 @@ function isAskedApart(settings: Settings): boolean {
 }
 
 /**
- * Returns the workers that a node loads early, while its start still waits for other things. Some may be needed only
- * later.
+ * Returns the workers that a node loads early, while its start waits for other steps. Some of these workers may be
+ * needed only later.
  */
 export function nodeWorkersAhead(settings: Settings, cores: number): WorkerSpec[] {
   const kinds = new Map(

@@ -1,7 +1,7 @@
 /**
- * Opens the chains of this run before any thread starts: the local one of the devnet, those in the settings, or none.
- * Returns the settings for the threads, with the chains' contracts and keys, and makes sure that the data folder
- * belongs to these chains. Code that uses chains is loaded only if there is one.
+ * Opens the chains of this run before any thread starts: the local chain of the devnet, the chains in the settings, or
+ * none. Returns the settings for the threads, with the chains' contracts and keys. Makes sure that the data folder
+ * belongs to these chains. Code that uses chains is loaded only if there is a chain.
  */
 
 import { existsSync } from 'node:fs'
@@ -26,9 +26,9 @@ type ChainSettings = Settings['chains'][number]
 
 export type OpenChains = {
   readonly settings: Settings
-  /** The chain that this run started or found running. */
+  /** The local chain that this run started or found running; undefined if there is none. */
   readonly devnet: Devnet | undefined
-  /** Releases the local chain: it waits some time for the next start. */
+  /** Releases the local chain, which then waits some time for the next start. */
   release(): void
   /** Ends the local chain. */
   end(): Promise<void>
@@ -37,8 +37,8 @@ export type OpenChains = {
 const FOLLOW_AGAIN_MS = 1_000
 const MEET_TIMEOUT_MS = 5_000
 /**
- * Timeout of the first request to a chain: long enough for a busy provider, and no longer, because an unreachable chain
- * must not delay the start.
+ * Milliseconds for retries of the first requests to a chain. The time is long enough for a busy provider, but short,
+ * because an unreachable chain must not delay the start.
  */
 const MEET_BUDGET_MS = 1_000
 
@@ -105,8 +105,8 @@ async function openNamedChains(
   const held: (() => void)[] = []
   for (const chain of settings.chains.filter(({ rpcUrls }) => rpcUrls.length > 0)) {
     const met = await meetChain(chain)
-    // The start continues: the chain's thread waits until the chain is reachable, and the record in the data folder
-    // stays unchanged.
+    // The start continues without the chain. The chain's thread waits until the chain is reachable, and the record in
+    // the data folder stays unchanged.
     if (met === undefined) log.warn({ chainId: chain.chainId }, 'the chain cannot be reached yet')
     else record[chain.chainId] = { ...met, contracts: chain.contracts }
     if (chain.chainId === DEVNET_CHAIN_ID) held.push(followChainClock(chain, clock))
@@ -123,7 +123,10 @@ async function openNamedChains(
   }
 }
 
-/** Returns the first block of the chain; undefined if it is unreachable. Throws if it is not the expected chain. */
+/**
+ * Returns the hash of the chain's first block; undefined if the chain is unreachable. Throws if another chain answers
+ * or the settlement contract is missing.
+ */
 async function meetChain(
   chain: ChainSettings,
 ): Promise<{ genesis: string; url: string } | undefined> {
@@ -151,7 +154,7 @@ async function meetChain(
   }
 }
 
-/** Follows the clock of a local chain: if its process moves the clock, the exchange's clock moves too. */
+/** Follows the clock of a local chain: when the chain's process moves its clock, the exchange's clock moves too. */
 function followChainClock({ rpcUrls }: ChainSettings, clock: ClockMemory): () => void {
   const [url = ''] = rpcUrls
   let letGo: () => void = () => {}
@@ -178,7 +181,10 @@ function followChainClock({ rpcUrls }: ChainSettings, clock: ClockMemory): () =>
   }
 }
 
-/** The exchange's time never goes back, even if the chain's does. */
+/**
+ * Returns a function that moves the exchange's clock with the chain's clock. The exchange's time never goes back, even
+ * if the chain's time does.
+ */
 function forward(clock: ClockMemory): (aheadSeconds: number) => void {
   let ahead = 0
   return (aheadSeconds) => {
@@ -187,7 +193,10 @@ function forward(clock: ClockMemory): (aheadSeconds: number) => void {
   }
 }
 
-/** Assigns the data folder to these chains; data of other chains is moved aside. */
+/**
+ * Assigns the data folder to these chains. Data of other chains is moved aside; if one of these chains has the role
+ * `main`, throws instead.
+ */
 function claimData(settings: Settings, chains: ChainRecord): void {
   const { dir } = settings.data
   const before = readChainRecord(dir)
@@ -215,7 +224,7 @@ function clearData(dir: string): void {
   if (!hasData(dir)) return
   const paths = partitionPaths(dir, 0)
   if (existsSync(paths.database)) lockPartition(paths).release()
-  // Standard output may be reserved for JSON.
+  // This goes to standard error, because standard output may be reserved for JSON.
   process.stderr.write(
     `sibyl: the data of another chain was moved to ${moveAside(dir, new Date())}\n`,
   )
@@ -226,8 +235,8 @@ function writeIfAny(dir: string, record: ChainRecord): void {
 }
 
 /**
- * Returns the settings with the keys of the local chain, which are public. On any other chain the keys come from the
- * settings.
+ * Returns the settings with the public keys of the local chain in place of missing keys. On any other chain, returns
+ * the settings unchanged.
  */
 async function withKeys(settings: Settings): Promise<Settings> {
   const { keys, chains } = settings

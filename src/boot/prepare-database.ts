@@ -1,7 +1,7 @@
 /**
- * Migrates the database to the newest schema before any thread starts. An exchange on one machine ends with one line if
- * the database is unreachable. A node of a cluster waits for the database, because a database server may have failed
- * just before the node's start.
+ * Migrates the database to the newest schema before any thread starts. If the database is unreachable, an exchange on
+ * one machine ends with a one-line error. A node of a cluster waits for the database, because a database server may
+ * have failed just before the node's start.
  */
 
 import { existsSync } from 'node:fs'
@@ -20,12 +20,15 @@ import { checkpoints } from '#store/projection/checkpoints.ts'
 import { hasRole } from './node-specs.ts'
 
 const POLL_MS = 200
-/** Time that a node waits: a database cluster that has lost a server needs some seconds to recover. */
+/**
+ * Maximum time in milliseconds that a node waits: a database cluster that has lost a server needs some seconds to
+ * recover.
+ */
 const WAIT_MS_MAX = 60_000
 
 type Run = { readonly signal: AbortSignal; readonly log: Pick<Log, 'warn'> }
 
-/** Resolves with the migrations that were run; with none if it was stopped meanwhile. */
+/** Resolves with the migrations that were run; with an empty list if the start was stopped meanwhile. */
 export async function prepareDatabase(
   databaseUrl: string,
   settings: Settings,
@@ -37,7 +40,7 @@ export async function prepareDatabase(
     try {
       return await prepareOnce(databaseUrl, settings, run)
     } catch (error) {
-      // A login that is refused at the start is a mistake in the settings.
+      // A login that is refused at the start is a mistake in the settings, so a retry would not help.
       const mayHelp = error instanceof Fault && error.retryable && error.code !== 'STORE_REFUSED'
       if (!mayHelp || performance.now() >= untilMs) throw error
       if (lastLogged !== error.message)
@@ -48,12 +51,12 @@ export async function prepareDatabase(
 }
 
 async function prepareOnce(databaseUrl: string, settings: Settings, run: Run): Promise<string[]> {
-  // Opens only the entity that is read here. Preparing all of them takes a tenth of the CPU time of a start.
+  // Opens only the entity that is read here. Preparing all entities takes a tenth of the CPU time of a start.
   const database = await openEntities(databaseUrl, [CheckpointEntity], {
     silentMsMax: Number.POSITIVE_INFINITY,
   })
   try {
-    // In a cluster, nodes that write the database migrate it; the others wait for that.
+    // In a cluster, the nodes that write the database migrate it; other nodes wait for the migration.
     const writes = hasRole(settings, 'store')
     if (!writes && !(await untilMigrated(database, run))) return []
     const migrations = writes ? await migrate(database) : []
@@ -64,7 +67,7 @@ async function prepareOnce(databaseUrl: string, settings: Settings, run: Run): P
   }
 }
 
-/** Returns false if it was stopped meanwhile. */
+/** Waits until another node has migrated the database. Returns false if the start was stopped meanwhile. */
 async function untilMigrated(database: Database, { signal, log }: Run): Promise<boolean> {
   for (let looks = 0; !(await isMigrated(database)); looks++) {
     if (signal.aborted) return false

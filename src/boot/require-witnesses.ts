@@ -3,10 +3,11 @@
 import { SettingsError } from '#config/settings.ts'
 import type { Settings } from '#config/settings-schema.ts'
 
-/** Throws if a key of `SIBYL_TRANSPARENCY_WITNESSES` is not that of a witness. */
+/** Throws if an entry of `SIBYL_TRANSPARENCY_WITNESSES` is not the verifier key of a witness with its address. */
 export async function requireWitnesses({ transparency }: Settings): Promise<void> {
   if (transparency.witnesses.length === 0) return
-  // Most exchanges have no witnesses, and then need no library for signatures on this thread.
+  // The module is loaded on demand: most exchanges have no witnesses, and need no library for signatures on this
+  // thread.
   const { parseWitness } = await import('#transparency/witness-request.ts')
   for (const witness of transparency.witnesses) {
     if (parseWitness(witness) !== undefined) continue

@@ -1,6 +1,6 @@
 /**
- * Starts the simulated price providers of the devnet, and points the feeds at them. This happens with a local chain,
- * unless the settings ask for the real providers.
+ * Starts the simulated price providers of the devnet, and points the feeds at them. The simulator runs with a local
+ * chain, unless the settings ask for the real providers.
  */
 
 import type { Settings } from '#config/settings-schema.ts'
@@ -15,7 +15,8 @@ export async function simulatePrices(settings: Settings, clock: Clock): Promise<
     return { settings, end: async () => undefined }
   }
   const { assets, simulator } = feeds
-  // The simulator is loaded on demand: it takes 30 ms, which an exchange with real providers does not need.
+  // The simulator is loaded on demand: loading takes 30 ms, and an exchange with real providers does not need the
+  // simulator.
   const { startPriceServer } = await import('#devnet/price-server.ts')
   const server = await startPriceServer({ ...simulator, assets, clock })
   return {

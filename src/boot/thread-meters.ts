@@ -1,4 +1,4 @@
-/** Metrics of the threads: which are ready, and how often each has died. */
+/** Metrics of the threads: whether each thread is ready, and the number of its deaths. */
 
 import { Gauge, type Registry } from 'prom-client'
 import type { Supervisor } from '#runtime/supervisor.ts'

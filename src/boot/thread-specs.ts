@@ -1,4 +1,4 @@
-/** Threads of a run in the order of their dependencies, and how they share workers. */
+/** Threads of a run in the order of their dependencies, and the workers that threads share. */
 
 import type { Settings } from '#config/settings-schema.ts'
 import {
@@ -80,7 +80,10 @@ export function threadSpecs(
   ]
 }
 
-/** Returns the workers that every run needs, with or without chains. */
+/**
+ * Returns the workers that are loaded early: those of the threads that every run has, and the shared chain worker if
+ * the run has a chain.
+ */
 export function workersAhead(settings: Settings, cores: number): WorkerSpec[] {
   const { chains, chainRpc, devnet } = settings
   const hasChain =

@@ -1,6 +1,6 @@
 /**
- * Runs the guard of the wall clock: checks once a second, reads the time of a chain in case of doubt, and logs the
- * alarm.
+ * Runs the guard of the wall clock: checks the clock once a second, reads the time of a chain after a jump, and logs
+ * alarms.
  */
 
 import { Gauge, type Registry } from 'prom-client'
@@ -12,7 +12,10 @@ import type { SupervisorLog } from '#runtime/supervised.ts'
 const LOOK_MS = 1_000
 const ASK_MS = 5_000
 
-/** Starts the guard; returns a function that ends it. The chains become known some time after it has started. */
+/**
+ * Starts the guard and returns a function that ends it. `chains` is a function, because the chains become known only
+ * after the guard has started.
+ */
 export function watchClock(ports: {
   readonly memory: ClockMemory
   readonly rules: Settings['clock']

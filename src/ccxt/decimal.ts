@@ -9,7 +9,7 @@ export function decimal(millionths: number | bigint | string): string {
   return value < 0n ? `-${text}` : text
 }
 
-/** Returns 420000 for `'0.42'` or 0.42; finer decimals are rounded to a millionth. */
+/** Returns 420000 for `'0.42'` or 0.42. An amount with more decimals is rounded to a millionth. */
 export function millionths(amount: number | string): number {
   return Math.round(Number(amount) * 1e6)
 }

@@ -33,8 +33,8 @@ export const DESCRIPTION = {
   pro: true,
   certified: false,
   /**
-   * Milliseconds per unit: 250 units per second, which is 250 reads or 50 orders (`weights.ts`). An exchange allows
-   * twice as much by default.
+   * Milliseconds per unit: 250 units per second, which is 250 reads or 50 orders (`weights.ts`). By default, an
+   * exchange allows twice as many units.
    */
   rateLimit: 4,
   has: {
@@ -51,12 +51,12 @@ export const DESCRIPTION = {
   },
   requiredCredentials: { apiKey: false, secret: false, privateKey: true, walletAddress: false },
   fees: { trading: { tierBased: false, percentage: true, maker: 0, taker: 0 } },
-  /** ccxt's TICK_SIZE: the precisions of markets are steps. */
+  /** ccxt's mode TICK_SIZE: the precision of a price or an amount is a step size. */
   precisionMode: 4,
   options: {
-    /** A method that names an outcome which is not loaded first loads all open markets. */
+    /** If true, a method that names an outcome which is not loaded first loads all open markets. */
     loadAllOutcomes: true,
-    /** Lifetime of an order without an expiration. */
+    /** Lifetime in seconds of an order without an expiration. */
     ttlSeconds: 86_400,
     /** Maximum distance of a market order's price from the best price, as a fraction. */
     slippage: 0.05,

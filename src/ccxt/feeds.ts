@@ -1,6 +1,6 @@
 /**
- * The live data behind `watch*`. A feed stores the updates since the last call, so a slow loop misses nothing. All
- * waiting callers receive the same update.
+ * The live data behind `watch*`. A feed stores the updates since the last call, so a slow loop misses nothing while
+ * there are at most `KEPT_MAX` updates. All waiting callers receive the same update.
  */
 
 import type { StreamSubscription } from '#client/stream-types.ts'
@@ -23,13 +23,13 @@ export class Feed<Item> {
     resolve(this.#take())
   }
 
-  /** Replaces undelivered updates: only the newest state matters. */
+  /** Replaces updates that no caller has received, because only the newest state matters. */
   replace(item: Item): void {
     this.#fresh = []
     this.push([item])
   }
 
-  /** Returns everything since the last call, or waits for the next update. */
+  /** Returns all updates since the last call, or waits for the next update. */
   next(): Promise<Item[]> {
     if (this.#fresh.length > 0) return Promise.resolve(this.#take())
     this.#waiting ??= Promise.withResolvers<Item[]>()
@@ -55,8 +55,8 @@ export class Feeds {
   readonly #entries = new Map<string, Entry>()
 
   /**
-   * Returns the next updates of a feed. The first call subscribes and waits until the subscription is ready, so that
-   * nothing after it is missed.
+   * Returns the next updates of a feed. The first call subscribes and waits until the subscription is ready, so that no
+   * later update is missed.
    */
   async next<Item>(
     key: string,

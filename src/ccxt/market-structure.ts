@@ -12,7 +12,7 @@ type Base = {
   iso8601(timestamp: number | undefined): string | undefined
 }
 
-/** Maximum number of question words in a market's name. */
+/** Maximum number of characters of the question in a market's name. */
 const WORDS_LENGTH_MAX = 48
 
 /** Returns the id that ccxt calls `outcomeId`: `0x…:YES`. */

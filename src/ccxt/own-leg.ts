@@ -5,7 +5,7 @@ type Trade = {
   readonly outcome: number
   /** Price of the maker's outcome, in millionths. */
   readonly price: number
-  /** 0 if the buyer was the taker, else 1. */
+  /** 0 if the buyer was the taker, otherwise 1. */
   readonly takerSide: number
 }
 

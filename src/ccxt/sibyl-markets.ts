@@ -49,7 +49,10 @@ export class SibylMarkets extends PredictionExchange {
     return this.deepExtend(super.describe(), DESCRIPTION)
   }
 
-  /** Returns the SDK client, for calls without a ccxt method. Later changes of the settings do not affect it. */
+  /**
+   * Returns the SDK client, for calls without a ccxt method. Changes of the settings after the first call do not affect
+   * the client.
+   */
   sdk(): Client {
     if (this.#client !== undefined) return this.#client
     const { chainId, rpcUrl, pins } = this.options
@@ -67,7 +70,7 @@ export class SibylMarkets extends PredictionExchange {
     return this.#client
   }
 
-  /** Returns the signer of orders: the key of the account, or that of a delegate of `walletAddress`. */
+  /** Returns the signer of orders: the key of the account, or the key of a delegate if `walletAddress` is set. */
   protected orderSigner(): OrderSigner {
     const key = this.privateKey as `0x${string}`
     return this.walletAddress ? delegateSigner(this.walletAddress, key) : key
@@ -94,7 +97,7 @@ export class SibylMarkets extends PredictionExchange {
     }
   }
 
-  /** Returns the address that trades: `walletAddress`, or that of `privateKey`. */
+  /** Returns the address that trades: `walletAddress`, or the address of `privateKey`. */
   protected async trader(): Promise<string> {
     if (this.walletAddress) return this.walletAddress
     if (!this.privateKey) {
@@ -115,7 +118,7 @@ export class SibylMarkets extends PredictionExchange {
     return marketStructure(this, raw as Market, event) as unknown as CcxtMarket
   }
 
-  /** Finds an outcome that is not loaded: by its id directly, by its name in a new list of markets. */
+  /** Finds an outcome that is not loaded: an id is read directly, a name is searched in a new list of markets. */
   override async fetchOutcome(outcomeSymbol: string): Promise<OutcomeRow> {
     await this.loadMarkets()
     const marketId = OUTCOME_ID.exec(outcomeSymbol)?.[1]
@@ -186,7 +189,7 @@ export class SibylMarkets extends PredictionExchange {
     }
   }
 
-  /** Adds a market to those that are loaded, or replaces it. */
+  /** Adds a market to the loaded markets, or replaces the loaded one. */
   protected addMarket(raw: Market): PredictionMarket {
     const market = this.parseMarket(raw) as unknown as PredictionMarket
     this.markets![market.market] = market

@@ -36,7 +36,7 @@ type RawOrder = Pick<
 /** Market and side of an order, needed to cancel it, and its size, which the stream does not repeat. */
 type Place = { readonly marketId: string; readonly side: 'buy' | 'sell'; readonly size?: number }
 
-/** Maximum number of placed orders whose market and side are remembered. */
+/** Maximum number of orders whose market and side are remembered. */
 const PLACES_MAX = 10_000
 
 const STATUSES: Readonly<Record<string, string>> = {
@@ -51,7 +51,7 @@ const STATUSES: Readonly<Record<string, string>> = {
   expired: 'expired',
 }
 
-/** Time by which the database lags behind the markets: about a tenth of a second. */
+/** Pause in milliseconds before the database is read again: it lags about this much behind the markets. */
 const BEHIND_MS = 100
 const BEHIND_TRIES = 20
 
@@ -60,7 +60,10 @@ const ORDER_PARAMS = [
   ...['group', 'protection', 'bookByMs', 'replaces', 'replaceMode', 'permitSignature', 'nonce'],
 ]
 
-/** Parameters of other exchanges. They are rejected: an order that ignored them would not be what the user means. */
+/**
+ * Parameters of other exchanges. They are rejected, because an order without their effect would not be what the user
+ * wants.
+ */
 const NOT_SUPPORTED = [
   ...['triggerPrice', 'stopPrice', 'stopLossPrice', 'takeProfitPrice', 'stopLoss', 'takeProfit'],
   ...['reduceOnly', 'trailingAmount', 'trailingPercent', 'cost'],
@@ -196,7 +199,7 @@ export class SibylOrders extends SibylReads {
     return Math.min(Math.max(limit, WORST_PRICES.sell), WORST_PRICES.buy)
   }
 
-  /** Returns the placed order. If it matched others, its remainder is read from the exchange. */
+  /** Returns the placed order. If the order has matched others and may rest, its state is read from the exchange. */
   protected async placedOrder(
     row: OutcomeRow,
     intent: PlaceIntent,
@@ -240,14 +243,14 @@ export class SibylOrders extends SibylReads {
     this.remember(orderHash, { marketId, side: side === 0 ? 'buy' : 'sell', size })
   }
 
-  /** Remembers the newest orders. */
+  /** Remembers market and side of an order. Above the maximum, the oldest order is forgotten. */
   protected remember(orderHash: string, place: Place): void {
     this.#places.set(orderHash, place)
     const [oldest] = this.#places.keys()
     if (this.#places.size > PLACES_MAX) this.#places.delete(oldest!)
   }
 
-  /** Returns market and side of an order; they are looked up if this object has not placed it. */
+  /** Returns market and side of an order. Reads them from the exchange if this object does not remember the order. */
   protected async placeOf(id: string): Promise<Place> {
     const known = this.#places.get(id)
     if (known !== undefined) return known
@@ -273,13 +276,17 @@ export class SibylOrders extends SibylReads {
     return cancelled
   }
 
-  /** Cancels open orders in one market or in all, of one group (`params.group`) or of all. */
+  /**
+   * Cancels open orders: in the market of `outcome` or in all markets, and of the group `params.group` or of all
+   * groups.
+   */
   async cancelAllOrders(outcome?: Str, params: Dict = {}): Promise<PredictionOrder[]> {
     const row = outcome === undefined ? undefined : await this.outcomeRow(outcome)
     const group = this.safeString(params, 'group')
     const open = await this.openOrders(row)
     const wanted = open.filter((order) => group === undefined || order.group === group)
-    // With a token the exchange cancels all orders of a market in one step; without one they are cancelled one by one.
+    // With an API key, the exchange cancels all orders of a market in one step. Without an API key, each order is
+    // cancelled separately.
     if (!this.apiKey) return this.cancelOrders(wanted.map(({ orderHash }) => orderHash))
     const where = {
       ...(row === undefined ? {} : { market: row.marketId }),
@@ -289,7 +296,10 @@ export class SibylOrders extends SibylReads {
     return orderHashes.map((id) => this.safePredictionOrder({ id, status: 'canceled', info: {} }))
   }
 
-  /** Sets the dead-man switch of the API key: unless it is called again within `timeout` ms, all orders are cancelled. */
+  /**
+   * Sets the dead-man switch of the API key: unless this method is called again within `timeout` ms, all orders are
+   * cancelled.
+   */
   override async cancelAllOrdersAfter(timeout: Int): Promise<Dict> {
     if (timeout === undefined) throw new ArgumentsRequired(`${this.id} requires a timeout in ms`)
     return this.call((client) => client.orders.deadman(timeout))
@@ -321,7 +331,9 @@ export class SibylOrders extends SibylReads {
     return this.parsePredictionOrder(order)
   }
 
-  /** Reads an order that is open in no market. The database may still lag behind the market. */
+  /**
+   * Reads an order that is open in no market. The database may still lag behind the market, so the read is repeated.
+   */
   protected async endedOrder(id: string): Promise<StoredOrder> {
     for (let tries = 1; ; tries++) {
       const order = await this.storedOrder(id, tries).catch((error: unknown) => {

@@ -214,7 +214,7 @@ export class SibylReads extends SibylMarkets {
     })
   }
 
-  /** Returns the signer's trades, newest pages first until `limit` or `since` is reached. */
+  /** Returns the trader's trades. Reads pages from the newest back, until `limit` or `since` is reached. */
   override async fetchMyTrades(
     outcome?: Str,
     since?: Int,
@@ -279,7 +279,7 @@ export class SibylReads extends SibylMarkets {
       .filter(({ outcomeId }) => ids === undefined || ids.has(outcomeId ?? ''))
   }
 
-  /** Returns the position in one outcome; undefined without shares. */
+  /** Returns the position in one outcome; undefined if the position has no shares. */
   protected positionOf(position: UserPosition, at: number): PredictionPosition | undefined {
     const shares = at === 0 ? position.yesShares : position.noShares
     const cost = at === 0 ? position.yesCost : position.noCost
@@ -302,8 +302,9 @@ export class SibylReads extends SibylMarkets {
   }
 
   /**
-   * Returns the dollars of the address. `used` is the amount that open orders need, if the exchange reserves funds.
-   * Otherwise the balance is read from the chain, which needs `options.rpcUrl` unless the exchange is a devnet.
+   * Returns the dollars of the address; `used` is the amount that open orders need. If the exchange reserves funds, it
+   * reports both, and `used` includes unsettled trades. Otherwise the balance is read from the chain, which needs
+   * `options.rpcUrl` unless the exchange is a devnet.
    */
   override async fetchBalance(): Promise<Balances> {
     const address = await this.trader()
@@ -357,7 +358,7 @@ export class SibylReads extends SibylMarkets {
     }
   }
 
-  /** Returns payouts of resolved markets to the address. */
+  /** Returns the payouts that the address received from resolved markets. */
   override async fetchSettlements(
     outcome?: Str,
     since?: Int,

@@ -26,7 +26,7 @@ type StreamedTrade = Pick<
   'tradeId' | 'price' | 'size' | 'buyer' | 'seller' | 'outcome' | 'kind' | 'takerSide'
 >
 
-/** Number of trades and orders that are remembered, so that those repeated by a later snapshot are recognised. */
+/** Number of trade ids that a subscription remembers, to recognise trades that a later snapshot repeats. */
 const SEEN_MAX = 5_000
 
 export class Sibyl extends SibylOrders {
@@ -40,7 +40,8 @@ export class Sibyl extends SibylOrders {
   }
 
   /**
-   * Resolves with the book immediately, and at later calls after each change. The checksum of every change is verified.
+   * Resolves with the book: the first call immediately, each later call after the next change. The checksum of every
+   * change is verified.
    */
   override async watchOrderBook(outcome: string, limit?: Int): Promise<PredictionOrderBook> {
     const row = await this.outcomeRow(outcome)
@@ -84,7 +85,7 @@ export class Sibyl extends SibylOrders {
     return this.filterBySinceLimit(trades, since, limit, 'timestamp', true)
   }
 
-  /** Returns a public trade as the signer's own; undefined if the signer has no part in it. */
+  /** Returns a public trade as the trader's own; undefined if the trader is neither buyer nor seller. */
   protected ownTrade(raw: StreamedTrade, row: OutcomeRow, me: string): PredictionTrade | undefined {
     const isBuyer = raw.buyer.toLowerCase() === me
     if (!isBuyer && raw.seller.toLowerCase() !== me) return undefined
@@ -103,7 +104,7 @@ export class Sibyl extends SibylOrders {
       if (message.type === 'trade.status') return
       const all = message.type === 'trade' ? [message] : message.trades
       const fresh = all.filter(({ tradeId }) => seen.add(tradeId))
-      // The first snapshot contains trades from before the subscription, which are left out. A later one contains
+      // The first snapshot contains trades from before the subscription, which are left out. A later snapshot contains
       // missed trades.
       if (!isFirst) {
         const parsed = fresh.map(parse).filter((trade) => trade?.outcomeId === row.outcomeId)
@@ -144,7 +145,7 @@ export class Sibyl extends SibylOrders {
     return tickers
   }
 
-  /** Resolves with the signer's orders that changed since the last call, of one outcome or of all. */
+  /** Resolves with the trader's orders that changed since the last call, of one outcome or of all outcomes. */
   override async watchOrders(outcome?: Str, since?: Int, limit?: Int): Promise<PredictionOrder[]> {
     await this.loadMarkets()
     const row = outcome === undefined ? undefined : await this.outcomeRow(outcome)
@@ -154,8 +155,8 @@ export class Sibyl extends SibylOrders {
     const updates = await this.follow<StreamOrder>(key, (feed) =>
       this.liveStream().orders(trader, (message) => {
         if (message.type === 'orders.snapshot') {
-          // The first snapshot contains orders from before the subscription, which are left out. A later one contains
-          // missed changes.
+          // The first snapshot contains orders from before the subscription, which are left out. A later snapshot
+          // contains missed changes.
           if (!isFirst) feed.push(message.orders)
           isFirst = false
         } else if (message.type === 'order') feed.push([message])
@@ -216,11 +217,11 @@ export class Sibyl extends SibylOrders {
   }
 }
 
-/** Remembers the newest ids, to recognise repeated ones. */
+/** Remembers the newest ids, to recognise ids that occur again. */
 class Seen {
   readonly #ids = new Set<string>()
 
-  /** Adds the id; returns false if it was there already. */
+  /** Adds the id. Returns false if the id is already remembered. */
   add(id: string): boolean {
     if (this.#ids.has(id)) return false
     this.#ids.add(id)

@@ -1,9 +1,14 @@
-/** The cost of requests in units of the exchange's rate limits, so that ccxt's own pace keeps within them. */
+/**
+ * The cost of requests in units of the exchange's rate limits, so that ccxt's rate limiter stays within these limits.
+ */
 
 /** Cost of a write, and of each order of a batch; a read costs one unit times its weight. */
 const WRITE_UNITS = 5
 
-/** Reads of this package that weigh more than one: `x-weight` in the OpenAPI document. `*` is one part of a path. */
+/**
+ * Weights of the reads that this package makes and that cost more than one unit (`x-weight` in the OpenAPI document).
+ * `*` is one part of a path.
+ */
 export const READ_WEIGHTS: Readonly<Record<string, number>> = {
   '/api/v1/orders': 2,
   '/api/v1/orders/*': 10,

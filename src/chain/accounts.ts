@@ -1,4 +1,4 @@
-/** The exchange's own keys as signing accounts. A key stays in its thread. */
+/** The exchange's own keys as signing accounts. A private key never leaves the thread that uses it. */
 
 import type { Hex, LocalAccount } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
@@ -13,7 +13,7 @@ export function accountOf(key: string): OwnAccount {
   return { account, address: toAddress(account.address) }
 }
 
-/** Returns the wei of an address in the newest block. */
+/** Returns the balance of an address in the newest block, in wei. */
 export function balanceOf({ viem }: ChainClient, address: Address): Promise<bigint> {
   return asked(viem.getBalance({ address: hexAddress(address) }))
 }

@@ -1,4 +1,4 @@
-/** Compares hashes of blocks with those of their parents to notice replaced blocks. */
+/** Compares the parent hash of each block with the hash of the block before it, to notice replaced blocks. */
 
 import { Fault } from '#domain/fault.ts'
 import { type Header, headerOf } from './block-reads.ts'
@@ -12,7 +12,7 @@ type Mark = { readonly number: number; readonly hash: string }
  */
 const NO_PARENT = /^0x0+$/
 
-/** Returns whether the block follows the known block before it. */
+/** Returns whether the block `header` directly follows the known block `after`. */
 export async function follows(
   node: ChainClient,
   header: Header | undefined,
@@ -41,7 +41,7 @@ export async function ancestorOf<M extends Mark>(
   node: ChainClient,
   marks: readonly M[],
 ): Promise<M | undefined> {
-  // This is a binary search: hashes of linked blocks agree up to some height and differ above it.
+  // Binary search: the known blocks agree with the node's blocks up to some height and differ above it.
   let low = 0
   let high = marks.length
   while (low < high) {

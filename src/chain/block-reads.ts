@@ -43,12 +43,12 @@ export async function logsOf(node: ChainClient, filter: LogFilter): Promise<Chai
 }
 
 const WORD = /^0x[0-9a-f]{64}$/i
-/** Numbers that JavaScript represents exactly. */
+/** Matches hex numbers that JavaScript represents exactly. */
 const QUANTITY = /^0x[0-9a-f]{1,13}$/i
 
 /**
- * Returns a log of a mined block. A log that is not valid hex is the node's error; another node may return it
- * correctly.
+ * Converts a log of a node; returns an empty list if the log is not in a mined block. Throws if the log is not valid
+ * hex: this is the node's error, and another node may return the log correctly.
  */
 function minedLog(log: RpcLog): ChainLog[] {
   const { blockNumber, blockHash, transactionHash, logIndex } = log
@@ -77,8 +77,8 @@ function minedLog(log: RpcLog): ChainLog[] {
 type RpcReceipt = { readonly transactionHash: Hex; readonly logs: readonly RpcLog[] }
 
 /**
- * Returns every log of a block, from the receipts of its transactions. Nodes return these even if the logs are too many
- * for one answer. Undefined if the node lacks a receipt.
+ * Returns every log of a block, from the receipts of its transactions. Nodes return receipts even if the logs are too
+ * many for one answer. Returns undefined if the node lacks the block or a receipt.
  */
 export async function receiptLogsOf(
   node: ChainClient,
@@ -110,8 +110,8 @@ async function receiptsOf(
     const all = await ask<RpcReceipt[] | null>(node, 'eth_getBlockReceipts', [hexOf(number)])
     if (all !== null) return all
   } catch {
-    // Some nodes lack this method, and some refuse it for a large block. The requests for single receipts below then
-    // show the reason.
+    // Some nodes lack this method, and some refuse it for a large block. If the requests for single receipts below fail
+    // too, their error shows the reason.
   }
   const one = (hash: Hex) => ask<RpcReceipt | null>(node, 'eth_getTransactionReceipt', [hash])
   const receipts: (RpcReceipt | null)[] = []

@@ -1,6 +1,6 @@
 /**
- * The Bloom filter in a block's header over the addresses and topics of its logs. It may have false positives, but no
- * false negatives, so it shows whether an empty answer for a block can be true.
+ * The Bloom filter in a block's header, over the addresses and topics of the block's logs. The filter may have false
+ * positives, but no false negatives. So it shows whether an empty answer for a block can be true.
  */
 
 import { type Hex, hexToBytes, keccak256 } from 'viem'
@@ -10,10 +10,10 @@ export function mayContain(bloom: Hex, value: Hex): boolean {
   return hasBits(bloom, knownBitsOf(value))
 }
 
-/** Returns whether a log may be in the block, by bits that the caller has computed with `bitsOf`. */
+/** Returns whether a log with these bits may be in the block. The caller has computed the bits with `bitsOf`. */
 export function hasBits(bloom: Hex, bits: readonly number[]): boolean {
   return bits.every((bit) => {
-    // A byte is two digits, and the last byte has the lowest bits.
+    // A byte is two hex digits, and the last byte has the lowest bits.
     const digit = bloom[bloom.length - 1 - (bit >> 2)] ?? '0'
     return (Number.parseInt(digit, 16) & (1 << (bit & 3))) !== 0
   })
@@ -25,7 +25,7 @@ export function bitsOf(value: Hex): readonly number[] {
   return [0, 2, 4].map((at) => (((hash[at] ?? 0) << 8) | (hash[at + 1] ?? 0)) & 2_047)
 }
 
-/** The same addresses and topics are searched in every block. */
+/** Cache of the bits of addresses and topics, because the same ones are searched in every block. */
 const known = new Map<Hex, readonly number[]>()
 const KNOWN_MAX = 4_096
 

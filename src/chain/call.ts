@@ -59,8 +59,8 @@ export function readerOf<const A extends Abi>({ viem }: ChainClient, address: Ad
 }
 
 /**
- * Simulates the call as a transaction that `from` would send now, with its fees. Returns its gas and result, or why it
- * reverts.
+ * Simulates the call as a transaction that `from` would send now, with the fees that it would offer. Returns the gas
+ * and the result of the call, or the revert.
  */
 export async function simulate(
   client: ChainClient,
@@ -77,7 +77,7 @@ export async function simulate(
   }
 }
 
-/** Returns the gas of the call as a transaction that `from` would send now, or why it reverts. */
+/** Returns the gas of the call as a transaction that `from` would send now, or the revert. */
 export async function gasOf(
   client: ChainClient,
   call: Call,

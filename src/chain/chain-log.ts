@@ -32,10 +32,10 @@ export function placeOf({ blockNumber, blockHash, txHash, logIndex }: ChainLog):
   return { blockNumber, blockHash, txHash, logIndex }
 }
 
-/** Events of an ABI by their first topic, each as an ABI of its own. */
+/** Events of an ABI by their first topic. Each event is stored as an ABI with only that event. */
 const eventsOfAbi = new WeakMap<Abi, Map<string, Abi>>()
 
-/** Returns the event of the contract's ABI in the log; undefined if there is none. */
+/** Decodes a log as an event of the contract's ABI. Returns undefined if the log is no such event. */
 export function decoded<const A extends Abi>(
   abi: A,
   { topics, data }: Pick<ChainLog, 'topics' | 'data'>,
@@ -48,14 +48,14 @@ export function decoded<const A extends Abi>(
   const event = events.get(topics[0] ?? '')
   if (event === undefined) return undefined
   try {
-    // With the whole ABI, viem would hash the signature of every event for every log.
+    // The ABI has only this event. With the whole ABI, viem would hash the signature of every event for every log.
     return decodeEventLog({ abi: event as A, topics: topics as [Hex, ...Hex[]], data })
   } catch {
     return undefined
   }
 }
 
-/** Returns the names of some events of an ABI by their first topic. */
+/** Returns the names of the given events of an ABI, by the events' first topics. */
 export function topicsOf<const A extends Abi>(
   abi: A,
   names: readonly ContractEventName<A>[],
@@ -68,7 +68,10 @@ export function topicsOf<const A extends Abi>(
   return topics
 }
 
-/** Converts seconds and prices that a contract may write as any uint64; values beyond 2^53 do not occur. */
+/**
+ * Converts a uint64 of a contract, such as seconds or a price, to a number. Values beyond 2^53 are capped; they do not
+ * occur in practice.
+ */
 export function safeNumber(value: bigint): number {
   const most = BigInt(Number.MAX_SAFE_INTEGER)
   return Number(value > most ? most : value)

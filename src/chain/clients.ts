@@ -38,13 +38,13 @@ export type ChainClientOptions = {
   /** Timeout of one request to one address. */
   readonly timeoutMs?: number
   /**
-   * Time for retries: no attempt begins later than this after the first. It must be shorter than the deadline of the
-   * client that waits for the result.
+   * Milliseconds for retries: no attempt begins later than this after the first attempt. The time must be shorter than
+   * the deadline of the client that waits for the result.
    */
   readonly budgetMs?: number
   /** Maximum number of times that all addresses are tried, however much of the budget is left. */
   readonly rounds?: number
-  /** Maximum pause before the second round; it doubles with each round. */
+  /** Maximum pause before the second round, in milliseconds; the pause doubles with each round. */
   readonly pauseMs?: number
   /** True if requests of one turn of the event loop are sent as one batch. */
   readonly together?: boolean
@@ -57,18 +57,18 @@ export type ChainClientOptions = {
 export type ChainClient = {
   readonly chainId: number
   readonly viem: PublicClient<Transport, Chain>
-  /** Returns the same client on one address only, so that all reads come from one node. */
+  /** Returns the same client with only the preferred address, so that all reads come from one node. */
   pinned(): ChainClient
-  /** Skips the preferred address, whose answer was unusable: the next one is tried first from now on. */
+  /** Makes the next address the preferred one, because the answer of the preferred address was unusable. */
   leave(): void
 }
 
 const TIMEOUT_MS = 10_000
-/** Time for retries by default: less than half of the deadline of a request to the exchange. */
+/** Milliseconds for retries by default: less than half of the deadline of a request to the exchange. */
 const BUDGET_MS = 4_000
 /**
- * Time for retries of a broadcast: short, because the transaction sender broadcasts again later, and its next
- * transaction waits for this attempt.
+ * Milliseconds for retries of a broadcast. The time is short, because the transaction sender broadcasts again later,
+ * and its next transaction waits for this attempt.
  */
 const SEND_BUDGET_MS = 1_000
 const PAUSE_MS = 200
@@ -90,8 +90,8 @@ type Shared = {
   /** The address that answered last. */
   preferred: number
   /**
-   * Random factor of each pause. It is drawn once per client: threads that failed together retry at different times,
-   * but a batch is retried as one batch.
+   * Random factor of each pause, drawn once per client. So threads that failed together retry at different times, but a
+   * batch is retried as one batch.
    */
   readonly share: number
 }
@@ -115,7 +115,7 @@ export function makeChainClient(options: ChainClientOptions): ChainClient {
       batch,
       onFetchResponse,
       fetchFn: rpcFetch,
-      // `rpcFetch` limits the length itself; its error makes the caller request a shorter range.
+      // `rpcFetch` limits the length of answers. Its error makes the caller request a shorter range.
       maxResponseBodySize: false,
     })({ chain: definition })
     const endpoint: Endpoint = {
@@ -194,20 +194,23 @@ async function requestOver(
     if (outage === undefined) throw mismatch ?? noAddress()
     const pauseMs = pauseAfter(round, endpoints, shared, options)
     if (round >= rounds || performance.now() + pauseMs > untilMs) throw outage
-    // A worker thread does not stay alive for this pause; the process of a command does, because it may have nothing
-    // else to do.
+    // The pause does not keep a worker thread alive. It keeps the process of a command alive, because the process may
+    // have nothing else to do.
     await pause(pauseMs, undefined, { ref: isMainThread })
   }
 }
 
-/** Every method except sending is a read, which may be repeated freely. */
+/**
+ * Returns the milliseconds for retries of a method. Every method except sending is a read, which may be repeated
+ * freely.
+ */
 function budgetOf(method: string, { budgetMs = BUDGET_MS }: ChainClientOptions): number {
   return method.startsWith('eth_send') ? Math.min(budgetMs, SEND_BUDGET_MS) : budgetMs
 }
 
 /**
- * Returns the pause before the next round. It doubles with each round, and lasts at least until the first address is
- * available again.
+ * Returns the pause before the next round, in milliseconds. The pause doubles with each round, and lasts at least until
+ * one of the addresses is available again.
  */
 function pauseAfter(
   round: number,
@@ -224,7 +227,10 @@ function noAddress(): Fault {
   return new Fault('CHAIN_UNAVAILABLE', 'the chain has no RPC address', { retryable: true })
 }
 
-/** Returns the pause that the node requests. Only a number of seconds is read; any other value is ignored. */
+/**
+ * Returns the pause that the node requests by `Retry-After`, in milliseconds. Only a number of seconds is read; any
+ * other value counts as 0.
+ */
 function retryAfterMs(response: Response): number {
   const text = response.headers.get('retry-after') ?? ''
   return /^\d{1,9}$/.test(text) ? Number(text) * 1_000 : 0
@@ -246,7 +252,7 @@ async function verify(endpoint: Endpoint, chainId: number): Promise<void> {
 /** JSON-RPC codes for a node that is busy, as opposed to an invalid request. */
 const BUSY_CODES = new Set([-32001, -32002, -32005, 429])
 
-/** Returns whether another address, or the same one later, may succeed. */
+/** Returns whether the request may succeed at another address, or later at the same address. */
 function isOutage(error: unknown): boolean {
   if (error instanceof Fault) return true
   if (!(error instanceof BaseError)) return true
@@ -257,7 +263,7 @@ function isOutage(error: unknown): boolean {
   if (!(rpcError instanceof RpcRequestError)) return true
   if (RANGE.test(detailsOf(rpcError))) return false
   if (BUSY_CODES.has(rpcError.code)) return true
-  // Some nodes report a revert by this code, with data; without data it is an internal error of the node.
+  // Some nodes report a revert by this code, with data. Without data, the code means an internal error of the node.
   return (
     rpcError.code === -32603 && rpcError.data === undefined && !/revert/i.test(detailsOf(rpcError))
   )
@@ -297,7 +303,7 @@ export function chainFault(error: unknown): Fault {
   return new Fault('CHAIN_REFUSED', words, { retryable: false, cause: error })
 }
 
-/** Awaits a request of viem; its errors become faults. */
+/** Awaits a request of viem and converts its errors to faults. */
 export async function asked<Answer>(request: Promise<Answer>): Promise<Answer> {
   try {
     return await request
@@ -319,7 +325,7 @@ function detailsOf(error: unknown): string {
 
 const SENTENCE_CHARS_MAX = 300
 
-/** Returns one line without the request, whose address may contain a key. */
+/** Returns the error as one line. The line omits the request, because its URL may contain a key. */
 function sentenceOf(error: unknown): string {
   const { shortMessage, details, message } = error as {
     shortMessage?: string

@@ -28,9 +28,9 @@ export type TokenEvent =
   | (Place & {
       readonly type: 'TokensMoved'
       readonly operator: Address
-      /** Zero if the tokens were minted. */
+      /** The zero address if the tokens were minted. */
       readonly from: Address
-      /** Zero if the tokens were burnt. */
+      /** The zero address if the tokens were burnt. */
       readonly to: Address
       readonly batch: boolean
       readonly moves: readonly TokenMove[]
@@ -62,12 +62,12 @@ export type TokenEvent =
     })
 
 export type ConditionalTokens = {
-  /** Returns the balances `[YES, NO]` of each pair at one block, and that block. */
+  /** Returns the balances `[YES, NO]` of each pair at one block, and the number of that block. */
   balances(
     pairs: readonly { holder: Address; marketId: MarketId }[],
     blockNumber?: number,
   ): Promise<{ blockNumber: number; shares: (readonly [yes: bigint, no: bigint])[] }>
-  /** Payout of each outcome; the denominator is zero until the condition is resolved. */
+  /** Returns the payout of each outcome. The denominator is zero until the condition is resolved. */
   payouts(marketId: MarketId): Promise<{ numerators: readonly bigint[]; denominator: bigint }>
   isPrepared(marketId: MarketId): Promise<boolean>
   approveWithPermitCall(

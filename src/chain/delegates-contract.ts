@@ -42,7 +42,7 @@ export async function acceptsSignature(
     readonly signature: string
   },
 ): Promise<boolean> {
-  // The caller has checked the form: r, s and v in 65 bytes.
+  // The caller has checked that the signature has 65 bytes: r, s and v.
   const [r, s, v] = [
     asking.signature.slice(2, 66),
     asking.signature.slice(66, 130),
@@ -51,7 +51,7 @@ export async function acceptsSignature(
   const vs = BigInt(`0x${s}`) | (/^(01|1c)$/i.test(v) ? 1n << 255n : 0n)
   const args = [
     hexAddress(asking.account),
-    // The zero address stands for no delegate: the exchange knows delegates from events, with their limits.
+    // The zero address means that no delegate is checked: the exchange knows delegates and their limits from events.
     hexAddress(ZERO_ADDRESS),
     asking.digest as Hex,
     `0x${r}` as Hex,

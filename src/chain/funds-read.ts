@@ -1,7 +1,7 @@
 /**
- * Reads the funds of owners at one block, with many calls in one request. The block is named by its hash (EIP-1898), so
- * the answer of any Ethereum node is for exactly that block. `CHAIN_BLOCK_GONE` means that the chain has another block
- * there now, or that this node does not have it yet: the reader retries at a newer block.
+ * Reads the funds of owners at one block, with many calls in one request. The request names the block by its hash
+ * (EIP-1898), so every Ethereum node answers for exactly that block. `CHAIN_BLOCK_GONE` means that the chain now has
+ * another block at that height, or that this node lacks the block. The reader then retries at a newer block.
  */
 
 import { encodeFunctionData, type Hex } from 'viem'
@@ -30,7 +30,7 @@ const REQUESTS_AT_ONCE = 4
 const IDS_KEPT_MAX = 50_000
 
 type CallReader = {
-  /** Returns the results of view calls at a block, in their order. */
+  /** Returns the results of view calls at a block, in the order of the calls. */
   wordsOf(calls: readonly Call[], at: BlockPlace): Promise<bigint[]>
 }
 
@@ -69,7 +69,7 @@ export function makeCallReader(client: ChainClient, multicallAddress: Address): 
 }
 
 /**
- * Creates the fault for a refused read. The node may simply lack the block, so the block itself is requested to find
+ * Throws the fault for a refused read. The node may simply lack the block, so this function requests the block to find
  * out.
  */
 async function refused(client: ChainClient, at: BlockPlace, error: unknown): Promise<never> {
@@ -92,7 +92,7 @@ function wordsIn(batch: ReturnType<typeof multicall>, returned: Hex = '0x'): big
       return BigInt(result.returned)
     })
   } catch {
-    // An answer of this length cannot come from the multicall contract.
+    // This answer cannot come from the multicall contract. The empty list makes the caller throw a fault.
     return []
   }
 }

@@ -1,8 +1,8 @@
 /**
- * Finds logs from the newest block backwards, with few requests. Most nodes answer for all blocks at once. If a node
- * refuses, the range is halved, down to a single block, and the accepted length is remembered. If a search cannot reach
- * all blocks, the next one continues there, after searching the newest blocks again: a node may get the logs later than
- * the blocks.
+ * Finds logs from the newest block backwards, with few requests. Most nodes answer a request for all blocks at once. If
+ * a node refuses, the range is halved, down to a single block, and the accepted length is remembered. If a search
+ * cannot reach all blocks, the next search continues at the highest block that was not reached. Before that it searches
+ * the newest blocks again, because a node may get the logs of a block later than the block.
  */
 
 import { isTooMuch } from './clients.ts'
@@ -14,21 +14,24 @@ type LogSearch = (question: {
   readonly ask: (fromBlock: number, toBlock: number) => Promise<boolean>
 }) => Promise<void>
 
-/** Number of blocks per request, if a request for all blocks is refused. */
+/** Maximum number of blocks per request after a request for all blocks was refused. */
 const LOG_BLOCKS = 8_192
 const ALL_BLOCKS = Number.MAX_SAFE_INTEGER
-/** Maximum number of requests per search, and how many of them search the newest blocks. */
+/**
+ * Maximum number of requests per search. The second constant is the number of these requests that search the newest
+ * blocks.
+ */
 export const LOG_QUESTIONS_MAX = 32
 const NEWEST_QUESTIONS_MAX = LOG_QUESTIONS_MAX / 2
 
 export function makeLogSearch(): LogSearch {
   let blocks = ALL_BLOCKS
-  /** The highest block that the previous search did not reach; the next search continues there. */
+  /** The highest block that the previous search did not reach, where the next search continues. */
   let left = ALL_BLOCKS
 
   return async ({ head, startBlock, ask }) => {
-    // Each search tries twice the length of the last one, because the request may reach another node, which accepts
-    // longer ranges.
+    // Each search first tries twice the length that the last search ended with, because the request may reach another
+    // node, which accepts longer ranges.
     blocks = blocks >= LOG_BLOCKS ? ALL_BLOCKS : blocks * 2
     let to = head
     for (let questions = 0; questions < LOG_QUESTIONS_MAX && to >= startBlock; questions++) {

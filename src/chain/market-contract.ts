@@ -16,7 +16,10 @@ type MarketTerms = {
   readonly proposableFromSec: number
 }
 
-/** A stablecoin permit for the bond, signed by the account that pays it; without a signature the allowance is used. */
+/**
+ * A stablecoin permit for the bond, signed by the account that pays the bond. Without a signature, the contract uses
+ * the payer's allowance.
+ */
 export type BondPermit = {
   readonly payer: Address
   readonly deadline: bigint
@@ -59,13 +62,13 @@ type MarketContractEvent =
 
 type MarketContract = {
   terms(): Promise<MarketTerms>
-  /** Proposes for `proposer`, by signature. */
+  /** Returns the call that proposes an outcome for `proposer`, by the proposer's signature. */
   proposeResolutionCall(
     proposal: { proposer: Address; outcome: boolean; deadline: bigint },
     signature: SignatureParts,
     bond: BondPermit,
   ): Call
-  /** Returns the call that settles the market, by a signature of `settler` over the expected outcome. */
+  /** Returns the call that settles the market. `settler` has signed the expected outcome. */
   settleMarketCall(
     settlement: { settler: Address; winningOutcome: Outcome; deadline: bigint },
     signature: SignatureParts,
@@ -86,7 +89,7 @@ export const MARKET_EVENTS = [
   'PayoutReportFailed',
 ] as const satisfies readonly ContractEventName<typeof marketAbi>[]
 
-/** First topics of these events, for following markets at any address. */
+/** First topics of all events of a market, used to follow markets at any address. */
 export const MARKET_TOPICS = [...topicsOf(marketAbi, MARKET_EVENTS).keys()] as readonly Hex[]
 
 const NO_SIGNATURE = { v: 0, r: `0x${'0'.repeat(64)}`, s: `0x${'0'.repeat(64)}` } as const

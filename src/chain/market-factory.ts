@@ -35,7 +35,7 @@ export type FactoryEvent =
       readonly startPrice: bigint
       readonly source: string
     })
-  /** In its transaction this event precedes `MarketCreated` or `QuickMarketCreated`. */
+  /** This event precedes `MarketCreated` or `QuickMarketCreated` in the same transaction. */
   | (MarketPlace & { readonly type: 'ComplementaryMarket' })
   | (MarketPlace & {
       readonly type: 'QuickMarketResolved'

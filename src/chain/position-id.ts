@@ -1,7 +1,7 @@
 /**
- * Computes the ids of outcome tokens like the Conditional Tokens contract. A collection id is the x coordinate of a
- * point on alt_bn128 with the parity of y in bit 254, found by counting up from a hash until x³ + 3 is a square. The
- * token id is a hash of collateral and collection.
+ * Computes the ids of outcome tokens as the Conditional Tokens contract does. A collection id is the x coordinate of a
+ * point on alt_bn128, with the parity of y in bit 254. To find the point, x is counted up from a hash until x³ + 3 is a
+ * square. The token id is a hash of the collateral and the collection id.
  */
 
 import { encodePacked, type Hex, keccak256 } from 'viem'

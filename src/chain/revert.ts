@@ -1,6 +1,6 @@
 /**
- * Decodes why a call reverts. Every custom error of our contracts is known by name and arguments; a textual reason is
- * used as it is.
+ * Decodes the reason of a revert. Every custom error of our contracts is decoded to its name and arguments; a textual
+ * reason is used unchanged.
  */
 
 import { type Abi, BaseError, decodeErrorResult, type Hex, RawContractError } from 'viem'

@@ -61,7 +61,7 @@ export const SETTLEMENT_REASONS = [
 ] as const
 type SettlementReason = (typeof SETTLEMENT_REASONS)[number] | 'Unknown'
 
-/** Why a fill does not settle, and which side is at fault. */
+/** The reason why a fill does not settle, and the side at fault. */
 type Refusal = { readonly fault: FaultySide; readonly reason: SettlementReason }
 
 /** Layout of the result byte of `settle`: 2 bits fault, 6 bits reason. */
@@ -71,7 +71,7 @@ const REASON_MASK = 0x3f
 /** An order with its 65-byte signature, as the exchange stores it. */
 export type SettlementOrder = { readonly order: Order; readonly signature: string }
 
-/** `buy` and `sell` are indices into the batch's orders. */
+/** A fill of a batch; `buy` and `sell` are indices into the batch's orders. */
 export type SettlementFill = {
   readonly buy: number
   readonly sell: number
@@ -81,7 +81,7 @@ export type SettlementFill = {
   readonly size: number
 }
 
-/** A permit with its owner, and the index of the fill before which it is applied. */
+/** A permit with its owner. The contract applies the permit before the fill with the index `fill`. */
 export type SettlementPermit = {
   readonly fill: number
   readonly owner: Address
@@ -101,15 +101,17 @@ export type SettlementContract = {
   isSettled(tradeKey: string, buyHash: OrderHash, sellHash: OrderHash): Promise<boolean>
   /** Returns the call that checks whether a trade has settled, for use in a multicall. */
   isSettledCall(tradeKey: string, buyHash: OrderHash, sellHash: OrderHash): Call
-  /** Checks many trades at one block: the newest, or the given one. */
+  /** Returns for each trade whether it has settled at the given block, or at the newest block. */
   areSettled(
     trades: readonly { tradeKey: string; buyHash: OrderHash; sellHash: OrderHash }[],
     blockNumber?: number,
   ): Promise<boolean[]>
-  /** Returns the filled size of an order on the chain, and the time from which its cancellation applies (0: never). */
+  /**
+   * Returns the filled size of an order on the chain, and the Unix time from which its cancellation applies (0: never).
+   */
   orderState(orderHash: OrderHash): Promise<{ filled: bigint; cancelledFromSec: number }>
   /**
-   * Returns the nonce below which a trader's orders are void. If a higher one is pending, also returns that nonce and
+   * Returns the nonce below which a trader's orders are void. If a higher nonce is pending, also returns that nonce and
    * the time at which it applies.
    */
   epochOf(trader: Address): Promise<{ nonce: bigint; next: bigint; nextFromSec: number }>
@@ -118,15 +120,18 @@ export type SettlementContract = {
     cancellation: { trader: Address; orders: readonly Order[]; deadline: bigint },
     signature: SignatureParts,
   ): Call
-  /** Returns the call that cancels a trader's orders below a nonce by signature. */
+  /** Returns the call that cancels all of a trader's orders below a nonce, by the trader's signature. */
   cancelAllBeforeWithPermitCall(
     cancellation: { trader: Address; nonce: bigint; deadline: bigint },
     signature: SignatureParts,
   ): Call
   isOperator(account: Address): Promise<boolean>
-  /** Times for which an order's trades may still settle after its expiration and after its cancellation. */
+  /**
+   * Returns the seconds for which an order's trades may still settle: after the order's expiration, and after its
+   * cancellation.
+   */
   delays(): Promise<{ graceSec: number; cancelDelaySec: number }>
-  /** The trade's id on chain. */
+  /** Returns the trade's id on the chain. */
   tradeKeyOf(
     trade: Pick<Trade, 'tradeId' | 'buyOrderHash' | 'sellOrderHash' | 'price' | 'size'>,
   ): string
@@ -214,7 +219,10 @@ export function settlementContract(client: ChainClient, address: Address): Settl
   }
 }
 
-/** `keccak(chainId, settlement, marketId, seq, fillIndex, buyHash, sellHash, price, size)`. */
+/**
+ * Returns the trade's id on the chain: `keccak(chainId, settlement, marketId, seq, fillIndex, buyHash, sellHash, price,
+ * size)`.
+ */
 function tradeKeyOf(
   chainId: number,
   settlement: Address,
@@ -310,7 +318,7 @@ export function settlementEvent(log: ChainLog): SettlementContractEvent | undefi
   }
 }
 
-/** Decodes the result of a simulated `settle`: for each fill why it is refused, undefined if it settles. */
+/** Decodes the result of a simulated `settle`. Returns for each fill the refusal, or undefined if the fill settles. */
 export function refusalsOf(returned: Hex): (Refusal | undefined)[] {
   // An older contract returns nothing and reports refusals only in events.
   if (returned === '0x') return []
@@ -329,7 +337,7 @@ export function refusalsOf(returned: Hex): (Refusal | undefined)[] {
   )
 }
 
-/** ERC-2098: `s` with the parity of `v` on top. */
+/** Returns an order with its signature in the compact form of ERC-2098: the top bit of `s` is the parity of `v`. */
 function signedOrder({ order, signature }: SettlementOrder) {
   const { r, s, yParity } = parseSignature(signature as Hex)
   const vs = BigInt(s) | (BigInt(yParity) << 255n)

@@ -3,7 +3,7 @@
 import { OptionError } from '#devnet/command.ts'
 
 export type Option = {
-  /** Placeholder of its value in the help, such as `<seconds>`; undefined for a switch. */
+  /** Placeholder for the option's value in the help, such as `<seconds>`; undefined for a switch. */
   readonly value?: string
   readonly help: string
   readonly default?: string
@@ -12,7 +12,7 @@ export type Option = {
 
 export type Options = Readonly<Record<string, Option>>
 
-/** Values of options by name: text, or whether a switch is on. */
+/** Values of options by name: text, or for a switch, whether the switch is on. */
 export type Values<O extends Options> = {
   readonly [Name in keyof O]: O[Name] extends { readonly value: string }
     ? O[Name] extends { readonly default: string } | { readonly required: true }
@@ -24,11 +24,11 @@ export type Values<O extends Options> = {
 /** Access of a command to its surroundings. */
 export type CommandIo = {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Writes to the standard output. Text is dropped after its reader has closed the pipe. */
+  /** Writes to the standard output; drops the text if the reader of the output has closed the pipe. */
   readonly out: (text: string) => void
   /** Writes to the standard error. */
   readonly err: (text: string) => void
-  /** Aborts when the user stops the command, or the reader of its output has closed the pipe. */
+  /** Aborts when the user stops the command, or when the reader of the command's output closes the pipe. */
   readonly signal: AbortSignal
 }
 
@@ -39,11 +39,11 @@ export type Call<O extends Options> = {
 }
 
 export type Command<O extends Options = Options> = {
-  /** One word, or two: `order buy`. */
+  /** Name of the command: one word, or two such as `order buy`. */
   readonly name: string
   /** Positional arguments as the help shows them: `<market> [<outcome>]`. */
   readonly takes: string
-  /** Description of the command, for the list of commands and the top of its own help. */
+  /** Description of the command, shown in the list of commands and at the top of the command's help. */
   readonly about: string
   /** Further lines for the command's own help. */
   readonly more?: string
@@ -79,7 +79,7 @@ export const SIGN_OPTIONS = {
   'chain-id': { value: '<id>', help: 'the chain, if the exchange has several' },
 } as const
 
-/** Returns the minimum and maximum number of positionals by a command's usage: `<a> [<b>]` means one or two. */
+/** Returns the minimum and maximum number of positional arguments in a usage line: `<a> [<b>]` means one or two. */
 export function positionalsOf({ takes }: Pick<Command, 'takes'>): { min: number; max: number } {
   const max = takes.includes('…') ? Number.POSITIVE_INFINITY : takes.split('<').length - 1
   return { min: takes.replace(/\[[^[\]]*\]/g, '').split('<').length - 1, max }

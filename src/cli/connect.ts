@@ -38,7 +38,7 @@ type Trader = {
 const URL_DEFAULT = 'http://127.0.0.1:8080'
 const KEY = /^0x[0-9a-fA-F]{64}$/
 const CHAIN_ID_MAX = 2 ** 32
-/** An unreachable server is reported quickly. */
+/** Number of retries; low, so that an unreachable server is reported quickly. */
 const RETRIES = 1
 
 export function urlOf({ url }: { readonly url: string | undefined }, { env }: CommandIo): string {
@@ -48,7 +48,7 @@ export function urlOf({ url }: { readonly url: string | undefined }, { env }: Co
   throw new OptionError(`--url must be like ${URL_DEFAULT}, not '${text}'`)
 }
 
-/** Reads, and signs nothing. */
+/** Creates a client that only reads, without a signer. */
 export function readerOf(values: { readonly url: string | undefined }, io: CommandIo): Client {
   return createClient({ url: urlOf(values, io), retries: RETRIES })
 }
@@ -74,12 +74,15 @@ export async function chainFor(
   return { chain, rpcUrl: rpcUrl ?? '' }
 }
 
-/** Creates a client that reads as the trader; it needs no token. */
+/** Creates a client with the trader's signer but without an API key, for commands that only read. */
 export async function traderReading(values: SignValues, io: CommandIo): Promise<Trader> {
   return (await identify(values, io)).trader
 }
 
-/** Creates a client that writes as the trader, with an API key's token if the exchange requires one. */
+/**
+ * Creates a client that writes as the trader, with a stored API key; throws if the exchange requires a key and none is
+ * stored.
+ */
 export async function traderOf(values: SignValues, io: CommandIo): Promise<Trader> {
   const { trader, options, needsToken, nowMs } = await identify(values, io)
   const kept = openKeyFolder(io).find(trader.url, await signerAddress(trader.signer))
@@ -118,18 +121,18 @@ async function identify(
   return { trader, options, needsToken: auth.bearer, nowMs }
 }
 
-/** Returns a clock by the exchange's time, because the time of a devnet can be moved. */
+/** Returns a clock that follows the exchange's time, because the time of a devnet can be moved. */
 export function clockOf(serverTime: number): () => number {
   const aheadMs = serverTime * 1_000 - Date.now()
   return () => Date.now() + aheadMs
 }
 
-/** Returns whether the command line names a trader, whatever the environment contains. */
+/** Returns whether the command line names a trader; ignores the environment. */
 export function isTraderNamed(values: SignValues): boolean {
   return values['key-file'] !== undefined || values.account !== undefined
 }
 
-/** Returns the trader's key: from `--key-file`, the account of a devnet, or the environment, in this order. */
+/** Returns the trader's key: from `--key-file`, else the devnet account of `--account`, else the environment. */
 export function keyOf(values: SignValues, { env }: CommandIo, onDevnet: boolean): Hex {
   const { 'key-file': file, account } = values
   if (file !== undefined && account !== undefined) {
@@ -148,7 +151,9 @@ export function keyOf(values: SignValues, { env }: CommandIo, onDevnet: boolean)
   throw new OptionError(`the trader is missing: give --key-file or SIBYL_TRADER_KEY${devnetHint}`)
 }
 
-/** The content of a wrong key file is not printed: it may be a real key with a typo. */
+/**
+ * Reads a private key from a file. An invalid file's content is not printed, because it may be a real key with a typo.
+ */
 export function readKeyFile(name: string, file: string): Hex {
   let text: string
   try {
@@ -161,7 +166,7 @@ export function readKeyFile(name: string, file: string): Hex {
   throw new CommandError(`${name}: ${file} does not contain a private key (0x and 64 hex digits)`)
 }
 
-/** Returns the account for which a delegate's key signs. */
+/** Returns the account of `--for`, for which the delegate's key signs; throws if it is not an address. */
 function accountOf({ for: text }: SignValues): string | undefined {
   if (text === undefined || parseAddress(text) !== undefined) return text
   throw new OptionError(`--for must be an address, 0x and 40 hex digits, not '${text}'`)

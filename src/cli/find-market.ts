@@ -1,4 +1,4 @@
-/** Finds a market by its id, the first digits of it, or words of its question. */
+/** Finds a market by its id, by the first digits of the id, or by words of its question. */
 
 import type { Client } from '#client/client.ts'
 import { CommandError } from '#devnet/command.ts'
@@ -25,7 +25,7 @@ export async function findMarket(client: Client, text: string): Promise<Market> 
   )
 }
 
-/** Loads markets until there are as many as can be listed. */
+/** Collects matching markets; stops as soon as there are more than an error message can list. */
 async function gather(
   markets: AsyncIterable<Market>,
   fits: (market: Market) => boolean,

@@ -1,4 +1,4 @@
-/** Text of `--help`: for all commands, for a group, and for one. */
+/** Text of `--help`: for all commands, for a group of commands, and for one command. */
 
 import type { Command, Option } from './command.ts'
 

@@ -1,6 +1,6 @@
 /**
- * API keys of this user, one file each, readable only by them. The exchange stores no private keys: these files are the
- * only copies.
+ * API keys of this user, one file per key, readable only by the user. The exchange stores no private keys: these files
+ * are the only copies.
  */
 
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -23,12 +23,12 @@ type KeyFolder = {
   list(): KeptKey[]
   /** Returns a wallet's newest unexpired key at an exchange. */
   find(url: string, address: string): KeptKey | undefined
-  /** Returns the path of its file. */
+  /** Stores the key; returns the path of the key's file. */
   keep(key: KeptKey): string
   forget(id: string): void
 }
 
-/** Form of the ids that are accepted. An id comes from the exchange and becomes a file name. */
+/** Pattern of accepted ids. The exchange chooses the id, and the id becomes a file name. */
 const ID = /^[0-9A-Za-z-]{1,64}$/
 const OWNER_ONLY = 0o600
 const OWNER_ONLY_FOLDER = 0o700
@@ -77,7 +77,7 @@ export function openKeyFolder({ env }: Pick<CommandIo, 'env'>): KeyFolder {
   }
 }
 
-/** Ignores files of other programs. */
+/** Reads a stored key; returns undefined for files of other programs. */
 function readKept(file: string): KeptKey | undefined {
   try {
     const read = JSON.parse(readFileSync(file, 'utf8')) as Partial<KeptKey>

@@ -1,6 +1,6 @@
 /**
- * The process of a command: arguments, streams and signals. It ends quietly if the reader has gone, as in `sibyl
- * markets | head`.
+ * The process of a command: arguments, streams and signals. The process ends without an error if the reader of its
+ * output closes the pipe, as in `sibyl markets | head`.
  */
 
 import { commandEnvironment } from '#config/command-environment.ts'

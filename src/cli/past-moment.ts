@@ -8,7 +8,7 @@ export const MOMENT_OPTIONS = {
   at: { value: '<time>', help: 'as of this time: 2026-11-18T12:00:00Z' },
 } as const
 
-/** Returns the selected moment; empty if no option selects one. */
+/** Returns the selected moment; an empty object if no option selects one. */
 export function readMoment(values: {
   readonly seq: string | undefined
   readonly at: string | undefined

@@ -5,14 +5,14 @@ import type { TransparencyAnswer } from '#protocol/shapes/transparency.ts'
 import { parseVerifierKey, type VerifierKey } from '#transparency/note.ts'
 import { type LogGet, LogUnavailable, type RemoteLog } from '#transparency/remote-log.ts'
 
-/** Timeout of a request for a log; a later attempt may succeed. */
+/** Timeout of a request for a log in milliseconds. */
 const READ_MS_MAX = 30_000
 
 export type NamedLog = RemoteLog & { readonly origin: string; readonly partition: number }
 
 /**
- * Lists the logs of an exchange. `trusted` has verifier keys, separated by commas: every log needs one of them. Without
- * it, the keys that the exchange publishes are used.
+ * Lists the logs of an exchange. `trusted` has verifier keys, separated by commas: every log needs one of these keys.
+ * Without `trusted`, the function trusts the keys that the exchange publishes.
  */
 export async function namedLogs(url: string, trusted: string | undefined): Promise<NamedLog[]> {
   const response = await fetch(`${url}/api/v1/transparency`)
@@ -34,7 +34,9 @@ export async function namedLogs(url: string, trusted: string | undefined): Promi
   }))
 }
 
-/** Returns a trusted key of a log, if possible one that signs now: during a rotation there are several. */
+/**
+ * Returns a trusted key of a log. During a rotation a log has several keys; a key that currently signs is preferred.
+ */
 function keyOf(
   origin: string,
   trusted: readonly string[],

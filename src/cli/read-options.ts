@@ -1,4 +1,4 @@
-/** Reads the arguments of a command: every wrong option is named in one line. */
+/** Reads the arguments of a command; an error about an invalid option is one line that names the option. */
 
 import { parseArgs } from 'node:util'
 import { OptionError } from '#devnet/command.ts'
@@ -11,7 +11,7 @@ type ReadArguments = {
   readonly help: boolean
 }
 
-/** A private key in the wrong place is not printed. */
+/** Pattern of a private key: an argument that matches is never printed in an error. */
 const KEY = /^(?:0x)?[0-9a-fA-F]{64}$/
 
 export function readArguments(command: Command, args: readonly string[]): ReadArguments {

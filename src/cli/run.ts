@@ -1,5 +1,6 @@
 /**
- * Runs one command line. A failure is one line; the exit code is 2 for wrong usage and 1 for a failed request.
+ * Runs one command line. An error is printed as one line; the exit code is 2 for wrong usage and 1 for any other
+ * failure.
  */
 
 import { SibylError } from '#client/sibyl-error.ts'
@@ -13,7 +14,7 @@ import { suggest } from './suggest.ts'
 const CALLED_WRONGLY = 2
 const FAILED = 1
 
-/** Answers the exit code. */
+/** Runs the command line; returns the exit code. */
 export async function runSibyl(
   commands: readonly Command[],
   args: readonly string[],

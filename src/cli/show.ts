@@ -12,7 +12,7 @@ export function showAmount(millionths: number | bigint): string {
   return `${value < 0n ? '-' : ''}${digits.slice(0, -DECIMALS)}.${fraction}`
 }
 
-/** Formats a price, or a dash if there is none. */
+/** Formats a price; an absent price is a dash. */
 export function showPrice(millionths: number | null | undefined): string {
   return millionths ? showAmount(millionths) : '-'
 }
@@ -38,14 +38,14 @@ export function showJson(value: unknown, space?: number): string {
   return `${text}\n`
 }
 
-/** Control characters but line breaks, and marks that change the direction of the text around them. */
+/** Control characters except line breaks, and characters that change the direction of the text around them. */
 const UNPRINTABLE =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern has to find them
   /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 /**
- * Replaces characters that a terminal would obey by their escapes in JSON: strangers write the questions of markets, and
- * an exchange its errors. JSON has these characters only within strings, so it means the same afterwards.
+ * Escapes characters that a terminal would obey, as in JSON: strangers write the questions of markets, and an exchange
+ * writes its errors. In JSON output these characters occur only within strings, so the escaped JSON has the same value.
  */
 export function printable(text: string): string {
   return text.replace(
@@ -56,12 +56,14 @@ export function printable(text: string): string {
 
 const ESCAPE_DIGITS = 4
 
-/** Replaces line breaks in texts of strangers, which could imitate another row of the table. */
+/**
+ * Replaces line breaks in a cell. Strangers write such texts, and a line break could imitate another row of the table.
+ */
 function oneLine(text: string): string {
   return text.replaceAll('\n', ' ')
 }
 
-/** Prints columns under a header; the last one is not padded. */
+/** Formats columns under a header; the last column is not padded. */
 export function showTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [head, ...rows.map((row) => row.map(oneLine))]
   const widths = head.map((_, at) => Math.max(...all.map((row) => row[at]?.length ?? 0)))
@@ -76,7 +78,7 @@ export function showTable(head: readonly string[], rows: readonly (readonly stri
     .join('')
 }
 
-/** Names before their values. */
+/** Formats one line per fact: the name, then the value. */
 export function showFacts(facts: Readonly<Record<string, string | number>>): string {
   const width = Math.max(...Object.keys(facts).map((name) => name.length))
   return Object.entries(facts)

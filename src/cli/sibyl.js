@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `npx sibyl`: checks that this Node can run the sources, and starts them. */
+/** `npx sibyl`: checks that the installed Node version can run the sources, and runs them. */
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 if (major < 22 || (major === 22 && minor < 15)) {

@@ -12,7 +12,9 @@ export type Amount = string | number | bigint
 const DECIMALS = 6
 const DECIMAL = /^([0-9]{1,20})(?:\.([0-9]{1,20}))?$/
 
-/** Returns the amount in millionths; throws `INVALID_FIELD` if it is not exact. */
+/**
+ * Returns the amount in millionths; throws `INVALID_FIELD` if the amount has a fraction of a millionth or exceeds 2^53.
+ */
 export function readAmount(field: string, amount: Amount): number {
   const millionths = typeof amount === 'string' ? readDecimal(field, amount) : amount
   const value = Number(millionths)
@@ -30,12 +32,12 @@ export function readAmount(field: string, amount: Amount): number {
 
 const ALLOWANCE: Amount = '10000'
 
-/** Parses an allowance of the stablecoin: 10,000 dollars by default, unlimited only on request. */
+/** Parses an allowance of the stablecoin: 10,000 dollars by default; 'unlimited' is the largest uint256. */
 export function readAllowance(value: Amount | 'unlimited' = ALLOWANCE): bigint {
   return value === 'unlimited' ? UINT256_MAX : BigInt(readAmount('value', value))
 }
 
-/** Joins the digits instead of multiplying: '0.42' is 0 and 420000. */
+/** Parses a decimal string by joining its digits, without multiplication: '0.42' becomes 0 followed by 420000. */
 function readDecimal(field: string, text: string): bigint {
   const [, whole, fraction = ''] = DECIMAL.exec(text) ?? []
   if (whole === undefined) throw invalid(field, `'${text}' is not a decimal number like '0.42'`)

@@ -1,6 +1,6 @@
 /**
- * Answers that the SDK reads differently from `protocol/shapes`. Sizes above 2^53 stay exact, and answers of other
- * versions of the exchange are accepted. All other answers use the types of the shapes.
+ * Types of answers that differ from `protocol/shapes`. Sizes above 2^53 stay exact, and answers of other versions of
+ * the exchange are accepted. All other answers use the types in `protocol/shapes`.
  */
 
 import type { ConfigAnswer } from '#protocol/shapes/config.ts'
@@ -13,7 +13,7 @@ type Optional<T, K extends keyof T> = Omit<T, K> & Partial<Pick<T, K>>
 
 export type Level = {
   readonly price: number
-  /** Sum over all orders at the price, which may exceed 2^53. */
+  /** Total size of all orders at the price, which may exceed 2^53. */
   readonly size: bigint
   /** With `implied`: the part of the size that comes from orders of the other outcome. */
   readonly implied?: bigint
@@ -27,17 +27,17 @@ export type Orderbook = Omit<BookAnswer, 'bids' | 'asks'> & {
 }
 
 export type ValidatedOrder = Omit<CheckedOrder, 'errors'> & {
-  /** Every reason why the order would be refused. */
+  /** All reasons for which the exchange would reject the order; empty if it would accept it. */
   readonly errors: readonly (Omit<CheckedOrder['errors'][number], 'code'> & {
     readonly code: ErrorCode
   })[]
 }
 
-/** A redemption through the relayer; `reason` if it failed. */
+/** A redemption through the relayer; `reason` is set if the redemption failed. */
 export type Claim = PendingClaim & Partial<Pick<FailedClaim, 'reason'>>
 
 export type Config = Omit<ConfigAnswer, 'service' | 'limits'> & {
-  /** An exchange from before API versions omits `apiVersion`. */
+  /** Exchanges older than API versions omit `apiVersion`. */
   readonly service: Optional<ConfigAnswer['service'], 'apiVersion'>
   readonly limits: Readonly<Record<string, number>>
 }

@@ -8,11 +8,14 @@ export type ApiFit = {
   readonly exchange: string | undefined
   /** API version of this client. */
   readonly client: string
-  /** One sentence about the difference, if the versions do not fit. */
+  /** One sentence about the difference if the versions do not fit; otherwise empty. */
   readonly why: string
 }
 
-/** Compares the versions. They fit if the major version is the same, and the exchange is not older than this client. */
+/**
+ * Compares the versions. They fit if the major versions are equal and the exchange's minor version is not below the
+ * client's.
+ */
 export function apiFit(exchange: string | undefined, client: string = API_VERSION): ApiFit {
   const why = misfit(exchange, client)
   return { fits: why === '', exchange, client, why }

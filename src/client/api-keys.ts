@@ -1,6 +1,6 @@
 /**
- * API keys of a wallet: registers them by the wallet's signature, stores them where the caller chooses, and revokes
- * them. The private key of a new API key is only in the answer.
+ * API keys of a wallet: registers them with the wallet's signature, stores them where the caller chooses, and revokes
+ * them. The exchange sends the private key of a new API key only once, in the answer to the registration.
  */
 
 import { registerMessage, revokeMessage } from '#domain/api-key.ts'
@@ -34,7 +34,7 @@ export type ApiKeyOptions = {
 }
 
 export type NewApiKey = {
-  /** A name for the owner's own use. */
+  /** Name of the key, for the owner's own use. */
   readonly name?: string
   /** Unix seconds. */
   readonly expiresAt?: number
@@ -50,10 +50,10 @@ export type KeyStorage = {
 const TIMEOUT_MS = 15_000
 const RETRIES = 5
 const BACKOFF_MS = 100
-/** A key that expires within this time is replaced by a new one. */
+/** A stored key that expires within this time, in seconds, is replaced by a new key. */
 const EXPIRING_SEC = 60
 
-/** One short line: a longer name could change the meaning of the signed text. */
+/** Pattern of the exchange's name: one short line. A longer name could change the meaning of the signed text. */
 const SERVICE_NAME = /^[^\p{Cc}\p{Zl}\p{Zp}]{1,40}$/u
 
 /** Registers a new key for the signer's wallet. */
@@ -64,7 +64,7 @@ export async function registerApiKey(
 ): Promise<StoredApiKey> {
   const { address, sign } = await readSigner(signer)
   const signature = await sign(registerMessage(await serviceName(options), address))
-  // Sent only once: a lost answer would contain the key, and each retry would create another key.
+  // The request is not retried: the answer contains the private key, and each retry would create another key.
   const send = transport(options, 0)
   const answer = await send<{ readonly api_key_id: string; readonly api_private_key: string }>({
     method: 'POST',
@@ -104,14 +104,14 @@ export async function openApiKey(
   return key
 }
 
-/** Revokes with a token of the key itself. */
+/** Revokes an API key with a token that the key itself signs. */
 export async function revokeApiKey(options: ApiKeyOptions, key: ApiKeyPair): Promise<void> {
   const { fetch: sendOne } = withApiKey(options, key)
   const send = transport(sendOne === undefined ? options : { ...options, fetch: sendOne }, RETRIES)
   await send({ method: 'DELETE', path: `/api/v1/api-keys/${encodeURIComponent(key.id)}` })
 }
 
-/** Revokes with the wallet, even if the private key of the API key is lost. */
+/** Revokes an API key with the wallet's signature, even if the private key of the API key is lost. */
 export async function revokeApiKeyByWallet(
   options: ApiKeyOptions,
   id: string,
@@ -123,7 +123,7 @@ export async function revokeApiKeyByWallet(
   await transport(options, RETRIES)({ method: 'DELETE', path, body: { address, signature } })
 }
 
-/** Deletes the stored key of a wallet; revoke it first. */
+/** Deletes the stored key of a wallet without revoking it at the exchange; revoke the key first. */
 export async function forgetApiKey(
   options: ApiKeyOptions,
   address: string,
@@ -133,8 +133,8 @@ export async function forgetApiKey(
 }
 
 /**
- * Returns the name of the exchange for the signed text. Only the name comes from the exchange: users never sign a whole
- * text chosen by a server.
+ * Returns the exchange's name for the text that the wallet signs. Only this name comes from the exchange, so that users
+ * never sign a whole text chosen by a server.
  */
 async function serviceName(options: ApiKeyOptions): Promise<string> {
   const config = await transport(
@@ -177,7 +177,7 @@ function placeOf({ url }: ApiKeyOptions, address: string): string {
   return `sibyl api key ${trimEnd(url, '/')} ${address.toLowerCase()}`
 }
 
-/** Parses a stored key; returns undefined for a text that another program stored. */
+/** Parses a stored key; returns undefined if the stored text is not a key. */
 function readKept(text: string | null): StoredApiKey | undefined {
   if (text === null) return undefined
   try {

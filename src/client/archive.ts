@@ -8,7 +8,7 @@ import { SibylError } from './sibyl-error.ts'
 import type { CallOptions, FileAnswer, Transport } from './transport.ts'
 
 export type ArchiveFile = {
-  /** Compressed by gzip, one JSON object per line. Concatenated files are a valid gzip file. */
+  /** Content of the file, compressed by gzip, one JSON object per line. Concatenated files are a valid gzip file. */
   readonly file: Uint8Array<ArrayBuffer>
   readonly sha256: string
   readonly events: number
@@ -65,14 +65,14 @@ export function createArchive(send: Transport): ClientArchive {
 }
 
 /**
- * Maximum decompressed size: a file has 4 MiB of lines and at most one long event more. Without a limit, a few
- * bytes of gzip could become many gigabytes.
+ * Maximum decompressed size in characters. A file has 4 MiB of lines and at most one long event more. Without a limit,
+ * a few bytes of gzip could decompress to many gigabytes.
  */
 const FILE_CHARS_MAX = 16 * 1024 * 1024
 
 async function textOf(bytes: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<string> {
   const decoder = new TextDecoder()
-  // Not every browser iterates over a stream.
+  // Use a reader, because some browsers cannot iterate over a stream.
   const reader = bytes.getReader()
   let text = ''
   for (;;) {

@@ -6,13 +6,16 @@
 
 import { SibylError } from './sibyl-error.ts'
 
-/** A smaller difference is only the latency of the answer. */
+/** Smaller differences in seconds are ignored, because they may only be the latency of the answer. */
 const DIFFERENCE_SEC_MIN = 30
 const CORRECTION_SEC_MAX = 300
-/** The local chain, whose time tests change. Signatures for it are valid on no other chain. */
+/** Chain id of the local chain, whose time tests can change. Signatures for this chain are valid on no other chain. */
 const DEVNET_CHAIN_ID = 31_337
 
-/** Throws `CLOCK_DIFFERS` if the exchange's clock differs by more than the allowed correction. */
+/**
+ * Returns the current Unix seconds, corrected by the exchange's clock. Throws `CLOCK_DIFFERS` if the difference exceeds
+ * the allowed correction.
+ */
 export function boundedNowSec({
   chainId,
   ownSec,

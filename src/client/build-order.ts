@@ -1,6 +1,6 @@
 /**
- * Builds an order from a trader's intent, without its trader, and throws immediately if the exchange would reject it.
- * It neither sends nor signs; the signer adds the trader.
+ * Builds an order without its trader from a trader's intent; the signer adds the trader. Nothing is signed or sent.
+ * Throws immediately if the exchange would reject the order.
  */
 
 import { parseMarketId, parseUint64, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
@@ -34,14 +34,14 @@ export type OrderIntent = {
   readonly price: Amount
   /** Size in shares: '10' or '2.5', or 10000000 in millionths. */
   readonly size: Amount
-  /** Any 64-bit number that distinguishes this order from an equal one; by default one that rises with time. */
+  /** Any 64-bit number that distinguishes this order from an otherwise equal one; the default increases with time. */
   readonly nonce?: Integer
-  /** Current Unix seconds, if not from this machine's clock. */
+  /** Current Unix seconds; by default from this machine's clock. */
   readonly nowSec?: number
 } & (
   | { /** Unix seconds. */ readonly expiration: Integer; readonly ttlSeconds?: never }
   | {
-      /** Seconds from now. The server requires at least 60 on arrival, so use more. */
+      /** Lifetime in seconds from now. The server requires at least 60 when the order arrives, so use more. */
       readonly ttlSeconds: number
       readonly expiration?: never
     }
@@ -76,10 +76,7 @@ function readOutcome(outcome: string): Outcome {
   throw refuse('INVALID_FIELD', 'outcome', `'${outcome}' is neither 'YES' nor 'NO'`)
 }
 
-/**
- * Smallest price that may be given as a number. Smaller numbers were probably meant as cents, but would count
- * millionths of a dollar.
- */
+/** Smallest price that may be a number, in millionths of a dollar. A smaller number was probably meant as cents. */
 const PRICE_NUMBER_MIN = 100
 
 function readPrice(amount: Amount): Price {
@@ -123,7 +120,7 @@ function readExpiration(intent: OrderIntent): Uint64 {
 }
 
 function readUint64(field: string, integer: Integer): Uint64 {
-  // A number beyond the safe range may have been rounded before it got here.
+  // A number above 2^53 is rejected, because the caller's program may have rounded it.
   const exact = typeof integer !== 'number' || Number.isSafeInteger(integer)
   const value = exact ? parseUint64(String(integer)) : undefined
   if (value !== undefined) return value

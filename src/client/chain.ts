@@ -1,6 +1,6 @@
 /**
- * Transactions that a trader with ether sends: full sets of outcome tokens, approvals, and balances. The exchange gives
- * the addresses of the contracts; the RPC address is the devnet's, or the caller's own.
+ * Transactions for a trader who has ether: full sets of outcome tokens, approvals and transfers; also reads balances.
+ * The exchange provides the addresses of the contracts; the RPC address is the caller's own, or that of a devnet.
  */
 
 import {
@@ -36,7 +36,7 @@ export type Balances = {
   readonly ether: bigint
   /** Amount of stablecoin in millionths. */
   readonly stablecoin: bigint
-  /** Shares of YES in millionths, if a market was given. `no` has those of NO. */
+  /** Shares of YES in millionths; 0 if no market was given. `no` is the same for NO. */
   readonly yes: bigint
   readonly no: bigint
 }
@@ -51,7 +51,7 @@ export type Approvals = {
 export type ClientChain = {
   /** Returns the balances of a wallet address, by default the signer's; with shares if a market is given. */
   balances(of?: { readonly address?: string; readonly marketId?: string }): Promise<Balances>
-  /** Returns what a wallet address, by default the signer's, allows the settlement contract. */
+  /** Returns the approvals that a wallet address, by default the signer's, has given to the settlement contract. */
   approvals(of?: { readonly address?: string }): Promise<Approvals>
   /**
    * Allows the settlement contract to take `value` of the stablecoin, 10,000 dollars by default, and to move outcome
@@ -79,7 +79,10 @@ type SendingWallet = {
   sendTransaction(transaction: object): Promise<Hex>
 }
 
-/** Errors of both contracts, since one calls the other. */
+/**
+ * Errors of the stablecoin and of the conditional tokens: one contract calls the other, so a call can fail with
+ * either's error.
+ */
 const ERRORS: Abi = [...testUSDCAbi, ...conditionalTokensAbi].filter(({ type }) => type === 'error')
 const HALF_OF_ALL = 2n ** 255n
 const NO_COLLECTION: Hex = `0x${'0'.repeat(64)}`
@@ -209,7 +212,8 @@ export function createClientChain(ports: ChainPorts): ClientChain {
         const { usdc, tokens, settlement } = await reach()
         const before = await approvals(await owner(undefined))
         const sent: Sent[] = []
-        // Some tokens reduce an unlimited allowance with each use; half of it still exceeds any supply.
+        // Some tokens reduce an unlimited allowance with each use. An allowance of half the maximum is still enough for
+        // any supply.
         if (before.stablecoin < (wanted > HALF_OF_ALL ? HALF_OF_ALL : wanted)) {
           const args = [settlement, wanted]
           sent.push(await send({ ...usdc, functionName: 'approve', args }))
@@ -256,7 +260,7 @@ async function sendCall(
   client: PublicClient<Transport, Chain>,
   signer: OrderSigner,
 ): Promise<Sent> {
-  // The call is simulated first, so that a refusal costs nothing and its reason is known.
+  // Simulate the call first: a call that would revert costs no gas, and its reason is known.
   const abi = [...call.abi, ...ERRORS]
   await client.simulateContract({ ...call, abi, account: (await signerAddress(signer)) as Hex })
   const transaction = { to: call.address, data: encodeFunctionData(call) }
@@ -313,7 +317,7 @@ function localAccount(signer: OrderSigner): Account {
   )
 }
 
-/** Converts errors of viem to the SDK's own, with the reason of a revert. */
+/** Converts viem's errors to `SibylError`, with the reason of a revert. */
 async function inWords<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()

@@ -54,21 +54,25 @@ import { type ContractPins, createTrust } from './trusted-chain.ts'
 export type ClientOptions = {
   /** Address of the exchange: `http://127.0.0.1:8080`. */
   readonly url: string
-  /** Signs orders. Not needed for reading. */
+  /** Signer of orders; not needed for reading. */
   readonly signer?: OrderSigner
   /** Chain of the orders, if the exchange has several. */
   readonly chainId?: number
   /**
-   * The contracts that the client signs for. Set them if you know them: otherwise the client uses those of the
-   * exchange's first answer, and a later answer that differs is rejected.
+   * The contracts that the client signs for. Set them if you know them. Otherwise the client uses the contracts in the
+   * exchange's first answer, and rejects a later answer that differs.
    */
   readonly pins?: ContractPins
   /** Chain and settlement contract of orders, for a client that signs orders without contacting the exchange. */
   readonly domain?: OrderDomain
-  /** Maximum correction of this machine's clock by the exchange's in expiries and deadlines; 300 s by default. */
+  /**
+   * Maximum seconds by which the exchange's clock may correct this machine's clock in expiries and deadlines; 300 by
+   * default.
+   */
   readonly clockCorrectionSecondsMax?: number
   /**
-   * Verifier keys of the public log (`name+id+key`); if omitted, the keys in the exchange's first answer are trusted.
+   * Verifier keys of the public log (`name+id+key`). If omitted, the client trusts the keys in the exchange's first
+   * answer.
    */
   readonly logKeys?: readonly string[]
   /** RPC address of the chain, for `chain`. A devnet provides its own. */
@@ -78,15 +82,15 @@ export type ClientOptions = {
   /** Headers of each attempt, such as `Authorization` with a fresh token. */
   readonly headers?: () => HeaderLines | Promise<HeaderLines>
   /**
-   * Headers of each new connection of the stream, if they differ from `headers`. A token in them is sent by the
-   * request `auth`.
+   * Headers of each new connection of the stream, if they differ from `headers`. If they contain a token, the stream
+   * sends it in an `auth` request.
    */
   readonly streamHeaders?: () => HeaderLines | Promise<HeaderLines>
   /** Timeout of one attempt. */
   readonly timeoutMs?: number
   /** Number of retries, if a retry is safe and can help. */
   readonly retries?: number
-  /** Pause before the first retry; it doubles each time. */
+  /** Pause before the first retry, in milliseconds; the pause doubles with each retry. */
   readonly backoffMs?: number
   readonly fetch?: typeof fetch
 }
@@ -103,13 +107,13 @@ export type PlaceIntent = OrderIntent &
   }
 
 export type Orders = {
-  /** Builds and signs an order, and sends nothing. Store the result to be able to send it again after a crash. */
+  /** Builds and signs an order without sending it. Store the result, so that it can be sent again after a crash. */
   sign(intent: PlaceIntent): Promise<OrderSubmission>
   /** Builds, signs and submits an order. Errors carry the signed order as `error.submission`. */
   place(intent: PlaceIntent, options?: CallOptions): Promise<PlacedOrder>
   submit(submission: OrderSubmission, options?: CallOptions): Promise<PlacedOrder>
   placeBatch(intents: readonly PlaceIntent[], options?: CallOptions): Promise<BatchResult[]>
-  /** Submits any number of orders, in as many requests as necessary; the results are in the same order. */
+  /** Submits any number of orders, in as many requests as necessary; results are in the order of `submissions`. */
   submitBatch(
     submissions: readonly OrderSubmission[],
     options?: CallOptions,
@@ -117,7 +121,8 @@ export type Orders = {
   /** Checks whether the exchange would accept an order; places nothing. */
   validate(submission: OrderSubmission, options?: CallOptions): Promise<ValidatedOrder>
   /**
-   * Cancels one order. After a retry, `ORDER_CLOSED` may mean that the lost attempt cancelled it: see `error.attempts`.
+   * Cancels one order. After a retry (see `error.attempts`), `ORDER_CLOSED` may mean that an earlier attempt, whose
+   * answer was lost, cancelled the order.
    */
   cancel(
     order: {
@@ -138,8 +143,8 @@ export type Orders = {
     options?: CallOptions,
   ): Promise<CancelledOrders>
   /**
-   * Sets the dead-man switch of the client's API key: unless this is called again within `afterMs`, all orders of its
-   * address are cancelled, or those of the account whose delegate's key signs. 0 turns it off.
+   * Sets the dead-man switch of the client's API key. Unless it is set again within `afterMs`, the exchange cancels all
+   * orders of the key's address, or of the account for which a delegate's key signs. 0 turns the switch off.
    */
   deadman(afterMs: number, options?: CallOptions): Promise<DeadmanAnswer>
   /** Returns one order, open or ended, from the database, which lags behind the market by about a tenth of a second. */
@@ -158,14 +163,14 @@ export type Orders = {
 
 export type Client = ClientReads & {
   readonly orders: Orders
-  /** Operations on the chain by signature alone. */
+  /** Operations on the chain that need only the trader's signature; the relayer sends them and pays the gas. */
   readonly relayer: Relayer
   /** Keys that sign orders of the signer's account, within limits. */
   readonly delegates: ClientDelegates
   /** Prices of assets, and their stream. */
   readonly prices: ClientPrices
   readonly quickMarkets: ClientQuickMarkets
-  /** Resolution of markets: status, proposing, settling, waiting. */
+  /** Resolution of markets: reads the status, proposes and settles outcomes, and waits for a stage. */
   readonly resolution: ClientResolution
   market(marketId: string, options?: CallOptions): Promise<Market>
   /**
@@ -179,14 +184,14 @@ export type Client = ClientReads & {
   readonly transparency: ClientTransparency
   /** Returns up to 100 trades, newest first. */
   trades(marketId: string, options?: CallOptions): Promise<Trade[]>
-  /** Returns a trader's funds and the reserved part; only if the exchange reserves funds. */
+  /** Returns a trader's total and reserved funds; available only if the exchange reserves funds. */
   funds(
     user?: { readonly address?: string; readonly chainId?: number },
     options?: CallOptions,
   ): Promise<Funds>
   /**
-   * Returns the configuration of the exchange. It is requested once and cached; `config({ fresh: true })` requests it
-   * again.
+   * Returns the configuration of the exchange. The client requests it once and caches it; `config({ fresh: true })`
+   * requests it again.
    */
   config(options?: CallOptions & { readonly fresh?: boolean }): Promise<Config>
   /** Checks whether the exchange's API version fits this client; always requests the version again. */
@@ -228,7 +233,7 @@ export function createClient(options: ClientOptions): Client {
       const asked = send<Config>({ method: 'GET', path: '/api/v1/config' }, call)
       known = asked
       askedSec = ownSec()
-      // If the request fails, its caller gets the error, and the next caller requests again.
+      // If the request fails, its caller gets the error, and the next call requests the configuration again.
       asked.catch(() => {
         if (known === asked) known = undefined
       })
@@ -310,7 +315,10 @@ export function createClient(options: ClientOptions): Client {
     return seen.wrote(await send<PlacedOrder>({ method: 'POST', path, body }, call))
   }
 
-  /** Sends one request; the caller retries orders that the exchange was too busy for. */
+  /**
+   * Sends one batch request. The caller of this function retries orders that were rejected because the exchange was
+   * busy.
+   */
   async function submitSome(
     orders: readonly OrderSubmission[],
     call: CallOptions | undefined,
@@ -344,8 +352,8 @@ export function createClient(options: ClientOptions): Client {
   ): Promise<BatchResult[]> {
     const results: BatchResult[] = []
     for (const some of requestsOf(submissions)) results.push(...(await submitSome(some, call)))
-    // Orders that the exchange was too busy for are sent one by one, because such requests have their own pauses and
-    // retries.
+    // Orders with a transient rejection are sent again one by one, because a request with one order has its own pauses
+    // and retries.
     for (const [at, result] of results.entries()) {
       if (result.ok || !PASSING_CODES.has(result.error.code) || result.error.status !== undefined) {
         continue
@@ -365,7 +373,7 @@ export function createClient(options: ClientOptions): Client {
     return results
   }
 
-  /** Returns the calls of the chain. They are loaded on first use, because most clients never use the chain. */
+  /** Loads the functions for the chain on first use, because most clients never use the chain. */
   function chainCalls(): Promise<ClientChain> {
     onChain ??= import('./chain.ts').then(({ createClientChain }) =>
       createClientChain({ chain, signer, rpcUrl: options.rpcUrl }),
@@ -392,7 +400,7 @@ export function createClient(options: ClientOptions): Client {
     return all
   }
 
-  /** Account that is named as the trader in requests, if a delegate's key signs. */
+  /** Account that requests name as their trader if a delegate's key signs; otherwise undefined. */
   const acting = delegatedAccount(options.signer)
   const deadmanOf = (afterMs: number) =>
     acting === undefined ? { afterMs } : { afterMs, trader: acting }
@@ -506,7 +514,7 @@ function ownSec(): number {
   return Math.floor(Date.now() / 1_000)
 }
 
-/** Codes of transient rejections: a moment later, the result for this order of a batch may differ. */
+/** Codes of transient rejections of an order in a batch: a retry may succeed. */
 const PASSING_CODES: ReadonlySet<string> = new Set(['OVERLOADED', 'OUTCOME_UNKNOWN'])
 
 function failure(

@@ -1,4 +1,4 @@
-/** CRC-32 of ASCII text, as in zip and PNG; browsers have none. */
+/** CRC-32 of ASCII text, as in zip and PNG; browsers have no built-in CRC-32. */
 
 const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   let value = byte

@@ -1,6 +1,6 @@
 /**
- * Delegated keys: an account appoints keys that sign its orders, within limits, and revokes them. The account signs, and
- * the relayer sends it and pays the gas.
+ * Delegated keys: an account appoints keys that sign its orders within limits, and revokes them. The account signs each
+ * change; the relayer sends the change to the chain and pays the gas.
  */
 
 import type { Relayed } from '#protocol/shapes/relayer.ts'
@@ -12,12 +12,12 @@ import type { CallOptions, Transport } from './transport.ts'
 export type Delegate = DelegateList['delegates'][number]
 
 export type ClientDelegates = {
-  /** Appoints a key of the signer's account, or changes its time and limits. */
+  /** Appoints a key as a delegate of the signer's account, or changes the delegate's expiry and limits. */
   create(intent: DelegationIntent, options?: CallOptions): Promise<Relayed>
-  /** Revokes a key: the exchange accepts no more of its orders, and cancels the open ones. */
+  /** Revokes a delegate's key: the exchange accepts no more orders of the key, and cancels its open orders. */
   revoke(delegate: string, options?: CallOptions): Promise<Relayed>
   /**
-   * Returns the delegates of an account, by default the signer's. A revoked one is listed until its trades have
+   * Returns the delegates of an account, by default the signer's. A revoked delegate is listed until its trades have
    * settled.
    */
   list(
@@ -26,7 +26,7 @@ export type ClientDelegates = {
   ): Promise<readonly Delegate[]>
 }
 
-/** Returns the named user and chain, by default the signer's. */
+/** Returns the given user and chain; by default the signer's address and the client's chain. */
 export type UserOf = (
   of: { readonly address?: string | undefined; readonly chainId?: number | undefined },
   options: CallOptions | undefined,

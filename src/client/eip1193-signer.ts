@@ -1,6 +1,6 @@
 /**
- * A browser's wallet as a signer. Requests to its EIP-1193 provider are JSON, so bigints are decimal text. It signs
- * only for the chain that the wallet has selected.
+ * A browser's wallet as a signer. Requests to the wallet's EIP-1193 provider are JSON, so bigints are decimal text. The
+ * signer signs only for the chain that the wallet has selected.
  */
 
 import { SibylError } from './sibyl-error.ts'
@@ -13,7 +13,7 @@ export type Eip1193Provider = {
   }): Promise<unknown>
 }
 
-/** Accepted wherever the SDK takes a signer: for orders, relayed operations and texts. */
+/** A signer of orders, relayed operations and texts; accepted wherever the SDK takes a signer. */
 export type Eip1193Signer = {
   readonly address: string
   signTypedData(typed: object): Promise<string>
@@ -38,7 +38,7 @@ const ADDRESS = /^0x[0-9a-fA-F]{40}$/
 /** EIP-1193 code of a request that the user rejected. */
 const REFUSED = 4001
 
-/** Asks the wallet for its account, unless the caller gives one. */
+/** Creates a signer from a wallet. Asks the wallet for its account, unless the caller gives an address. */
 export async function eip1193Signer(
   provider: Eip1193Provider,
   { address: wanted }: { readonly address?: string } = {},

@@ -1,9 +1,9 @@
 /**
- * Parses JSON without rounding. An integer beyond 2^53 is returned as decimal text, because not every browser gives a
- * reviver the source of a number; callers convert it to a bigint.
+ * Parses JSON without rounding. An integer beyond 2^53 becomes decimal text, which callers convert to a bigint. A
+ * reviver cannot be used, because not every browser gives it the source text of a number.
  */
 
-/** The pattern also matches strings, in order to skip them, because they may contain digits. */
+/** Matches strings as well as long integers, so that digits within strings are skipped. */
 const STRING_OR_LONG_INTEGER = /"(?:[^"\\]|\\.)*"|-?\d{16,}/g
 
 export function parseExactJson(text: string): unknown {

@@ -1,6 +1,6 @@
 /**
- * One subscription at the exchange, and all functions here that listen to it. Equal subscriptions share it: the
- * subscription is requested once, and ends with its last listener.
+ * One subscription at the exchange, and all local listeners of it. Equal subscriptions share one: it is requested once,
+ * and ends when the last listener closes.
  */
 
 import type { Deferred } from './deferred.ts'
@@ -9,7 +9,7 @@ import type { ChannelMessage, Position } from './stream-messages.ts'
 export type Listener = {
   readonly take: (message: ChannelMessage) => boolean
   readonly ready: Deferred<void>
-  /** True after the first snapshot; earlier messages cannot be applied. */
+  /** True after the listener's first snapshot; earlier messages cannot be applied. */
   begun: boolean
 }
 
@@ -20,15 +20,18 @@ export type Following = {
   sub: string | undefined
   /** True while a subscribe request is unanswered. */
   asking: boolean
-  /** Last position of the channel; undefined before the first snapshot. */
+  /** Position of the newest message; undefined before the first snapshot. */
   last: Position | undefined
-  /** Set while the trades of one match arrive one by one: a resume then starts before the first of them. */
+  /**
+   * Progress within a match whose trades arrive one by one; undefined otherwise. A resume starts before the first trade
+   * of that match.
+   */
   fills: { readonly before: Position; readonly seq: number; fill: number } | undefined
-  /** True while a snapshot is awaited; other messages are ignored until then. */
+  /** True while a snapshot is awaited that repairs a gap; other messages are ignored until that snapshot arrives. */
   repairing: boolean
-  /** True while a snapshot for later listeners is awaited. */
+  /** True while a snapshot is awaited for listeners that joined after the first snapshot. */
   joining: boolean
-  /** Id of the pending snapshot request, or of a refused one that is to be repeated. */
+  /** Id of the pending snapshot request, or of a refused snapshot request that will be repeated. */
   snapshotId: number | undefined
 }
 
@@ -47,7 +50,10 @@ export function newFollowing(key: string, request: Following['request']): Follow
   }
 }
 
-/** Returns the key by which the exchange identifies a subscription: case and the order of markets do not matter. */
+/**
+ * Returns the key of a subscription. Upper and lower case and the order of markets make no difference, as at the
+ * exchange.
+ */
 export function keyOf(request: Following['request']): string {
   const { marketIds } = request
   const ids = Array.isArray(marketIds) ? marketIds.map((id) => String(id).toLowerCase()) : undefined
@@ -55,13 +61,13 @@ export function keyOf(request: Following['request']): string {
   return JSON.stringify({ ...request, ...sorted }).toLowerCase()
 }
 
-/** Returns whether a listener waits for a first snapshot. */
+/** Returns whether any listener still waits for its first snapshot. */
 export function hasBeginners({ listeners }: Following): boolean {
   for (const { begun } of listeners) if (!begun) return true
   return false
 }
 
-/** Passes a message to some of the listeners; returns false if the state of one does not fit it. */
+/** Passes a message to the selected listeners; returns false if the message does not fit the state of one of them. */
 export function tell(
   { listeners }: Following,
   message: ChannelMessage,
@@ -69,12 +75,12 @@ export function tell(
 ): boolean {
   let fits = true
   for (const listener of [...listeners].filter(isFor)) {
-    // Skip a listener that another listener has closed while this message was passed on.
+    // Skip a listener that was closed by another listener while handling this message.
     if (!listeners.has(listener)) continue
     try {
       if (!listener.take(message)) fits = false
     } catch (error) {
-      // An error in one listener must not keep the message from the others.
+      // An error in one listener must not prevent the delivery to the other listeners.
       queueMicrotask(() => {
         throw error
       })

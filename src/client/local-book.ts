@@ -1,6 +1,6 @@
 /**
- * A book kept by the client from a snapshot and later deltas. It is exact, and verifiable: its checksum equals that of
- * the exchange's book after the same message.
+ * A book that the client keeps from a snapshot and later deltas. The client can verify the book: its checksum equals
+ * the checksum of the exchange's book after the same message.
  */
 
 import type { Level } from './answers.ts'
@@ -14,7 +14,7 @@ const CHECKSUM_LEVELS = 10
 export class LocalBook {
   readonly #bids = new Side(true)
   readonly #asks = new Side(false)
-  /** The market's sequence number of the last change. */
+  /** Sequence number of the market's newest change. */
   seq = 0
 
   /** Returns the bids, the best first. */
@@ -33,7 +33,7 @@ export class LocalBook {
     this.apply(seq, bids, asks)
   }
 
-  /** Applies the new total of each changed level; 0 removes it. */
+  /** Sets the total size of each changed level; a size of 0 removes the level. */
   apply(seq: number, bids: readonly LevelPair[], asks: readonly LevelPair[]): void {
     for (const [price, size] of bids) this.#bids.set(price, BigInt(size))
     for (const [price, size] of asks) this.#asks.set(price, BigInt(size))
@@ -47,7 +47,10 @@ export class LocalBook {
   }
 }
 
-/** Sorted prices, the best last, where most changes happen. */
+/**
+ * One side of a book. The best price is last, because most changes happen near the best price, and changes at the end
+ * of an array are cheap.
+ */
 class Side {
   readonly #descending: boolean
   readonly #prices: number[] = []

@@ -1,6 +1,6 @@
 /**
- * Signs with a private key. Only this file needs a library for elliptic curves. It is loaded on first use, so a page
- * that signs with a wallet does not load it.
+ * Signs with a private key. This is the only file that needs a library for elliptic curves. The file is loaded on first
+ * use, so a page that signs with a wallet does not load the library.
  */
 
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
@@ -9,11 +9,11 @@ import { type OrderDomain, orderHash } from '#domain/order-hash.ts'
 import type { Hex } from '#domain/typed-data.ts'
 import { SibylError } from './sibyl-error.ts'
 
-/** Deriving the address of a key takes almost as long as signing, so recent ones are cached. */
+/** Maximum number of cached accounts. Deriving a key's address takes almost as long as signing. */
 const KEPT_MAX = 32
 const kept = new Map<Hex, PrivateKeyAccount>()
 
-/** An invalid key is never repeated in an error. */
+/** Returns the account of a private key. The error for an invalid key never contains the key. */
 export function accountOf(privateKey: Hex): PrivateKeyAccount {
   const known = kept.get(privateKey)
   if (known !== undefined) return known
@@ -34,7 +34,10 @@ function accountFrom(privateKey: Hex): PrivateKeyAccount {
   }
 }
 
-/** Signs the hash directly: a key shows no typed data to a user, and our own hash is many times faster. */
+/**
+ * Signs the hash of an order. Typed data is not needed, because a private key shows nothing to a user, and our own hash
+ * function is many times faster.
+ */
 export function signHash(
   account: PrivateKeyAccount,
   order: Order,

@@ -17,24 +17,24 @@ export type PermitInput = {
 /** Options for placing an order; they are not signed. */
 export type OrderOptions = {
   /**
-   * Places the order only if nothing matches; otherwise rejects it with `POST_ONLY_WOULD_MATCH` and the price that it
-   * would match.
+   * True to place the order only if nothing matches. Otherwise the market rejects it with `POST_ONLY_WOULD_MATCH` and
+   * the price at which it would match.
    */
   readonly postOnly?: boolean
   /**
-   * `GTC`, the default: the unmatched rest stays in the book. `IOC`: the rest is cancelled, and `filled` of the answer
-   * is the matched size. `FOK`: the whole order is filled immediately, or rejected with `ORDER_NOT_FILLED`.
+   * `GTC`, the default: the unmatched remainder stays in the book. `IOC`: the remainder is cancelled, and the answer's
+   * `filled` is the matched size. `FOK`: the whole order is filled immediately, or rejected with `ORDER_NOT_FILLED`.
    */
   readonly timeInForce?: NamedTimeInForce
-  /** Unix milliseconds. An order that its market would handle after this time is refused with `TOO_LATE`. */
+  /** Unix milliseconds. If the market handles the order after this time, it rejects the order with `TOO_LATE`. */
   readonly bookByMs?: number
-  /** Up to 32 printable characters, repeated in every answer and message about the order. It is public. */
+  /** Up to 32 printable characters, repeated in every answer and message about the order. The label is public. */
   readonly label?: string
-  /** A name for some of the trader's orders in a market: letters, digits, _ and -, up to 32. It is public. */
+  /** Name of a group of the trader's orders in a market: up to 32 letters, digits, _ and -. The name is public. */
   readonly group?: string
   /**
-   * Protection of the `group`: when more than `fillsMax` fills, or more than `sharesMax` millionths of a share, happen
-   * within `windowMs`, the market cancels the rest of the group in the same step.
+   * Protection of the `group`: if more than `fillsMax` fills, or fills of more than `sharesMax` millionths of a share,
+   * occur within `windowMs`, the market cancels all remaining orders of the group in the same step.
    */
   readonly protection?: {
     readonly windowMs: number
@@ -42,8 +42,8 @@ export type OrderOptions = {
     readonly sharesMax?: number
   }
   /**
-   * Hash of the trader's open order in the same market that is cancelled in the same step; `ORDER_CLOSED` if it is not
-   * open.
+   * Hash of an open order of the trader in the same market, which is cancelled in the same step. If that order is not
+   * open, the new order is rejected with `ORDER_CLOSED`.
    */
   readonly replaces?: string
   /** `always` places the order even if the order to be replaced is no longer open. */
@@ -60,7 +60,7 @@ export type OrderSubmission = OrderOptions & {
 /** The unsigned parts of a submission. */
 type Unsigned = OrderOptions & Pick<OrderSubmission, 'permitSignature'>
 
-/** Splits the unsigned parts from the rest of an intent. */
+/** Separates the unsigned options of an intent from its signed fields. */
 export function splitOptions<Intent extends Unsigned>(
   wanted: Intent,
 ): { readonly options: Unsigned; readonly intent: Omit<Intent, keyof Unsigned> } {

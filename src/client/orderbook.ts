@@ -18,10 +18,10 @@ export type MarketRead = {
   readonly query: Readonly<Record<string, string | undefined>>
 }
 
-/** Reads data that includes this client's own writes to the market, whichever front answers. */
+/** Reads data of a market from any front; the data includes this client's own writes to the market. */
 export type ReadSeen = <T>(asked: MarketRead, call: CallOptions | undefined) => Promise<T>
 
-/** A size beyond 2^53 was read as text. */
+/** A level as parsed from the answer; a size above 2^53 is text. */
 type LevelJson = {
   readonly price: number
   readonly size: number | string

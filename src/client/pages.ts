@@ -1,16 +1,16 @@
 /**
- * Follows the pages of a list, each of which names the next one. An exchange whose list never ends must not keep a
- * client busy for ever.
+ * Follows the pages of a list; each page names the next page. The number of pages is limited, so that an exchange whose
+ * list never ends cannot keep a client busy forever.
  */
 
 import { SibylError } from './sibyl-error.ts'
 
-/** Maximum number of pages: more than any list has, because a page of a filtered list scans 1,000 entries. */
+/** Maximum number of pages. No list is that long, because each page of a filtered list scans 1,000 entries. */
 const PAGES_MAX = 100_000
 
 /**
- * Returns a function that checks the name of each next page and returns it; undefined after the last page. It throws if
- * the names never end.
+ * Returns a function that checks and returns the name of the next page, or undefined after the last page. It throws if
+ * a page repeats, or if there are too many pages.
  */
 export function pageNames(): (next: string | null | undefined) => string | undefined {
   let before: string | undefined

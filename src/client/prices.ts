@@ -39,7 +39,7 @@ export type ClientQuickMarkets = {
   ): Promise<{ readonly quickMarket: QuickMarket; readonly bestAskPrice: number } | undefined>
   /** Returns up to 100 markets, the newest first. */
   history(asset: string, options?: CallOptions): Promise<QuickMarket[]>
-  /** Returns how a market was decided, with the providers' own reports. */
+  /** Returns the evidence for a market's outcome, including the reports of the price providers. */
   evidence(asset: string, id: number, options?: CallOptions): Promise<QuickMarketEvidence>
 }
 
@@ -52,7 +52,7 @@ export type PricesPorts = {
 }
 
 const BACKOFF_MS_MAX = 10_000
-/** A connection that sends nothing for this long, not even comments, is closed. */
+/** Maximum time, in milliseconds, without any data, even comments; then the client closes the connection. */
 const SILENCE_MS = 45_000
 
 const pathOf = (asset: string, rest = ''): string =>
@@ -149,7 +149,7 @@ async function refuseOthers(response: Response, url: string): Promise<void> {
   try {
     body = JSON.parse(text) as typeof body
   } catch {
-    // The answer is not from the exchange, so only its status is known.
+    // The answer is not JSON, so it is not from the exchange, and only its status is known.
   }
   const message = body.error ?? `${url}: HTTP ${response.status}`
   throw new SibylError(body.code ?? 'UNEXPECTED_ANSWER', message, {

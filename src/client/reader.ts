@@ -1,6 +1,6 @@
 /**
- * Reads from an exchange without a signer, a stream or a chain: a page that only lists markets can bundle this instead
- * of the whole client.
+ * Reads from an exchange without a signer, a stream or a chain. A page that only lists markets can bundle this file
+ * instead of the whole client.
  */
 
 import { type ClientReads, createReads, type UserOfChain } from './reads.ts'

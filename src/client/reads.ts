@@ -1,4 +1,4 @@
-/** Reads of markets, history and statistics: the data of a page besides the books. */
+/** Reads of markets, history and statistics: everything that a trading page shows except order books. */
 
 import type { TimeAnswer } from '#protocol/shapes/config.ts'
 import type { Event, EventDetail } from '#protocol/shapes/events.ts'
@@ -13,7 +13,9 @@ export type MarketFilter = {
   readonly chainId?: number
   readonly category?: Market['category']
   readonly resolved?: boolean
-  /** Selects only markets that accept orders, or only ended ones; by default all, the open ones first. */
+  /**
+   * `open` selects only markets that accept orders, `ended` only the others. By default all markets, open ones first.
+   */
   readonly status?: 'open' | 'ended'
   /** True to include quick markets. */
   readonly quick?: boolean
@@ -43,7 +45,7 @@ export type ClientReads = {
     filter?: MarketFilter & { readonly max?: number },
     options?: CallOptions,
   ): Promise<Market[]>
-  /** Iterates over the same markets, open ones first; pages are requested as needed. */
+  /** Iterates over all matching markets, open ones first; requests pages as needed. */
   eachMarket(filter?: MarketFilter, options?: CallOptions): AsyncGenerator<Market, void, undefined>
   /** Iterates over matching events, each with its first markets; pages are requested as needed. */
   eachEvent(filter?: EventFilter, options?: CallOptions): AsyncGenerator<Event, void, undefined>
@@ -53,7 +55,7 @@ export type ClientReads = {
     where?: { readonly chainId?: number },
     options?: CallOptions,
   ): Promise<EventDetail>
-  /** Returns up to 300 candles, oldest first; pass `nextTo` for earlier ones. */
+  /** Returns up to 300 candles, oldest first; for earlier candles, pass `nextTo` of the answer as `to`. */
   candles(
     marketId: string,
     which?: {
@@ -66,7 +68,7 @@ export type ClientReads = {
   ): Promise<Candles>
   stats(marketId: string, options?: CallOptions): Promise<MarketStats>
   holders(marketId: string, options?: CallOptions): Promise<Holders>
-  /** Returns the statistics of one chain, or of all. */
+  /** Returns the statistics of one chain, or of all chains. */
   platformStats(
     where?: { readonly chainId?: number },
     options?: CallOptions,
@@ -75,12 +77,18 @@ export type ClientReads = {
   positions(user?: UserOfChain, options?: CallOptions): Promise<UserPosition[]>
   /** Returns a user's realised profit on a chain, with 6 decimals; includes closed positions. */
   realisedProfit(user?: UserOfChain, options?: CallOptions): Promise<number>
-  /** Returns a user's newest trades and payouts, up to 100 of each; `before: nextBefore` continues in the trades. */
+  /**
+   * Returns a user's newest trades and payouts, up to 100 of each; for older trades, pass `nextBefore` of the answer as
+   * `before`.
+   */
   activity(
     user?: UserOfChain & { readonly limit?: number; readonly before?: string | undefined },
     options?: CallOptions,
   ): Promise<ActivityPage>
-  /** Returns a market's newest trades with the side of each taker, up to 50; `before: nextBefore` continues. */
+  /**
+   * Returns a market's newest trades with the side of each taker, up to 50; for older trades, pass `nextBefore` of the
+   * answer as `before`.
+   */
   marketActivity(
     marketId: string,
     page?: { readonly limit?: number; readonly before?: string | undefined },
@@ -181,7 +189,10 @@ export function createReads(ports: {
   }
 }
 
-/** Iterates over the list by its cursor, because a page of a filtered list may be short. */
+/**
+ * Iterates over events until there is no next cursor. A page of a filtered list may be short without being the last
+ * page.
+ */
 async function* eachEvent(
   send: Transport,
   { chainId, pageSize, ...filter }: EventFilter = {},

@@ -1,7 +1,7 @@
 /**
- * Operations on the chain without ether. The client's signer signs each for the contracts that the client trusts
- * (`trusted-chain.ts`), and the relayer sends it and pays the gas. Signing and sending are separate, so that a signed
- * request can be stored and sent again: it becomes one transaction.
+ * Operations on the chain for traders without ether. The client's signer signs each operation for the contracts that
+ * the client trusts (`trusted-chain.ts`); the relayer sends it and pays the gas. Signing and sending are separate, so
+ * that a signed request can be stored and sent again; it results in only one transaction.
  */
 
 import { toAddress } from '#domain/ids.ts'
@@ -19,7 +19,7 @@ import type { CallOptions, Transport } from './transport.ts'
 
 type Chain = ChainConfig
 
-/** A signed request, which may be sent any number of times: it is executed once. */
+/** A signed request. It may be sent any number of times, but is executed only once. */
 export type RelayRequest = { readonly path: string; readonly body: object }
 
 type Common = {
@@ -68,12 +68,12 @@ export type SettlementIntent = Common & {
 }
 
 export type CancellationIntent = Common & {
-  /** Orders as signed: `order` of the result of `orders.sign`. */
+  /** Signed orders: the field `order` of each result of `orders.sign`. */
   readonly orders: readonly Order[]
 }
 
 export type EpochIntent = Common & {
-  /** Cancels orders with a lower nonce; by default all orders signed until now. */
+  /** Orders with a lower nonce are cancelled; by default all orders signed until now. */
   readonly nonce?: string | bigint
 }
 
@@ -91,7 +91,7 @@ export type DelegationIntent = Common & {
 }
 
 export type Relayer = {
-  /** Functions that build and sign, and send nothing. */
+  /** Functions that build and sign a request without sending it. */
   readonly sign: {
     ctfApproval(intent?: ApprovalIntent): Promise<RelayRequest>
     stablecoinPermit(intent?: PermitIntent): Promise<RelayRequest>
@@ -103,7 +103,7 @@ export type Relayer = {
     cancelAllBefore(intent?: EpochIntent): Promise<RelayRequest>
     setDelegate(intent: DelegationIntent): Promise<RelayRequest>
   }
-  /** Sends a signed request; may be repeated. */
+  /** Sends a signed request; sending it again is safe. */
   submit<Answer = Relayed>(request: RelayRequest, options?: CallOptions): Promise<Answer>
   /** Allows or forbids the exchange to move the signer's outcome tokens. */
   ctfApproval(intent?: ApprovalIntent, options?: CallOptions): Promise<Relayed>
@@ -117,13 +117,16 @@ export type Relayer = {
   proposeResolution(intent: ProposalIntent, options?: CallOptions): Promise<Relayed>
   /** Settles a proposed outcome after the dispute window. */
   settleMarket(intent: SettlementIntent, options?: CallOptions): Promise<Relayed>
-  /** Cancels orders on the chain, so that even the exchange cannot settle them after its delay. */
+  /** Cancels orders on the chain. After the contract's cancel delay, even the exchange cannot settle them. */
   cancelOrders(intent: CancellationIntent, options?: CallOptions): Promise<Relayed>
-  /** Cancels all orders of the signer with a lower nonce on the chain, including those never sent to the exchange. */
+  /**
+   * Cancels, on the chain, all orders of the signer with a nonce below the given one, including orders never sent to
+   * the exchange.
+   */
   cancelAllBefore(intent?: EpochIntent, options?: CallOptions): Promise<Relayed>
   /** Appoints, changes or revokes a key that signs orders of the signer's account. */
   setDelegate(intent: DelegationIntent, options?: CallOptions): Promise<Relayed>
-  /** Returns the nonces for the next signatures; by default the signer's. */
+  /** Returns the nonces for the next signatures of an owner; by default the signer's. */
   nonces(
     asked?: { readonly owner?: string | undefined; readonly market?: string | undefined },
     options?: CallOptions,
@@ -141,13 +144,13 @@ type RelayerPorts = {
   readonly send: Transport
   readonly chain: () => Promise<Chain>
   readonly signer: () => OrderSigner
-  /** Returns the time to count deadlines from, given the exchange's time. */
+  /** Returns the Unix seconds from which deadlines are counted, given the exchange's time. */
   readonly nowSec: (chainId: number, serverTime: number) => number
 }
 
 type Begun = { chain: Chain; owner: string; known: RelayerNonces; deadline: bigint }
 
-/** Begins an operation, and signs its messages. */
+/** Functions that start an operation and sign its messages. */
 type SigningParts = ReturnType<typeof makeSigningParts>
 
 function makeSigningParts(
@@ -194,7 +197,7 @@ function makeSigningParts(
   return { begin, sign, redemption }
 }
 
-/** Approvals, permits and redemptions. */
+/** Makes the functions that sign approvals, permits and redemptions. */
 function tokenSigning({
   begin,
   sign,
@@ -247,7 +250,7 @@ function tokenSigning({
   }
 }
 
-/** Proposals and settlements of markets. */
+/** Makes the functions that sign proposals and settlements of markets. */
 function marketSigning({
   begin,
   sign,
@@ -292,7 +295,7 @@ function marketSigning({
   }
 }
 
-/** Cancels of orders on chain. */
+/** Makes the functions that sign cancels of orders on the chain. */
 function cancelSigning({
   begin,
   sign,
@@ -320,7 +323,7 @@ function cancelSigning({
   }
 }
 
-/** Delegations of the signer's account. */
+/** Makes the function that signs delegations of the signer's account. */
 function delegateSigning({ begin, sign }: SigningParts): Pick<Relayer['sign'], 'setDelegate'> {
   return {
     async setDelegate(intent) {

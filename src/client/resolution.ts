@@ -1,6 +1,6 @@
 /**
- * Resolution of markets: status, proposing an outcome, settling it, and waiting for a stage. Signed requests go to the
- * relayer, which pays the gas.
+ * Resolution of markets: reads the status, proposes an outcome, settles it, and waits for a stage. Signed requests go
+ * to the relayer, which pays the gas.
  */
 
 import type { ResolutionStatus } from '#protocol/shapes/markets.ts'
@@ -9,13 +9,13 @@ import type { ProposalIntent, Relayer, SettlementIntent } from './relayer.ts'
 import { SibylError } from './sibyl-error.ts'
 import type { CallOptions, Transport } from './transport.ts'
 
-/** Stages to wait for. An overturned dispute leads back to `expired`. */
+/** Stages for which a caller can wait. After an overturned dispute, the market is in the stage `expired` again. */
 export type ResolutionStage = 'expired' | 'proposed' | 'disputed' | 'resolved'
 
 export type WaitOptions = Pick<CallOptions, 'signal'> & {
-  /** Maximum waiting time; without it there is no limit. */
+  /** Maximum waiting time in milliseconds; unlimited if omitted. */
   readonly waitMs?: number
-  /** Interval of the requests. */
+  /** Interval between requests in milliseconds. */
   readonly everyMs?: number
 }
 
@@ -25,7 +25,10 @@ export type ClientResolution = {
   propose(intent: ProposalIntent, options?: CallOptions): Promise<Relayed>
   /** Settles a proposed outcome after the dispute window. */
   settle(intent: SettlementIntent, options?: CallOptions): Promise<Relayed>
-  /** Polls until the market has reached the stage; a later stage counts as reached. */
+  /**
+   * Polls until the market has reached the stage. A later stage counts as reached, except that `disputed` requires an
+   * actual dispute.
+   */
   waitFor(
     marketId: string,
     stage: ResolutionStage,

@@ -1,12 +1,12 @@
 /**
- * Sequence number of each market at this client's last write, from the answers. Reads send it, so that the front that
- * answers has seen the write.
+ * Sequence number of this client's last write to each market, from the exchange's answers. Reads send this number, so
+ * that the answering front includes the write.
  */
 
 import { remember } from '#domain/remember.ts'
 import type { SeenFrom } from '#protocol/shapes/orders.ts'
 
-/** Maximum number of markets; the one with the oldest write is forgotten first. */
+/** Maximum number of markets; the market with the oldest write is forgotten first. */
 const MARKETS_MAX = 1_000
 
 type SeenSeqs = {

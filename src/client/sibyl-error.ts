@@ -1,15 +1,15 @@
 /**
- * The only error class of the SDK. Its `code` is the server's, whether the server or the SDK detected the error, so
- * callers can match on the code alone.
+ * The only error class of the SDK. An error has the same `code` whether the server or the SDK detects it, so callers
+ * can match on the code alone.
  */
 
 import type { RejectionCode } from '#domain/rejection.ts'
 import type { OrderSubmission } from './order-submission.ts'
 
 /**
- * The server's codes, and those of the SDK: no answer, a timeout, an answer that is not Sibyl's, a request that the
- * caller aborted; or the SDK refused to sign because the contracts differ from the expected ones, the clocks differ too
- * much, or the bond is above the limit.
+ * The server's codes, and the SDK's own codes. The SDK reports a missing answer, a timeout, an answer that is not
+ * Sibyl's, and a request that the caller aborted. It also refuses to sign if the contracts differ from the expected
+ * ones, the clocks differ too much, or the bond is above the limit.
  */
 export type ErrorCode =
   | RejectionCode
@@ -40,13 +40,13 @@ export class SibylError extends Error {
   readonly status: number | undefined
   /** Id of the request in the server's log. */
   readonly requestId: string | undefined
-  /** Number of attempts; 0 if the SDK rejected it without sending. */
+  /** Number of attempts; 0 if the SDK rejected the request without sending it. */
   readonly attempts: number
-  /** True if the request may have been executed although it failed; sending the same request again is safe. */
+  /** True if the request failed but may have been executed; sending the same request again is safe. */
   readonly outcomeUnknown: boolean
   /**
-   * The signed order of a failed `place`: submit it again if its outcome is unknown. Signing the intent again would
-   * make another order.
+   * The signed order of a failed `place`. If its outcome is unknown, submit this order again; signing the intent again
+   * would make another order.
    */
   readonly submission: OrderSubmission | undefined
 
@@ -63,12 +63,15 @@ export class SibylError extends Error {
   }
 }
 
-/** Returns whether the server was only too busy; a retry does not help with any other code. */
+/**
+ * Returns whether the server rejected the request only because it was too busy. A retry does not help with any other
+ * code.
+ */
 export function isPassing({ code }: SibylError): boolean {
   return code === 'OVERLOADED' || code === 'RATE_LIMITED'
 }
 
-/** Returns the error with the signed order that it is about. */
+/** Returns a copy of the error that includes the signed order. */
 export function withSubmission(error: SibylError, submission: OrderSubmission): SibylError {
   const { field, status, requestId, attempts, outcomeUnknown, cause } = error
   const details = { field, status, requestId, attempts, outcomeUnknown, cause, submission }

@@ -35,10 +35,10 @@ export type OrderTypedData = {
   }
 }
 
-/** A viem local account, or any object with these two members. */
+/** A viem local account, or any object with an address and `signTypedData`. */
 export type AccountSigner = {
   readonly address: string
-  /** True if another key signs for the address: requests then name it as their trader. */
+  /** True if a delegate's key signs for the address; requests then name the address as their trader. */
   readonly isDelegated?: boolean
   readonly signTypedData: (typedData: OrderTypedData) => Promise<string>
 }
@@ -49,7 +49,7 @@ export type WalletSigner = {
   readonly signTypedData: (typedData: OrderTypedData) => Promise<string>
 }
 
-/** A private key as 0x and 64 hex digits, or one of these two. */
+/** A private key as 0x and 64 hex digits, an account signer, or a wallet signer. */
 export type OrderSigner = Hex | AccountSigner | WalletSigner
 
 const SIGNATURE = /^0x[0-9a-fA-F]{130}$/
@@ -124,8 +124,8 @@ function orderOf(draft: OrderDraft, signerAddress: string): Order {
 }
 
 /**
- * Returns the request with its signature. Wallets with several owners sign in another form, which the SDK rejects
- * before the server does.
+ * Returns the order with its signature. Rejects a signature of another form, such as that of a wallet with several
+ * owners, before the server would reject it.
  */
 function submission(order: Order, signature: string): OrderSubmission {
   if (SIGNATURE.test(signature)) return { order, signature }

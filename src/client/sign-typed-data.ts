@@ -1,6 +1,6 @@
 /**
  * Signs typed data of `domain/typed-data.ts`, and splits the signature into the parts that the relayer expects. The
- * signer is the same that signs orders.
+ * signer of orders signs this data too.
  */
 
 import type { Hex } from '#domain/typed-data.ts'

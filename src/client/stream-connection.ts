@@ -1,6 +1,6 @@
 /**
- * One WebSocket that is kept open: it reconnects, restores its state, answers requests and carries the subscriptions.
- * One state machine: every function changes the same few variables.
+ * Keeps one WebSocket open: reconnects, restores the connection's state, sends requests, and carries the subscriptions.
+ * The file is one state machine: every function changes the same few variables.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -26,12 +26,12 @@ const BACKOFF_MS_MAX = 10_000
 const AGAIN_MS = 1_000
 const TIMEOUT_MS = 15_000
 const CONNECT_TIMEOUT_MS = 5_000
-/** Close code of an exchange that is stopping. */
+/** Code with which a stopping exchange closes connections. */
 const CLOSE_RESTART = 1012
 /** Number of missing heartbeats after which the connection is closed. */
 const SILENT_HEARTBEATS = 2.5
 
-/** Returns the class to connect with; Node before 22 has none of its own. */
+/** Returns the WebSocket class to connect with; Node before 22 has no built-in one. */
 function socketClass(given: WebSocketClass | undefined): WebSocketClass {
   const found = given ?? (globalThis.WebSocket as WebSocketClass | undefined)
   if (found !== undefined) return found
@@ -49,21 +49,21 @@ export function openConnection(options: StreamOptions) {
   const replies = new Map<number, Reply>()
   let socket: StreamSocket | undefined
   let isOpen = false
-  /** True when the first steps of this connection are done: subscriptions may be requested. */
+  /** True when this connection is authenticated and set up, so that subscriptions may be requested. */
   let isReady = false
-  /** True when the exchange is about to close: nothing new is sent on this connection. */
+  /** True after the exchange has announced a shutdown: no new request is sent on this connection. */
   let isLeaving = false
   let isOver = false
   let ids = 0
   let attempts = 0
   let heartbeatMs = 0
-  /** True if each new connection cancels its orders when it ends. */
+  /** True if cancel on disconnect is on: the client requests it on each new connection. */
   let cancelling = false
   let reconnectInMs: number | undefined
   let watchdog: ReturnType<typeof setTimeout> | undefined
   let repeating: ReturnType<typeof setTimeout> | undefined
   let opening = makeDeferred<void>()
-  // The promise may reject before any caller awaits it; that is not an unhandled rejection.
+  // The promise may reject before a caller awaits it; without this handler, that would be an unhandled rejection.
   opening.promise.catch(() => undefined)
   const subscriptions = makeSubscriptions({
     ...{ say, emit },
@@ -85,7 +85,7 @@ export function openConnection(options: StreamOptions) {
     ws.addEventListener('close', ({ code, reason }) => {
       if (socket === ws) gone(code, reason)
     })
-    // A close event with the reason follows.
+    // An error needs no handling, because a close event with the reason follows.
     ws.addEventListener('error', () => undefined)
     watch(options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS)
   }
@@ -126,14 +126,14 @@ export function openConnection(options: StreamOptions) {
     watchdog = setTimeout(connect, pauseMs)
   }
 
-  /** Makes requests wait for the next connection from now on. */
+  /** Makes new requests wait for the next connection. */
   function awaitOpening(): void {
     if (isOpen) opening = makeDeferred<void>()
     opening.promise.catch(() => undefined)
     isOpen = false
   }
 
-  /** Closes a connection that the exchange is about to close, once all requests on it are answered. */
+  /** After the exchange has announced a shutdown, closes the connection as soon as all requests on it are answered. */
   function leaveWhenQuiet(): void {
     if (!isLeaving || replies.size > 0) return
     const ws = socket
@@ -187,8 +187,8 @@ export function openConnection(options: StreamOptions) {
   }
 
   /**
-   * Restores the state of the last connection. It first requests cancel on disconnect, if that was on, so that other
-   * requests cannot use up the rate limit before. While the exchange refuses that temporarily, subscriptions wait, and
+   * Restores the state of the last connection. If cancel on disconnect was on, it is requested first, so that other
+   * requests cannot use up the rate limit before it. While the exchange is too busy for that, subscriptions wait, and
    * the stream does not count as open.
    */
   async function welcome(session: string): Promise<void> {
@@ -276,7 +276,7 @@ export function openConnection(options: StreamOptions) {
     return request(op, fields, dueMs - performance.now())
   }
 
-  /** Waits for a connection. An order that could not be sent in time is never sent afterwards. */
+  /** Waits for a connection until the deadline. A request that could not be sent by then is never sent later. */
   async function openedBy(dueMs: number, op: string): Promise<void> {
     let timer: ReturnType<typeof setTimeout> | undefined
     const late = new Promise<never>((_, reject) => {
@@ -307,7 +307,7 @@ export function openConnection(options: StreamOptions) {
     start: subscriptions.start,
     ask,
     isOpen: () => isOpen,
-    /** Decides whether each new connection cancels its orders when it ends. */
+    /** Turns cancel on disconnect on or off for new connections. */
     setCancelling(enabled: boolean): void {
       cancelling = enabled
     },
@@ -323,7 +323,10 @@ export function openConnection(options: StreamOptions) {
   }
 }
 
-/** Returns why a connection could not be authenticated; includes errors in the caller's own functions. */
+/**
+ * Converts the error of a failed connection setup. The error may come from the caller's own functions, such as
+ * `headers`.
+ */
 function asFailure(error: unknown): SibylError {
   if (error instanceof SibylError) return error
   return new SibylError('UNAUTHORIZED_INVALID_TOKEN', String(error), { cause: error })

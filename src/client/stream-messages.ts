@@ -1,4 +1,4 @@
-/** Messages of the stream as the SDK reads them; all others have the types of `protocol/shapes`. */
+/** Types of stream messages that the SDK converts; all other messages have the types of `protocol/shapes`. */
 
 import type { QuickMarket } from '#protocol/shapes/prices.ts'
 import type {
@@ -35,14 +35,14 @@ export type ChannelMessage =
   | PriceMessage
   | QuickMarketMessage
 
-/** A position in a chain of messages: a market's sequence number, or an opaque cursor. */
+/** Position in a sequence of messages: a market's sequence number, or an opaque cursor. */
 export type Position = number | string
 
 export function positionOf(message: ChannelMessage): Position {
   return 'cursor' in message ? message.cursor : message.seq
 }
 
-/** Returns the previous position; undefined for a snapshot, which has none. */
+/** Returns the position of the previous message; undefined for a snapshot, which has no previous position. */
 export function previousOf(message: ChannelMessage): Position | undefined {
   if ('prevCursor' in message) return message.prevCursor
   return 'prevSeq' in message ? message.prevSeq : undefined

@@ -28,17 +28,18 @@ export type StreamOptions = {
   /** True to request receipts of orders and cancels. */
   readonly receipts?: boolean
   /**
-   * The account for which orders are cancelled and dead-man switches are set, if the token belongs to its delegate.
+   * Account whose orders are cancelled and whose dead-man switch is set, if the token belongs to a delegate of that
+   * account.
    */
   readonly trader?: string | undefined
-  /** Pause before the first attempt to reconnect; it doubles each time. */
+  /** Pause before the first attempt to reconnect, in milliseconds; the pause doubles with each attempt. */
   readonly backoffMs?: number
   readonly backoffMsMax?: number
   /** Maximum time from opening a connection to the exchange's hello. */
   readonly connectTimeoutMs?: number
-  /** Maximum time that an order waits for a connection and its answer. */
+  /** Maximum time in milliseconds that a request waits for a connection and its answer. */
   readonly timeoutMs?: number
-  /** Class that opens sockets, if the runtime has none or another is preferred, such as that of `ws`. */
+  /** Class that opens sockets, such as that of `ws`; by default the runtime's own class. */
   readonly WebSocket?: WebSocketClass
 }
 
@@ -66,26 +67,32 @@ export type StreamEvents = {
     readonly reason: string
     readonly reconnectInMs: number | undefined
   }
-  /** A subscription is active; `resumed` is true if it continues at its position. */
+  /** A subscription is active; `resumed` is true if it continues at its last position. */
   subscribed: { readonly sub: string; readonly resumed: boolean }
-  /** Messages were lost: this snapshot is a new start. */
+  /** Messages were lost: a new snapshot replaces the earlier state. */
   reset: { readonly sub: string }
-  /** A message did not follow the one before; a new snapshot has been requested. */
+  /** A message did not follow the previous message; the client has requested a new snapshot. */
   gap: { readonly sub: string; readonly had: Position; readonly got: Position }
-  /** The local book differs from the exchange's; a new snapshot has been requested. */
+  /** The local book differs from the exchange's book; the client has requested a new snapshot. */
   checksum: { readonly sub: string; readonly expected: number; readonly got: number }
   /** The exchange dropped messages because this client read too slowly. */
   lag: { readonly sub: string; readonly dropped: number }
   heartbeat: { readonly ts: number }
-  /** No message arrived for too long; the connection is closed. */
+  /** No message arrived within `forMs`; the client closes the connection. */
   silent: { readonly forMs: number }
-  /** The exchange is stopping: this connection ends when its pending requests are answered, and a new one is opened. */
+  /**
+   * The exchange is stopping. After all pending requests are answered, the client closes this connection and opens a
+   * new one.
+   */
   shutdown: { readonly reconnectInMs: number }
   error: { readonly code: string; readonly error: string }
 }
 
 export type StreamSubscription = {
-  /** Resolves with the first snapshot; rejects if the exchange refuses, and with `ABORTED` if it is closed before. */
+  /**
+   * Resolves with the first snapshot. Rejects if the exchange refuses the subscription, and with `ABORTED` if the
+   * subscription is closed before.
+   */
   readonly ready: Promise<void>
   close(): void
 }
@@ -94,12 +101,15 @@ export type BookSubscription = StreamSubscription & { readonly book: LocalBook }
 
 export type SibylStream = {
   on<K extends keyof StreamEvents>(name: K, listener: (event: StreamEvents[K]) => void): () => void
-  /** Keeps a book; `listener` is called after each message was applied and its checksum verified. */
+  /** Keeps a local copy of a book. `listener` is called after each message is applied and its checksum is verified. */
   book(
     what: {
       readonly marketId: string
       readonly outcome: 'YES' | 'NO'
-      /** Receives combined changes at this rate, instead of every change. */
+      /**
+       * Number of updates per second; each update combines the changes since the one before. By default, every change
+       * is sent.
+       */
       readonly maxHz?: 1 | 5 | 10 | 20
       /** Adds implied levels from orders of the other outcome, in a complementary market. */
       readonly implied?: boolean
@@ -108,22 +118,22 @@ export type SibylStream = {
   ): BookSubscription
   trades(marketId: string, listener: (message: TradesMessage) => void): StreamSubscription
   orders(trader: string, listener: (message: OrdersMessage) => void): StreamSubscription
-  /** Follows a trader's funds on a chain; only if the exchange reserves funds. */
+  /** Follows a trader's funds on a chain; available only if the exchange reserves funds. */
   funds(
     of: { readonly trader: string; readonly chainId: number },
     listener: (message: FundsMessage) => void,
   ): StreamSubscription
-  /** One market, or all of them. */
+  /** Follows one market, or all markets if `marketId` is undefined. */
   market(
     marketId: string | undefined,
     listener: (message: MarketMessage) => void,
   ): StreamSubscription
-  /** Follows one-line summaries of markets: some (up to 200), or all of them. */
+  /** Follows one-line summaries of up to 200 markets, or of all markets. */
   ticker(
     marketIds: readonly string[] | undefined,
     listener: (message: TickerMessage) => void,
   ): StreamSubscription
-  /** Follows the summaries of an event's markets, including those that join it later. */
+  /** Follows the summaries of an event's markets, including markets that join the event later. */
   eventTicker(
     event: { readonly slug: string; readonly chainId?: number },
     listener: (message: TickerMessage) => void,
@@ -143,9 +153,9 @@ export type SibylStream = {
   /** Sets the dead-man switch of the token's key as `orders.deadman` does; 0 turns it off. */
   deadman(afterMs: number): Promise<DeadmanAnswer>
   /**
-   * Cancels orders placed from now on when their connection ends; needs a token. Each new connection requests the same,
-   * and no order is placed on it before the exchange agrees. If it refuses, `error` has the reason, and the request is
-   * repeated.
+   * Cancels orders placed from now on when their connection ends; needs a token. The client requests this again on each
+   * new connection, and places no order there before the exchange agrees. If the exchange refuses, the event `error`
+   * has the reason, and the client repeats the request.
    */
   cancelOnDisconnect(enabled: boolean): Promise<void>
   /** Returns the round-trip time to the exchange in milliseconds. */

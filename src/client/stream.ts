@@ -1,7 +1,7 @@
 /**
  * The SDK's stream: requests and channels on a connection that is kept open (`stream-connection.ts`). Every message
- * names the one before it, so a gap is noticed and repaired by a new snapshot. After a broken connection a subscription
- * resumes at its position, or reports that it starts over. All of this is visible as events.
+ * names the previous message, so a gap is detected and repaired by a new snapshot. After a broken connection, a
+ * subscription resumes at its last position or starts over. The stream reports each of these cases as an event.
  */
 
 import type {
@@ -99,7 +99,7 @@ export function createStream(options: StreamOptions): SibylStream {
       return answer as unknown as DeadmanAnswer
     },
     async cancelOnDisconnect(enabled) {
-      // If cancel on disconnect was refused and is then turned off, the stream can open.
+      // The stream does not open while the exchange refuses cancel on disconnect. Turning it off lets the stream open.
       if (!enabled && !connection.isOpen()) connection.setCancelling(false)
       await ask('cancelOnDisconnect', { enabled })
       connection.setCancelling(enabled)

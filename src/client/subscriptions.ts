@@ -1,6 +1,6 @@
 /**
- * Subscriptions of a stream: they are requested on each new connection, resume at their position, and check that every
- * message follows the one before. A gap is repaired by a new snapshot.
+ * Subscriptions of a stream. They are requested on each new connection, and resume at their last position. Every
+ * message must follow the previous one; a gap is repaired by a new snapshot.
  */
 
 import { makeDeferred } from './deferred.ts'
@@ -21,20 +21,20 @@ export type Subscriptions = {
     request: Following['request'],
     take: (message: ChannelMessage) => boolean,
   ): StreamSubscription
-  /** Requests all wanted subscriptions on a connection that has become ready. */
+  /** Requests all subscriptions that have listeners, on a connection that has become ready. */
   resume(): void
-  /** Reports that the connection is lost: subscriptions wait for the next connection. */
+  /** Handles the loss of the connection: subscriptions wait for the next connection. */
   lost(): void
   /** Handles the answer to a subscribe request. */
   subscribed(answer: { id?: number; sub: string; seq: Position }): void
   /** Handles a refused request; returns false if no subscription sent it. */
   refused(id: number, failure: SibylError): boolean
-  /** The exchange dropped messages of this subscription, and sends a snapshot. */
+  /** Handles a `lag` message: the exchange has dropped messages of this subscription, and sends a snapshot. */
   lagged(sub: string): void
-  /** Compares positions with a heartbeat's, so that a missing last message is noticed too. */
+  /** Compares local positions with those in a heartbeat, in order to detect a missing last message. */
   compare(subs: Readonly<Record<string, Position>>): void
   follow(message: ChannelMessage): void
-  /** Closes all subscriptions; a later one is closed as soon as it is opened. */
+  /** Closes all subscriptions; a subscription that starts later is closed at once. */
   close(): void
 }
 
@@ -79,7 +79,7 @@ export function makeSubscriptions(ports: {
     if (sub !== undefined) say({ op: 'unsubscribe', sub })
   }
 
-  /** Requests a snapshot for a later listener; the others continue. */
+  /** Requests a snapshot for a new listener; existing listeners continue without it. */
   function join(following: Following): void {
     following.joining = true
     askSnapshot(following)
@@ -90,7 +90,7 @@ export function makeSubscriptions(ports: {
     askSnapshot(following)
   }
 
-  /** Requests a snapshot, unless one is pending, which serves every listener. */
+  /** Requests a snapshot, unless a request is already pending: its snapshot serves every listener. */
   function askSnapshot(following: Following): void {
     if (following.snapshotId !== undefined) return
     following.snapshotId = nextId()
@@ -104,7 +104,7 @@ export function makeSubscriptions(ports: {
       following.snapshotId = undefined
       if (isPassing(failure)) askSnapshot(following)
       else {
-        // The exchange no longer knows this subscription, so it is requested anew and resumes at its last correct
+        // The exchange no longer knows this subscription, so the client requests it again from the last correct
         // position.
         following.sub = undefined
         following.joining = false
@@ -113,7 +113,7 @@ export function makeSubscriptions(ports: {
     }, pauseMs)
   }
 
-  /** Applies a snapshot. Listeners start over with it, except those that have its state already. */
+  /** Applies a snapshot. Listeners that already have its state keep it; all others start over with the snapshot. */
   function begin(following: Following, message: ChannelMessage): void {
     const { sub } = message
     const { last, repairing, joining, fills } = following
@@ -122,7 +122,7 @@ export function makeSubscriptions(ports: {
     following.snapshotId = undefined
     if (joining && !repairing && !('reset' in message)) {
       if (position === last && fills === undefined) {
-        // Only new listeners get this snapshot, because the earlier ones have its state already.
+        // Only new listeners get this snapshot, because the other listeners already have its state.
         deliver(following, message, (listener) => !listener.begun)
         return
       }
@@ -151,7 +151,7 @@ export function makeSubscriptions(ports: {
     start(request, take) {
       const key = keyOf(request)
       const listener: Listener = { take, ready: makeDeferred<void>(), begun: false }
-      // The promise may reject before any caller awaits it; that is not an unhandled rejection.
+      // The promise may reject before a caller awaits it; without this handler, that would be an unhandled rejection.
       listener.ready.promise.catch(() => undefined)
       if (isOver) {
         callOff(listener, 'the stream is closed')
@@ -162,7 +162,7 @@ export function makeSubscriptions(ports: {
       following.listeners.add(listener)
       const { sub, last, repairing } = following
       if (sub !== undefined) {
-        // If a snapshot is pending, the first one or a repair, this listener will receive it too.
+        // If the first snapshot or a repairing snapshot is pending, this listener will receive it too.
         if (last !== undefined && !repairing) join(following)
       } else if (mayAsk() && isWanted(following)) subscribe(following)
       return {
@@ -170,8 +170,8 @@ export function makeSubscriptions(ports: {
         close() {
           callOff(listener, 'the subscription is closed')
           if (!following.listeners.delete(listener) || following.listeners.size > 0) return
-          // While its subscribe request is pending, the subscription does not end, because a new listener may arrive
-          // before the answer.
+          // Do not end a subscription whose subscribe request is pending, because a new listener may arrive before the
+          // answer.
           if (!following.asking && followings.get(key) === following) end(following)
         },
       }
@@ -205,7 +205,7 @@ export function makeSubscriptions(ports: {
       const resumed = following.last !== undefined
       // The exchange resumes this subscription at `seq`; replayed messages begin there.
       if (resumed && !following.repairing) following.last = seq
-      // Replayed messages suffice for earlier listeners. New ones need a snapshot.
+      // Replayed messages suffice for existing listeners, but new listeners need a snapshot.
       if (resumed && hasBeginners(following)) join(following)
       emit('subscribed', { sub, resumed })
     },
@@ -226,7 +226,7 @@ export function makeSubscriptions(ports: {
         return true
       }
       setTimeout(() => {
-        // A connection that is not ready yet requests all wanted subscriptions once it is.
+        // If the connection is not ready now, it requests the subscription when it becomes ready.
         if (mayAsk() && isWanted(following)) subscribe(following)
       }, pauseMs)
       return true
@@ -262,7 +262,7 @@ export function makeSubscriptions(ports: {
       const position = positionOf(message)
       const fill = message.type === 'trade' ? message.fill : 0
       if (message.type === 'trade' && partial?.seq === message.seq && fill <= partial.fill) {
-        // This fill is known. It was sent again because the match was incomplete.
+        // This fill was received before. The exchange sent it again because the match was incomplete.
         following.last = position
         return
       }

@@ -1,6 +1,6 @@
 /**
- * Bearer tokens of an API key: one is made for each request that writes, and attached automatically. The private key
- * never leaves the process; only its signatures do.
+ * Bearer tokens of an API key: the client makes one for each request that writes, and attaches it automatically. The
+ * private key never leaves the process; only its signatures do.
  */
 
 import { signAsync } from '@noble/ed25519'
@@ -15,9 +15,12 @@ export type ApiKeyPair = {
 
 const PRIVATE_KEY = /^(?:0x)?([0-9a-fA-F]{64})$/
 const NONCE_BYTES = 16
-/** The `Date` header has whole seconds and includes the latency, so smaller differences are ignored. */
+/**
+ * Minimum clock difference, in milliseconds. Smaller differences are ignored, because the `Date` header has whole
+ * seconds and arrives with the network's latency.
+ */
 const SKEW_MS_MIN = 5_000
-/** Rejections that a corrected clock would avoid. */
+/** Codes of rejections that a corrected clock would avoid. */
 const CLOCK_CODES: ReadonlySet<unknown> = new Set([
   'UNAUTHORIZED_TOKEN_EXPIRED',
   'UNAUTHORIZED_INVALID_TOKEN',
@@ -33,10 +36,10 @@ export async function mintToken(key: ApiKeyPair, nowMs: number): Promise<string>
 }
 
 /**
- * Returns client options that use the key: `createClient(withApiKey(options, key))`. Reads carry no token;
- * connections of the stream are authenticated. The exchange's clock is learned from its answers, so a wrong clock of
- * this machine costs one extra attempt, once. If the caller passes a clock, the SDK uses that one instead: answers of
- * a devnet whose time was changed still carry its machine's time.
+ * Returns client options that use the key: `createClient(withApiKey(options, key))`. Reads carry no token; connections
+ * of the stream are authenticated. The client reads the exchange's clock from its answers, so a wrong clock of this
+ * machine costs only one extra attempt. A clock passed by the caller is used instead: after a devnet's time was
+ * changed, its answers still carry the machine's time.
  */
 export function withApiKey(
   options: ClientOptions,
@@ -56,7 +59,7 @@ export function withApiKey(
     return send(input, { ...init, headers })
   }
 
-  /** Returns whether the exchange's clock differs from the assumed one. */
+  /** Updates the clock correction from an answer's `Date` header; returns whether the correction has changed. */
   function learnClock(response: Response): boolean {
     if (clock.nowMs !== undefined) return false
     const atMs = Date.parse(response.headers.get('date') ?? '')
@@ -80,14 +83,14 @@ export function withApiKey(
       }
       const response = await sendWithToken(input, init)
       if (!learnClock(response) || response.status !== 401) return response
-      // Nothing was done for a rejected token, so the request may be repeated.
+      // The exchange executes nothing if it rejects the token, so the request may be repeated.
       const refusal = (await response.clone().json()) as { readonly code?: unknown }
       return CLOCK_CODES.has(refusal.code) ? sendWithToken(input, init) : response
     },
   }
 }
 
-/** An invalid key is never repeated in an error. */
+/** Parses the private key of an API key. The error for an invalid key never contains the key. */
 function seedOf({ privateKey }: ApiKeyPair): Uint8Array {
   const hex = PRIVATE_KEY.exec(privateKey)?.[1]
   if (hex === undefined) {

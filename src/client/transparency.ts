@@ -11,11 +11,11 @@ import type { VerifiedProof } from './verify-log.ts'
 type PublicLog = TransparencyAnswer['logs'][number]
 
 export type ClientTransparency = {
-  /** Returns the public logs of the exchange; none if it does not publish its log. */
+  /** Returns the public logs of the exchange; empty if the exchange does not publish its log. */
   logs(options?: CallOptions): Promise<PublicLog[]>
   /**
-   * Requests the proof of an order and verifies it: the entry, its inclusion, the signature of the checkpoint, and that
-   * the log still begins as in the proof before. Waits up to 5 s for the proof of a new order.
+   * Requests and verifies the proof of an order: the entry, its inclusion, and the signature of the checkpoint. Also
+   * verifies that the log has only grown since the previous proof. Waits up to 5 s for the proof of a new order.
    */
   proveOrder(orderHash: string, options?: CallOptions): Promise<VerifiedProof>
   /** Requests the proof of the match of a trade, and verifies it like the proof of an order. */
@@ -31,21 +31,22 @@ const WAIT_MS = 5_000
 const POLL_MS = 250
 
 /**
- * `logKeys` are the verifier keys that the caller trusts; if undefined, the keys in the exchange's first answer are
- * trusted.
+ * Creates the functions for the public log. If `logKeys` is undefined, the client trusts the verifier keys in the
+ * exchange's first answer.
  */
 export function createTransparency(
   send: Transport,
   logKeys: readonly string[] | undefined,
 ): ClientTransparency {
   const first = new Map<string, readonly string[]>()
-  /** The newest checkpoint of each log that was verified. */
+  /** The newest verified checkpoint of each log. */
   const newest = new Map<string, { readonly size: number; readonly checkpoint: string }>()
 
   async function logs(call?: CallOptions): Promise<PublicLog[]> {
     const path = '/api/v1/transparency'
     const answer = await send<TransparencyAnswer>({ method: 'GET', path }, call)
-    // All logs of one exchange have the same name except for the partition, and a name is never given to another log.
+    // All logs of an exchange have the same name except for the partition, and names are never reused. So another name
+    // means another log.
     const [known] = first.keys()
     for (const { origin, verifierKeys } of answer.logs) {
       if (logKeys === undefined && known !== undefined && familyOf(known) !== familyOf(origin)) {
@@ -63,7 +64,7 @@ export function createTransparency(
     return (await send<FileAnswer>({ method: 'GET', path, answers: 'file' }, call)).bytes
   }
 
-  /** Compares the checkpoint of a proof with the newest checkpoint that was verified before. */
+  /** Verifies that the checkpoint of a proof is consistent with the newest checkpoint verified before. */
   async function followed(
     proven: VerifiedProof,
     keys: readonly string[],

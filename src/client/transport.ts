@@ -1,7 +1,7 @@
 /**
- * Sends one request of the SDK and returns its answer or throws a `SibylError`. Only safe requests are repeated: every
- * write of the API is idempotent, and a rejection by the server is final unless `Retry-After` says that a later attempt
- * helps.
+ * Sends one request of the SDK, and returns its answer or throws a `SibylError`. Retries are safe, because every write
+ * of the API is idempotent. A rejection by the server is final unless `Retry-After` says that a later attempt can
+ * succeed.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -19,7 +19,7 @@ export type TransportOptions = {
   readonly timeoutMs?: number | undefined
   /** Number of retries, if a retry is safe and can help; 5 by default. */
   readonly retries?: number | undefined
-  /** Pause before the first retry, which doubles each time; 100 ms by default. */
+  /** Pause before the first retry, 100 ms by default; the pause doubles with each retry. */
   readonly backoffMs?: number | undefined
   readonly fetch?: typeof fetch | undefined
 }
@@ -48,8 +48,8 @@ export type FileAnswer = { readonly bytes: Uint8Array<ArrayBuffer>; readonly hea
 export type Transport = <Answer>(request: Request, options?: CallOptions) => Promise<Answer>
 
 /**
- * Returns the address of the exchange; rejects a missing one, often an unset variable, with a message that names
- * `url`.
+ * Returns the address of the exchange. Rejects a missing address, often caused by an unset variable, with an error that
+ * names `url`.
  */
 function readUrl(url: unknown): string {
   if (typeof url === 'string' && /^https?:\/\/./.test(url)) return url
@@ -61,8 +61,8 @@ function readUrl(url: unknown): string {
 }
 
 /**
- * Maximum pause before a retry. If the server asks for a longer one, the error is thrown, and the caller may retry
- * later.
+ * Maximum pause before a retry, in milliseconds. If the server asks for a longer pause, the request fails, and the
+ * caller may retry later.
  */
 const PAUSE_MS_MAX = 30_000
 const BACKOFF_MS_MAX = 5_000
@@ -135,8 +135,8 @@ export function createTransport(options: TransportOptions): Transport {
 const GATEWAY_STATUSES = new Set([502, 503, 504])
 
 /**
- * Rejections that come after the order itself was checked, so that they also decide the outcome of an earlier attempt.
- * All others (401, 403, 413, 429 and the like) come before that check.
+ * Statuses of rejections that the server makes after checking the order itself, so that they also decide the outcome of
+ * an earlier attempt. Rejections with other statuses (401, 403, 413, 429 and the like) come before that check.
  */
 const DECIDING_STATUSES = new Set([400, 404, 409, 422])
 
@@ -170,7 +170,7 @@ function readAttempt(
   const { status } = response
   const outcomeUnknown = isWrite && (status >= 500 || (unsure && !DECIDING_STATUSES.has(status)))
   const details = { status, requestId, attempts, outcomeUnknown }
-  // An answer that is not from Sibyl decides nothing.
+  // An answer that is not from Sibyl does not decide the outcome of the request.
   const unread = { ...details, outcomeUnknown: outcomeUnknown || unsure }
   let body: unknown
   try {
@@ -186,7 +186,7 @@ function readAttempt(
   }
   return new SibylError(code, error, {
     ...details,
-    // Any other 503 means that the service has done nothing.
+    // A 503 with any code but `OUTCOME_UNKNOWN` means that this attempt changed nothing.
     outcomeUnknown: status === 503 && code !== 'OUTCOME_UNKNOWN' ? unsure : outcomeUnknown,
     field: typeof field === 'string' ? field : undefined,
   })
@@ -199,8 +199,8 @@ const WORDS = {
 } as const
 
 /**
- * Returns how many milliseconds later the same request can succeed, by the server's header. A date is accepted too,
- * since a proxy may write one.
+ * Returns the milliseconds until a retry can succeed, from the server's `Retry-After` header. A date is accepted too,
+ * because a proxy may send one.
  */
 function retryAfterMs({ status, headers }: Response): number | undefined {
   const text = status === 429 || status >= 500 ? headers.get('retry-after') : null
@@ -219,7 +219,7 @@ function queryText(query: Request['query']): string {
   return text === '' ? '' : `?${text}`
 }
 
-/** Ends early if the signal aborts; the next attempt then throws. */
+/** Waits for the given milliseconds. If the signal aborts, the wait ends early, and the next attempt throws. */
 export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {

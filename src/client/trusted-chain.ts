@@ -1,9 +1,8 @@
 /**
- * Decides which contracts the client signs for. An exchange that lies, or is impersonated, must not be able to point a
- * signature at another chain, token or spender. So a contract that the caller names (a pin) counts; contracts without a
- * pin are remembered from the first answer, and a later answer that differs is refused. The typed data itself is built
- * from the SDK's own types: of `/api/v1/config` only the contracts' addresses and the stablecoin's name and version are
- * used.
+ * Decides which contracts the client signs for. An exchange that lies, or is impersonated, must not be able to direct a
+ * signature to another chain, token or spender. Each contract must equal the address that the caller pinned. Without a
+ * pin, it must equal the address in the exchange's first answer. The typed data is built from the SDK's own types: only
+ * the contracts' addresses and the stablecoin's name and version come from `/api/v1/config`.
  */
 
 import { type Address, parseAddress } from '#domain/ids.ts'
@@ -11,7 +10,7 @@ import { signatureSchemes } from '#domain/typed-data.ts'
 import type { ChainConfig } from '#protocol/shapes/config.ts'
 import { SibylError } from './sibyl-error.ts'
 
-/** The contracts that signatures name. */
+/** The contracts whose addresses are part of signed data. */
 const SIGNED_CONTRACTS = ['settlement', 'conditionalTokens', 'stablecoin'] as const
 
 export type ContractPins = Partial<Readonly<Record<(typeof SIGNED_CONTRACTS)[number], string>>>

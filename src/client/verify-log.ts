@@ -21,7 +21,7 @@ import { SibylError } from './sibyl-error.ts'
 export type VerifiedProof = {
   /** Identity of the log. */
   readonly origin: string
-  /** Index of the entry, from 0, and the number of entries of the signed checkpoint. */
+  /** Index of the entry, from 0. `size` is the number of entries of the signed checkpoint. */
   readonly index: number
   readonly size: number
   /** The entry: a head and one event per line. */
@@ -32,7 +32,7 @@ export type VerifiedProof = {
   readonly checkpoint: string
 }
 
-/** The order or trade that a proof must be about, and the verifier keys that are trusted (`name+id+key`). */
+/** The order or trade that the proof must contain, and the trusted verifier keys (`name+id+key`). */
 export type ProofTerms = ({ readonly orderHash: string } | { readonly tradeId: string }) & {
   readonly keys: readonly string[]
   /** Verifier keys of witnesses. */
@@ -78,8 +78,8 @@ function readKey(text: string): VerifierKey {
 }
 
 /**
- * Throws `INVALID_PROOF` unless, of two checkpoints of a log, the tree of one is the beginning of the tree of the
- * other. `get` reads the files of the log, which need not be trusted.
+ * Verifies that one of two checkpoints extends the other: the smaller tree must be the beginning of the larger tree.
+ * Throws `INVALID_PROOF` otherwise. `get` reads the files of the log, which need not be trusted.
  */
 export async function verifyGrowth(
   one: string,
@@ -96,7 +96,7 @@ export async function verifyGrowth(
     const key = keyOf(newer.note, newer.head.origin, keys)
     await proveConsistency({ get, key }, older, newer)
   } catch (error) {
-    // A request that failed says nothing about the log.
+    // A failed request does not mean that the proof is invalid, so its error is passed on.
     throw error instanceof SibylError ? error : invalid('INVALID_PROOF', error)
   }
 }

@@ -31,7 +31,7 @@ export const DEMO_MAKER = 9
 export const DEMO_TAKER = 8
 export const DEMO_TRADERS = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19] as const
 
-/** Child keys with this index or a higher one are derived from the private key alone (hardened). */
+/** Smallest index of hardened child keys, which are derived from the parent's private key. */
 const HARDENED = 2 ** 31
 /** Number of points of the curve secp256k1. */
 const ORDER = 0xffffffff_ffffffff_ffffffff_fffffffe_baaedce6_af48a03b_bfd25e8c_d0364141n
@@ -56,9 +56,13 @@ export function devnetKey(index: number): Hex {
   return key
 }
 
-/** The key is made on first use, because an exchange on another chain never needs it. */
+/**
+ * Returns the key from which the account keys are derived. It is derived on first use, because an exchange on another
+ * chain never needs it.
+ */
 function parentKey(): ExtendedKey {
-  // BIP-39 and BIP-32 by Node's own functions: in JavaScript they would take most of a chain's start.
+  // Computes BIP-39 and BIP-32 with Node's native functions; in JavaScript they would take most of the chain's start
+  // time.
   const seed = () => pbkdf2Sync(MNEMONIC, 'mnemonic', 2_048, 64, 'sha512')
   parent ??= PATH.reduce(childOf, halves('Bitcoin seed', seed()))
   return parent

@@ -1,4 +1,4 @@
-/** Reads compiled contracts: ours, and UMA's own builds of its oracle. */
+/** Reads compiled contracts: Sibyl's contracts, and UMA's own builds of its oracle. */
 
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -17,7 +17,7 @@ export function ours(name: string): Artifact & { readonly deployedBytecode: Hex 
   return JSON.parse(readFileSync(file, 'utf8')) as Artifact & { deployedBytecode: Hex }
 }
 
-/** Returns UMA's own build of one of its contracts; `path` is the place of its source. */
+/** Returns UMA's own build of a UMA contract; `path` is the path of the contract's source. */
 export function uma(path: string): Artifact {
   const name = path.slice(path.lastIndexOf('/') + 1)
   return require(`${UMA}/${path}.sol/${name}.json`) as Artifact

@@ -1,7 +1,7 @@
 /**
- * Sends many transactions of the devnet's own accounts in few blocks. It collects them, with the future addresses of
- * contracts, until `flush` sends all as one batch, mines, and checks every receipt. The node signs for its accounts, so
- * no key is needed here.
+ * Sends many transactions of the devnet's own accounts in few blocks. The sender collects transactions, and returns the
+ * future addresses of contracts. `flush` sends all of them as one batch, mines, and checks every receipt. The chain's
+ * node signs for its accounts, so this file needs no key.
  */
 
 import {
@@ -36,8 +36,8 @@ type BatchSender = Deployer & {
 const DEPLOY_GAS = 16_000_000
 const CALL_GAS = 1_000_000
 /**
- * Fees far above those that a local chain requires. Without fees in a transaction the node would simulate all pending
- * ones to estimate them, which would take most of the start.
+ * Fees far above the fees that a local chain requires. For a transaction without fees, the node would estimate them by
+ * simulating all pending transactions, which would take most of the start time.
  */
 const FEES = { maxFeePerGas: hexOf(10 ** 10), maxPriorityFeePerGas: hexOf(10 ** 9) }
 const BLOCKS_MAX = 20

@@ -2,9 +2,10 @@
  * The devnet's chain as a separate process: Hardhat's EVM behind a JSON-RPC port on this machine. `chain-process.ts`
  * starts it.
  *
- * It lives while a process holds a lease on it, and for some time after the last lease ended. A lease is an open `GET
- * /lease`, so a killed exchange releases it too, and its next start finds the chain as it was. The lease also carries
- * the chain's clock, as lines of JSON. `GET /` returns its identity, `DELETE /` ends it, and every POST is JSON-RPC.
+ * The process runs while any other process holds a lease on it, and for some time after the last lease has ended. A
+ * lease is an open `GET /lease` request. A killed exchange therefore releases its lease too, and its next start finds
+ * the chain unchanged. The lease also carries the chain's clock, as lines of JSON. `GET /` returns the identity of the
+ * chain, `DELETE /` ends the process, and every POST is JSON-RPC.
  */
 
 import { randomInt } from 'node:crypto'
@@ -21,7 +22,7 @@ const HOST = '127.0.0.1'
 const BLOCK_GAS = 60_000_000n
 const BALANCE_WEI = 10_000n * 10n ** 18n
 const BODY_BYTES_MAX = 64 * 1_048_576
-/** Maximum wait for the process that started it. */
+/** Minimum time, in milliseconds, for which a new chain waits for its first lease before it ends. */
 const FIRST_LEASE_MS = 60_000
 /** Methods that can move the chain's clock. */
 const CLOCK_METHODS = new Set([
@@ -45,7 +46,7 @@ const { values } = parseArgs({
 const chainId = Number(values['chain-id'])
 const lingerMs = Number(values['linger-ms'])
 
-// The last account has a random amount of wei: so no two chains have the same first block, even if they start within
+// The last account has a random amount of wei. So any two chains have different first blocks, even if they start within
 // the same second, and their data can be distinguished.
 const accounts = Array.from({ length: ACCOUNTS }, (_, index) => ({
   privateKey: devnetKey(index),
@@ -61,7 +62,8 @@ const environment = await createHardhatRuntimeEnvironment(
         hardfork: 'osaka',
         blockGasLimit: BLOCK_GAS,
         accounts,
-        // Several blocks within a second keep the clock's time instead of running ahead of it.
+        // Blocks within the same second get the same timestamp; otherwise the chain's time would run ahead of the
+        // clock.
         allowBlocksWithSameTimestamp: true,
         mining: { auto: true, mempool: { order: 'fifo' } },
       },
@@ -86,7 +88,10 @@ function endAfter(delayMs: number): void {
   ending = setTimeout(() => process.exit(0), delayMs)
 }
 
-/** The next block's time shows how far the chain's clock is ahead of the machine's. */
+/**
+ * Reads from the next block's time by how many seconds the chain's clock is ahead of the machine's; reports a change to
+ * all leases.
+ */
 async function readClock(): Promise<void> {
   let second: number
   let chainSecond: number
@@ -95,11 +100,11 @@ async function readClock(): Promise<void> {
     const params = ['pending', false]
     const next = (await request('eth_getBlockByNumber', params)) as { timestamp: string }
     chainSecond = Number(next.timestamp)
-    // Reads again if a second began between the two reads.
+    // Read again if the machine's second changed during the read.
   } while (second !== machineSecond())
   const ahead = chainSecond - second
-  // Both times are whole seconds, and the chain's begin at its own start. So a difference of one second does not mean
-  // that its clock was moved.
+  // Both times are whole seconds, but the chain's seconds begin at its own start. So a difference of one second does
+  // not mean that the chain's clock was moved.
   if (Math.abs(ahead - offsetSeconds) <= 1) return
   offsetSeconds = ahead
   for (const lease of leases) tellClock(lease)
@@ -201,7 +206,7 @@ function takeLease(response: ServerResponse): void {
 }
 
 const server = createServer((incoming, response) => {
-  // Wallets in a browser call this chain like any other; they must not end it.
+  // Wallets in a browser may call this chain like any other chain, but must not end it with DELETE.
   response.setHeader('Access-Control-Allow-Origin', '*')
   response.setHeader('Access-Control-Allow-Methods', 'GET, POST')
   response.setHeader('Access-Control-Allow-Headers', '*')
@@ -217,7 +222,7 @@ const server = createServer((incoming, response) => {
     sendJson(response, identity())
   }
 })
-// The server must not end a lease, which is a request that sends nothing while it lasts.
+// A lease is a request that stays open without sending data, so requests must have no timeout.
 server.requestTimeout = 0
 server.keepAliveTimeout = 60_000
 server.once('error', (error) => {

@@ -1,6 +1,6 @@
 /**
- * Starts the chain's process or finds a running one, and holds a lease on it. The process is independent (see
- * `chain-host.ts`): it ends some time after its last lease, or on request.
+ * Starts the chain's process or finds a running one, and takes a lease on it. The process is independent (see
+ * `chain-host.ts`): it ends some time after its last lease has ended, or on request.
  */
 
 import { spawn } from 'node:child_process'
@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url'
 const ENTRY = fileURLToPath(new URL('./chain-host.ts', import.meta.url))
 const START_TIMEOUT_MS = 180_000
 const PROBE_TIMEOUT_MS = 5_000
-/** Timeout for the end of a process after the request. */
+/** Timeout, in milliseconds, for a chain process to end after it was requested to end. */
 const END_TIMEOUT_MS = 10_000
 const END_POLL_MS = 20
 
@@ -28,20 +28,20 @@ export type ChainIdentity = {
   readonly owner: string
   /** Number of processes that hold a lease on the chain. */
   readonly leases: number
-  /** Time until the process ends unless a lease is taken; null while one is held. */
+  /** Milliseconds until the process ends unless a lease is taken; null while a lease is held. */
   readonly endsInMs: number | null
 }
 
 export type LeaseLine = { readonly genesis: string; readonly offsetSeconds: number }
 
 type ChainProcessOptions = {
-  /** 0 picks a free port. */
+  /** Port of the chain; 0 picks a free port. */
   readonly port: number
   readonly chainId?: number
-  /** Time that the process stays after the last lease. */
+  /** Milliseconds for which the process keeps running after the last lease has ended. */
   readonly lingerMs?: number
   readonly owner?: string
-  /** File for its errors. */
+  /** File for error output of the chain's process. */
   readonly logFile?: string
 }
 
@@ -54,7 +54,7 @@ export function chainUrl(port: number): string {
   return `http://127.0.0.1:${port}`
 }
 
-/** Starts a fresh chain, and resolves when it answers. */
+/** Starts a fresh chain; resolves when the chain is ready. */
 export async function startChainProcess(options: ChainProcessOptions): Promise<ChainProcess> {
   const errors = options.logFile === undefined ? 'pipe' : openSync(options.logFile, 'a')
   const child = spawn(
@@ -67,7 +67,8 @@ export async function startChainProcess(options: ChainProcessOptions): Promise<C
       ...(options.lingerMs === undefined ? [] : [`--linger-ms=${options.lingerMs}`]),
       `--owner=${options.owner ?? ''}`,
     ],
-    // The chain has its own process group: Ctrl-C in a terminal goes to the exchange, which ends the chain itself.
+    // The chain has its own process group, so Ctrl-C in a terminal goes only to the exchange, which ends the chain
+    // itself.
     { detached: true, stdio: ['ignore', 'pipe', errors] },
   )
   if (typeof errors === 'number') closeSync(errors)
@@ -133,13 +134,13 @@ function isRefused(error: unknown): boolean {
 }
 
 export type Lease = {
-  /** Releases the lease; the chain keeps running for its lingering time. */
+  /** Releases the lease; without another lease, the chain keeps running for `lingerMs`. */
   release(): void
 }
 
 /**
- * Takes a lease on a chain. `onClock` is called with the seconds that its clock is ahead of this machine's: once before
- * this resolves, and after each move. `onLost` is called when the process has ended.
+ * Takes a lease on a chain. `onClock` is called with the seconds by which the chain's clock is ahead of this machine's:
+ * once before the promise resolves, and after each change. `onLost` is called when the chain's process has ended.
  */
 export async function leaseChain(
   url: string,
@@ -164,7 +165,7 @@ export async function leaseChain(
     released = true
   }
   response.once('close', lost)
-  // Errors are reported by `close`.
+  // Errors need no handling, because a `close` event follows each error.
   for (const part of [call, response, lines]) part.on('error', () => {})
   // A lease does not keep its holder's process alive.
   response.socket.unref()

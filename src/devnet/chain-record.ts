@@ -1,6 +1,6 @@
 /**
- * Chains of a data folder: its `chain.json` names them by their first blocks. Data of one chain must never be used with
- * another, so data of other chains is moved to a folder aside.
+ * Chains to which the data of a data folder belongs: `chain.json` names each chain by the hash of its first block. Data
+ * of one chain must never be used with another chain, so it is moved to a folder aside.
  */
 
 import {
@@ -16,7 +16,7 @@ import { join } from 'node:path'
 import { DEVNET_CHAIN_ID } from './accounts.ts'
 
 export type RecordedChain = {
-  /** Hash of its first block. */
+  /** Hash of the chain's first block. */
   readonly genesis: string
   readonly url: string
   readonly contracts: Readonly<Record<string, string>>
@@ -28,7 +28,7 @@ export type ChainRecord = Readonly<Record<string, RecordedChain>>
 const RECORD = 'chain.json'
 export const CHAIN_LOG = 'chain.log'
 const ASIDE = 'aside-'
-/** Number of kept folders with data of earlier local chains; older ones are deleted. */
+/** Maximum number of kept folders with data of earlier local chains; older folders are deleted. */
 const ASIDE_KEPT = 3
 
 const ASIDE_NAME = /^aside-\d{4}-\d{2}-\d{2}T[\d-]+Z$/
@@ -40,7 +40,7 @@ export function readChainRecord(dataDir: string): ChainRecord | undefined {
   return JSON.parse(readFileSync(file, 'utf8')) as ChainRecord
 }
 
-/** The file is written atomically: a kill in the middle leaves the previous record. */
+/** Writes the record atomically: if the process is killed meanwhile, the previous record remains. */
 export function writeChainRecord(dataDir: string, record: ChainRecord): void {
   mkdirSync(dataDir, { recursive: true })
   const file = join(dataDir, RECORD)
@@ -48,14 +48,15 @@ export function writeChainRecord(dataDir: string, record: ChainRecord): void {
   renameSync(`${file}.new`, file)
 }
 
-/** Returns whether an exchange has written here. */
+/** Returns whether the folder contains data of an exchange. */
 export function hasData(dataDir: string): boolean {
   return existsSync(join(dataDir, 'log')) || existsSync(join(dataDir, 'sibyl.db'))
 }
 
 /**
- * Moves everything to a new folder within the data folder, and returns it. Of the folders with data of local chains,
- * which exist no longer, only the newest are kept. Data of any other chain, or of none, is never deleted.
+ * Moves everything to a new folder within the data folder, and returns the new folder. Only the newest folders with
+ * data of local chains are kept, because those chains no longer exist. Data of other chains, or of no chain, is never
+ * deleted.
  */
 export function moveAside(dataDir: string, now: Date): string {
   const folder = join(dataDir, `${ASIDE}${now.toISOString().replace(/[:.]/g, '-')}`)

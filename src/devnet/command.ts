@@ -11,7 +11,7 @@ export class CommandError extends Error {}
 export class OptionError extends CommandError {}
 
 type CommandOption = {
-  /** Placeholder of its value in the help: `<seconds>`. */
+  /** Placeholder for the option's value in the help, such as `<seconds>`. */
   readonly value: string
   readonly help: string
   readonly default?: string
@@ -70,7 +70,7 @@ function parsed(options: ParseArgsOptionsConfig, call: string) {
   }
 }
 
-/** `--seconds -5` is a negative number, not an option named 5. */
+/** Joins an option with a negative number after it: in `--seconds -5`, `-5` is a number, not an option named 5. */
 export function withNegatives(args: readonly string[]): string[] {
   const joined: string[] = []
   for (const each of args) {

@@ -23,7 +23,7 @@ import { DEVNET_CHAIN_ID } from './accounts.ts'
 import { CommandError } from './command.ts'
 import { signEventMarket } from './sign-event.ts'
 
-/** Timeout until the exchange lists the market. */
+/** Timeout, in milliseconds, for the exchange to list a new market. */
 const LISTED_MS = 30_000
 const POLL_MS = 50
 const BLOCK_POLL_MS = 50
@@ -73,7 +73,8 @@ async function sendCreation(order: MarketOrder): Promise<CreatedMarket> {
     const expiration = timestamp + BigInt(seconds)
     const factory = { address: chain.contracts.marketFactory as Hex, abi: marketFactoryAbi }
     const words = [...terms, expiration] as const
-    // The address of a market depends on its texts, so it is known before anything is paid.
+    // A market's address depends on its maker, texts and expiration, so it is known before the transaction is sent and
+    // paid for.
     const [address, id] = await reader.readContract({
       ...factory,
       functionName: 'predictMarket',
@@ -101,7 +102,7 @@ async function sendCreation(order: MarketOrder): Promise<CreatedMarket> {
 
 type Words = readonly [question: string, description: string, category: number, expiration: bigint]
 
-/** Returns the call of the factory, with the operator's signature if the market is of an event. */
+/** Returns the factory call that creates the market; for a market of an event, with the operator's signature. */
 async function creationOf(
   { chain, event, matching }: MarketOrder,
   { words, address }: { readonly words: Words; readonly address: Hex },
@@ -134,7 +135,9 @@ async function untilListed(client: Client, id: Hex): Promise<void> {
   }
 }
 
-/** A front may list a market from the database before it has the market's book. */
+/**
+ * Returns whether the front has the market's book. A front may list a market from the database before it has the book.
+ */
 async function isKnown(client: Client, id: Hex): Promise<boolean> {
   try {
     await client.market(id)

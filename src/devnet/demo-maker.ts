@@ -1,7 +1,7 @@
 /**
  * A client that quotes both outcomes of every open market, so that new users see an active book. In markets where the
- * maker has no shares yet, it splits stablecoin first. A second account buys a few shares from it each round, so that
- * charts and trade lists move.
+ * maker has no shares yet, it splits stablecoin first. In each round a second account buys a few shares from the maker,
+ * so that charts and trade lists move.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,7 +17,7 @@ const CENT = 10_000
 /** Lifetime of orders in rounds: if the maker stops, its orders expire. */
 const TTL_ROUNDS = 3
 const TTL_SEC_MIN = 120
-/** A market that ends sooner is skipped. */
+/** Minimum time until a market ends, in seconds; markets that end sooner are skipped. */
 const ENDS_SEC_MIN = 90
 const MARKETS_MAX = 50
 /** Number of shares that the second account buys with each order. */
@@ -26,19 +26,22 @@ const TAKEN = '3'
 type Quoted = { readonly id: string; readonly fair: number; readonly quick: boolean }
 
 type MakerTerms = {
-  /** Number of prices on each side. The next field is the number of millionths of shares at each. */
+  /** Number of price levels on each side. `size` is the size at each level, in millionths of a share. */
   readonly levels: number
   readonly size: number
   /** Difference between the best bid and the best ask, in millionths of a dollar. */
   readonly spread: number
   readonly pauseSec: number
-  /** Number of rounds; 0 to run until it is stopped. */
+  /** Number of rounds; 0 to run until the signal aborts. */
   readonly rounds: number
   /** Assets whose quick markets are quoted. */
   readonly assets: readonly string[]
 }
 
-/** Quotes in rounds until the signal aborts, and then cancels everything. Without a `taker` nothing is traded. */
+/**
+ * Quotes in rounds. If the signal aborts, cancels all orders; after the last round, leaves them open. Without a `taker`
+ * nothing is traded.
+ */
 export async function runMaker(
   clients: { readonly maker: Client; readonly taker?: Client | undefined },
   terms: MakerTerms,
@@ -57,13 +60,13 @@ export async function runMaker(
   say(`stopped; ${await maker.cancelAll()} orders cancelled`)
 }
 
-/** Waits for an unreachable exchange. */
+/** Returns a status line for an error of the exchange, so that the maker continues; rethrows any other error. */
 function troubleOf(error: unknown): string {
   if (error instanceof SibylError) return `waiting: ${error.message}`
   throw error
 }
 
-/** Replaces the quotes of a market. */
+/** Makes the functions that cancel and replace quotes. */
 function makeQuoting(client: Client) {
   async function cancel(orders: readonly OpenOrder[]): Promise<void> {
     for (const { orderHash, marketId, side } of orders) {
@@ -72,7 +75,7 @@ function makeQuoting(client: Client) {
     }
   }
 
-  /** Places post-only quotes; returns those that would have matched an order. */
+  /** Places post-only quotes. `refused` contains the quotes that would have matched an order. */
   async function place(quotes: readonly OrderIntent[]): Promise<{
     readonly placed: number
     readonly refused: readonly OrderIntent[]
@@ -87,9 +90,9 @@ function makeQuoting(client: Client) {
   }
 
   /**
-   * Places the new quotes before it cancels the old ones, so that no side of a book is ever empty. If a new quote
-   * would match an old one of the other side, that old side is cancelled first: its new quotes are in the book by
-   * then.
+   * Places the new quotes before it cancels the old ones, so that no side of a book is ever empty. If a new quote would
+   * match old quotes of the other side, those old quotes are cancelled first, and the new quote is placed again. The
+   * new quotes of that other side are already in the book.
    */
   async function replace(old: readonly OpenOrder[], quotes: readonly OrderIntent[]) {
     const first = await place(quotes)
@@ -112,7 +115,7 @@ function makeMaker(client: Client, terms: MakerTerms, taker: Client | undefined)
   const { cancel, replace } = makeQuoting(client)
   let rounds = 0
 
-  /** Returns the active price market of an asset, if the exchange has such markets. */
+  /** Returns the active quick market of an asset; empty if there is none, or if it ends soon. */
   async function quickMarket(asset: string, nowSec: number): Promise<Quoted[]> {
     const { quickMarket: market } =
       (await client.quickMarkets.active(asset).catch(unknownAsset)) ?? {}
@@ -158,7 +161,7 @@ function makeMaker(client: Client, terms: MakerTerms, taker: Client | undefined)
     ])
   }
 
-  /** Buys at the best ask if it is the maker's own; skips books where another trader's ask is the best. */
+  /** Buys at the best ask if only the maker sells at that price; otherwise skips the book. */
   async function take(market: Quoted): Promise<void> {
     const outcome = rounds % 2 === 0 ? 'YES' : 'NO'
     const { asks } = await client.orderbook(market.id, outcome)
@@ -175,7 +178,7 @@ function makeMaker(client: Client, terms: MakerTerms, taker: Client | undefined)
   }
 
   return {
-    /** Runs one round: replaces the quotes of each market, and trades in one market at a time. */
+    /** Runs one round: replaces the quotes of each market, and trades in one market, a different one in each round. */
     async quote(): Promise<string> {
       const quoted = await markets()
       const live = new Set(quoted.map(({ id }) => id))
@@ -196,7 +199,7 @@ function makeMaker(client: Client, terms: MakerTerms, taker: Client | undefined)
   }
 }
 
-/** Each market has its own start price, the same in every run. */
+/** Returns a market's first fair value. It depends only on the market's id, so it is the same in every run. */
 function firstFair(id: string): number {
   return 300_000 + (Number.parseInt(id.slice(-4), 16) % 40) * CENT
 }

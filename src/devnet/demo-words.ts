@@ -32,7 +32,7 @@ export const DEMO_WORDS: readonly {
 export const DEMO_EVENT: {
   readonly info: Omit<EventInfo, 'end'>
   readonly questions: readonly string[]
-  /** The question of the market that is complementary. */
+  /** Question of the one market with complementary matching. */
   readonly complementary: string
   readonly description: string
   readonly days: number

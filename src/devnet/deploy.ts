@@ -30,7 +30,7 @@ export type Settings = {
   readonly cancelDelaySeconds: bigint
   readonly disputeSeconds: bigint
   readonly bond: bigint
-  /** UMA's final fee; the oracle's minimum bond is twice this. */
+  /** UMA's final fee; the oracle's minimum bond is twice this fee. */
   readonly finalFee: bigint
 }
 
@@ -94,8 +94,8 @@ export async function deployAll(chain: Deployer, settings: Settings): Promise<De
 }
 
 /**
- * Deploys UMA's real OptimisticOracleV3, with its mock in place of the token holders' vote. The oracle's constructor
- * reads the finder's entries, so it comes last.
+ * Deploys UMA's real OptimisticOracleV3, with UMA's mock in place of the token holders' vote. The oracle is deployed
+ * last, because its constructor reads the finder's entries.
  */
 export async function deployOracle(
   chain: Deployer,

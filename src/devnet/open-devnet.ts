@@ -1,7 +1,7 @@
 /**
- * Finds the data folder's chain from the previous start, or starts a fresh one. A chain is used again if its first
- * block is the one in the data folder: after a kill of the exchange it waits a minute for this. Any other chain on the
- * port belongs to another program.
+ * Reuses the chain of the data folder from the previous start, or starts a fresh chain. A chain is reused if its first
+ * block is the block recorded in the data folder. After a kill of the exchange, its chain waits for the next start for
+ * a limited time. A chain of another data folder on the port is left alone.
  */
 
 import { resolve } from 'node:path'
@@ -39,16 +39,21 @@ type DevnetOptions = {
 export type Devnet = RecordedChain & {
   /** True if the chain was started by an earlier run. */
   readonly again: boolean
-  /** Releases the chain, which then waits for the next start. */
+  /** Releases the lease; the chain then waits for the next start. */
   release(): void
   /** Ends the chain. */
   end(): Promise<void>
 }
 
-/** Maximum wait for the release of a lease. After a kill the chain releases it within milliseconds. */
+/**
+ * Maximum wait for the release of a lease, in milliseconds. The chain releases the lease of a killed exchange within
+ * milliseconds.
+ */
 const LET_GO_MS = 3_000
 const LET_GO_POLL_MS = 50
-/** Number of unanswered attempts to identify a chain, after which the data counts as that of another chain. */
+/**
+ * Number of unanswered attempts to identify a chain. After these attempts, the data counts as data of another chain.
+ */
 const SILENCES_MAX = 4
 
 export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
@@ -62,7 +67,10 @@ export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
   return startDevnet(options)
 }
 
-/** Returns whether the chain of the data runs without a lease. */
+/**
+ * Returns whether the chain recorded in the data folder runs without a lease; throws if another exchange keeps its
+ * lease.
+ */
 async function isFree(recorded: RecordedChain, dataDir: string): Promise<boolean> {
   const giveUpMs = Date.now() + LET_GO_MS
   for (let silences = 0; ; ) {
@@ -79,7 +87,7 @@ async function isFree(recorded: RecordedChain, dataDir: string): Promise<boolean
   }
 }
 
-/** Makes sure that a fresh chain can use the port, or reports which process has it. */
+/** Makes sure that a fresh chain can use the port; otherwise throws an error that names the user of the port. */
 async function clearPort({ port, dataDir }: DevnetOptions): Promise<void> {
   if (port === 0) return
   const elsewhere = 'SIBYL_DEVNET_PORT chooses another port, SIBYL_CHAIN_RPC another chain'
@@ -102,7 +110,7 @@ async function clearPort({ port, dataDir }: DevnetOptions): Promise<void> {
         `it ends by itself in ${seconds} s, or ${elsewhere}`,
     )
   }
-  // This chain was started for this folder, but its data is gone, so the chain is of no use any more.
+  // This chain was started for this folder, but the folder no longer has the chain's data, so the chain is useless.
   await endChain(chainUrl(port))
 }
 

@@ -1,6 +1,7 @@
 /**
  * A price path that can be computed for any instant: the same seed gives the same price at the same time on any
- * machine, so that a past price can be checked. It moves on several scales at the same time, from seconds to hours.
+ * machine, so that a past price can be checked. The price moves on several scales at the same time, from seconds to
+ * hours.
  */
 
 /** Period of each swing, and its size as a share of the price. */
@@ -24,8 +25,8 @@ export function centsAt(seed: number, asset: string, atMs: number): number {
   for (const [scale, [periodMs, reach]] of SWINGS.entries()) {
     const step = Math.floor(atMs / periodMs)
     const way = atMs / periodMs - step
-    // Makes the step smooth at both ends. Sums and products give the same result on every machine; other functions may
-    // not.
+    // Smooth the step at both ends. Only sums and products are used, because other functions may give different results
+    // on different machines.
     const eased = way * way * (3 - 2 * way)
     const from = lattice(own, scale, step)
     share += reach * (from + (lattice(own, scale, step + 1) - from) * eased)

@@ -1,7 +1,7 @@
 /**
- * The price simulator on a port. `/pyth` and the paths of the other providers replace their hosts, over HTTP and
- * WebSocket. `POST /faults/{provider}/{fault}` makes a provider misbehave, and `DELETE /faults/{provider}` ends that,
- * so that an operator can see the effects.
+ * Serves the price simulator on a port, over HTTP and WebSocket. The path of each provider, such as `/pyth`, replaces
+ * the provider's host. For operators, `POST /faults/{provider}/{fault}` makes a provider misbehave, and `DELETE
+ * /faults/{provider}` ends the fault.
  */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -24,7 +24,7 @@ const MESSAGE_BYTES_MAX = 65_536
 export type PriceServer = {
   readonly port: number
   readonly simulator: PriceSimulator
-  /** Addresses for the settings of the feeds. */
+  /** Settings that connect every price feed to this server. */
   readonly feeds: Readonly<Record<PriceSource, ProviderSettings>>
   close(): Promise<void>
 }
@@ -92,7 +92,7 @@ export async function startPriceServer(
       })
       client.on('message', (data) => taken?.message(String(data)))
       client.on('close', () => taken?.closed())
-      // A close event follows.
+      // An error needs no handling, because a close event follows.
       client.on('error', () => undefined)
       if (taken === undefined) client.terminate()
     })

@@ -1,8 +1,9 @@
 /**
- * The price providers, each with its own protocol (`providers/`), from one price path. Their prices differ a little,
- * like those of real ones. Each can be made to misbehave. This file handles ticks and faults; the transport
- * (`price-server.ts`, or a test) is passed in per connection. Every provider has ticks: instants at regular intervals.
- * Pushed prices, the latest price and past prices are the reports of these ticks.
+ * Simulates the price providers, each with its own protocol (`providers/`), from one price path. The prices of the
+ * providers differ a little, like those of real providers. Each provider can be made to misbehave. This file handles
+ * ticks and faults; the caller passes in the transport of each connection (`price-server.ts`, or a test). Every
+ * provider has ticks: instants at regular intervals. Pushed prices, the latest price and past prices are the provider's
+ * reports at these ticks.
  */
 
 import { PRICE_DECIMALS } from '#domain/asset-price.ts'
@@ -61,7 +62,7 @@ export type SimulatorOptions = {
 export type PriceSimulator = {
   /** Returns the provider's report at its first tick at or after an instant: USD × 10^8, and the time. */
   tickAt(source: PriceSource, asset: string, atMs: number): { price: number; atMs: number }
-  /** Makes a provider misbehave, or ends that. */
+  /** Sets a provider's fault, which makes the provider misbehave; undefined ends the fault. */
   setFault(source: PriceSource, fault: ProviderFault | undefined): void
   faultOf(source: PriceSource): ProviderFault | undefined
   answer(source: PriceSource, request: SimulatedRequest): SimulatedAnswer
@@ -74,11 +75,11 @@ const TICK_MS = 500
 const HEARTBEAT_MS = 1_000
 const CENT = 10 ** (PRICE_DECIMALS - 2)
 
-/** Texts that are not a price, or not a message at all. */
+/** Texts that are not prices, and texts that are not valid messages. */
 const GARBAGE_PRICES = ['0', '-1', 'NaN', '', '1e9', '99999999999999999999', 'null']
 const GARBAGE_TEXTS = ['', '{', 'not json', '[]', 'null', '{"type":"ticker"}', '{"data":{"e":1}}']
 
-/** Settings that point every feed at its simulated provider. */
+/** Returns settings that connect every feed to its simulated provider. */
 export function simulatedSettings(
   assets: readonly string[],
   addressOf: (source: PriceSource) => { readonly http: string; readonly socket: string },
@@ -108,7 +109,7 @@ function runProvider(
   const assets = new Set(options.assets)
   const followers = new Set<Follower>()
   let fault: ProviderFault | undefined
-  /** The last tick before the fault. */
+  /** Time of the last tick before the fault. */
   let faultAtMs = 0
   let pushedAtMs = 0
   let turns = 0
@@ -175,7 +176,10 @@ function runProvider(
       const shown = Math.floor(tick / timeStepMs) * timeStepMs
       return { price: trueCents(asset, tick) * CENT, atMs: shown }
     },
-    /** Pushes the newest tick, unless it was pushed before. Returns when the next one is due. */
+    /**
+     * Pushes the newest tick, unless it was pushed before. A fault may push the same or an older tick again. Returns
+     * the time of the next tick.
+     */
     turn(): number {
       if (fault !== 'stall' && fault !== 'drop') {
         turns++

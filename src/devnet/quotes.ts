@@ -1,4 +1,4 @@
-/** Quotes of the demo maker in one outcome: a ladder around its fair value. */
+/** Quotes of the demo maker in one outcome: a ladder of prices around the outcome's fair value. */
 
 import type { OrderIntent } from '#client/build-order.ts'
 import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
@@ -35,15 +35,15 @@ export function ladder(terms: QuoteTerms): OrderIntent[] {
   return quotes
 }
 
-/** Moves a fair value by one random step; it never gets close to 0 or 1. */
+/** Moves a fair value by one random step, within 0.1 and 0.9. */
 export function drift(fair: number, chance: number): number {
   const moved = fair + Math.round((chance - 0.5) * 2 * STEP)
   return Math.min(900_000, Math.max(100_000, moved))
 }
 
 /**
- * Returns the fair value of YES in a price market: 0.5 at the start price, and nearly 0 or 1 when the price is one
- * percent away.
+ * Returns the fair value of YES in a quick market: 0.5 at the start price, and 0.1 or 0.9 if the price is one percent
+ * or more away.
  */
 export function fairOfPrice(startPrice: number, price: number): number {
   const percent = ((price - startPrice) / startPrice) * 100
@@ -53,9 +53,9 @@ export function fairOfPrice(startPrice: number, price: number): number {
 export const OUTCOMES = ['YES', 'NO'] as const
 
 /**
- * Splits the old quotes into those to cancel before the rejected new quotes are placed again, and those to cancel
+ * Splits the old quotes: those in `now` are cancelled before the rejected new quotes are placed again, those in `later`
  * afterwards. A rejected quote would have matched the other side of its own book or, in a complementary market, the
- * same side of the other outcome's book. So the old quotes there are cancelled first.
+ * same side of the other outcome's book. The old quotes of these sides are in `now`.
  */
 export function cancelOrder<Old extends Pick<OpenOrder, 'side' | 'outcome'>>(
   old: readonly Old[],

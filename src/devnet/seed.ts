@@ -1,7 +1,7 @@
 /**
- * Turns a fresh chain into a devnet: deploys everything, creates three demo markets and an event of three more, one of
- * them complementary, and funds traders. Each step is one batch of transactions, so it takes a second in all. The result
- * is only on the chain; the exchange indexes it like any other chain.
+ * Turns a fresh chain into a devnet: deploys the contracts, creates three demo markets and an event with three more,
+ * and funds traders. One market of the event is complementary. Each step is one batch of transactions, so the whole
+ * seed takes about a second. The result is only on the chain; the exchange indexes it like any other chain.
  */
 
 import { type Account, decodeFunctionResult, encodeFunctionData, type Hex, toHex } from 'viem'
@@ -30,7 +30,7 @@ const TRADER_USDC = 1_000_000n * UNIT
 const TRADER_SHARES = 100_000n * UNIT
 /** Stablecoin of the relayer, for the bonds that it posts. */
 const RELAYER_USDC = 1_000_000n * UNIT
-/** Enough for 100,000 new wallets with 10,000 dollars each. */
+/** Stablecoin of the faucet: enough for 100,000 new wallets with 10,000 dollars each. */
 const FAUCET_USDC = 1_000_000_000n * UNIT
 const DAY_SEC = 86_400
 const NO_COLLECTION: Hex = `0x${'0'.repeat(64)}`
@@ -73,7 +73,10 @@ export async function deployDevnet(url: string, settings: Settings): Promise<Dep
   return deployment
 }
 
-/** Sends one batch: the markets, the traders' money, and their approvals and shares. */
+/**
+ * Sends two batches: the demo markets with the traders' money, approvals and shares; then the event's markets with the
+ * traders' shares.
+ */
 export async function seedDevnet(url: string, deployment: Deployment): Promise<DemoMarket[]> {
   const { collateral, conditionalTokens, settlement, factory } = deployment
   const owner = devnetAccount(DEPLOYER)
@@ -99,8 +102,8 @@ export async function seedDevnet(url: string, deployment: Deployment): Promise<D
     await sender.send(trader, conditionalTokens, 'setApprovalForAll', [settlement.address, true])
   }
   await sender.flush()
-  // This event's markets are created in a later block than the others, so that lists, which begin with the oldest
-  // market, show the others first.
+  // The event's markets are created in a later block than the other markets. Lists begin with the oldest market, so
+  // they show the other markets first.
   const race = await predictMarkets(rpc, factory.address, maker.address, runners)
   const metadata = toHex(eventText({ ...DEMO_EVENT.info, end: nowSec + DEMO_EVENT.days * DAY_SEC }))
   const [chainId] = await rpc([{ method: 'eth_chainId', params: [] }])

@@ -1,4 +1,4 @@
-/** Moves the time of the local chain, and waits until the exchange has followed. */
+/** Moves the clock of the local chain, and waits until the exchange's clock has followed. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '#client/client.ts'
@@ -6,11 +6,11 @@ import { DEVNET_CHAIN_ID } from './accounts.ts'
 import { httpBatch } from './batch-sender.ts'
 import { CommandError } from './command.ts'
 
-/** Timeout until the exchange has followed. */
+/** Timeout, in milliseconds, for the exchange's clock to follow. */
 const FOLLOW_MS = 10_000
 const POLL_MS = 20
 
-/** Returns the time of the chain, in Unix seconds. */
+/** Moves the chain's clock by the given seconds; returns the chain's new time in Unix seconds. */
 export async function warpDevnet(client: Client, bySec: number): Promise<number> {
   const { chains } = await client.config()
   const { rpcUrl } = chains.find(({ chainId }) => chainId === DEVNET_CHAIN_ID) ?? {}

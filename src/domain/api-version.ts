@@ -1,6 +1,6 @@
 /**
- * Version of the API, independent of the program's: `major.minor`. The minor number rises when something is added, the
- * major one when something that clients rely on changes or is removed.
+ * Version of the API as `major.minor`, independent of the program's version. The minor number rises when something is
+ * added. The major number rises when something that clients rely on changes or is removed.
  */
 
 export const API_VERSION = '1.1'

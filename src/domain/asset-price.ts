@@ -58,7 +58,7 @@ export function priceUsd(price: number): number {
   return price / PRICE_SCALE
 }
 
-/** Returns the distance of two prices as a share of the smaller one. */
+/** Returns the difference of two prices as a fraction of the smaller price. */
 export function deviation(a: number, b: number): number {
   return Math.abs(a - b) / Math.min(a, b)
 }

@@ -42,7 +42,7 @@ type QuickStart = {
 export type MarketCreated = At & {
   readonly type: 'MarketCreated'
   readonly market: Market
-  /** Ids of its outcome tokens, YES and NO. */
+  /** Ids of the market's outcome tokens, YES and NO. */
   readonly positions: readonly [yes: string, no: string]
   readonly quick?: QuickStart
 }
@@ -95,7 +95,7 @@ type MarketResolved = At & {
   readonly winningOutcome: Outcome
 }
 
-/** Account that settled the market, by signature or by calling the market. */
+/** An account settled the market, by signature or by calling the market. */
 type MarketSettled = At & {
   readonly type: 'MarketSettled'
   readonly marketId: MarketId
@@ -111,13 +111,13 @@ type ConditionResolved = At & {
 }
 
 /**
- * Cause of a token movement. `trade` comes from settlement; `split`, `merge` and `redeem` mint and burn tokens; `mint`
- * and `burn` are all other creations and removals, those of nested positions.
+ * Cause of a token movement. `trade` comes from settlement; `split`, `merge` and `redeem` mint and burn tokens. `mint`
+ * and `burn` are all other creations and removals; they occur only for nested positions.
  */
 const MOVE_KINDS = ['transfer', 'trade', 'split', 'merge', 'redeem', 'mint', 'burn'] as const
 export type MoveKind = (typeof MOVE_KINDS)[number]
 
-/** One movement of one token. A batch transfer of the contract has several, numbered by `part`. */
+/** One movement of one token. A batch transfer of the contract consists of several movements, numbered by `part`. */
 export type TokensMoved = At & {
   readonly type: 'TokensMoved'
   readonly part: number
@@ -169,14 +169,14 @@ export type SettlementChainEvent =
       readonly fault: FaultySide
       readonly reason: string
     }
-  /** A trader withdrew an order on chain; earlier matches still settle for a while. */
+  /** A trader cancelled an order on the chain; trades matched before still settle until `effectiveAtSec`. */
   | {
       readonly type: 'OrderWithdrawn'
       readonly orderHash: OrderHash
       readonly trader: Address
       readonly effectiveAtSec: number
     }
-  /** A trader withdrew all orders with a lower nonce, including future ones. */
+  /** A trader cancelled all orders with a lower nonce on the chain, including orders placed later. */
   | {
       readonly type: 'OrdersWithdrawn'
       readonly trader: Address
@@ -186,7 +186,7 @@ export type SettlementChainEvent =
 
 export type TradeOnChain = At & SettlementChainEvent & { readonly type: 'TradeSettled' }
 
-/** An account appointed a key that may sign its orders, changed its terms, or revoked it. */
+/** An account appointed a key that may sign its orders, changed the limits of the key, or revoked the key. */
 type DelegateSet = At & Delegation & { readonly type: 'DelegateSet' }
 
 export type ChainEvent =

@@ -1,7 +1,7 @@
 /**
- * One probability per market. A share of YES and a share of NO together pay a dollar, so the NO book is also a YES book
- * at the complementary price, and the better price of the two books counts on each side. The chance of NO is 100% minus
- * that of YES.
+ * Computes one probability per market. A share of YES and a share of NO together pay a dollar. So the NO book is also a
+ * YES book at the complementary prices, and on each side the better price of the two books counts. The chance of NO is
+ * 100% minus the chance of YES.
  */
 
 import { ONE } from './money.ts'
@@ -14,7 +14,8 @@ type Prices = {
 }
 
 /**
- * Returns the chance of YES in millionths: the mid of both books, else the last price; undefined if there is neither.
+ * Returns the chance of YES in millionths: the mid price of both books, or the last price if there is no mid price.
+ * Returns undefined if there is neither.
  */
 export function chanceOf({ bestBidPrices, bestAskPrices, lastPrices }: Prices): number | undefined {
   const bid = Math.max(bestBidPrices[0], complement(bestAskPrices[1]))
@@ -25,7 +26,7 @@ export function chanceOf({ bestBidPrices, bestAskPrices, lastPrices }: Prices): 
   return no > 0 ? complement(no) : undefined
 }
 
-/** Returns the other outcome's price; 0 (no price) stays 0. */
+/** Returns the complementary price of the other outcome; 0 (no price) stays 0. */
 function complement(price: number): number {
   return price === 0 ? 0 : ONE - price
 }

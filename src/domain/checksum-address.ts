@@ -1,6 +1,6 @@
 /**
- * Addresses in their external form: EIP-55, with a checksum in the capitals. The same few addresses are sent
- * repeatedly, so results are cached in bounded memory.
+ * Addresses in their external form: EIP-55, with a checksum in the case of the letters. Answers repeat the same few
+ * addresses, so results are cached in bounded memory.
  */
 
 import { keccak_256 } from '@noble/hashes/sha3.js'
@@ -8,8 +8,8 @@ import type { Address } from './ids.ts'
 import { CHECKSUM_ADDRESSES_MAX } from './limits.ts'
 
 /**
- * The cache has two generations. When the young one is full it becomes the old one, and entries in use move back. So
- * addresses in use stay cached, although the order of use is not tracked.
+ * The cache has two generations. When the young generation is full, it becomes the old one. A lookup copies an entry
+ * from the old generation to the young one, so addresses in use stay cached without tracking the order of use.
  */
 let young = new Map<Address, string>()
 let old = new Map<Address, string>()
@@ -26,7 +26,7 @@ export function checksumAddress(address: Address): string {
   return text
 }
 
-/** A letter is a capital if the hash of the lower-case digits has a nibble of 8 or more. */
+/** Adds the checksum: a letter is a capital if its nibble in the hash of the lower-case digits is 8 or more. */
 function capitalise(address: Address): string {
   const digits = address.slice(2)
   const hash = keccak_256(new TextEncoder().encode(digits))

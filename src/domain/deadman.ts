@@ -1,11 +1,11 @@
-/** A dead-man switch: unless its API key renews it in time, all orders of an address are cancelled. */
+/** A dead-man switch: all orders of an address are cancelled unless the switch's API key renews it before `dueAtMs`. */
 
 import type { Address } from './ids.ts'
 
 export type DeadmanSwitch = {
   readonly keyId: string
   /**
-   * Account whose orders are cancelled: the address of the key, or an account that appointed this address as a
+   * Account whose orders are cancelled: the address of the key, or an account that appointed the key's address as a
    * delegate.
    */
   readonly address: Address

@@ -9,7 +9,7 @@ import { type Address, type MarketId, toAddress } from './ids.ts'
 import type { Order } from './order.ts'
 import { type Rejection, reject } from './rejection.ts'
 
-/** Limits that an account signs along with a delegation. The exchange checks them before it matches. */
+/** Limits that an account signs along with a delegation. The exchange checks the limits before it matches an order. */
 type DelegateLimits = {
   /** Largest order in shares with six decimals; 0 for no limit. */
   readonly maxOrderSize: number
@@ -23,19 +23,22 @@ export type Delegation = DelegateLimits & {
   readonly account: Address
   readonly delegate: Address
   /**
-   * Unix seconds. The exchange accepts orders of the delegate that expire by then; a time in the past means revoked.
+   * Unix seconds. The exchange accepts orders of the delegate only if they expire by this time; a time in the past
+   * means that the delegate is revoked.
    */
   readonly untilSec: number
-  /** Until this time the contract settles trades that were matched before. */
+  /** Unix seconds until which the contract settles trades that were matched before the delegation ended. */
   readonly settlesUntilSec: number
 }
 
-/** RLP encoding of the list of an address and the number 1: its first two bytes and its last one. */
+/** First two bytes and last byte of the RLP encoding of a list of an address and the number 1. */
 const LIST_AND_ADDRESS = [0xd6, 0x94]
 const FIRST_NONCE = 0x01
 const ADDRESS_DIGITS = 40
 
-/** Returns the address of the `Delegates` contract: the settlement contract deploys it as its first contract. */
+/**
+ * Returns the address of the `Delegates` contract, which is the first contract that the settlement contract deploys.
+ */
 export function delegatesOf(settlement: Address): Address {
   const bytes = settlement
     .slice(2)
@@ -46,7 +49,7 @@ export function delegatesOf(settlement: Address): Address {
   return toAddress(`0x${digits.slice(-ADDRESS_DIGITS)}`)
 }
 
-/** Returns why a delegation does not allow an order signed by its delegate. */
+/** Returns the reason why a delegation does not allow an order that its delegate signed; undefined if it does. */
 export function delegationFlaw(
   delegation: Delegation,
   order: Pick<Order, 'marketId' | 'size' | 'expiration'>,

@@ -1,7 +1,7 @@
 /**
  * An event: a group of markets, such as one market per candidate. Its metadata is JSON, signed by an operator of the
- * factory and stored on the chain with each of its markets. It never changes: metadata with different bytes belongs to
- * a different event.
+ * factory and stored on the chain with each of its markets. The metadata never changes: metadata with different bytes
+ * belongs to a different event.
  */
 
 import { EVENT_BYTES_MAX, EVENT_TAGS_MAX } from './limits.ts'
@@ -32,12 +32,12 @@ const END_SEC_MAX = 253_402_300_799
 
 const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
 const IMAGE_HASH = /^0x[0-9a-f]{64}$/
-/** ASCII is excluded, so an emoji can contain neither markup nor words. */
+/** Matches ASCII. An emoji contains no ASCII, so that it can contain neither markup nor words. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII starts with control characters
 const ASCII = /[\u0000-\u007f]/
 /**
- * Matches control characters, marks that change the text direction around them, and invisible characters: with these,
- * two titles could look the same. The joiners of emoji and scripts are allowed.
+ * Matches control characters, characters that change the direction of the text around them, and invisible characters.
+ * With these characters, two different titles could look the same. The joiners of emoji and scripts are allowed.
  */
 const UNSAFE =
   /[\p{Cc}\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\u034f|[\u{e0000}-\u{e007f}]/u
@@ -46,7 +46,7 @@ export function isEventSlug(text: string): boolean {
   return text.length <= SLUG_CHARS_MAX && NAME.test(text)
 }
 
-/** Rules of each field: undefined if the value is valid, otherwise the required form. */
+/** Rule of each field: returns undefined if the value is valid, otherwise a description of the required form. */
 const RULES: { readonly [Field in keyof EventInfo]: (value: unknown) => string | undefined } = {
   slug: (value) =>
     typeof value === 'string' && isEventSlug(value)
@@ -89,7 +89,7 @@ export function eventText(info: EventInfo): string {
   return JSON.stringify(Object.fromEntries(FIELDS.map((field) => [field, info[field]])))
 }
 
-/** Returns the event that the metadata describes, or why it is invalid. */
+/** Parses the metadata; returns the event, or the reason why the metadata is invalid. */
 export function readEventInfo(metadata: Uint8Array): EventInfo | { readonly why: string } {
   if (metadata.length > EVENT_BYTES_MAX) {
     return { why: `the metadata must have at most ${EVENT_BYTES_MAX} bytes` }
@@ -103,7 +103,7 @@ export function readEventInfo(metadata: Uint8Array): EventInfo | { readonly why:
   return checkEventInfo(value)
 }
 
-/** Returns the event, or which field is invalid and why. Unknown fields are refused. */
+/** Validates an event; returns it, or a text that names an invalid field and the reason. Rejects unknown fields. */
 export function checkEventInfo(value: unknown): EventInfo | { readonly why: string } {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return { why: 'the metadata must be a JSON object' }

@@ -15,18 +15,19 @@ type EventPrices = {
   /** Number of markets without a price. */
   readonly unpriced: number
   /**
-   * Sums of the best bids and of the best asks of YES over all markets; null unless every market is open and has one.
+   * Sum of the best bids of YES over all markets; null unless every market is open and has a best bid. `askSum` is the
+   * same for asks.
    */
   readonly bidSum: number | null
   readonly askSum: number | null
   /**
-   * Above 0: the profit per share of selling YES in every market. Below 0: minus the profit per share of buying YES in
-   * every market, which is certain only if one of them must resolve to YES. 0: there is no such profit.
+   * Above 0: profit per share from selling YES in every market. Below 0: the negated profit per share from buying YES
+   * in every market; this profit is certain only if one of the markets must resolve to YES. 0: neither gives a profit.
    */
   readonly gap: number
 }
 
-/** Returns the price of YES: its payout after the resolution, before that its chance; undefined if neither is known. */
+/** Returns the price of YES: the payout after the resolution, the chance before it; undefined if neither is known. */
 function yesPrice(quote: EventQuote): number | undefined {
   const { status, winningOutcome } = quote
   if (status === 'resolved' && winningOutcome !== undefined) return winningOutcome === NO ? 0 : ONE

@@ -1,6 +1,6 @@
 /**
  * Parses server-sent events (`text/event-stream`) from chunks of bytes, with the library `eventsource-parser`. This
- * file adds two things: an event without an id has the id of the one before, and an unfinished event has a maximum
+ * file adds two things: an event without an id gets the id of the previous event, and an unfinished event has a maximum
  * size.
  */
 
@@ -8,7 +8,7 @@ import { createParser } from 'eventsource-parser'
 
 type StreamEvent = { readonly id: string; readonly event: string; readonly data: string }
 
-/** Maximum characters of an unfinished event; beyond it the stream is given up. */
+/** Maximum number of characters of an unfinished event; a longer event makes the parser throw. */
 const PENDING_CHARS_MAX = 1_048_576
 
 export class EventStreamReader {
@@ -30,9 +30,9 @@ export class EventStreamReader {
       }
     },
   })
-  /** Last id of the stream; it stays until another one arrives. */
+  /** Id of the newest event that had an id. */
   lastId = ''
-  /** Pause before reconnecting, as requested by the stream. */
+  /** Pause before reconnecting, in milliseconds, as requested by the stream. */
   retryMs: number | undefined
 
   /** Returns the events that these bytes complete. */

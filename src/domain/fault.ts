@@ -1,6 +1,6 @@
 /**
- * A fault is a failure of something outside: a database, a chain, a price provider, a disk. Only adapters throw it
- * (`chain`, `store`, `log`, price feeds); the fault becomes a message before it reaches an actor.
+ * A fault is a failure of something outside the process: a database, a chain, a price provider or a disk. Only adapters
+ * throw faults (`chain`, `store`, `log`, price feeds). A fault is converted to a message before it reaches an actor.
  */
 export class Fault extends Error {
   readonly code: string

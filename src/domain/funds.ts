@@ -2,11 +2,11 @@
  * Funds that orders and trades need, and funds that traders have on a chain. A need is the amount of one token that an
  * order or trade takes: the stablecoin for a buy, the token of its outcome for a sell. Sums are `bigint`.
  *
- * Each fill of a buy costs price × size rounded up. So an order with many fills costs more than its price × size: up to
- * one unit (a millionth of a dollar) per fill. An order matches at most `MAKERS_PER_ORDER_MAX` others when it arrives.
- * A resting order may be matched by more, one millionth of a share at a time, but each of these fills costs the
- * attacker money and must settle. So every order's need assumes that number of fills. A share costs less than a dollar,
- * so no fill, and no order, costs more than its size.
+ * Each fill of a buy costs price × size, rounded up. So an order with many fills may cost more than its price × size,
+ * by up to one unit (a millionth of a dollar) per fill. When an order arrives, it matches at most
+ * `MAKERS_PER_ORDER_MAX` resting orders. A resting order may get more fills, each of a millionth of a share, but each
+ * such fill costs an attacker money and must settle. So the need of every order assumes `MAKERS_PER_ORDER_MAX` fills. A
+ * share costs less than a dollar, so a fill or an order never costs more than its size.
  *
  * Worked example: BUY 10 shares at 0.42 needs 4.20 and 10,000 units: 4,210,000. BUY 3 units at any price needs 3. SELL
  * 10 shares needs 10 shares.
@@ -29,15 +29,18 @@ export function outcomeToken(marketId: MarketId, outcome: Outcome): FundsToken {
 
 type Needy = { readonly side: Side; readonly price: Price }
 
-/** Returns the amount of its token that an order can take while `remaining` is open, for any number of fills. */
+/**
+ * Returns the largest amount of its token that an order can take for the open size `remaining`, in up to
+ * `MAKERS_PER_ORDER_MAX` fills.
+ */
 export function needOf({ side, price }: Needy, remaining: Shares): number {
   if (side !== BUY) return remaining
   return Math.min(remaining, costCeil(price, remaining) + MAKERS_PER_ORDER_MAX)
 }
 
 /**
- * Returns the smallest amount that an order can take: that of a single fill for its whole size. A trade takes this
- * amount, too.
+ * Returns the smallest amount of its token that an order can take: the cost of a single fill for its whole size. A
+ * trade also takes the amount of a single fill.
  */
 export function needMinOf({ side, price }: Needy, remaining: Shares): number {
   return side === BUY ? costCeil(price, remaining) : remaining
@@ -50,7 +53,7 @@ export type NeedsMarket = {
   readonly closed: boolean
 }
 
-/** The fields of an open order that determine how much of which token it needs. */
+/** The fields of an open order that determine the token and the amount that the order needs. */
 export type NeedsOrder = {
   readonly orderHash: OrderHash
   readonly marketId: MarketId
@@ -64,7 +67,7 @@ export type NeedsOrder = {
   readonly placedAtMs: number
 }
 
-/** The fields of a trade that determine which amounts it needs. */
+/** The fields of a trade that determine the amounts that the trade needs. */
 export type NeedsTrade = Pick<
   Trade,
   | 'tradeId'
@@ -78,11 +81,11 @@ export type NeedsTrade = Pick<
   | 'sellOrderHash'
   | 'kind'
 > & {
-  /** Nonce of the permit of its buy order. */
+  /** Nonce of the permit of the trade's buy order. */
   readonly permit: Uint64 | undefined
-  /** Nonce of the permit of its sell order; only in a mint, in which the seller pays too. */
+  /** Nonce of the permit of the trade's sell order; only for a mint, in which the seller pays too. */
   readonly sellPermit?: Uint64 | undefined
-  /** True if the trade was already submitted when it was read: the chain may have settled it since. */
+  /** True if the trade was already submitted when it was read, so that the chain may have settled it since then. */
   readonly sent?: boolean
 }
 
@@ -93,7 +96,7 @@ export type BlockPlace = { readonly block: number; readonly blockHash: string }
 export type ChainFunds = {
   readonly owner: Address
   readonly block: number
-  /** Balance of the stablecoin. The next field is the allowance of the settlement contract. */
+  /** Balance of the stablecoin. `allowance` is the stablecoin allowance of the settlement contract. */
   readonly balance: bigint
   readonly allowance: bigint
   /** Next nonce of a stablecoin permit. */
@@ -118,13 +121,13 @@ export type SettledTrade = {
 
 /** Changes on a chain between two steps. */
 export type FundsStep = BlockPlace & {
-  /** Every trade of these blocks, of all owners. */
+  /** Every trade that settled in these blocks, of all owners. */
   readonly settled: readonly SettledTrade[]
   /** Watched owners whose funds may have changed. */
   readonly touched: readonly Address[]
   /**
-   * Set after a reorg: everything read at this block or later is void. 0 if the changes since the last step are
-   * unknown: treat this step as the first.
+   * Set after a reorg: all data read at this block or later is invalid. 0 if the changes since the last step are
+   * unknown; the caller must then treat this step as the first.
    */
   readonly rewoundTo?: number
 }
@@ -134,8 +137,8 @@ export type FundsChain = {
   readonly chainId: number
   /**
    * Returns the newest block and the changes since the last call; the first call returns only the block. Calls must not
-   * overlap. Changes of an owner who is added to `watched` during a call are not reported, so a read of that owner at
-   * an earlier block must be repeated.
+   * overlap. If an owner is added to `watched` during a call, that call does not report the owner's changes. A read of
+   * that owner at an earlier block must then be repeated.
    */
   step(watched: ReadonlySet<Address>): Promise<FundsStep>
   /**

@@ -15,7 +15,7 @@ export type OrderHash = Branded<'OrderHash'>
 export type Address = Branded<'Address'>
 /** `marketId-seq-fillIndex`. */
 export type TradeId = Branded<'TradeId'>
-/** An unsigned 64-bit integer as canonical decimal text, because JSON numbers stop at 2^53. */
+/** An unsigned 64-bit integer as canonical decimal text, because JSON numbers are exact only up to 2^53. */
 export type Uint64 = Branded<'Uint64'>
 /** An unsigned 256-bit integer (a word of the chain) as canonical decimal text. */
 export type Uint256 = Branded<'Uint256'>

@@ -1,12 +1,12 @@
 /**
- * Limits of the design: those of the spec, and the maximum size of every queue, map and batch. Limits
- * that an operator may tune are in `config/`.
+ * Limits of the design: limits of the specification, and the maximum size of every queue, map and batch. Limits that an
+ * operator may tune are in `config/`.
  */
 
 /** Minimum time from the submission of an order to its expiration. */
 export const ORDER_EXPIRATION_AHEAD_SEC_MIN = 60
 
-/** Maximum number of bytes of a request body; batches need the most. */
+/** Maximum number of bytes of a request body; batches have the largest bodies. */
 export const BODY_BYTES_MAX = 64 * 1024
 
 /** Maximum number of bytes of the body of a request for one item. */
@@ -33,7 +33,10 @@ export const COMMIT_COMMANDS_MAX = 4_096
 /** Maximum number of open markets of an exchange. */
 export const MARKETS_OPEN_MAX = 100_000
 
-/** Maximum number of removed markets that a front remembers, to answer them differently from unknown ones. */
+/**
+ * Maximum number of removed markets that a front remembers, so that it answers requests for them differently than for
+ * unknown markets.
+ */
 export const MARKETS_GONE_KNOWN_MAX = 10_000
 
 /** Maximum number of resting orders of a market, both outcomes together. */
@@ -48,8 +51,8 @@ export const ORDERS_PER_TRADER_MAX = 10_000
  */
 export const QUOTA_TRADERS_MAX = 50_000
 /**
- * Minimum and maximum time of a dead-man switch, and the maximum number of switches that a front reads before they are
- * due.
+ * Minimum and maximum time of a dead-man switch, in milliseconds, and the maximum number of switches that a front reads
+ * at once before they are due.
  */
 export const DEADMAN_MS_MIN = 1_000
 export const DEADMAN_MS_MAX = 86_400_000
@@ -67,7 +70,7 @@ export const PROTECTION_WINDOW_MS_MAX = 60_000
 /** Maximum number of orders that one step of a market replaces. */
 export const REPLACEMENTS_PER_STEP_MAX = 20
 
-/** Maximum number of orders of a trader that one step cancels; the rest follows in the next step. */
+/** Maximum number of orders of a trader that one step cancels; the next steps cancel the remaining orders. */
 export const DEPARTURES_MAX = 1_000
 
 /** Maximum number of expired orders that one step removes, from all markets of a log partition together. */
@@ -86,10 +89,15 @@ export const COMMIT_EVENTS_MAX = 8_192
 /** Maximum number of markets in one message of a market thread. */
 export const MARKETS_PER_MESSAGE_MAX = 1_000
 
-/** Maximum number of orders in one relayed cancellation; another operation cancels all orders of a trader. */
+/**
+ * Maximum number of orders in one relayed cancellation. To cancel all orders of a trader, there is another operation.
+ */
 export const RELAYED_CANCELLATIONS_MAX = 20
 
-/** Maximum number of resting orders that one incoming order may match; its remainder is cancelled. */
+/**
+ * Maximum number of resting orders that one incoming order may match; then the remainder of the incoming order is
+ * cancelled.
+ */
 export const MAKERS_PER_ORDER_MAX = 10_000
 
 /** Maximum number of makers in one `OrdersMatched` event; a match with more becomes several events. */
@@ -158,8 +166,8 @@ export const PUBLIC_ENTRIES_SEARCHED_MAX = 256
 export const ARCHIVE_SEGMENTS_MAX = 4
 export const ARCHIVE_BYTES_MAX = 4 * 1024 * 1024
 /**
- * Maximum number of entries (leaves) of the public log that are read after the stored books, to make a past book or an
- * archive file. If there are more, the stored books are too far behind.
+ * Maximum number of entries (leaves) of the public log that are read after the newest stored books, to make a past book
+ * or an archive file. If more entries were needed, the stored books are too far behind.
  */
 export const HISTORY_TAIL_LEAVES_MAX = 8_192
 /**
@@ -183,7 +191,7 @@ export const MARKET_TEXTS_MAX = 16_384
 /** Maximum number of cached addresses with a checksum. */
 export const CHECKSUM_ADDRESSES_MAX = 32_768
 
-/** Maximum number of active API keys per wallet address; one more revokes the oldest. */
+/** Maximum number of active API keys per wallet address; registering one more revokes the oldest key. */
 export const API_KEYS_PER_ADDRESS_MAX = 20
 
 /** Time for which a bearer token is valid, from its `ts`. */
@@ -221,11 +229,11 @@ export const PRICES_WAITING_MAX = 10_000
 
 /** Maximum number of operations per chain that the relayer has accepted and not finished. */
 export const RELAYS_UNDERWAY_MAX = 1_000
-/** If more than this number of operations are in progress, the relayer accepts only redemptions. */
+/** Number of operations in progress from which on the relayer accepts only redemptions. */
 export const RELAYS_UNREDEEMING_MAX = 750
 /**
- * Maximum number of queued operations that name the same owner. Until an operation is examined, any client may claim to
- * be its owner.
+ * Maximum number of queued operations that name the same owner. A queued operation is not verified yet, so any client
+ * may name any owner.
  */
 export const RELAYS_IN_LINE_MAX = 16
 
@@ -233,7 +241,8 @@ export const RELAYS_IN_LINE_MAX = 16
 export const TRADES_NAMED_MAX = 100
 
 /**
- * Maximum number of traders for whom the relayer can refuse new orders at a market thread at the same time (a hold).
+ * Maximum number of traders with a hold at a market thread at the same time. A hold lets the relayer block new orders
+ * of a trader.
  */
 export const TRADERS_HELD_MAX = 10_000
 
@@ -264,7 +273,7 @@ export const SETTLEMENT_ENDED_MAX = 100_000
 /** Maximum number of unanswered reports of settlement to markets. */
 export const SETTLEMENT_REPORTS_MAX = 512
 
-/** Maximum number of orders that settlement remembers because their permit is used. */
+/** Maximum number of orders that settlement remembers as orders whose permit is used. */
 export const SETTLEMENT_PERMITS_MAX = 10_000
 
 /** Maximum number of earlier unused permits of a trader that settlement sends together with a trade. */
@@ -277,22 +286,22 @@ export const TRADES_OF_ALL_LISTED = 100
 /** Maximum time that a read with `minSeq` waits. A front is usually a few milliseconds behind. */
 export const SEQ_WAIT_SEC_MAX = 2
 
-/** A list of failed trades contains those of the last hours, at most this many. */
+/** Maximum age, in hours, of the trades in a list of failed trades. */
 export const FAILED_TRADES_LISTED_HOURS = 24
 
 /** Maximum number of chain events in one database transaction; a range of blocks with more is read in parts. */
 export const CHAIN_EVENTS_PER_RANGE_MAX = 10_000
 
 /**
- * In a range of at most this many blocks, the indexer reads every header, to notice logs that the Ethereum node left
- * out. Near the head it reads no longer range, because the Ethereum node may not have the logs of its newest blocks
- * yet.
+ * Maximum number of blocks in a range of which the indexer reads every header, in order to detect logs that the
+ * Ethereum node left out. Near the head, the indexer reads only such short ranges, because the Ethereum node may not
+ * have the logs of its newest blocks yet.
  */
 export const CHAIN_HEADERS_PER_RANGE_MAX = 32
 
 /**
- * Maximum number of chain events that stay listed after they were set aside (not indexed, because they could not be
- * decoded or stored): the newest ones.
+ * Maximum number of listed chain events that were set aside (not indexed, because they could not be decoded or stored).
+ * Only the newest are listed.
  */
 export const CHAIN_SET_ASIDE_MAX = 1_000
 
@@ -302,7 +311,9 @@ export const CHAIN_SET_ASIDE_MAX = 1_000
 export const MARKET_TEXT_CHARS_MAX = 65_536
 export const MARKET_NAME_CHARS_MAX = 64
 
-/** Maximum number of newest blocks whose hashes are kept. After a deeper reorg the chain counts as another one. */
+/**
+ * Maximum number of newest blocks whose hashes are kept. After a deeper reorg, the chain counts as a different chain.
+ */
 export const CHAIN_MARKS_MAX = 1_024
 
 /** Maximum number of markets that one comparison of market threads with the chain opens or closes. */
@@ -322,7 +333,7 @@ export const EVENT_MARKETS_LISTED = 5
 export const EVENTS_SCANNED_MAX = 1_000
 
 /**
- * Maximum number of markets whose event a front remembers, and of traded markets whose events wait for a new volume.
+ * Maximum number of markets whose event a front remembers, and of traded markets whose events wait for a volume update.
  */
 export const MARKET_EVENTS_KEPT_MAX = 100_000
 export const EVENT_VOLUMES_WAITING_MAX = 100_000
@@ -341,8 +352,8 @@ export const FIGURES_KEPT_MAX = 100_000
 export const SEARCH_CHARS_MAX = 200
 
 /**
- * Maximum number of traders per chain whose daily spending is remembered; above it those charged longest ago are
- * dropped.
+ * Maximum number of traders per chain whose daily spending is remembered; above this number, the traders charged
+ * longest ago are dropped.
  */
 export const SPENDING_TRADERS_MAX = 100_000
 
@@ -354,7 +365,9 @@ export const PAUSED_TRADERS_MAX = 50_000
  */
 export const PENDING_TRADES_MAX = 1_000_000
 
-/** Maximum number of price levels of each side of a book in the stream, the best ones. REST lists all. */
+/**
+ * Maximum number of price levels per side of a book in the stream, which shows the best levels. REST lists all levels.
+ */
 export const BOOK_LEVELS_SHOWN_MAX = 1_000
 
 /** Maximum number of bytes of all snapshots that a front's stream caches, each until its next change. */
@@ -386,8 +399,8 @@ export const CONTRACT_SIGNATURES_PER_SECOND = 10
 export const CONTRACT_SIGNATURES_BURST = 40
 
 /**
- * Maximum number of signature queries to contract accounts that a front makes at the same time, and of those that wait;
- * further orders are refused.
+ * Maximum number of concurrent signature queries of a front to contract accounts, and of waiting queries; orders beyond
+ * both limits are rejected.
  */
 export const CONTRACT_SIGNATURES_AT_ONCE_MAX = 16
 export const CONTRACT_SIGNATURES_WAITING_MAX = 200

@@ -1,11 +1,11 @@
 /**
- * Events of a market. They alone define its state: the log stores them, recovery replays them, the database and the
- * stream are derived from them. They are plain JSON data.
+ * Events of a market. They alone define its state: the log stores them, recovery replays them, and the database and the
+ * stream are derived from them. Events are plain JSON data.
  *
- * Each event has the next number of its market's gapless `seq`. The size resting at a price follows from the events
- * alone, without knowing any order: `OrderRested` adds `added`, a fill of `OrdersMatched` takes `size` from the side
- * opposite to its taker (a mint or a merge from the taker's side of the other outcome), `OrderClosed` takes
- * `remaining`, `MarketClosed` clears both books.
+ * Each event has the next number of its market's gapless `seq`. The size resting at a price can be computed from the
+ * events alone, without the orders. `OrderRested` adds `added`. A fill of `OrdersMatched` removes `size` from the side
+ * opposite to the taker's side. A mint or a merge removes `size` from the taker's side of the other outcome's book.
+ * `OrderClosed` removes `remaining`. `MarketClosed` clears both books.
  */
 
 import type { Address, MarketId, OrderHash, Sequence, TradeId, Uint64 } from './ids.ts'
@@ -20,18 +20,18 @@ type Head<Type extends string> = {
   readonly type: Type
   readonly marketId: MarketId
   readonly seq: Sequence
-  /** The market's clock at the event; it never goes back. */
+  /** Time of the event by the market's clock, in Unix milliseconds. The clock never goes back. */
   readonly atMs: number
 }
 
 type MarketOpened = Head<'MarketOpened'> & { readonly market: Market }
 
-/** Conditions under which a client placed an order. They are not signed, and events in older logs lack them. */
+/** Conditions under which a client placed an order. They are not signed, and are absent from events in older logs. */
 export type PlacementTerms = {
   readonly timeInForce?: TimeInForce
-  /** Latest time of the order's first event, in Unix milliseconds. */
+  /** Deadline of the order's first event, in Unix milliseconds. */
   readonly bookByMs?: number
-  /** The order that this one replaced: it was cancelled in the same step. */
+  /** Hash of the order that this order replaced. The market cancelled the replaced order in the same step. */
   readonly replaces?: OrderHash
 }
 
@@ -53,7 +53,10 @@ export type OrderRested = Head<'OrderRested'> & {
   readonly remaining: Shares
   readonly expiresAtSec: number
   readonly placedAtMs: number
-  /** Number of counter-orders that the order matched when placed, for its first answer. */
+  /**
+   * Number of counter-orders that the order matched when it was placed. The first answer to the client repeats this
+   * number.
+   */
   readonly matches: number
   readonly order?: VerifiedOrder
   readonly returned?: true
@@ -74,18 +77,24 @@ export type Fill = {
   readonly size: Shares
   readonly makerRemaining: number
   readonly makerTags?: EchoedTags
-  /** Set if the maker rests in the other outcome's book: both buy, or both sell. Absent: an ordinary fill. */
+  /**
+   * Set if the maker rests in the book of the other outcome: maker and taker both buy, or both sell. Absent for an
+   * ordinary fill.
+   */
   readonly kind?: FillKind
 }
 
-/** A new order matches resting ones. Its fills are in matching order; their index is part of the trade id. */
+/** A taker matches resting orders. The fills are in matching order; the index of a fill is part of its trade id. */
 export type OrdersMatched = Head<'OrdersMatched'> & {
   readonly taker: VerifiedOrder
   readonly takerRemaining: number
   readonly fills: readonly Fill[]
-  /** True if an earlier event contains the taker: an order that continues to match, or whose quantity returned. */
+  /**
+   * True if an earlier event contains the taker, because the order continues to match or because quantity returned to
+   * it.
+   */
   readonly known?: true
-  /** The session that the taker's remainder ends with. */
+  /** Session whose end cancels the taker's remainder. */
   readonly held?: string
   readonly takerTags?: OrderTags
   /** Present only in the first event of an order. */
@@ -103,8 +112,8 @@ export const ORDER_CLOSE_REASONS = [
 export type OrderCloseReason = (typeof ORDER_CLOSE_REASONS)[number]
 
 /**
- * An order leaves the book, or was filled on arrival. `taken`: an order that had to be filled immediately, and was. It
- * never rests, so no quantity returns if one of its trades fails.
+ * An order leaves the book, or was filled on arrival. Reason `taken`: an IOC or FOK order was filled completely on
+ * arrival. Such an order never rests, so no quantity returns if one of its trades fails.
  */
 export type OrderClosed = Head<'OrderClosed'> & {
   readonly orderHash: OrderHash
@@ -119,14 +128,17 @@ export type OrderClosed = Head<'OrderClosed'> & {
   readonly expiresAtSec: number
   readonly placedAtMs: number
   readonly matches: number
-  /** For a cancelled order: its matched but unsettled quantity, which does not return. */
+  /**
+   * For a cancelled order: its matched but unsettled quantity. This quantity does not return to the book if its trades
+   * fail.
+   */
   readonly pending?: number
   readonly tags?: EchoedTags
   /** Set if the market cancelled the order by itself. */
   readonly cause?: CancelCause
 }
 
-/** The market accepts no more orders; every resting order ends with it. */
+/** The market accepts no more orders, and every resting order is closed. */
 export type MarketClosed = Head<'MarketClosed'> & { readonly reason: CloseReason }
 
 type TradeSubmitted = Head<'TradeSubmitted'> & {
@@ -144,8 +156,8 @@ export type TradeFailed = Head<'TradeFailed'> & {
   /** Side at fault according to the chain. */
   readonly fault: FaultySide
   /**
-   * Set if this side lacked only shares that another failed trade should have delivered to it, so the fault does not
-   * count.
+   * Side whose fault does not count, because it was short only of shares that another failed trade should have
+   * delivered to it.
    */
   readonly excused?: ExcusedSide
 }
@@ -157,7 +169,7 @@ type TradeReverted = Head<'TradeReverted'> & {
   readonly tradeId: TradeId
   readonly txHash: string
   readonly reason: string
-  /** The trade that is pending again; events in older logs lack it. */
+  /** The trade that is pending again; absent from events in older logs. */
   readonly trade?: PendingTrade
 }
 
@@ -167,11 +179,11 @@ export type PendingTrade = {
   readonly payer?: 'buyer' | 'seller'
   readonly outcome: Outcome
   readonly size: Shares
-  /** The buyer's limit; older snapshots and logs lack it. */
+  /** The buyer's limit price; absent from older snapshots and logs. */
   readonly price?: Price
-  /** Absent: an ordinary trade. */
+  /** Mint or merge; absent for an ordinary trade. */
   readonly kind?: FillKind
-  /** In a mint, the limit of the seller, who buys the other outcome and pays too. */
+  /** Limit price of the seller in a mint. In a mint the seller buys the other outcome, and so pays too. */
   readonly sellPrice?: Price
   readonly buyer: Address
   readonly seller: Address
@@ -181,7 +193,7 @@ export type PendingTrade = {
 
 export type TradeOutcome = TradeSubmitted | TradeConfirmed | TradeFailed | TradeReverted
 
-/** The events of a market that even idle followers receive: its opening and its closing. */
+/** Events that even idle followers of a market receive: its opening and its closing. */
 export type MarketFact = MarketOpened | MarketClosed
 
 export function isMarketFact(event: MarketEvent): event is MarketFact {

@@ -6,8 +6,8 @@ export const CATEGORIES = ['defi', 'protocol', 'stablecoin', 'general'] as const
 export type Category = (typeof CATEGORIES)[number]
 
 /**
- * Matching rules of a market. `same-outcome`: only orders of one outcome match. `complementary`: also a buy of YES with
- * a buy of NO, and a sell of YES with a sell of NO. The rule is chosen when the market is created and never changes.
+ * Matching rules of a market. `same-outcome`: only orders of one outcome match. `complementary`: a buy of YES also
+ * matches a buy of NO, and a sell of YES a sell of NO. The rule is chosen when the market is created and never changes.
  */
 export const MATCHINGS = ['same-outcome', 'complementary'] as const
 export type Matching = (typeof MATCHINGS)[number]
@@ -19,11 +19,11 @@ export type Market = {
   readonly category: Category
   readonly contractAddress: Address
   readonly maker: Address
-  /** Unix seconds; from then on the market accepts no orders. */
+  /** Unix seconds at which the market stops accepting orders. */
   readonly expiration: number
   readonly chainId: number
   readonly createdAt: number
-  /** True for a short price market. */
+  /** True for a quick market: a short market on the price of an asset. */
   readonly quick: boolean
   /** Absent in older logs and snapshots, whose markets all have the rule `same-outcome`. */
   readonly matching?: Matching
@@ -42,7 +42,7 @@ export type CloseReason = 'expired' | 'resolved' | 'withdrawn'
 
 /**
  * Steps of a market on chain after it stopped trading. `overturned` and `abandoned` end an assertion without a result,
- * so that another can be proposed; `reverted` means that a reorg removed the last step.
+ * so that an outcome can be proposed again. `reverted` means that a reorg removed the last step.
  */
 export const RESOLUTION_EVENTS = [
   'proposed',

@@ -29,8 +29,8 @@ export function tradesOf({ marketId, seq, atMs, taker, fills }: OrdersMatched): 
 }
 
 /**
- * Returns whether the taker is the buyer of the trade; in a mint or merge the taker stands in for the missing seller or
- * buyer.
+ * Returns whether the taker is the buyer of the trade. In a mint the taker stands in for the missing seller, and in a
+ * merge for the missing buyer.
  */
 export function isTakerBuyer(
   { side }: Pick<Order, 'side'>,
@@ -55,7 +55,10 @@ export function makerSide(
   return (side === BUY) === (kind === undefined) ? SELL : BUY
 }
 
-/** Returns the kind of a trade between two orders with one side and different outcomes; undefined for any other. */
+/**
+ * Returns the kind of a trade between two orders with the same side and different outcomes; undefined for any other
+ * pair of orders.
+ */
 export function kindOf(
   buy: Pick<Order, 'side' | 'outcome'>,
   sell: Pick<Order, 'side' | 'outcome'>,

@@ -1,9 +1,9 @@
 /**
- * Money, in integers with six decimals. Every multiplication and division of money in Sibyl is here, with its rounding
- * in its name. No function here returns a fraction or loses a unit.
+ * Amounts of money, as integers with six decimals. Every multiplication and division of money in Sibyl is here, and the
+ * name of each function states its rounding. No function here returns a fraction or loses a unit.
  *
- * Prices and the sizes of single orders are safe integers (`number`), because they are keys of levels and are used in
- * every match. Sums over many orders or trades can leave the safe range: they are `bigint`.
+ * Prices and the sizes of single orders are safe integers (`number`), because they are keys of price levels and are
+ * used in every match. Sums over many orders or trades can exceed the safe range, so they are `bigint`.
  */
 
 declare const priceBrand: unique symbol
@@ -34,7 +34,7 @@ export function isShares(value: number): value is Shares {
 
 /**
  * Returns the cost of a fill in collateral, rounded up to the next unit, so that a seller never receives less than the
- * price. The settlement contract computes the same.
+ * price. The settlement contract computes the same amount.
  *
  * The product can reach 9 × 10^21, so the size is split at ONE: both partial products are exact.
  */
@@ -44,24 +44,25 @@ export function costCeil(price: Price, size: Shares): number {
   return price * whole + Math.ceil((price * rest) / ONE)
 }
 
-/** Returns the price of the other outcome at which the two together are worth one. */
+/** Returns the price of the other outcome. Both prices add up to one dollar. */
 export function complementOf(price: Price): Price {
   return (ONE - price) as Price
 }
 
 /**
- * Returns what the taker of a mint pays, or of a merge receives, for `size` shares at the maker's price. The maker's
- * amount is `costCeil(price, size)`, as in any fill, and both together are exactly `size` units of collateral.
+ * Returns the collateral that the taker pays in a mint, or receives in a merge, for `size` shares at the maker's price.
+ * The maker's amount is `costCeil(price, size)`, as in any fill. Both amounts together are exactly `size` units of
+ * collateral.
  *
- * An example: 3 units at 0.40. The maker's amount is 1.2, rounded up to 2, and the taker's is 1.
+ * Example: 3 units at 0.40. The maker's amount is 1.2, rounded up to 2, and the taker's amount is 1.
  */
 export function complementCost(price: Price, size: Shares): number {
   return size - costCeil(price, size)
 }
 
 /**
- * Returns the value of `size` at `price`, rounded down. It is below an integer limit exactly if the unrounded product
- * is.
+ * Returns the value of `size` at `price`, rounded down. Comparing the rounded value with an integer minimum gives the
+ * same result as comparing the exact product.
  */
 export function notionalFloor(price: Price, size: Shares): number {
   const whole = Math.floor(size / ONE)
@@ -69,7 +70,7 @@ export function notionalFloor(price: Price, size: Shares): number {
   return price * whole + Math.floor((price * rest) / ONE)
 }
 
-/** Returns the part `part / whole` of `amount`, rounded down: the cost of shares that leave a position. */
+/** Returns `amount × part / whole`, rounded down. Used for the cost of shares that leave a position. */
 export function proportionFloor(amount: bigint, part: bigint, whole: bigint): bigint {
   if (whole <= 0n || part < 0n || part > whole) {
     throw new RangeError('proportionFloor needs 0 <= part <= whole and whole > 0')

@@ -11,10 +11,7 @@ export type MysqlTls = {
   readonly caFile?: string
 }
 
-/**
- * Returns the options, or a sentence about the mistake. The sentence repeats no value, because the URL contains a
- * password.
- */
+/** Returns the options, or an error message. The message repeats no value, because the URL contains a password. */
 export function readTlsOptions(
   params: URLSearchParams,
   hosts: readonly string[],

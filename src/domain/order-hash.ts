@@ -30,9 +30,9 @@ export type OrderHasher = (order: Order) => Uint8Array
 type OrderWordsHasher = (words: Uint8Array) => Uint8Array
 
 const WORD = 32
-/** The nine fields of an order, a word of 32 bytes each, in the order in which they are signed. */
+/** Size in bytes of the nine fields of an order: one word of 32 bytes each, in the order in which they are signed. */
 export const ORDER_WORDS_BYTES = 9 * WORD
-/** Offset of the trader's twenty bytes in the words. */
+/** Offset of the trader's 20-byte address in the words of an order. */
 export const TRADER_OFFSET = WORD + 12
 const STRUCT_BYTES = WORD + ORDER_WORDS_BYTES
 const DIGEST_BYTES = 2 + 2 * WORD
@@ -49,8 +49,8 @@ for (let value = 0; value < 16; value++) {
 const BYTE_TEXTS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 
 /**
- * Returns a hasher for one domain. Its buffers are created once and reused for every order: a hasher belongs to one
- * thread, and the words' leading zeros are never touched.
+ * Returns a hasher for one domain. Its buffers are created once and reused for every order, so only one thread may use
+ * the hasher. The leading zeros of the words are never overwritten.
  */
 export function makeOrderHasher(
   domain: OrderDomain,
@@ -96,7 +96,7 @@ export function writeOrderWords(view: DataView, at: number, order: Order): void 
   writeHex(view, at + 8 * WORD + 12, order.makerFeeRecipient, 20)
 }
 
-/** Returns the order's hash in canonical form, for callers that hash a few orders only. */
+/** Returns the order's hash as lower-case `0x` hex, for callers that hash a few orders only. */
 export function orderHash(order: Order, domain: OrderDomain): OrderHash {
   return bytesToHex(makeOrderHasher(domain)(order)) as OrderHash
 }

@@ -22,7 +22,7 @@ export function permitValueMin({ side, price, size }: Exposed): bigint {
   return BigInt(needOf({ side, price }, size))
 }
 
-/** Returns every flaw of the permit; `settleSec` is the maximum time from a match to its settlement. */
+/** Returns every flaw of the permit. `settleSec` is the maximum time from a match to its settlement, in seconds. */
 export function permitFlaws(
   order: Exposed & Pick<Order, 'expiration'>,
   { value, deadline }: Pick<PermitSignature, 'value' | 'deadline'>,

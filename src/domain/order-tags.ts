@@ -6,8 +6,8 @@
 import type { Shares } from './money.ts'
 
 /**
- * Market-maker protection of a group: when more than `fillsMax` fills, or more than `sharesMax` shares, of its orders
- * happen within `windowMs`, the market cancels the rest of the group in the same step.
+ * Market-maker protection of a group. If more than `fillsMax` fills or `sharesMax` shares of the group's orders happen
+ * within `windowMs`, the market cancels the group's remaining orders in the same step.
  */
 export type Protection = {
   readonly windowMs: number
@@ -15,7 +15,10 @@ export type Protection = {
   readonly sharesMax?: Shares
 }
 
-/** `group` is a name within one trader's orders of one market. The newest order of a group sets its protection. */
+/**
+ * Tags of an order. A `group` name is valid within one trader's orders of one market. The newest order of a group sets
+ * its protection.
+ */
 export type OrderTags = {
   readonly label?: string
   readonly group?: string
@@ -32,6 +35,6 @@ export function echoOf({ label, group }: OrderTags): EchoedTags {
   }
 }
 
-/** Why the market cancelled an order that its client did not cancel itself. */
+/** Reasons why the market cancelled an order that its client did not cancel. */
 export const CANCEL_CAUSES = ['replaced', 'protection', 'deadman'] as const
 export type CancelCause = (typeof CANCEL_CAUSES)[number]

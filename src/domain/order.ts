@@ -54,7 +54,7 @@ export type PermitSignature = {
   readonly s: string
 }
 
-/** An order whose signature recovered to its trader. It has no nested objects, because it is sent between threads. */
+/** An order whose signature was verified. It is plain data, because it is sent between threads. */
 export type VerifiedOrder = Order & {
   readonly orderHash: OrderHash
   /** 65 bytes as 0x-hex, `v` 27 or 28. */
@@ -62,7 +62,7 @@ export type VerifiedOrder = Order & {
   readonly permit?: PermitSignature
 }
 
-/** Returns the order's end in Unix seconds, clamped to 2^53 - 1. */
+/** Returns the order's expiration in Unix seconds, at most 2^53 - 1. */
 export function expiresAtSec(expiration: Uint64): number {
   return expiration.length < 16
     ? Number(expiration)
@@ -72,7 +72,7 @@ export function expiresAtSec(expiration: Uint64): number {
 const DAY_SEC = 86_400
 
 /**
- * Returns every flaw of the order's values at this time, in the order of its fields. The maximum expiration is checked
+ * Returns every flaw of the order's values at `nowSec`, in the order of the fields. The maximum expiration is checked
  * for new orders only.
  */
 export function orderFlaws(

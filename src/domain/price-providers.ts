@@ -1,33 +1,32 @@
 /**
- * Every price provider, as one record each: its URLs, the names it has for assets, and its limits. Settings, routes,
- * documents and the simulator read this list. The code for a provider is looked up by its name, in
- * `services/prices/feeds/makers.ts`.
+ * One record per price provider: its URLs, its names for assets, and its limits. Settings, routes, documents and the
+ * simulator read this list. The code for a provider is looked up by its name, in `services/prices/feeds/makers.ts`.
  */
 
 export type PriceProvider = {
-  /** Default URL of its HTTP API, without a slash at the end. */
+  /** Default URL of the provider's HTTP API, without a slash at the end. */
   readonly url: string
-  /** Default URL of its WebSocket. A provider without one pushes server-sent events from `url`. */
+  /** Default URL of the provider's WebSocket. A provider without a WebSocket pushes server-sent events from `url`. */
   readonly socketUrl?: string
-  /** Path of the stream, after the URL from which the provider pushes prices. */
+  /** Path of the price stream. It is appended to `socketUrl`, or to `url` if the provider has no WebSocket. */
   readonly streamPath: string
   readonly needsApiKey?: true
-  /** The provider's name for an asset, as the settings spell it. */
+  /** Setting that contains the provider's names for assets, and the required form of a name. */
   readonly naming: {
-    /** Last part of the name of its setting, such as `IDS` in `SIBYL_PYTH_IDS`. */
+    /** Last part of the setting's name, such as `IDS` in `SIBYL_PYTH_IDS`. */
     readonly setting: string
     readonly description: string
     readonly pattern: string
-    /** The required pattern in words, for error messages. */
+    /** Required pattern of a name in words, for error messages. */
     readonly form: string
   }
-  /** Default names, by asset. */
+  /** The provider's default name for each asset. */
   readonly names: Readonly<Record<string, string>>
   /** Maximum ratio of confidence to price; undefined if the provider reports no confidence. */
   readonly confidenceMax?: number
 }
 
-/** The primary oracle first, then the fallbacks in their order. */
+/** All price providers: the primary oracle first, then the fallbacks in order of preference. */
 export const PRICE_PROVIDERS = {
   pyth: {
     url: 'https://pyth.dourolabs.app/hermes',

@@ -1,6 +1,6 @@
 /**
- * Quick markets: consecutive markets of an asset, each from one boundary to the next (a time of the clock that is a
- * multiple of the market's length). The outcome is YES if the price at the end is at or above the price at the start.
+ * Quick markets: consecutive markets of an asset, each from one boundary to the next. A boundary is a Unix time that is
+ * a multiple of the market's length. The outcome is YES if the price at the end is at or above the price at the start.
  * Both prices come from one source, and the start price (the strike) never changes.
  */
 
@@ -20,8 +20,8 @@ export type Mark = {
   readonly receivedAtMs: number
   readonly via: ObservedVia
   /**
-   * True if the provider cannot have an earlier observation after the boundary: this one was pushed without a
-   * gap, or comes from its history.
+   * True if this is certainly the provider's first observation at or after the boundary: it was pushed without a gap,
+   * or comes from the provider's history.
    */
   readonly exact: boolean
   /** The provider's report, unchanged. */
@@ -29,8 +29,8 @@ export type Mark = {
 }
 
 /**
- * The prices that decided the outcome: two marks (start and end) of one source, or the source's average if half of the
- * sources contradict its mark.
+ * The prices that decided the outcome: two marks (start and end) of one source. If at least half of the sources
+ * contradict the end mark, the average of the same source replaces it.
  */
 export type QuickResolution = {
   readonly source: PriceSource
@@ -44,7 +44,7 @@ export type QuickResolution = {
    * `sources`.
    */
   readonly compared?: readonly { readonly start: Mark | null; readonly end: Mark }[]
-  /** Mean that decided instead of the end. */
+  /** Average that decided the outcome in place of the end mark. */
   readonly average?: AveragePrice
   /** True if the market was contested, and the oracle decided. */
   readonly byOracle?: true
@@ -56,13 +56,13 @@ export type SourceMarks = {
   readonly start: Mark | null
   readonly end: Mark | null
   /**
-   * True if the source has a vote: it reported both prices, and another source is near both of them, or no other
-   * source reported.
+   * True if the source has a vote. The source being judged always has one. Another source has one if it reported both
+   * prices, and each is near another source's price or is the only report.
    */
   readonly counts: boolean
 }
 
-/** Mean of a source's reports at equal intervals before an end, rounded down. */
+/** Mean of a source's reports at equal intervals before the end of a market, rounded down. */
 type AveragePrice = { readonly price: number; readonly marks: readonly Mark[] }
 
 /** Terms of a quick market that has no row in the database yet. */
@@ -85,13 +85,16 @@ export type QuickTerms = {
 export type QuickMarket = QuickTerms & {
   readonly id: number
   /**
-   * Reports of sources that contradict each other; null for any other market. The outcome in these reports is the
-   * outcome of only one source.
+   * Reports of sources that contradict each other; null if the market is not contested. The `outcome` in these reports
+   * is the outcome of only one source.
    */
   readonly contested: QuickResolution | null
   readonly resolution: QuickResolution | null
   readonly resolvedAtMs: number | null
-  /** Transactions that created the market, and that reported its outcome or opened it to the oracle; '' until then. */
+  /**
+   * Hash of the transaction that created the market, and of the transaction that reported its outcome or opened it to
+   * the oracle. Each is '' until it is sent.
+   */
   readonly createTxHash: string
   readonly reportTxHash: string
   /** Progress on chain. */
@@ -118,7 +121,7 @@ export type QuickChainStage = (typeof QUICK_CHAIN_STAGES)[number]
 export const endSecOf = (market: Pick<QuickTerms, 'startSec' | 'intervalSec'>): number =>
   market.startSec + market.intervalSec
 
-/** Returns the boundary at or before an instant. */
+/** Returns the last boundary at or before an instant, in Unix seconds. */
 export function boundaryAt(atMs: number, intervalSec: number): number {
   return Math.floor(atMs / 1_000 / intervalSec) * intervalSec
 }
@@ -138,24 +141,29 @@ export function decidingPrice({ end, average }: Pick<QuickResolution, 'end' | 'a
   return average?.price ?? end.price
 }
 
-/** Limits of the average before the end: its maximum length in seconds, and its maximum number of reports. */
+/**
+ * Limits of the average before the end of a market: its maximum length in seconds, and its maximum number of reports.
+ */
 const AVERAGE_SEC = 60
 const AVERAGE_COUNT = 6
 
-/** Returns the seconds before an end at which a source's average takes its reports, earliest first. */
+/** Returns the Unix seconds before an end whose reports form a source's average, earliest first. */
 export function averagedSecs(endSec: number, intervalSec: number): number[] {
   const { stepSec, count } = averaging(intervalSec)
   return Array.from({ length: count }, (_, at) => endSec - (count - at) * stepSec)
 }
 
-/** Returns the seconds between these reports. A report that is later than this does not count for its second. */
+/**
+ * Returns the interval between the reports of an average, in seconds. A report counts for a second only if it follows
+ * within this interval.
+ */
 export function averagedStepSec(intervalSec: number): number {
   return averaging(intervalSec).stepSec
 }
 
 /**
- * Returns the distance and the number of the reports that an average is computed from. For a short market they cover at
- * most its second half.
+ * Returns the interval between the reports of an average in seconds, and their number. In a short market the reports
+ * cover at most its second half.
  */
 function averaging(intervalSec: number): { readonly stepSec: number; readonly count: number } {
   const windowSec = Math.min(AVERAGE_SEC, Math.floor(intervalSec / 2))

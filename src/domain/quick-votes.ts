@@ -10,7 +10,7 @@ import { type Mark, outcomeOf, type QuickResolution, type SourceMarks } from './
 const BPS = 10_000
 
 /**
- * Returns by how many basis points a source's price moved; undefined unless the source reported both the start and the
+ * Returns the move of a source's price in basis points; undefined unless the source reported both the start and the
  * end.
  */
 export function moveBps({ start, end }: Pick<SourceMarks, 'start' | 'end'>): number | undefined {
@@ -19,16 +19,18 @@ export function moveBps({ start, end }: Pick<SourceMarks, 'start' | 'end'>): num
 }
 
 type Votes = {
-  /** Sources that saw the price move to this side, including the source being judged. */
+  /**
+   * Number of sources that saw the price move in the same direction as the judged source, including the judged source.
+   */
   readonly supporters: number
   readonly opponents: number
-  /** Opponents whose move differs from that of the judged source by more than the bound. */
+  /** Number of opponents whose price move differs from the judged source's move by more than the bound. */
   readonly farOpponents: number
 }
 
 /**
- * Counts the sources for and against the side of the source being judged. A source with two equal prices votes for
- * neither side.
+ * Counts the sources whose prices moved in the direction of the judged source, and those that moved in the opposite
+ * direction. A source with two equal prices has no vote.
  */
 export function votesOn(
   judged: { readonly source: PriceSource; readonly start: Mark; readonly end: Mark },

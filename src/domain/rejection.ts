@@ -1,6 +1,6 @@
 /**
- * A rejection: an expected answer, which is a value of a closed union and is never thrown. `http/errors.ts` maps it to
- * an HTTP status and a sentence.
+ * A rejection is an expected answer. It is a value of a closed union and is never thrown. `http/errors.ts` maps it to
+ * an HTTP status and a message.
  */
 
 import type { TradeId } from './ids.ts'
@@ -72,11 +72,11 @@ export type Rejection = {
   readonly rejected: RejectionCode
   /** The path of the field at fault, as the client wrote it: `order.price`. */
   readonly field?: string
-  /** A more specific sentence than that of the code. */
+  /** Message for the client that is more specific than the code's default message. */
   readonly detail?: string
   /** Trades that cause the rejection, oldest first. */
   readonly tradeIds?: readonly TradeId[]
-  /** Seconds after which a retry may succeed, if this is known better than from the code alone. */
+  /** Seconds after which a retry may succeed; replaces the default of the code. */
   readonly retryAfterSec?: number
 }
 
@@ -88,13 +88,13 @@ export function reject(rejected: RejectionCode, field?: string, detail?: string)
   }
 }
 
-/** Rejects a post-only order that would match immediately, first at this price. */
+/** Rejects a post-only order that would match immediately. `price` is the price of its first match. */
 export function wouldMatch(price: number): Rejection {
   const detail = `the post-only order would match at once, at ${price}`
   return reject('POST_ONLY_WOULD_MATCH', 'postOnly', detail)
 }
 
-/** Rejects an order that must be filled immediately and could not be, or only in part. */
+/** Rejects an order that must be filled immediately, but could be filled only in part or not at all. */
 export function notFilled(filled: number, size: number): Rejection {
   const much = filled === 0 ? 'no part of the order' : `only ${filled} of ${size}`
   return reject('ORDER_NOT_FILLED', 'timeInForce', `${much} could be filled on arrival`)

@@ -1,6 +1,6 @@
 /**
- * Typed data that the owner of a relayed operation signed, with the owner's current nonces of the contracts. The SDK
- * signs these messages; the relayer recovers the signer.
+ * Builds the typed data that the owner of a relayed operation signs, from the owner's current nonces at the contracts.
+ * The SDK signs these messages; the relayer recovers the signer.
  */
 
 import { delegatesOf } from './delegate.ts'
@@ -50,7 +50,10 @@ type MessageContracts = {
   readonly stablecoin: Stablecoin
 }
 
-/** The owner's nonce of the operation's contract, if the message contains it, and the two nonces for a bond. */
+/**
+ * The owner's nonce at the operation's contract. `bond`: the owner's nonce at the stablecoin, and the amount of the
+ * bond.
+ */
 export type MessageNonces = {
   readonly nonce: bigint
   readonly bond?: { readonly nonce: bigint; readonly amount: bigint }

@@ -1,6 +1,6 @@
 /**
- * Rules of a relayed operation that need neither the chain nor a signature: the contracts it names, and its deadline.
- * Checking them first rejects bad requests cheaply.
+ * Rules of a relayed operation that need neither the chain nor a signature: the contracts that the operation names, and
+ * its deadline. These rules are checked first, so that bad requests are rejected cheaply.
  */
 
 import { type Address, ZERO_ADDRESS } from './ids.ts'
@@ -21,7 +21,7 @@ export type RelayTerms = {
   readonly settlement: Address
   readonly conditionalTokens: Address
   readonly stablecoin: Address
-  /** Maximum time from now to a deadline. */
+  /** Maximum time from now to a deadline, in seconds. */
   readonly deadlineAheadSecMax: number
   /** Maximum number of redemptions per batch. */
   readonly redemptionsMax: number
@@ -45,7 +45,8 @@ export function relayFlaw(
       }
       return deadlineFlaw(operation, terms, nowSec, 'deadline')
     case 'stablecoin-permit':
-      // A permit may also be for the contract of the outcome tokens, which takes the collateral that a trader splits.
+      // The spender of a permit may also be the outcome token contract, which takes a trader's collateral when the
+      // trader splits it.
       if (operation.spender !== terms.settlement && operation.spender !== terms.conditionalTokens) {
         return invalid('spender', 'must be the settlement or the conditional tokens contract')
       }

@@ -11,7 +11,7 @@ export type SignedPermit = {
   /** Unix seconds. */
   readonly deadline: Uint256
   readonly v: 27 | 28
-  /** 32 bytes each, `0x` and 64 digits. */
+  /** `r` and `s` are 32 bytes each: `0x` and 64 digits. */
   readonly r: string
   readonly s: string
 }
@@ -76,7 +76,7 @@ export type SettleMarket = SignedPermit & {
   readonly winningOutcome: 0 | 1
 }
 
-/** Withdraws orders on chain. It has no nonce: repeating it changes nothing. */
+/** Withdraws orders on chain. The operation needs no nonce, because repeating it changes nothing. */
 export type CancelOrders = SignedPermit & {
   readonly kind: 'cancel-orders'
   readonly chainId: number
@@ -120,8 +120,8 @@ export type RelayOperation =
 export type RelayKind = RelayOperation['kind']
 
 /**
- * Gas budget that pays for an operation. Redemptions, and the settlements that they wait for, have a budget of their
- * own: no other operation can use up the gas that winners need.
+ * Gas budget that pays for an operation. Redemptions, and the market settlements that they wait for, have a separate
+ * budget. So no other operation can use up the gas that winners need.
  */
 export type RelayPurpose = 'redemption' | 'other'
 
@@ -136,8 +136,8 @@ export function purposeOf(kind: RelayKind): RelayPurpose {
 }
 
 /**
- * States of an operation: `sending` from before anything is signed, `submitted` once it has a transaction hash. A
- * failed operation is sent again if it is requested again.
+ * States of an operation. `sending`: recorded, but no transaction is signed yet. `submitted`: the operation has a
+ * transaction hash. A failed operation is sent again if the client requests it again.
  */
 export type RelayStatus = 'sending' | 'submitted' | 'confirmed' | 'failed'
 
@@ -170,7 +170,7 @@ export type Claim = {
   readonly userAddress: Address
   readonly marketId: MarketId
   readonly marketAddress: Address
-  /** Six decimals, as computed before the transaction was sent. */
+  /** Six decimals; computed before the transaction was sent. */
   readonly payout: number
   readonly winningOutcome: 0 | 1
 }

@@ -1,6 +1,6 @@
 /**
- * The reference of a settlement transaction in the journal: its trades, and the gas that traders may have added to it
- * beyond that of their fills.
+ * Reference of a settlement transaction in the journal: its trades, and the extra gas that traders may have caused
+ * beyond the gas of their fills.
  */
 
 import type { Address, TradeId } from './ids.ts'

@@ -5,8 +5,8 @@
 
 const SLUG_CHARS_MAX = 60
 /**
- * Number of hex digits of the id in a link. If two markets share them, the link means the older one, so that no later
- * market takes over a link.
+ * Number of hex digits of the id in a link. If two markets have the same digits, the link leads to the older market, so
+ * that no later market takes over a link.
  */
 const SHORT_ID_CHARS = 12
 
@@ -26,7 +26,10 @@ export function eventPath(event: { readonly slug: string; readonly hash: string 
   return `/e/${event.slug}-${event.hash.slice(2, 2 + SHORT_ID_CHARS)}`
 }
 
-/** Returns the slug and the start of the hash in the last part of such a link; undefined if there is none. */
+/**
+ * Returns the slug and the start of the hash from the last part of an event link; undefined if that part contains no
+ * hash.
+ */
 export function parseEventLink(
   name: string,
 ): { readonly slug: string; readonly hashStart: string } | undefined {
@@ -35,14 +38,14 @@ export function parseEventLink(
   return { slug: name.slice(0, -SHORT_ID_CHARS - 1), hashStart: `0x${start}` }
 }
 
-/** Returns the start of the id in the last part of such a link; undefined if there is none. */
+/** Returns the start of the id at the end of a link's last part; undefined if that part does not end with an id. */
 export function shortIdOf(name: string): string | undefined {
   const shortId = name.slice(name.lastIndexOf('-') + 1).toLowerCase()
   const isOne = shortId.length === SHORT_ID_CHARS && /^[0-9a-f]+$/.test(shortId)
   return isOne ? shortId : undefined
 }
 
-/** Returns words of the question in plain letters and digits, cut between words. */
+/** Returns the first words of the question in plain letters and digits, joined by dashes. No word is cut. */
 function slugOf(question: string): string {
   const words = question
     .normalize('NFKD')

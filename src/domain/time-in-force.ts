@@ -9,10 +9,10 @@ import { notFilled, type Rejection, wouldMatch } from './rejection.ts'
 export const TIMES_IN_FORCE = ['GTC', 'IOC', 'FOK'] as const
 export type NamedTimeInForce = (typeof TIMES_IN_FORCE)[number]
 
-/** Time in force of an order that does not simply match and rest. Post only: rejected if it would match. */
+/** Time in force of an order that is not GTC. `POST_ONLY`: the order is rejected if it would match immediately. */
 export type TimeInForce = 'POST_ONLY' | Exclude<NamedTimeInForce, 'GTC'>
 
-/** Numbers in the log and in the public log; they never change. */
+/** Numbers of the times in force in the log and in the public log. They never change. */
 export const TIME_IN_FORCE_NUMBERS: Readonly<Record<TimeInForce, number>> = {
   POST_ONLY: 1,
   IOC: 2,
@@ -23,7 +23,7 @@ const BY_NUMBER = new Map(
   Object.entries(TIME_IN_FORCE_NUMBERS).map(([name, number]) => [number, name as TimeInForce]),
 )
 
-/** Returns the time in force with a number, undefined if there is none. */
+/** Returns the time in force with this number; undefined if there is none. */
 export const timeInForceByNumber = (number: unknown): TimeInForce | undefined =>
   BY_NUMBER.get(number as number)
 
@@ -34,7 +34,7 @@ export const isImmediate = (timeInForce: TimeInForce | undefined): boolean =>
 /** The part of an order that would be filled immediately: its first price (0 if nothing matches) and its size. */
 type Fill = { readonly price: number; readonly filled: number | bigint }
 
-/** Returns why an order of this size is rejected for its time in force. */
+/** Returns a rejection if the time in force does not allow this fill for an order of this size. */
 export function timeInForceFlaw(
   timeInForce: TimeInForce,
   { price, filled }: Fill,

@@ -4,9 +4,7 @@ import { complementCost, costCeil, type Price, type Shares } from './money.ts'
 import { BUY, NO, type Outcome, otherOutcome, SELL, type Side, YES } from './order.ts'
 import type { FillKind } from './trade.ts'
 
-/**
- * One side of a trade: it buys or sells shares of an outcome. A buy takes dollars from this side, a sell takes shares.
- */
+/** One side of a trade. A buying side pays dollars; a selling side delivers shares of its outcome. */
 type Leg = { readonly side: Side; readonly outcome: Outcome }
 
 type Parted = { readonly kind?: FillKind; readonly outcome: Outcome }

@@ -12,16 +12,16 @@ export const FILL_KINDS = ['mint', 'merge'] as const
 export type FillKind = (typeof FILL_KINDS)[number]
 
 /**
- * matched → submitted → confirmed, or failed; confirmed → reverted if a reorg removes it, and reverted → submitted
- * again.
+ * Status of a trade: matched → submitted → confirmed, or failed. If a reorg removes a confirmed trade, it becomes
+ * reverted and is submitted again.
  */
 export const TRADE_STATUSES = ['matched', 'submitted', 'confirmed', 'failed', 'reverted'] as const
 export type TradeStatus = (typeof TRADE_STATUSES)[number]
 
 /**
- * One fill. A mint or merge is recorded as a trade of the maker's outcome at the maker's price. The taker stands in for
- * the counter-order: in a mint the maker is the buyer and the taker, who buys the other outcome, the seller; in a merge
- * the maker is the seller and the taker, who sells the other outcome, the buyer.
+ * One fill. A mint or merge is recorded as a trade of the maker's outcome at the maker's price, and the taker stands in
+ * for the counter-order. In a mint the maker is the buyer. The taker, who buys the other outcome, is recorded as the
+ * seller. In a merge the maker is the seller. The taker, who sells the other outcome, is recorded as the buyer.
  */
 export type Trade = {
   readonly tradeId: TradeId
@@ -38,7 +38,7 @@ export type Trade = {
   /** Role of the taker: the buyer (`BUY`) or the seller. */
   readonly takerSide: Side
   readonly matchedAtMs: number
-  /** Absent: an ordinary trade of one outcome. */
+  /** Mint or merge; absent for an ordinary trade of one outcome. */
   readonly kind?: FillKind
 }
 
@@ -65,14 +65,14 @@ export type TradeWithOrders = Trade & {
   readonly sell: VerifiedOrder
 }
 
-/** Facts about an unsettled trade that survive a kill of settlement. */
+/** Facts about an unsettled trade that survive a crash of settlement. */
 export type TradeNote = {
   readonly tradeId: TradeId
   /** Time for which the chain was reachable since settlement first read the trade. */
   readonly reachableMs: number
   readonly retries: number
   readonly wastedGas: number
-  /** Set if a block refused the trade by the fault of one side. */
+  /** Set if the chain rejected the trade in a block by the fault of one side. */
   readonly refusal?: TradeRefusal
 }
 
@@ -82,8 +82,8 @@ export type TradeRefusal = { readonly fault: FaultySide; readonly reason: string
 export type TradeToSettle = TradeWithOrders & {
   readonly tradeKey: string
   /**
-   * Set if a block that a reorg has since removed refused this trade. The trade fails, unless another transaction has
-   * settled it meanwhile.
+   * Set if the chain rejected this trade in a block that a reorg has since removed. The trade fails, unless another
+   * transaction has settled it meanwhile.
    */
   readonly refusal?: TradeRefusal
 }

@@ -1,28 +1,28 @@
 /**
- * A hold: while the relayer revokes an approval or an allowance for a trader, the market threads refuse the trader's
- * new orders that would need it. The answer to a hold contains the needs of the trader's open orders and unsettled
- * trades. No such order can be added afterwards, so these needs stay complete while the relayer decides.
+ * A hold: while the relayer revokes an approval or an allowance of a trader, the market threads reject new orders of
+ * the trader that would need it. A market thread answers a hold with the needs of the trader's open orders and
+ * unsettled trades. Because new orders are rejected, these needs stay complete while the relayer decides.
  */
 
 import type { Address, TradeId } from './ids.ts'
 
 /**
- * Kinds of orders that a hold refuses. `permit-buys` are buys with a permit, whose nonce is the one that the relayed
- * operation uses.
+ * Kinds of orders that a hold rejects. `permit-buys`: buys with a permit, because that permit and the relayed operation
+ * use the same nonce.
  */
 export type HeldOrders = 'sells' | 'buys' | 'permit-buys'
 
-/** All kinds of orders that are refused for a trader; an empty list lifts the hold. */
+/** All kinds of orders that are rejected for a trader. An empty list lifts the hold. */
 export type TraderHold = {
   readonly chainId: number
   readonly trader: Address
   readonly orders: readonly HeldOrders[]
   readonly untilMs: number
-  /** True for a renewal: the relayer has the needs already, so they are not computed again. */
+  /** True for a renewal. The relayer already has the needs, so the market threads do not compute them again. */
   readonly again?: true
 }
 
-/** Number of unsettled trades, and the oldest ones. */
+/** Number of unsettled trades, and the ids of the oldest. */
 export type UnsettledTrades = { readonly count: number; readonly tradeIds: readonly TradeId[] }
 
 /** Needs of a trader's open orders and unsettled trades on a chain. */
@@ -45,7 +45,7 @@ export const NO_NEEDS: TraderNeeds = {
   sells: { count: 0, tradeIds: [] },
 }
 
-/** Adds up the answers of two market threads. */
+/** Adds up the needs that two market threads returned. */
 export function addNeeds(one: TraderNeeds, other: TraderNeeds): TraderNeeds {
   const trades = (a: UnsettledTrades, b: UnsettledTrades): UnsettledTrades => ({
     count: a.count + b.count,

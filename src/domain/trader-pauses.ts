@@ -2,8 +2,8 @@
  * Pauses of traders after a trade failed, or would have failed, by their fault. Each further fault doubles the pause.
  * Trades that fail during a pause belong to the same fault, because the trader could place no order meanwhile. Every
  * market thread has all pauses of a chain. The thread that logs a failure records the pause immediately, and settlement
- * forwards it to the others. Two threads' pauses are merged by taking the later one, so the number and order of updates
- * do not matter.
+ * forwards it to the other threads. If two pauses of a trader differ, the later one is kept, so the number and order of
+ * updates do not matter.
  */
 
 import type { Address } from './ids.ts'
@@ -31,7 +31,10 @@ export class TraderPauses {
     this.#put({ chainId, trader, faults, atMs, untilMs })
   }
 
-  /** Merges the pauses from another thread; returns those that were not known here. */
+  /**
+   * Merges pauses from another thread. Returns those that are new here or end later than the known pause of their
+   * trader.
+   */
   merge(pauses: readonly TraderPause[]): TraderPause[] {
     return pauses.filter((pause) => {
       const known = this.of(pause.chainId, pause.trader)
@@ -50,7 +53,7 @@ export class TraderPauses {
     return [...this.#chains.values()].flatMap((traders) => [...traders.values()])
   }
 
-  /** Removes faults that no longer count. */
+  /** Removes pauses whose fault is too old to count. */
   sweep(nowMs: number): void {
     for (const traders of this.#chains.values()) {
       for (const [trader, { atMs }] of traders) {

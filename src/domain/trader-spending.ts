@@ -17,9 +17,11 @@ import type { Address } from './ids.ts'
 
 export type TraderSpending = {
   readonly trader: Address
-  /** Fills that settled, or were sent and did not fail by a trader's fault. */
+  /** Number of fills that settled, or were sent and did not fail by a trader's fault. */
   readonly fills: number
-  /** Gas of these fills in their transactions, and gas that the trader's permits and account code used there. */
+  /**
+   * Gas of the counted fills, plus the gas that the trader's permits and account code used in the same transactions.
+   */
   readonly gas: number
   /** Gas of fills that failed on chain by this trader's fault. */
   readonly failedGas: number
@@ -43,7 +45,7 @@ export function dayOf(ms: number): number {
   return Math.floor(ms / DAY_MS)
 }
 
-/** Start of the next day's budgets. */
+/** Returns the start of the next day's budgets, in Unix milliseconds. */
 export function nextDayMs(ms: number): number {
   return (dayOf(ms) + 1) * DAY_MS
 }
@@ -56,7 +58,7 @@ export function limitOf(limits: SpendingLimits, budget: Budget): number {
   return limits[`${budget}PerDay`]
 }
 
-/** Returns whether `used` has reached the budget; false if the budget has no limit. */
+/** Returns whether the trader has used up the budget; false if the budget has no limit or the trader is exempt. */
 export function isSpent(
   limits: SpendingLimits,
   budget: Budget,

@@ -1,14 +1,14 @@
 /**
- * A transaction sent with a key of the exchange, as stored in the journal. It is stored before it is first sent, so it
- * is always known how each nonce was used. Plain data: it crosses threads.
+ * A transaction sent with a key of the exchange, as stored in the journal. The journal stores it before it is first
+ * sent, so the use of every nonce is known. A row is plain data, because it is passed between threads.
  */
 
 import type { Address } from './ids.ts'
 
 /**
- * `open` until the chain has decided and the service that sent the transaction has handled the decision. `cancelled`: a
- * blank transaction, which does nothing, has used its nonce. `lost`: a transaction that is not in the journal has used
- * it.
+ * `open` until the chain has decided and the service that sent the transaction has handled the result. `cancelled`: a
+ * blank transaction, which does nothing, has used the nonce. `lost`: a transaction that is not in the journal has used
+ * the nonce.
  */
 const TRANSACTION_STATES = ['open', 'succeeded', 'reverted', 'cancelled', 'lost'] as const
 export type TransactionState = (typeof TRANSACTION_STATES)[number]
@@ -21,13 +21,15 @@ export type TransactionRow = {
   readonly nonce: number
   /** Number of changes of this row, so that a late write does not undo a newer one. */
   readonly revision: number
-  /** Purpose: `settlement`, `relay`, …; the service that sent the transaction finds its rows by it. */
+  /** Purpose: `settlement`, `relay`, …; each service finds its own rows by their purpose. */
   readonly purpose: string
-  /** Data of the service that sent it, of any length, such as the trades of a batch or the id of a claim. */
+  /**
+   * Data of the service that sent the transaction, of any length, such as the trades of a batch or the id of a claim.
+   */
   readonly reference: string
   /** The newest signed form (the signed bytes of the transaction), ready to be sent. */
   readonly raw: string
-  /** Hash of every signed form, newest last. Any may be mined. */
+  /** Hashes of all signed forms, newest last. Any of these forms may be mined. */
   readonly hashes: readonly string[]
   /** Hashes of blank forms, which do nothing but use up the nonce. */
   readonly blanks: readonly string[]
@@ -35,7 +37,7 @@ export type TransactionRow = {
   readonly maxFeePerGas: string
   readonly maxPriorityFeePerGas: string
   readonly state: TransactionState
-  /** Transaction and block in which it was mined; empty and null until then. */
+  /** Hash of the mined form, and number of its block; '' and null until a form is mined. */
   readonly txHash: string
   readonly blockNumber: number | null
   readonly blockHash: string
@@ -47,7 +49,7 @@ export type TransactionRow = {
   readonly finishedAtMs: number | null
 }
 
-/** Returns its current hash: that of the mined form, otherwise that of the newest form. */
+/** Returns the transaction's current hash: the hash of the mined form, or of the newest form if none is mined. */
 export function knownHash({ txHash, hashes }: TransactionRow): string {
   return txHash === '' ? (hashes.at(-1) ?? '') : txHash
 }

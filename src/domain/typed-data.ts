@@ -22,8 +22,8 @@ export type TypedDataDomain = {
 }
 
 /**
- * The view function that returns the nonce of a message: a function of `contract`, or of the market's contract if that
- * is absent.
+ * View function that returns the nonce of a message. It is a function of `contract`; if `contract` is absent, of the
+ * market's contract.
  */
 type NonceSource = {
   readonly contract?: Address
@@ -32,8 +32,8 @@ type NonceSource = {
 }
 
 /**
- * One entry of `signatures` in `/api/v1/config`. For a message about a single market the domain has no
- * `verifyingContract`: it is the market's `contractAddress`.
+ * One entry of `signatures` in `/api/v1/config`. If a message concerns a single market, its domain has no
+ * `verifyingContract`: the market's `contractAddress` is used.
  */
 export type SignatureScheme = {
   readonly domain: Omit<TypedDataDomain, 'verifyingContract'> &
@@ -134,7 +134,9 @@ export const SETTLE_MARKET_TYPES = {
   ],
 } as const
 
-/** An account appoints a key that may sign its orders until a time; the limits are enforced by the exchange. */
+/**
+ * An account appoints a key that may sign orders for the account until a given time. The exchange enforces the limits.
+ */
 export const SET_DELEGATE_TYPES = {
   SetDelegate: [
     { name: 'account', type: 'address' },
@@ -149,7 +151,7 @@ export const SET_DELEGATE_TYPES = {
 } as const
 
 /**
- * An operator of the factory assigns a market, named by its predicted address, to the event with this metadata.
+ * An operator of the factory assigns a market, named by its predicted address, to the event with this metadata hash.
  */
 export const EVENT_MARKET_TYPES = {
   EventMarket: [

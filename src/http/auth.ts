@@ -1,10 +1,10 @@
 /**
  * Bearer tokens: `base64url(payload).base64url(signature)`, signed with the private half of a registered Ed25519 key.
  * The checks run in the order of the published table, so a client always gets the first error in that order. A nonce is
- * recorded only after the signature was verified: no client can use up a token that it could not have made.
+ * recorded only after the signature was verified, so no client can use up the token of another client.
  *
- * If tokens may be used more than once, a verified signature is cached, because it is most of the cost of a check. All
- * other checks run each time, so a revoked or expired key ends its tokens at once.
+ * If tokens may be used more than once, a verified signature is cached, because verification is most of the cost of a
+ * check. All other checks run each time, so tokens of a revoked or expired key stop working at once.
  */
 
 import { type KeyObject, verify } from 'node:crypto'
@@ -24,7 +24,7 @@ const TOKENS_REMEMBERED_MAX = 10_000
 type TokenPayload = { readonly kid: string; readonly ts: number; readonly n: string }
 
 export type Authenticator = {
-  /** Returns the owner of the token in the header, or why the token is invalid. */
+  /** Returns the owner of the token in the header, or a rejection if the token is invalid. */
   identify(authorization: string): Promise<Principal | Rejection>
   /** Returns the owner of a key that was already identified; a rejection if the key is no longer valid. */
   confirm(keyId: string): Promise<Principal | Rejection>
@@ -39,8 +39,8 @@ export type Authenticator = {
 }
 
 /**
- * Records the use of a token where every process that accepts the same tokens can see it. Returns why the token must
- * not be used; undefined if it may.
+ * Records the use of a token where every process that accepts the same tokens can see it. Returns a rejection if the
+ * token must not be used, otherwise undefined.
  */
 export type ClaimToken = (use: {
   readonly keyId: string
@@ -54,7 +54,8 @@ type AuthenticatorOptions = {
   readonly nonces: NonceLedger
   readonly singleUse: boolean
   /**
-   * Set if other processes accept the same tokens. It is called only for tokens that this process has not seen before.
+   * Set if other processes accept the same tokens. `claim` is called only for tokens that this process has not seen
+   * before.
    */
   readonly claim?: ClaimToken | undefined
   readonly clock: Clock
@@ -75,7 +76,7 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
   /** The public key that verified the signature of each reusable token. */
   const fitting = new Map<string, string>()
 
-  /** Uses up a single-use token; returns why it cannot be used. */
+  /** Uses up a single-use token. Returns a rejection if the token was used before, or if its use cannot be recorded. */
   async function useUp(
     payload: TokenPayload,
     keyId: string,
@@ -88,7 +89,7 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
     if (use === 'full') return reject('OVERLOADED')
     if (options.claim !== undefined) {
       const refused = await options.claim({ keyId, nonce, issuedSec })
-      // With this rejection the store has recorded nothing, so the client may retry with the same token.
+      // OVERLOADED means that the store has recorded nothing, so the client may retry with the same token.
       if (refused?.rejected === 'OVERLOADED') nonces.release(keyId, nonce)
       if (refused !== undefined) return refused
     }
@@ -171,8 +172,8 @@ function readToken(token: string): TokenParts | undefined {
 }
 
 /**
- * Maximum clock error of a client in seconds. If the time in a token is further ahead, it has another unit, such as
- * milliseconds.
+ * Maximum clock error of a client in seconds. If the time in a token is further ahead, the time has another unit, such
+ * as milliseconds.
  */
 const CLOCK_OFF_SEC_MAX = 86_400
 
@@ -206,8 +207,8 @@ function readPayload(bytes: Buffer): TokenPayload | undefined {
 }
 
 /**
- * Verifies the signature in libuv's thread pool. It takes 140 µs, and would delay every other request on the front's
- * thread.
+ * Verifies the signature in libuv's thread pool, because verification takes 140 µs and would delay every other request
+ * on the front's thread.
  */
 function verified(key: KeyObject, data: Buffer, signature: Buffer): Promise<boolean> {
   return new Promise((resolve) => {

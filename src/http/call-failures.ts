@@ -1,4 +1,4 @@
-/** Calls that do not end in the turn that started them: they wait for a promise, fail, or pass their deadline. */
+/** Handles calls that wait for a promise, fail, or pass their deadline. */
 
 import { Fault } from '#domain/fault.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -11,7 +11,7 @@ import { makeRepeatedErrors } from './repeated-errors.ts'
 export type CallFailures = {
   overdue(call: Call): void
   failed(call: Call, error: unknown): void
-  /** Continues when the promise settles, unless the request has been answered or aborted by then. */
+  /** Calls `next` with the value of the promise, unless the request has been answered or aborted by then. */
   later<T>(call: Call, promise: Promise<T>, next: (value: T) => void): void
 }
 
@@ -53,8 +53,8 @@ export function makeCallFailures(options: {
   }
 
   /**
-   * Continues a read when it is the turn of its IP address: one promise may complete hundreds of reads with long
-   * answers.
+   * Continues a read when its IP address has its turn, because one promise may complete hundreds of reads with long
+   * answers at once.
    */
   function inTurn(call: Call, next: () => void): void {
     const { ip } = call.request

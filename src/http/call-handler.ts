@@ -33,12 +33,14 @@ export function makeCallHandler(parts: Parts) {
   const { sendRejection } = sender
 
   /**
-   * Called with the whole body; the memory of its last chunk belongs to the library and is valid until this returns.
+   * Called with the whole body. The library owns the memory of the last chunk, which is valid only until this function
+   * returns.
    */
   function arrived(call: Call, body: ArrayBuffer | Buffer): void {
     try {
       if (asksWho(call)) {
-        // The body is parsed only after authentication. It is copied, because the chunk is gone after an await.
+        // The body is parsed only after authentication. It is copied, because the chunk's memory is no longer valid
+        // after an await.
         call.bytes = Buffer.isBuffer(body) ? body : Buffer.from(Buffer.from(body))
         proceed(call)
       } else if (takeBody(call, body)) proceed(call)

@@ -16,7 +16,7 @@ import { newWriteStages, TIMING_HEADER, type WriteStages } from './write-stages.
 
 const NOTHING: Readonly<Record<string, never>> = Object.freeze({})
 const NO_PATH: readonly string[] = []
-/** Joins all lines of the header: the library's own look-up returns the first line only. */
+/** Joins all lines of the header `x-forwarded-for`. The library's own look-up returns only the first line. */
 function forwardedFor(req: HttpRequest): string {
   const lines: string[] = []
   req.forEach((name, value) => {
@@ -39,7 +39,7 @@ export function makeCallReader(options: {
   let wallMs = 0
   let wallReadAtMs = Number.NEGATIVE_INFINITY
 
-  /** Returns the wall clock in milliseconds; reads it once per millisecond. */
+  /** Returns the wall clock in milliseconds, read at most once per millisecond. */
   function wallClock(steadyMs: number): number {
     if (steadyMs - wallReadAtMs >= 1) {
       wallMs = clock.nowMs()
@@ -48,7 +48,10 @@ export function makeCallReader(options: {
     return wallMs
   }
 
-  /** Returns a record for the stages of a measured or traced request; reads no header of any other, to save time. */
+  /**
+   * Returns a record for the stages of a measured or traced request. For other requests it reads no header, to save
+   * time.
+   */
   function stagesOf(
     { staged, traced, method, path }: CompiledRoute['route'],
     req: HttpRequest,

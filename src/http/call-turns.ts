@@ -1,4 +1,4 @@
-/** Lets a call continue when it is the turn of its IP address. */
+/** Lets a call continue when its IP address has its turn on the event loop. */
 
 import { reject } from '#domain/rejection.ts'
 import type { Call, Sender } from './call.ts'
@@ -42,7 +42,7 @@ export function makeCallTurns(parts: {
       turns.done(ip, beganMs)
       return
     }
-    // The chunk's memory belongs to the library and is valid until this function returns.
+    // The library owns the chunk's memory, which is valid only until this function returns, so the chunk is copied.
     const kept = body instanceof ArrayBuffer ? Buffer.from(Buffer.from(body)) : body
     hold(call)
     call.phase = 'handling'

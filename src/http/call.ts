@@ -57,22 +57,26 @@ export type Call = {
   readonly rawQuery: string
   /** A body that is parsed only after its sender is authenticated. */
   bytes: Buffer | undefined
-  /** Start of parsing the body, if stages are measured. */
+  /** Time at which parsing of the body started, if stages are measured. */
   parseFromMs: number
-  /** Number of times that the cost of its route has been charged. */
+  /** Number of times that the route's cost has been charged. */
   timesPaid: number
   phase: 'open' | 'refused' | 'reading' | 'handling' | 'sending' | 'over'
-  /** True if the call waits for something: it has an abort handler and counts as in flight. */
+  /**
+   * True if the call was not answered within the library's callback: it has an abort handler and counts as in flight.
+   */
   held: boolean
   closeAfter: boolean
-  /** True if it is uncertain where the next request on this connection begins, so that none may be served. */
+  /**
+   * True if the start of the next request on this connection is uncertain, so no further request may be served on it.
+   */
   endsConnection: boolean
   verdict: LimitVerdict | undefined
   onGone: (() => void) | undefined
 }
 
 /**
- * Bodies up to this size are copied by the library in one step; larger ones are sent in pieces, as the client reads
+ * Maximum size of a body that the library copies in one step. Larger bodies are sent in pieces, as the client reads
  * them.
  */
 const COPIED_BYTES_MAX = 64 * 1024
@@ -95,7 +99,7 @@ type SenderOptions = {
   readonly release: (call: Call) => void
   readonly draining: () => boolean
   readonly meter: StageMeter | undefined
-  /** Charges for the answer; false if the request has been refused instead. */
+  /** Charges for the answer. Returns false if the charge failed and the request has been refused instead. */
   readonly pays: (call: Call, bytes: number) => boolean
   /** Called after each answer. */
   readonly answered: (call: Call, status: number, ms: number) => void
@@ -140,8 +144,8 @@ function makeWriter(options: SenderOptions): Pick<Sender, 'writeHead' | 'sendRaw
   }
 
   /**
-   * Sends the answer in the next turn of the event loop. After an answer in this turn, the library would treat the rest
-   * of the packet as a request; without one it closes the connection.
+   * Sends the answer in the next turn of the event loop. If the answer were sent in this turn, the library would treat
+   * the rest of the packet as a request. While the answer is pending, the library closes the connection instead.
    */
   function sendLast(call: Call, reply: RawReply): void {
     call.endsConnection = false
@@ -168,7 +172,8 @@ function makeWriter(options: SenderOptions): Pick<Sender, 'writeHead' | 'sendRaw
     if (headers !== undefined) writeLines(res, headers)
     const closes = call.closeAfter || draining()
     if (call.closeAfter && (call.isHead || status === 204 || status === 304)) {
-      // `end` can close the connection. It adds a content length of 0, which clients ignore in such an answer.
+      // `end` can close the connection. It adds a content length of 0, which clients ignore in an answer to HEAD, in a
+      // 204 and in a 304.
       res.end('', true)
     } else if (call.isHead || status === 204 || status === 304) {
       // `endWithoutBody` with an argument would write its own content length and wait for the body. So the content
@@ -203,8 +208,8 @@ function makeWriter(options: SenderOptions): Pick<Sender, 'writeHead' | 'sendRaw
 }
 
 /**
- * All functions must run corked: inside the request handler, a data callback, or `res.cork`. An answer that cannot be
- * sent at once is held; `release` is called when it is finished.
+ * Makes the sender. All its functions must run corked: inside the request handler, a data callback, or `res.cork`. If
+ * an answer cannot be sent at once, its call is held, and `release` is called when the answer is finished.
  */
 export function makeSender(options: SenderOptions): Sender {
   const { writeHead, sendRaw } = makeWriter(options)
@@ -277,7 +282,10 @@ function written(body: unknown): string {
 
 const LINE_BREAK = /[\r\n\0]/
 
-/** Throws on a line break in a header, which would end it early: the caller has a bug. */
+/**
+ * Throws if a header contains a line break, because it would end the header early. Such a header is a bug of the
+ * caller.
+ */
 function checkLines(lines: Readonly<Record<string, string>>): void {
   for (const name in lines) {
     if (LINE_BREAK.test(lines[name]!))

@@ -1,6 +1,7 @@
 /**
- * Charges requests: on arrival, for the length of a body before it is parsed, and for the number of items in body and
- * query. Each charge comes before its work; a request that cannot pay is refused here.
+ * Charges requests against their rate limits: on arrival, for the length of a body before it is parsed, and for the
+ * number of items in body and query. Each charge is made before its work is done. If a charge fails, the request is
+ * refused here.
  */
 
 import { SMALL_BODY_BYTES_MAX } from '#domain/limits.ts'
@@ -28,7 +29,10 @@ export type LimitHooks = {
    * authentication. It is synchronous, because all its state is in memory.
    */
   readonly limit?: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict | undefined
-  /** Charges a body with several items as well; called with their number minus one. */
+  /**
+   * Charges further multiples of a request's cost, such as for a body with several items. `times` is the number of
+   * multiples not charged yet.
+   */
   readonly limitMore?: (
     arrival: Arrival,
     principal: Principal | undefined,
@@ -37,9 +41,11 @@ export type LimitHooks = {
 }
 
 export type Charges = {
-  /** Charges the cost of the call's route once; with `cost`, that of another class of routes. */
+  /**
+   * Charges the cost of the call's route once. If `cost` is given, charges the cost of that class of routes instead.
+   */
   arrival(call: Call, cost?: CostClass): boolean
-  /** Charges for a body of this length: even parsing and refusing it costs something. */
+  /** Charges for a body of this length, because even parsing and refusing a body costs time. */
   body(call: Call, bytes: number): boolean
   /** Charges for an answer of this length, so that the bandwidth of an IP address is limited like its requests. */
   answer(call: Call, bytes: number): boolean
@@ -69,7 +75,8 @@ export function makeCharges(
   }
 
   /**
-   * Charges a request up to this multiple of its route's cost. The charge for the length of its body counts towards it.
+   * Charges a request until this multiple of its route's cost is paid. Earlier charges, such as for the length of its
+   * body, count towards it.
    */
   function pays(call: Call, times: number): boolean {
     const more = times - call.timesPaid

@@ -1,6 +1,6 @@
 /**
- * Finds the IP address of the client: that of the connection or, behind a trusted proxy, the last IP address in
- * `X-Forwarded-For` that is not itself a trusted proxy. Entries further left were written by the client and prove
+ * Finds the IP address of the client. It is the IP address of the connection or, behind a trusted proxy, the last IP
+ * address in `X-Forwarded-For` that is not a trusted proxy. Entries further left were written by the client and prove
  * nothing.
  */
 
@@ -9,7 +9,7 @@ import { BlockList, isIP, isIPv6 } from 'node:net'
 const MAPPED = '0000:0000:0000:0000:0000:ffff:'
 const MAPPED_DOTTED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 
-/** Returns the peer's address as text; IPv4 is written as IPv4, also on a dual-stack socket. */
+/** Returns the peer's address as text. An IPv4 address has its IPv4 form even on a dual-stack socket. */
 export function ipText(raw: ArrayBuffer): string {
   const text = Buffer.from(raw).toString('latin1')
   if (!text.startsWith(MAPPED)) return text
@@ -17,7 +17,10 @@ export function ipText(raw: ArrayBuffer): string {
   return [0, 2, 4, 6].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)).join('.')
 }
 
-/** Takes addresses and ranges in `trusted`: `10.0.0.1`, `10.0.0.0/8`, `::1`. */
+/**
+ * Returns a function that checks whether an IP address is trusted. `trusted` contains addresses and ranges: `10.0.0.1`,
+ * `10.0.0.0/8`, `::1`.
+ */
 export function makeTrust(trusted: readonly string[]): (ip: string) => boolean {
   if (trusted.length === 0) return () => false
   const proxies = new BlockList()
@@ -30,7 +33,10 @@ export function makeTrust(trusted: readonly string[]): (ip: string) => boolean {
   return (ip) => proxies.check(ip, isIPv6(ip) ? 'ipv6' : 'ipv4')
 }
 
-/** `forwardedFor` is called only if the peer is trusted; several header lines form one list. */
+/**
+ * Returns the client's IP address. `forwardedFor` is called only if the peer is trusted; it joins several header lines
+ * to one list.
+ */
 type ClientIp = (peer: string, forwardedFor: () => string) => string
 
 export function makeClientIp(trusted: readonly string[]): ClientIp {
@@ -68,7 +74,7 @@ export function limitedRange(ip: string): string {
 
 const NETWORK = '::/64'
 
-/** Returns the /48 of an IPv6 range, which one customer of a provider may hold; undefined for IPv4. */
+/** Returns the /48 of an IPv6 range, which may belong to a single customer of a provider; undefined for IPv4. */
 export function siteOf(range: string): string | undefined {
   if (!range.endsWith(NETWORK)) return undefined
   const groups = range.slice(0, -NETWORK.length)

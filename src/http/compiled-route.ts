@@ -15,10 +15,10 @@ export type CompiledRoute = {
   /** The path in the syntax of uWebSockets.js, with `:name`. */
   readonly pattern: string
   readonly segments: readonly string[]
-  /** Parameters in the order of the path. */
+  /** Path parameters, in the order in which they occur in the path. */
   readonly params: readonly Parameter[]
   readonly query: readonly Parameter[]
-  /** True if a missing query must be validated as well. */
+  /** True if the query has required parameters, so that a missing query must be validated as well. */
   readonly queryRequired: boolean
   readonly body: Validator | undefined
   readonly bodyOptional: boolean
@@ -57,7 +57,7 @@ export function compileRoute(route: Route, corsLines: readonly HeaderLine[]): Co
     ...(route.deprecation === undefined ? [] : deprecationLines(route.deprecation)),
   ]
   const produces = answers ? route.produces : undefined
-  // Assets may be cached forever; rejections, which are JSON, may not.
+  // Browsers may cache assets forever, but must not cache rejections, which are JSON.
   const jsonHead = headBlock(
     JSON_TYPE,
     produces === undefined
@@ -87,8 +87,8 @@ export function compileRoute(route: Route, corsLines: readonly HeaderLine[]): Co
 }
 
 /**
- * Joins the constant lines, because each `writeHeader` is a call into native code. They follow the content type, which
- * is written last.
+ * Joins the constant lines, because each `writeHeader` is a call into native code. The lines are appended to the value
+ * of the content type header.
  */
 function headBlock(contentType: string, lines: readonly HeaderLine[]): string {
   return [contentType, ...lines.map(([name, value]) => `${name}: ${value}`)].join('\r\n')

@@ -1,7 +1,7 @@
 /**
- * Limits connections: in total, and per IP range. The library reports that a connection ended but not which one, so
- * connections per range cannot be counted here. They are read from the kernel's list, again every few seconds while a
- * range may have too many. Until then a range's rate limit bounds how many it can open.
+ * Limits connections, in total and per IP range. The library reports that a connection ended but not which one, so the
+ * gate cannot count connections per range. It reads their numbers from the kernel's list, at most every 3 s while many
+ * connections are open. Between two reads, a range's rate limit bounds the number of connections that it can open.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -13,12 +13,12 @@ export type ConnectionSettings = {
   readonly connectionsMax: number
   /** Maximum number of connections of one IPv4 address or IPv6 /64 in all threads; unlimited by default. */
   readonly connectionsPerIpMax?: number
-  /** An IPv6 /48 may have this many times as many connections as one /64. */
+  /** Maximum number of connections of an IPv6 /48, as a multiple of the maximum of one /64. */
   readonly siteTimes?: number
 }
 
 type ConnectionGate = {
-  /** Returns why a new connection must be closed; undefined if it may stay. */
+  /** Returns a refusal if the new connection must be closed; undefined if it may stay. */
   readonly opened: (ip: string) => Refusal | undefined
   readonly closed: () => void
   readonly open: () => number
@@ -31,9 +31,12 @@ export type Refusal = {
   readonly isSilent?: boolean
 }
 
-/** Maximum age of the kernel's list by which a range is refused. */
+/** Minimum time between two reads of the kernel's list, in milliseconds. */
 const COUNT_EVERY_MS = 3_000
-/** A range with this share of its limit is watched: other threads may hold more of its connections. */
+/**
+ * The kernel's list is read while this thread has more connections than this share of the limit per IP range. A range
+ * may have more connections in other threads.
+ */
 const WATCHED_SHARE = 0.1
 
 const BUSY: Refusal = { rejection: reject('OVERLOADED'), headers: { 'retry-after': '5' } }
@@ -44,11 +47,14 @@ const TOO_MANY: Refusal = {
 
 export function makeConnectionGate(ports: {
   readonly settings: ConnectionSettings
-  /** A proxy carries many clients over one address, so only the total limit applies to it. */
+  /**
+   * Returns whether an IP address belongs to a trusted proxy. A proxy carries many clients over one address, so only
+   * the total limit applies to it.
+   */
   readonly isTrusted: (ip: string) => boolean
-  /** Charges for the connection. */
+  /** Charges an IP address for a new connection. */
   readonly limit?: ((ip: string) => LimitVerdict) | undefined
-  /** Returns connections by IP range; undefined if the system does not list them. */
+  /** Returns the number of connections by IP range; undefined if the system does not list connections. */
   readonly count: () => Promise<ReadonlyMap<string, number> | undefined>
   readonly nowMs: () => number
 }): ConnectionGate {

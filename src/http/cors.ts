@@ -1,9 +1,9 @@
 /**
- * Decides which browser pages may read the answers. With `*` the header is one of the fixed lines of every response.
- * With a list, the page's origin is looked up and echoed.
+ * Decides which browser pages may read the answers. If the setting is `*`, the CORS header is one of the fixed lines of
+ * every response. If the setting is a list of origins, the page's origin is looked up and echoed.
  */
 
-/** The API uses no cookies, so the wildcard covers every header. */
+/** Exposed headers. The API uses no cookies, so the wildcard covers every header. */
 const EXPOSED = '*'
 const REQUEST_HEADERS =
   'accept-receipt, authorization, content-type, if-none-match, x-request-id, x-server-timing'

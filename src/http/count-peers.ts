@@ -1,6 +1,6 @@
 /**
- * Counts the connections to one of our ports by IP range and by /48, from the kernel's list, for all threads of the
- * process. Only Linux has such a list; on other systems connections are not counted.
+ * Counts the connections to a port of this process, by IP range and by /48. The kernel's list contains the connections
+ * of all threads. Only Linux has such a list; on other systems connections are not counted.
  */
 
 import { readFile } from 'node:fs/promises'
@@ -27,8 +27,8 @@ export async function countPeers(port: number): Promise<Map<string, number> | un
 }
 
 /**
- * Counts the connections in a list of the kernel. Each line begins with its number, our address, the peer's address and
- * the state: `0: 0100007F:1F90 … 01`.
+ * Counts the connections in a list of the kernel. Each line begins with the line number, the local address, the peer's
+ * address and the state: `0: 0100007F:1F90 … 01`.
  */
 function countIn(list: string, port: number, byIp: Map<string, number>): void {
   const ours = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
@@ -43,7 +43,7 @@ function countIn(list: string, port: number, byIp: Map<string, number>): void {
   }
 }
 
-/** The kernel writes the lowest byte of each 32-bit word first. */
+/** Converts an address from the kernel's list to text. The kernel writes the lowest byte of each 32-bit word first. */
 function addressOf(raw: string): string {
   const words = raw.match(/.{8}/g) ?? []
   const bytes = Buffer.concat(words.map((word) => Buffer.from(word, 'hex').reverse()))

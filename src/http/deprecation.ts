@@ -1,6 +1,6 @@
 /**
  * Deprecated routes: the headers of their answers (RFC 9745 and RFC 8594), and the table that lists them. If the table
- * lists a route that does not exist, the start fails.
+ * lists a route that does not exist, the front does not start.
  */
 
 import { strict as assert } from 'node:assert'

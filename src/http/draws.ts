@@ -1,9 +1,13 @@
 /**
  * Amounts recently drawn from rate-limit buckets, for fronts that do not share memory: each front publishes its draws
- * at intervals. Draws beyond the limit are not published, so the many IP addresses of an attacker cost no memory.
+ * at intervals. Refused draws are not published, and draws are collected for at most `bucketsMax` buckets. So the many
+ * IP addresses of an attacker cost little memory.
  */
 
-/** A draw from a bucket: its name, the amount, and its capacity, both in milliseconds of refill time. */
+/**
+ * A draw from a bucket: the name of the bucket, the amount, and the capacity of the bucket. Amount and capacity are in
+ * milliseconds of refill time.
+ */
 export type Draw = readonly [name: string, spentMs: number, capacityMs: number]
 
 export type Draws = {

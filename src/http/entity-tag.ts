@@ -1,8 +1,8 @@
-/** Entity tags: a client that already has an answer receives 304 while it is unchanged. */
+/** Entity tags: a client that already has an answer receives 304 while the answer is unchanged. */
 
 import { hash } from 'node:crypto'
 
-/** Returns the tag of these bytes. It is weak: equal meaning is enough. */
+/** Returns the tag of these bytes. The tag is weak: it promises equal meaning, and not equal bytes. */
 export function entityTag(bytes: string | Uint8Array): string {
   return `W/"${hash('sha1', bytes, 'base64url')}"`
 }

@@ -1,8 +1,8 @@
 /**
- * The only table from a rejection to its HTTP status and sentence. No other file of the front knows the status of a
+ * The only table that maps a rejection to its HTTP status and message. No other file of the front knows the status of a
  * code.
  *
- * Clients can follow the status without a list of codes. Only 429 and 503 carry `Retry-After`: the same request can
+ * Clients can act on the status without a list of codes. Only 429 and 503 carry `Retry-After`: the same request can
  * succeed later. A 503 also means that nothing was done, unless its code is `OUTCOME_UNKNOWN`.
  */
 
@@ -146,7 +146,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   RELAYER_UNAVAILABLE: {
     status: 503,
     sentence: 'the relayer accepts no operations for now',
-    // A long pause, because topping up the relayer takes longer than the SDK keeps retrying.
+    // The pause is long, because topping up the relayer takes longer than the SDK keeps retrying.
     retryAfterSec: 60,
   },
   PART_UNAVAILABLE: {
@@ -180,7 +180,7 @@ type ErrorBody = {
   readonly tradeIds?: readonly string[]
 }
 
-/** Returns the sentence for the client. For internal errors it contains no details. */
+/** Returns the message for the client. The message of an internal error contains no details. */
 export function sentenceOf(rejection: Rejection): string {
   if (rejection.rejected === 'INTERNAL') return ERRORS.INTERNAL.sentence
   if (rejection.detail !== undefined) return rejection.detail
@@ -200,7 +200,10 @@ export function errorBody(rejection: Rejection, sentence: string): ErrorBody {
   }
 }
 
-/** Returns an error body in the relayer's shape. Its message is fixed if the request body is not a JSON object. */
+/**
+ * Returns an error body in the relayer's shape. If the request body is not a JSON object, the message is always
+ * `Invalid request body`.
+ */
 export function relayerErrorBody(
   rejection: Rejection,
   sentence: string,
@@ -209,7 +212,7 @@ export function relayerErrorBody(
   return { success: false, ...errorBody(rejection, unread ? 'Invalid request body' : sentence) }
 }
 
-/** Returns whether the body is JSON but not an object; its flaw then names no field. */
+/** Returns whether the request body is JSON but not an object. Such a rejection names no field. */
 function isNoObject({ rejected, field }: Rejection): boolean {
   return rejected === 'INVALID_FIELD' && field === undefined
 }

@@ -1,9 +1,9 @@
 /**
  * Shares the event loop of a front fairly between IP addresses. One turn of the loop may receive thousands of requests
- * and frames. About a millisecond of their work is done immediately; the rest waits. Between two slices of waiting work
- * the loop serves all sockets and threads. The address that has used the least time lately comes first, and one that
- * has done nothing for a moment never waits. So the orders of a modest client pass the queues of greedy ones, however
- * many these are.
+ * and frames. About a millisecond of their work is done immediately; all other work waits. Between two slices of
+ * waiting work the loop serves all sockets and threads. The address that has used the least time lately is served
+ * first. An address that was idle for 10 ms never waits. So many clients with many requests cannot delay the orders of
+ * a client with few.
  */
 
 import { WAITING_BYTES_MAX } from '#domain/limits.ts'
@@ -20,8 +20,8 @@ export type FairTurns = {
    */
   wait(ip: string, work: WaitingWork): boolean
   /**
-   * Returns undefined if the IP address may do long work now; otherwise a promise that resolves in a turn in which
-   * nothing else runs.
+   * Returns undefined if the IP address may do long work now, or if too much of its work already waits. Otherwise
+   * returns a promise that resolves in a turn in which nothing else runs.
    */
   next(ip: string): Promise<void> | undefined
   waiting(): number
@@ -30,17 +30,23 @@ export type FairTurns = {
 type WaitingWork = {
   readonly bytes: number
   readonly run: () => void
-  /** Called instead of `run` if too much work waits and this IP address has the most of it. */
+  /** Called instead of `run` if too much work waits in total and this IP address has the most waiting work. */
   readonly refuse: () => void
 }
 
-/** Maximum duration of the work in one turn. Clients that wait for several turns would notice a longer one. */
+/**
+ * Maximum duration in milliseconds of the waiting work that is done in one turn. Longer turns would noticeably delay
+ * clients that wait for several turns.
+ */
 export const SLICE_MS = 1
-/** Maximum share of the time that is spent on work that does not wait for its turn. */
+/** Maximum share of the thread's time that is spent on immediate work. */
 const SHARE_AT_ONCE = 0.5
-/** An IP address that has done nothing for this long never waits. */
+/** Idle time in milliseconds after which an IP address never waits. */
 export const QUIET_MS = 10
-/** Time after which about two thirds of the time that an IP address has used are forgotten. */
+/**
+ * Time constant in milliseconds by which the used time of an IP address decays. After this time, about a third of the
+ * used time still counts.
+ */
 const FORGOTTEN_MS = 1_000
 /** Maximum number of waiting tasks of one IP address, and of all of them together. */
 const WAITING_PER_IP_MAX = 1_000
@@ -48,8 +54,8 @@ const WAITING_MAX = 5_000
 /** Maximum number of IP addresses that are remembered. */
 const ADDRESSES_MAX = 10_000
 /**
- * Number of waiting addresses that are compared for each task. An address moves to the end of the line with each of its
- * tasks, so every address is compared sooner or later.
+ * Number of waiting addresses that are compared to choose the next task. After each of its tasks an address moves to
+ * the end of the line, so every address is compared sooner or later.
  */
 const COMPARED_MAX = 50
 
@@ -58,7 +64,7 @@ type Work = WaitingWork & {
   readonly isAlone: boolean
 }
 type Address = {
-  /** Time used recently by this IP address, as computed at its last work. */
+  /** Time used recently by this IP address in milliseconds, computed at `lastMs`. */
   usedMs: number
   lastMs: number
 }
@@ -76,7 +82,7 @@ function count(address: Address, sinceMs: number, now: number): void {
   address.lastMs = now
 }
 
-/** Returns the queue of the address that has used the least. */
+/** Returns the queue of the address that has used the least time lately. */
 function leastServed(queues: Queues, now: number): [ip: string, queue: Queue] | undefined {
   let least: [string, Queue] | undefined
   let [leastMs, compared] = [Number.POSITIVE_INFINITY, 0]
@@ -109,7 +115,7 @@ export function makeFairTurns(
   const addresses = new Map<string, Address>()
   const queues = new Map<string, Queue>()
   let [waiting, waitingBytes] = [0, 0]
-  /** Recent time spent on immediate work, in milliseconds, and the time at which that was computed. */
+  /** Recent time spent on immediate work in milliseconds, and the time at which `spentMs` was computed. */
   let [spentMs, spentAtMs] = [0, 0]
   let isPlanned = false
   /**

@@ -1,12 +1,12 @@
 /**
- * Request headers with structured values. They are split and compared, never matched by a pattern: a header is up to 4
- * KiB of arbitrary text, and is read before its sender is authenticated.
+ * Request headers with structured values. They are split and compared, and never matched by a regular expression: a
+ * header is up to 4 KiB of arbitrary text. It is read before its sender is authenticated.
  */
 
 /** Maximum length of a media type: longer than any that is accepted. */
 const MEDIA_TYPE_CHARS_MAX = 100
 
-/** Returns whether the media type is JSON in UTF-8: `application/json`, with no parameter but its charset. */
+/** Returns whether the media type is JSON in UTF-8: `application/json`, with no parameter except `charset`. */
 export function isJsonType(contentType: string): boolean {
   if (contentType.length > MEDIA_TYPE_CHARS_MAX) return false
   const [type, ...parameters] = partsOf(contentType.toLowerCase(), ';')
@@ -23,7 +23,10 @@ const UTF8: ReadonlySet<string> = new Set(['utf-8', 'utf8'].flatMap((name) => [n
 
 type Encoding = 'br' | 'gzip'
 
-/** Returns the first of these encodings, best first, that `Accept-Encoding` allows; undefined if none. */
+/**
+ * Returns the first of the available encodings that `Accept-Encoding` allows; undefined if it allows none. The
+ * available encodings are listed best first.
+ */
 export function encodingFor(
   accepted: string,
   available: readonly Encoding[] = ['br', 'gzip'],
@@ -36,7 +39,7 @@ export function encodingFor(
   return available.find((encoding) => taken.has(encoding))
 }
 
-/** True if a weight excludes its encoding: `q=0`, `q=0.0`, … */
+/** Returns whether a weight excludes its encoding: `q=0`, `q=0.0`, … */
 function isZero(weight: string): boolean {
   const [name, value = ''] = partsOf(weight, '=')
   return name === 'q' && value !== '' && Number(value) === 0

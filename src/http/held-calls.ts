@@ -1,6 +1,6 @@
 /**
- * Requests in flight: requests that were not answered within the call that delivered them. Each has an abort handler
- * and a deadline until it ends.
+ * Requests in flight: requests that were not answered within the library callback that delivered them. Each has an
+ * abort handler and a deadline until it ends.
  */
 
 import type { Clock } from '#runtime/clock.ts'
@@ -9,11 +9,11 @@ import type { Call } from './call.ts'
 type HeldCalls = {
   /** Attaches the abort handler and the deadline of a request that cannot be answered immediately. */
   readonly hold: (call: Call) => void
-  /** Called when the request has ended. */
+  /** Removes a request that has ended. */
   readonly release: (call: Call) => void
   readonly size: () => number
   readonly isDraining: () => boolean
-  /** Closes connections with their next answer. Resolves when nothing is in flight. */
+  /** Closes each connection after its next answer. Resolves when no request is in flight. */
   readonly drain: () => Promise<void>
 }
 
@@ -22,7 +22,7 @@ const SWEEP_MS = 50
 
 export function makeHeldCalls(options: {
   readonly clock: Clock
-  /** Called for each request past its deadline, until it ends. */
+  /** Called at each check for every request that is past its deadline, until the request ends. */
   readonly overdue: (call: Call) => void
 }): HeldCalls {
   const { clock, overdue } = options

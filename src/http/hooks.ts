@@ -14,13 +14,16 @@ export type Log = {
 
 export type Hooks = LimitHooks & {
   /**
-   * Called for `write` and `token` routes; without it every client may write. If it returns undefined, the request
-   * passes without a key.
+   * Called for `write` and `token` routes; without this hook every client may write. If the hook returns undefined, the
+   * request continues without a key.
    */
   readonly authenticate?: (
     arrival: Arrival,
   ) => Principal | undefined | Rejection | Promise<Principal | undefined | Rejection>
-  /** Returns whether `authenticate` is called for this class of routes. If undefined, it is called for all. */
+  /**
+   * Returns whether `authenticate` is called for this class of routes. If this hook is absent, `authenticate` is called
+   * for every `write` and `token` route.
+   */
   readonly asks?: (auth: AuthClass) => boolean
 }
 

@@ -1,7 +1,7 @@
 /**
  * Lists whose items are cached as bytes. A list is joined again only when an item changed, and compressed once for all
- * clients, on the thread pool. A long list that changes faster than it can be compressed is sent plain in between. The
- * number of lists is bounded; the least recently used one is evicted.
+ * clients, on the thread pool. A long list that changes faster than it can be compressed is sometimes sent
+ * uncompressed. The number of lists is bounded; the least recently used list is evicted.
  */
 
 import { promisify } from 'node:util'
@@ -30,11 +30,11 @@ export type JoinedAnswers = {
   answer(name: string, list: List, accepted: string): RawReply | Promise<RawReply>
 }
 
-/** A shorter list is sent uncompressed. */
+/** Minimum size in bytes of a list that is compressed. */
 const ZIPPED_BYTES_MIN = 4_096
 /**
- * From this length on, a list takes milliseconds to compress. At most a quarter of the time is spent on such lists
- * (`PAUSE_TIMES`).
+ * Minimum size in bytes of a long list, which takes milliseconds to compress. At most a quarter of the time is spent on
+ * compressing long lists (`PAUSE_TIMES`).
  */
 const LONG_BYTES = 128 * 1024
 /** Pause after compressing a long list, as a multiple of the time that the compression took. */
@@ -51,7 +51,7 @@ export function joinAnswers(options: {
   readonly nowMs?: () => number
 }): JoinedAnswers {
   const { nowMs = () => performance.now() } = options
-  /** Ordered by last use, the most recent last. */
+  /** Lists in the order of their last use, the most recent last. */
   const lists = new Map<string, Joined>()
 
   function joined(name: string, list: List): Joined {

@@ -1,10 +1,10 @@
 /**
- * Exact JSON in and out. `JSON.parse` alone rounds long integers, keeps the last of two equal keys and allows unlimited
- * nesting, so its result is checked against the text. The text is scanned first: a text with more values than any
- * request of its length is not parsed.
+ * Parses and writes exact JSON. `JSON.parse` alone rounds long integers, keeps the last of two equal keys and allows
+ * unlimited nesting, so its result is checked against the text. The text is scanned first: a text with more values than
+ * any request of its length is not parsed.
  *
- * Integers beyond 2^53 are returned as `bigint`. A numeral with a fraction or an exponent is returned as NaN, also
- * `1.0` and `1e3`: no request of Sibyl has such numbers, so every schema rejects it under the name of its field.
+ * Integers beyond 2^53 are returned as `bigint`. A numeral with a fraction or an exponent is returned as NaN, even
+ * `1.0` and `1e3`. No request of Sibyl has such numbers, so every schema rejects the NaN and names its field.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -25,20 +25,20 @@ const CLOSE_BRACE = 0x7d
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 
-/** Integers with up to this many characters are below 2^53 whatever their digits. */
+/** An integer of at most this many characters is always below 2^53. */
 const SAFE_NUMERAL_LENGTH = 15
 /** The longest useful numeral: the sign and digits of a 64-bit integer. */
 const NUMERAL_LENGTH_MAX = 21
 
 /**
- * Number of values that any body may have, and the number of bytes that a body needs for each further value; a value of
- * an order takes 35 bytes.
+ * Number of values that every body may have, and number of bytes that a body needs for each additional value. A value
+ * of an order takes 35 bytes.
  */
 const VALUES_FREE = 256
 const BYTES_PER_VALUE = 16
 /**
- * Number of numerals that any body may have although they need a second parse (long integers, fractions, exponents),
- * and the number of bytes that a body needs for each further one.
+ * Number of odd numerals that every body may have, and number of bytes that a body needs for each additional one. Odd
+ * numerals (long integers, fractions, exponents) need a second parse.
  */
 const ODD_FREE = 32
 const BYTES_PER_ODD = 128
@@ -92,16 +92,14 @@ export function writeJson(value: unknown): string {
 
 /**
  * Returns a sum for an answer: a number if exact, otherwise a bigint, which `writeJson` writes as an integer too. The
- * declared type is `number`, because the schemas know only JSON's one kind of integer.
+ * declared type is `number`, because the schemas have only one type of integer.
  */
 export function exactInteger(value: bigint): number {
   const number = Number(value)
   return Number.isSafeInteger(number) ? number : (value as unknown as number)
 }
 
-/**
- * `JSON.rawJSON` comes from the same proposal as the source text that a reviver gets. TypeScript's library has neither.
- */
+/** TypeScript's library declares neither `JSON.rawJSON` nor the source text that a reviver receives. */
 const { rawJSON } = JSON as unknown as { rawJSON: (text: string) => unknown }
 
 function rawJson(value: bigint): unknown {
@@ -134,8 +132,8 @@ function shapeFlaw({ depth, values, odd }: Shape, bytes: number): string | undef
 }
 
 /**
- * Counts the levels, values, keys and odd numerals of a JSON text. The figures are meaningless if the text is not valid
- * JSON, but the scan still ends.
+ * Counts the levels, values, keys and odd numerals of a JSON text. If the text is not valid JSON, the counts are
+ * meaningless, but the scan still ends.
  */
 function readShape(text: string): Shape {
   let depth = 0
@@ -183,8 +181,8 @@ function closingQuote(text: string, opening: number): number {
 }
 
 /**
- * Counts the keys of a parsed value. Equal keys of one object collapse in parsing, so fewer keys than in the text mean
- * a repeated one.
+ * Counts the keys of a parsed value. Parsing merges equal keys of an object. So if the value has fewer keys than the
+ * text, the text repeats a key.
  */
 function countKeys(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
@@ -201,7 +199,7 @@ function countKeys(value: unknown): number {
   return count
 }
 
-/** An object with the keys seen so far, or an array. */
+/** An object or array around the current position. For an object, `keys` contains the keys seen so far. */
 type Level = { readonly keys: Set<string> | undefined; step: string | number }
 
 /** Returns the path of the first repeated key; call it only if there is one. */

@@ -1,17 +1,19 @@
 /**
  * Cache of frequent answers as response bytes. An entry is valid for one version of its data; a lookup with another
- * version finds nothing. Bounded in bytes; the least recently used is evicted first.
+ * version finds nothing. The cache is bounded in bytes, and the least recently used entry is evicted first.
  */
 
 import { entityTag } from './entity-tag.ts'
 import type { RawReply } from './route.ts'
 
 export type KeptAnswers = {
-  /** Returns the answer of this name, if it has exactly this version. */
+  /** Returns the answer of this name if it was stored with exactly this version. */
   find(name: string, version: unknown): RawReply | undefined
-  /** Stores the answer in place of any other version. Without its own tag, its tag is computed from its bytes. */
+  /**
+   * Stores the answer in place of any other version. If no tag is given, it is computed from the bytes of the answer.
+   */
   keep(name: string, version: unknown, json: string, tag?: string): RawReply
-  /** Bytes of all entries, including their names. */
+  /** Size of all entries in bytes, including their names. */
   readonly bytes: number
 }
 
@@ -21,7 +23,7 @@ type Kept = { readonly version: unknown; readonly reply: RawReply; readonly weig
 const ENTRY_BYTES = 300
 
 export function keepAnswers(options: { readonly bytesMax: number }): KeptAnswers {
-  /** Least recently used first. */
+  /** Entries, least recently used first. */
   const kept = new Map<string, Kept>()
   let total = 0
 

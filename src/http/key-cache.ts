@@ -11,9 +11,9 @@ import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { remember } from '#domain/remember.ts'
 import type { Clock } from '#runtime/clock.ts'
 
-/** Time for which a key is used from memory without a query, while the store publishes changes. */
+/** Time in milliseconds for which a key is used from memory without a query, if no change of the store was missed. */
 const KEY_FRESH_MS = 60_000
-/** Time that a request waits for the database to confirm a known key. */
+/** Maximum time that a request waits for the database to confirm a known key. After this time the known key is used. */
 const KEY_PATIENCE_MS = 500
 /** Time for which a known key stays in force while the database is unavailable. */
 const KEY_GRACE_MS = 600_000
@@ -32,7 +32,7 @@ export function makeKeyCache(options: {
 }) {
   const { findKey, clock } = options
   const known = new Map<string, KnownKey>()
-  /** Ids without a key, with the time of that answer. */
+  /** Ids for which there is no key, with the time at which the look-up began. */
   const unknown = new Map<string, number>()
   /** Look-ups in progress: at most one per known key, plus `LOOKUPS_MAX` unknown ids. */
   const asking = new Map<string, Asking>()
@@ -69,7 +69,7 @@ export function makeKeyCache(options: {
     return mine.answer
   }
 
-  /** Returns the known key, unless changes of the store may have been missed since. */
+  /** Returns the known key, unless changes of the store may have been missed since the key was read. */
   function inForce(id: string): KnownKey | undefined {
     const kept = known.get(id)
     return kept !== undefined && kept.askedAtMs >= followedSinceMs ? kept : undefined
@@ -82,7 +82,7 @@ export function makeKeyCache(options: {
       key === undefined
         ? undefined
         : { key, publicKey: kept?.publicKey ?? publicKeyOf(key.publicKey), askedAtMs }
-    // A key read before a revocation arrived may be out of date.
+    // A key whose read began before a revocation arrived may be out of date, so it is not cached.
     if (askedAtMs <= revokedAtMs || (kept !== undefined && kept.askedAtMs > askedAtMs)) return found
     known.delete(id)
     unknown.delete(id)
@@ -103,7 +103,7 @@ export function makeKeyCache(options: {
   }
 
   return {
-    /** Returns a key that is neither revoked nor expired. */
+    /** Returns the key of this id, or a rejection if the key does not exist, is revoked or has expired. */
     keyInForce,
     registered(key: ApiKey): void {
       unknown.delete(key.id)

@@ -1,14 +1,14 @@
 /**
- * Delayed refusals. A client that keeps sending although its requests are refused gets each further refusal only after
- * a pause. Its connection waits meanwhile, so it causes at most one refusal per connection and pause. Waiting requests
- * do not count as in flight, so they take no place from other clients.
+ * Delayed refusals. If a client keeps sending although its requests are refused, it gets each further refusal only
+ * after a pause. Its connection waits meanwhile, so it causes at most one refusal per connection and pause. Waiting
+ * requests do not count as in flight, so they use up no capacity of other clients.
  */
 
 import type { Clock } from '#runtime/clock.ts'
 import type { Call } from './call.ts'
 
 type LateRefusals = {
-  /** Sends the refusal after the pause; returns false if too many are waiting. */
+  /** Sends the refusal after the pause. Returns false if too many refusals are waiting. */
   add(call: Call): boolean
   /** Sends all waiting refusals now. */
   flush(): void
@@ -20,12 +20,12 @@ export const REFUSED_LATE_MS = 5_000
 /** Maximum number of delayed refusals per front thread. */
 const WAITING_MAX = 10_000
 const SWEEP_MS = 10
-/** Maximum number of refusals per sweep: thousands may be due at the same time. */
+/** Maximum number of refusals that one sweep sends, because thousands may be due at the same time. */
 const SENT_PER_SWEEP = 20
 
 export function makeLateRefusals(options: {
   readonly clock: Clock
-  /** Answers the request; called corked. */
+  /** Sends the refusal of the request; called inside `res.cork`. */
   readonly refuse: (call: Call) => void
 }): LateRefusals {
   const { clock, refuse } = options

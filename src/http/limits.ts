@@ -13,10 +13,10 @@ import type { CostClass, Principal } from './route.ts'
 import { SharedTable, type SharedTableMemory } from './shared-table.ts'
 
 export type LimitSettings = {
-  /** Units that refill a bucket per second, and its capacity. */
+  /** Units per second that refill the bucket of an IP address, and the capacity of the bucket in units. */
   readonly ipPerSecond: number
   readonly ipBurst: number
-  /** An IPv6 /48 may spend this many times as much as one /64. */
+  /** Limit of an IPv6 /48, as a multiple of the limit of one /64. */
   readonly siteTimes: number
   readonly keyPerSecond: number
   readonly keyBurst: number
@@ -33,7 +33,10 @@ export type LimitSettings = {
 export type Limiter = {
   /** Charges for a request: the bucket of the IP address on arrival, and the bucket of the API key once it is known. */
   readonly limit: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict
-  /** Charges further multiples of the cost to both buckets, for items known only from the body. */
+  /**
+   * Charges further multiples of the cost to the buckets of the IP address and of the API key, for items known only
+   * from the body.
+   */
   readonly limitMore: (
     arrival: Arrival,
     principal: Principal | undefined,
@@ -54,9 +57,9 @@ export type Asker = {
 }
 
 /**
- * Limits orders that their traders cannot pay for. Such an order costs as much work as a good one and is recognised
- * only at the end, so it is counted then, in a separate bucket that may go into debt. A client in debt cannot place
- * orders until the debt has refilled; reads and cancels are not affected.
+ * Limits orders that their traders cannot pay for. Such an order costs as much work as a valid order, and the missing
+ * funds are found only at the end. It is counted then, in a separate bucket that may go into debt. A client in debt
+ * cannot place orders until the debt has refilled; reads and cancels are not affected.
  */
 export type UnfundedLimit = {
   count(ip: string, principal: Principal | undefined): void
@@ -73,16 +76,19 @@ export type ContractSignatureLimit = {
   draw(asker: Asker, account: string): number
 }
 
-/** Maximum debt: many orders may be in progress when the first of them is refused. */
+/**
+ * Maximum debt of a bucket for unfunded orders, in milliseconds of refill time. Debt arises because many orders may be
+ * in progress when the first of them is refused.
+ */
 const OWED_MS_MAX = 60_000
 
 type Bucket = { readonly name: string; readonly perSecond: number; readonly burst: number }
 
-/** Number of refusals per second that one IP address gets immediately; further ones are delayed. */
+/** Number of refusals per second that one IP address gets immediately; further refusals are delayed. */
 const REFUSALS_PER_SECOND = 10
 const REFUSALS_BURST = 100
 
-/** Buckets whose digest a thread caches. */
+/** Maximum number of buckets whose digest a thread caches. */
 const DIGESTS_MAX = 4_096
 
 /** Tolerance for rounding errors in sums of fractions. */
@@ -214,7 +220,8 @@ export function makeLimiter(
     table.update(
       name,
       (fullAtMs) => {
-        // The clock is read inside the lock, so that its time is never behind one that another thread has recorded.
+        // The clock is read inside the lock, so that the time is never earlier than a time that another thread has
+        // recorded.
         const now = nowMs()
         const beforeMs = Math.max(0, fullAtMs - now)
         const afterMs = beforeMs + cost * unitMs
@@ -223,8 +230,8 @@ export function makeLimiter(
         waitMs = allowed ? 0 : afterMs - capacityMs
         return allowed ? now + afterMs : undefined
       },
-      // If the set is full, the least used bucket is evicted. Its client regains at most what that bucket had spent,
-      // and no client is refused because of another.
+      // If the set of records is full, the least used bucket is evicted. Its client regains only the units that were
+      // spent from this bucket. No client is refused because of another.
       () => true,
     )
     if (allowed && noted !== undefined) noted(name, cost * unitMs, capacityMs)

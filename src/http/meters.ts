@@ -11,7 +11,7 @@ import {
   type TimeBuckets,
 } from '#runtime/time-buckets.ts'
 
-/** Upper bounds in seconds. */
+/** Upper bounds of the duration buckets, in seconds. */
 const BOUNDS = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ]

@@ -1,18 +1,23 @@
 /**
  * Used tokens, across all front threads. A nonce is kept exactly until its token expires, in memory of fixed size. If
- * there is no room for another, the token is refused rather than forgotten.
+ * there is no room for a nonce, its token is refused, because an unrecorded token could be used twice.
  */
 
 import { SharedTable, type SharedTableMemory } from './shared-table.ts'
 
 export type NonceLedger = {
-  /** Records the use of a token; `used` if it was used before, `full` if no more can be recorded. */
+  /**
+   * Records the use of a token. Returns `used` if the token was used before, `full` if no more uses can be recorded.
+   */
   use(keyId: string, nonce: string, untilSec: number, nowSec: number): 'first' | 'used' | 'full'
   /** Takes back a use whose request was not carried out, so that the token can be used again. */
   release(keyId: string, nonce: string): void
 }
 
-/** Records cannot be removed, so a time long past makes the record count as expired. */
+/**
+ * Expiration of a use that was taken back. Records cannot be removed, so a time long past makes the record count as
+ * expired.
+ */
 const EXPIRED_SEC = 1
 
 export function makeNonceLedger(memory: SharedTableMemory): NonceLedger {

@@ -1,5 +1,5 @@
 /**
- * Builds the OpenAPI 3.1 document from the route table alone: its schemas are those that validate requests. A schema
+ * Builds the OpenAPI 3.1 document from the route table alone, with the schemas that also validate requests. A schema
  * with a `title` is listed once under its title and referenced.
  */
 
@@ -18,7 +18,7 @@ export type DocumentInfo = {
   readonly version: string
   readonly description?: string
   readonly license?: { readonly name: string; readonly identifier: string }
-  /** Headings of the operations, in their order. */
+  /** Headings of the operations, in the order in which they appear. */
   readonly tags?: readonly { readonly name: string; readonly description: string }[]
 }
 
@@ -42,7 +42,7 @@ type OpenapiDocument = Json & {
 type Place = 'body' | 'text'
 
 /**
- * Makes the document. It pauses for one turn of the event loop after each route, because other requests cannot wait for
+ * Builds the document. Pauses for one turn of the event loop after each route, so that other requests do not wait for
  * the whole document.
  */
 export async function openapiDocument(
@@ -79,7 +79,10 @@ export async function openapiDocument(
   }
 }
 
-/** Returns the document with further examples of bodies, each before those that the route declares. */
+/**
+ * Returns the document with live examples of request bodies. They are placed before the examples that the route
+ * declares.
+ */
 export function withExamples(document: OpenapiDocument, live: LiveExamples): OpenapiDocument {
   const shown = ({ operationId, requestBody, ...rest }: Operation): Operation => {
     const json = requestBody?.content['application/json']
@@ -156,7 +159,10 @@ function operation(route: Route, components: Record<string, Json>): Operation {
   }
 }
 
-/** A write needs a token if the exchange requires one; a wallet's signature is in the body. */
+/**
+ * A `write` route needs a token if the exchange requires one. A `wallet` route needs no token, because a wallet's
+ * signature is in the body.
+ */
 const SECURITY: Readonly<Record<AuthClass, readonly object[]>> = {
   public: [],
   wallet: [],
@@ -261,7 +267,7 @@ function describedStatus(status: string): string {
   return status.startsWith('2') ? 'The request succeeded.' : 'The request was not carried out.'
 }
 
-/** Returns every possible code, including those that the front answers for the route. */
+/** Returns every rejection code that a route can return, including the codes of the front. */
 function errorCodes(route: Route): RejectionCode[] {
   const codes = new Set<RejectionCode>(route.errors ?? [])
   const answers = route.kind === undefined || route.kind === 'answer'

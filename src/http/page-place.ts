@@ -12,7 +12,7 @@ export type PagePlace = {
   readonly row: number
 }
 
-/** Cost of a later page relative to the first page: it is read from the database. */
+/** Cost of a later page relative to the first page. A later page costs more, because it is read from the database. */
 const LATER_PAGE_WEIGHT = 5
 
 /** Returns the cost of a read, by the requested page. */

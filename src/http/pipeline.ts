@@ -46,7 +46,7 @@ export type Pipeline = {
   readonly inFlight: () => number
   /** Number of delayed refusals that are waiting. */
   readonly refusedLate: () => number
-  /** Closes connections with their next answer. Resolves when nothing is in flight. */
+  /** Closes each connection after its next answer. Resolves when no request is in flight. */
   readonly drain: () => Promise<void>
 }
 
@@ -153,7 +153,10 @@ export function makePipeline(options: {
     }
   }
 
-  /** Refuses requests beyond the limit before any work is done for them. */
+  /**
+   * Returns whether the request may continue. Refuses it if too many requests are in flight, or if its client is over
+   * the rate limit.
+   */
   function admitted(call: Call): boolean {
     if (calls.size() >= settings.requestsInFlightMax && call.compiled.route.cost !== 'free') {
       sendRejection(call, reject('OVERLOADED'))

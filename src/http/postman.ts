@@ -73,7 +73,7 @@ function requestItem(method: string, path: string, operation: Operation): Json {
       method,
       description: words.filter((text) => text !== '').join('\n\n'),
       header: content === undefined ? [] : [{ key: 'Content-Type', value: 'application/json' }],
-      // Requests that can carry a token inherit the collection's.
+      // Requests that can carry a token inherit the authentication of the collection.
       ...(needsToken ? {} : { auth: NO_AUTH }),
       url: urlOf(path, operation.parameters ?? []),
       ...(content === undefined

@@ -1,6 +1,6 @@
 /**
- * Parses path and query into the parameters of a route. An unknown or repeated parameter is rejected: a misspelt filter
- * must not look like no filter.
+ * Parses path and query into the parameters of a route. An unknown or repeated parameter is rejected, because a
+ * misspelt filter would otherwise be ignored silently.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -10,7 +10,7 @@ import type { Parameter } from './validate.ts'
 /** Parameters by name, in canonical form. */
 export type Values = Record<string, unknown>
 
-/** Returns the rejection, or undefined after filling `into`. */
+/** Parses a query into `into`. Returns a rejection if a parameter is invalid or missing, otherwise undefined. */
 export function readQuery(
   text: string,
   parameters: readonly Parameter[],
@@ -52,7 +52,7 @@ export function readParameter(
   if (value === undefined) {
     return reject('INVALID_FIELD', name, `${name} is not valid percent-encoding`)
   }
-  // SQLite ends a statement at this character.
+  // The character NUL is rejected, because SQLite ends a statement at it.
   if (value.includes('\0')) {
     return reject('INVALID_FIELD', name, `${name} must not contain the character NUL`)
   }

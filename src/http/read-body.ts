@@ -8,21 +8,25 @@ import { isJsonType } from './header-values.ts'
 type BodyReader = {
   /** Returns whether the length of the body is unambiguous; refuses the request if not. */
   isFramed(call: Call, req: HttpRequest): boolean
-  /** Returns whether the announced body is acceptable; refuses the request if not. */
+  /** Returns whether the announced length and type of the body are acceptable; refuses the request if not. */
   isWelcome(call: Call, req: HttpRequest): boolean
-  /** Passes on the whole body, in the call that delivers its last chunk. */
+  /** Reads the body, and calls `arrived` with the whole body when the last chunk is delivered. */
   read(call: Call, arrived: (call: Call, body: ArrayBuffer | Buffer) => void): void
 }
 
-/** A longer announced body is not read to its end; the connection is closed instead. */
+/**
+ * Maximum announced length in bytes of a refused body that is still read to its end. For a longer body the connection
+ * is closed instead.
+ */
 const DISCARDED_BYTES_MAX = 8 * 1024 * 1024
 
 const LENGTH = /^[0-9]{1,15}$/
 
 /**
- * Returns why the end of the body is ambiguous. The library uses the first of two lengths, no body if that line is empty,
- * and treats any encoding that ends in `chunked` as chunked. A proxy in front may decide otherwise and see another
- * request begin in the body. The look-up of one header cannot tell an empty line from none, so all lines are scanned.
+ * Returns a rejection if the end of the body is ambiguous. A proxy in front could then see another request begin inside
+ * the body. The library uses the first of two lengths, assumes no body if that line is empty, and treats any encoding
+ * that ends in `chunked` as chunked. All header lines are scanned, because the look-up of one header cannot distinguish
+ * an empty line from a missing one.
  */
 function framingFlaw(req: HttpRequest): Rejection | undefined {
   let [lengths, encodings] = [0, 0]
@@ -60,7 +64,7 @@ export function makeBodyReader(options: {
   return {
     isFramed(call, req) {
       const flaw = framingFlaw(req)
-      // The library accepts chunks that are not separated correctly. A proxy in front may see another end of such a
+      // The library accepts chunks that are not separated correctly. A proxy in front may find another end of such a
       // body, so a connection with a chunked body is closed after its answer.
       call.endsConnection = flaw !== undefined || req.getHeader('transfer-encoding') !== ''
       if (flaw !== undefined) sendRejection(call, flaw)
@@ -73,8 +77,8 @@ export function makeBodyReader(options: {
       const chunked = req.getHeader('transfer-encoding') !== ''
       const announced = LENGTH.test(length) ? Number(length) : 0
       if (announced > bodyBytesMax) {
-        // The rest of a body of reasonable length is read and discarded: closing while the client still writes would
-        // lose the answer.
+        // A refused body of reasonable length is read to its end and discarded. If the connection were closed while the
+        // client still writes, the client would not receive the answer.
         call.closeAfter = announced > DISCARDED_BYTES_MAX
         tooLarge(call)
         return false
@@ -105,7 +109,8 @@ export function makeBodyReader(options: {
           return
         }
         if (!isLast) {
-          // The chunk's memory belongs to the library and is valid until this function returns.
+          // The library owns the chunk's memory, which is valid only until this function returns, so the chunk is
+          // copied.
           kept ??= []
           kept.push(Buffer.from(Buffer.from(chunk)))
           return

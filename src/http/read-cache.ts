@@ -1,4 +1,4 @@
-/** Frequent answers, shared as response bytes: computed figures are the same for every client for a short time. */
+/** Cache of frequent answers as response bytes. Computed figures are the same for every client for a short time. */
 
 import { isRejection, type Rejection } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'
@@ -8,12 +8,12 @@ import type { RawReply } from './route.ts'
 import { shareReads } from './shared-reads.ts'
 
 export type ReadCache = {
-  /** Returns the answer of this name: immediately if it is known, otherwise after computing it. */
+  /** Returns the answer of this name: immediately if it is cached, otherwise after computing it. */
   read(
     name: string,
     make: () => Promise<object | Rejection>,
   ): RawReply | Rejection | Promise<RawReply | Rejection>
-  /** Returns the answer of this name, if it is already JSON text. */
+  /** Same as `read`, for an answer that `make` returns as JSON text. */
   readJson(
     name: string,
     make: () => Promise<string | Rejection>,
@@ -21,7 +21,7 @@ export type ReadCache = {
 }
 
 type ReadCacheOptions = {
-  /** Time for which an answer is reused; with 0 only simultaneous requests share one. */
+  /** Time in milliseconds for which an answer is reused. With 0, only simultaneous requests share an answer. */
   readonly keepMs: number
   readonly entriesMax: number
   readonly bytesMax: number

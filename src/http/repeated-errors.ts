@@ -1,6 +1,6 @@
 /**
- * Logs errors without one line per request: the first of a kind immediately, and its repetitions once per interval,
- * with their number.
+ * Logs errors without one line per request. The first error of a kind is logged immediately. Its repetitions are logged
+ * at most once per interval, with their number.
  */
 
 import type { Clock } from '#runtime/clock.ts'
@@ -10,7 +10,7 @@ const EVERY_MS = 5_000
 const KINDS_MAX = 100
 
 type RepeatedErrors = {
-  /** Logs an error with `fields`; errors of two routes are two kinds. */
+  /** Logs an error with `fields`. Equal errors of two routes are two kinds. */
   tell(
     error: unknown,
     fields: { readonly route?: string; readonly [field: string]: unknown },

@@ -1,6 +1,6 @@
 /**
- * Id of a request in answers and logs. A well-formed id from the client is kept, so that a trace can begin outside.
- * Otherwise the id is made here, unique across threads and restarts.
+ * Id of a request in answers and logs. A well-formed id from the client is kept, so that a trace can begin outside the
+ * exchange. Otherwise the front makes an id that is unique across threads and restarts.
  */
 
 import { randomBytes } from 'node:crypto'

@@ -11,7 +11,7 @@ export function makeRequestLog(
     if (every === 0 || ++since < every) return
     since = 0
     const { method, path } = compiled.route
-    // The route without its parameters: a path or a query may contain a secret.
+    // Logs the route without its parameters, because a path or a query may contain a secret.
     log.info(
       {
         method,

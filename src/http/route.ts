@@ -18,7 +18,7 @@ type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
  */
 export type AuthClass = 'public' | 'write' | 'token' | 'wallet'
 
-/** Bucket that is charged for a request. */
+/** Class of a request that decides how many units the request costs. */
 export type CostClass = 'free' | 'read' | 'write' | 'registration'
 
 /** Owner of a bearer token. */
@@ -48,7 +48,7 @@ export type Responses = Readonly<Record<number, TSchema>>
 
 type HeaderLines = Readonly<Record<string, string>>
 
-/** A value that the front serialises; its type is the schema of its status. */
+/** A value that the front serialises. Its type follows from the schema of its status. */
 type Reply<R extends Responses> = {
   [Status in keyof R & number]: {
     readonly status: Status
@@ -92,36 +92,39 @@ type Described = {
   readonly path: string
   readonly auth: AuthClass
   readonly cost: CostClass
-  /** Factor of its class's cost, for routes that cause more work; 1 by default. */
+  /** Factor that multiplies the cost of the route's class, for routes that cause more work; 1 by default. */
   readonly weight?: number
   /** Method name in generated clients: a verb and its object. */
   readonly operationId?: string
   readonly summary: string
   readonly description?: string
-  /** The route's heading in the document. */
+  /** The route's heading in the OpenAPI document. */
   readonly tag?: string
-  /** Codes that the handler answers; the front adds those of validation, limits and overload. */
+  /** Codes that the handler returns. The front adds the codes of validation, limits and overload. */
   readonly errors?: readonly RejectionCode[]
   /** Examples of rejections, for codes that need a detail. */
   readonly shownErrors?: readonly Rejection[]
   /** Request headers that the handler reads, in lower case. */
   readonly headers?: readonly string[]
   readonly readsIp?: boolean
-  /** True if its stages are measured, and returned to clients that ask for them. */
+  /** True if the route's stages are measured, and returned to clients that ask for them. */
   readonly staged?: boolean
-  /** True if it is traced without measured stages, such as a request with many orders. */
+  /** True if the route is traced without measured stages, such as a request with many orders. */
   readonly traced?: boolean
   readonly deadlineMs?: number
-  /** `Cache-Control` of its answers; `no-store` by default. */
+  /** `Cache-Control` of the route's answers; `no-store` by default. */
   readonly cacheControl?: string
-  /** True if answers have an entity tag, so that a client that sends it back gets 304. GET only. */
+  /**
+   * True if answers have an entity tag. A client that sends the tag back gets 304 while the answer is unchanged. GET
+   * only.
+   */
   readonly revalidates?: boolean
   /** Replaces the API's `Content-Security-Policy`, for pages that a browser renders. */
   readonly contentSecurityPolicy?: string
-  /** Shape of its error bodies, if it is not the general one. */
+  /** Builds the route's error bodies, if their shape differs from the general one. */
   readonly errorBody?: (rejection: Rejection, sentence: string) => object
   readonly deprecation?: Deprecation
-  /** Omitted from the OpenAPI document, like assets of the documentation page. */
+  /** True if the route is omitted from the OpenAPI document, such as assets of the documentation page. */
   readonly hidden?: boolean
 }
 
@@ -138,11 +141,11 @@ type RouteDefinition<
   readonly body?: Body
   /** Schema of the body in the document, if the handler checks more than `body` does. */
   readonly shownBody?: TSchema
-  /** Maximum size of the body in bytes; by default that of a request for one item. */
+  /** Maximum size of the body in bytes; by default the maximum for a request with one item. */
   readonly bodyBytesMax?: number
-  /** Returns the factor of the cost, if the body may contain several items. */
+  /** Returns the factor that multiplies the cost, if the body may contain several items. */
   readonly times?: (body: Static<Body>) => number
-  /** Returns the factor of the cost for a query: a page deep in history is more expensive. */
+  /** Returns the factor that multiplies the cost of a query, because a page deep in history is more expensive. */
   readonly weigh?: (query: Static<Query>) => number
   /** True if the body may be omitted; the handler then gets undefined. */
   readonly bodyOptional?: boolean
@@ -158,7 +161,9 @@ type RouteDefinition<
   ) => Answer<NoInfer<R>> | Promise<Answer<NoInfer<R>>>
 }
 
-/** A route of server-sent events: its request is validated like any other, then it writes to the open response. */
+/**
+ * A route of server-sent events. Its request is validated like any other; then the route writes to the open response.
+ */
 type SseDefinition<Path extends TSchema, Query extends TSchema> = Described & {
   readonly kind: 'sse'
   readonly method: 'GET'
@@ -166,7 +171,7 @@ type SseDefinition<Path extends TSchema, Query extends TSchema> = Described & {
   readonly query?: Query
   /** Schema of the data of one event. */
   readonly event: TSchema
-  /** Returns the reason if this request gets no stream; it is sent like any other refusal. */
+  /** Returns a rejection if this request gets no stream. The rejection is sent like any other. */
   readonly refuse?: (
     request: RouteRequest<Static<Path>, Static<Query>, undefined>,
   ) => Rejection | undefined
@@ -177,7 +182,8 @@ type SseDefinition<Path extends TSchema, Query extends TSchema> = Described & {
 }
 
 /**
- * A WebSocket route: its request is validated like any other, then upgraded with the value that `accept` returned.
+ * A WebSocket route. Its request is validated like any other; then the connection is upgraded with the value that
+ * `accept` returned.
  */
 type UpgradeDefinition<UserData extends object, Query extends TSchema> = Described & {
   readonly kind: 'upgrade'
@@ -196,8 +202,8 @@ export type UpgradeRoute = UpgradeDefinition<object, TSchema>
 export type Route = AnswerRoute | SseRoute | UpgradeRoute
 
 /**
- * Every route in the table has the same general type. Its exact types are known only where it is defined, so only these
- * three functions convert it.
+ * Converts a route to the general type that all routes in the table have. The exact types of a route are known only
+ * where it is defined, so only `route`, `sseRoute` and `upgradeRoute` convert it.
  */
 export function route<
   Path extends TSchema,

@@ -1,6 +1,7 @@
 /**
  * The scalars of the API as TypeBox schemas. Each one validates its input, describes the expected value in words, and
- * normalises it to Sibyl's internal form. The static type is that of the normalised value. `validate.ts` applies them.
+ * normalises the input to Sibyl's internal form. Its static type is the type of the normalised value. `validate.ts`
+ * applies the scalars.
  */
 
 import Type, { type TSchema, type TUnsafe } from 'typebox'
@@ -20,7 +21,7 @@ type Scalar = {
   readonly check: (value: unknown) => boolean
   readonly normalise: (value: never) => unknown
   readonly expects: string
-  /** The whole error sentence, if the contract fixes it. */
+  /** The whole error message, if the API contract fixes it. */
   readonly sentence?: string
   /** Schema of the scalar in the OpenAPI document, for values in JSON. */
   readonly inBody: TSchema
@@ -30,7 +31,7 @@ type Scalar = {
 
 const SCALAR = '~scalar'
 
-/** Returns the scalar of a schema, also through `Type.Optional`. */
+/** Returns the scalar of a schema, even if the schema is wrapped in `Type.Optional`. */
 export function scalarOf(schema: TSchema): Scalar | undefined {
   return (schema as { [SCALAR]?: Scalar })[SCALAR]
 }
@@ -71,7 +72,7 @@ const DECIMAL_PATTERN = '^(0|[1-9][0-9]{0,19})$'
 const DECIMAL = new RegExp(DECIMAL_PATTERN)
 const SIGNED_DECIMAL = /^-?(0|[1-9][0-9]{0,19})$/
 
-/** Hex of a fixed number of bytes: accepted in any case, normalised to lower case. */
+/** Hex of a fixed number of bytes. Upper case is accepted and normalised to lower case. */
 function hex<T extends string>(
   pattern: string,
   expects: string,
@@ -210,8 +211,8 @@ export function safeInteger(
 }
 
 /**
- * An integer whose range has an error code of its own: any safe integer passes here, and the rule that checks
- * the range returns that code. The document shows the range.
+ * An integer whose range has a separate error code. The schema accepts any safe integer; the rule that checks the range
+ * returns that code. The OpenAPI document shows the range.
  */
 export function ruledInteger(
   range: { readonly min: number; readonly max: number },

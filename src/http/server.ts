@@ -1,6 +1,6 @@
 /**
- * HTTP front of one thread: a route table on a listening socket. The composition passes in routes, services and
- * settings; the front knows HTTP and nothing about markets.
+ * HTTP front of one thread: a route table on a listening socket. The caller passes in routes, services and settings;
+ * the front knows HTTP and nothing about markets.
  */
 
 import * as uws from 'uWebSockets.js'
@@ -48,14 +48,14 @@ export type FrontSettings = Partial<ConnectionSettings> & {
   readonly host: string
   /** 0 picks a free port. */
   readonly port: number
-  /** Lets other threads listen on the same port; call `claimPort` first. Not with port 0. */
+  /** Lets other threads listen on the same port. Call `claimPort` first. Must not be used with port 0. */
   readonly sharePort?: boolean
   /** Origins of browser pages that may read answers; `*` for all. */
   readonly corsOrigins: readonly string[]
-  /** Time from the arrival of a request to its answer, unless the route has its own deadline. */
+  /** Maximum time from the arrival of a request to its answer, unless the route has its own deadline. */
   readonly deadlineMs: number
   /**
-   * Maximum number of requests that wait for a body or an answer at the same time; further ones are refused with
+   * Maximum number of requests that wait for a body or an answer at the same time; further requests are refused with
    * OVERLOADED.
    */
   readonly requestsInFlightMax: number
@@ -66,23 +66,26 @@ export type FrontSettings = Partial<ConnectionSettings> & {
 }
 
 type FrontServices = Hooks & {
-  /** Charges for a new connection. */
+  /** Charges an IP address for a new connection. */
   readonly limitConnection?: (ip: string) => LimitVerdict
   readonly readiness: () => Readiness | Promise<Readiness>
-  /** Returns the text of `/metrics`; by default the registry of this thread alone. */
+  /** Returns the text of `/metrics`; by default the metrics of this thread alone. */
   readonly metrics?: () => Promise<string>
 }
 
 export type FrontOptions = {
   readonly routes: readonly Route[]
-  /** Routes for operators: served here (the default), on their own port, or as the only routes here. */
+  /**
+   * Place of the routes for operators. `here`: on this port (the default). `apart`: on another port. `alone`: on this
+   * port, without the routes of the documents.
+   */
   readonly operation?: 'here' | 'apart' | 'alone'
-  /** True if no other machine can reach its port, so it may show details to operators. */
+  /** True if no other machine can reach the front's port, so that `/readyz` may show details. */
   readonly isPrivate?: boolean
   readonly settings: FrontSettings
   readonly services: FrontServices
   readonly info: DocumentInfo
-  /** Returns executable examples for the document; called for each request of the document. */
+  /** Returns executable examples for the OpenAPI document; called for each request of the document. */
   readonly liveExamples?: () => Promise<LiveExamples>
   readonly log: Log
   /** Registry for the front's own metrics. */
@@ -98,12 +101,12 @@ export type FrontOptions = {
 export type Front = {
   readonly port: number
   readonly registry: Registry
-  /** Sends to every WebSocket of this thread that subscribed to the topic. */
+  /** Sends a message to every WebSocket of this thread that subscribed to the topic. */
   readonly publish: (topic: string, message: RecognizedString) => boolean
   readonly inFlight: () => number
   /**
    * Stops listening, lets requests in flight finish for at most `drainMs`, then closes every connection. A thread must
-   * not exit before this has resolved.
+   * not exit before `close` has resolved.
    */
   readonly close: (options?: { readonly drainMs?: number }) => Promise<void>
 }
@@ -128,7 +131,10 @@ type Listening = {
 }
 const { _cfg: configure } = uws as unknown as { _cfg: (key: string) => void }
 
-/** Answers requests that no route takes: an unknown path, another method, or no upgrade. */
+/**
+ * Returns the handler for requests that no route accepts: an unknown path, another method, or a WebSocket path without
+ * an upgrade.
+ */
 function unroutedAnswer(
   compiled: readonly CompiledRoute[],
   { unmatched, unmatchedRelay }: Readonly<Record<'unmatched' | 'unmatchedRelay', CompiledRoute>>,
@@ -240,7 +246,7 @@ export async function startFront(options: FrontOptions): Promise<Front> {
     })
     await Promise.race([pipeline.drain(), late])
     giveUp()
-    // The last answer may have been sent from a socket's callback, which must return first.
+    // The last answer may have been sent from a socket's callback, which must return before the connections are closed.
     await new Promise((resolve) => setImmediate(resolve))
     app.close()
   }
@@ -257,7 +263,10 @@ export async function startFront(options: FrontOptions): Promise<Front> {
   }
 }
 
-/** Answers and closes a connection before it has sent a request. */
+/**
+ * Answers and closes a new connection before the client has sent a request. If the refusal is silent, only closes the
+ * connection.
+ */
 function turnAway(res: HttpResponse, refusal: Refusal, { jsonHead }: CompiledRoute): void {
   const { rejection, headers, isSilent = false } = refusal
   if (isSilent) {
@@ -270,7 +279,10 @@ function turnAway(res: HttpResponse, refusal: Refusal, { jsonHead }: CompiledRou
   res.end(JSON.stringify(errorBody(rejection, sentenceOf(rejection))), true)
 }
 
-/** Route for requests that no other route takes, so that their refusals are counted and formatted alike. */
+/**
+ * Route for requests that no other route takes, so that their refusals are counted and formatted like those of other
+ * routes.
+ */
 const nowhere: AnswerRoute = route({
   method: 'GET',
   path: '*',
@@ -283,7 +295,7 @@ const nowhere: AnswerRoute = route({
 
 const RELAYER_PATH = '/api/v1/relayer/'
 
-/** Returns the same route for paths of the relayer, with errors in the relayer's shape. */
+/** Route for paths of the relayer that no other route takes, with errors in the relayer's shape. */
 const nowhereRelayed: AnswerRoute = {
   ...nowhere,
   path: `${RELAYER_PATH}*`,
@@ -301,7 +313,8 @@ function register(
     app.ws(pattern, {
       ...route.socket,
       upgrade: pipeline.serveUpgrade(compiled),
-      // The library does not report the end of an upgraded connection to the filter that counts connections.
+      // The library does not report the end of an upgraded connection to the filter that counts connections, so it is
+      // counted here.
       close(socket, code, message) {
         connectionClosed()
         route.socket.close?.(socket, code, message)
@@ -311,7 +324,8 @@ function register(
   }
   const serve = pipeline.serve(compiled, false)
   const handler: typeof serve = (res, req) => {
-    // One turn of the event loop may handle many requests. Each of them shows that this front is busy, not stuck.
+    // One turn of the event loop may handle many requests. Each request updates the heartbeat, so that a busy front
+    // does not look stuck.
     beat()
     return serve(res, req)
   }

@@ -1,14 +1,14 @@
 /**
- * A hash table of bounded size in memory shared by all front threads. A key belongs to one set of a few records. A set
- * is locked for the few instructions that read and change it, so other threads see a change at once. The table does not
- * know the meaning of the records.
+ * A hash table of bounded size in memory shared by all front threads. A key belongs to one set of 64 records. A thread
+ * locks a set for the few instructions that read and change it, so other threads see a change at once. The table does
+ * not know the meaning of the records.
  *
- * Threads cannot share a `Map`. If one thread kept the table for all, each message to it would cost about 3 µs through
- * a busy channel (`bench:channel`) and a turn of two event loops. An update here took 1 µs, and is done when it
- * returns.
+ * Threads cannot share a `Map`. If one thread kept the table for all threads, each message to it would cost about 3 µs
+ * through a busy channel (`bench:channel`) and a turn of two event loops. An update of the shared memory took 1 µs, and
+ * is done when it returns.
  *
- * A record has six words: four of the key's digest, and one double for the user of the table. A record with a double of
- * 0 is free. Keys are hashed with a secret, so no client can crowd one set.
+ * A record has six words: four of the key's digest, and one double whose meaning the user of the table defines. A
+ * record with a double of 0 is free. Keys are hashed with a secret, so no client can fill one set on purpose.
  */
 
 import { hash } from 'node:crypto'
@@ -17,19 +17,19 @@ const RECORD_WORDS = 6
 /** Large sets fill evenly: with half of the records in use, one set in two million is full. */
 const SET_RECORDS = 64
 const SLACK = 2
-/** One word for the lock, one of padding to keep doubles aligned. */
+/** Words of a set: one for the lock, one of padding to keep doubles aligned, and the records. */
 const SET_WORDS = 2 + RECORD_WORDS * SET_RECORDS
 
 const SPINS_MAX = 1_000
 const NAP_MS = 1
-/** A set that stays locked for this long was left locked by a thread that died. */
+/** Time in milliseconds after which a locked set is used anyway, because the thread that locked it has died. */
 const ABANDONED_MS = 2_000
 
 export type SharedTableMemory = { readonly words: SharedArrayBuffer; readonly secret: string }
 
 /**
- * Makes a table that has room for this many records even if their keys are unevenly distributed, and for about twice as
- * many if evenly.
+ * Makes a table with room for this many records even if their keys are unevenly distributed. With an even distribution
+ * it has room for about twice as many.
  */
 export function makeSharedTable(records: number, secret: string): SharedTableMemory {
   const sets = Math.max(1, Math.ceil((records * SLACK) / SET_RECORDS))
@@ -45,7 +45,7 @@ export class SharedTable {
   /** Cached digests, because hashing is most of the cost of an update; cleared when full. */
   readonly #digests = new Map<string, string>()
 
-  /** `digestsMax`: the number of digests that this thread caches, for repeated keys. */
+  /** `digestsMax`: maximum number of digests that this thread caches, for repeated keys. */
   constructor(memory: SharedTableMemory, digestsMax = 0) {
     this.#words = new Int32Array(memory.words)
     this.#doubles = new Float64Array(memory.words)
@@ -55,9 +55,9 @@ export class SharedTable {
   }
 
   /**
-   * Calls `update` with the double of the key, 0 if there is none, and stores the returned value; undefined changes
-   * nothing. If the key is new and its set is full, `dispensable` decides whether the record with the lowest double is
-   * evicted. Returns false if there was no room.
+   * Calls `update` with the double of the key, or with 0 if the key has no record. Stores the returned double;
+   * undefined changes nothing. If the key is new and its set is full, `dispensable` decides whether the record with the
+   * lowest double is evicted. Returns false if there was no room for the key.
    */
   update(
     key: string,
@@ -94,7 +94,7 @@ export class SharedTable {
           lowest = value
           lowestAt = at
         }
-        // Records are never freed, so after the first free one all others are free, too.
+        // Records are never freed, so all records after the first free one are free too.
         if (value === 0) break
       }
       if (lowest !== 0 && !dispensable(lowest)) return false
@@ -120,8 +120,8 @@ export class SharedTable {
   }
 
   /**
-   * A set is held for less than a microsecond, so a thread that finds it locked spins. On a crowded machine the holder
-   * may have lost its core; then this thread sleeps briefly to let it run.
+   * Locks a set. A set is locked for less than a microsecond, so a thread that finds it locked spins. On a crowded
+   * machine the thread that holds the lock may have lost its core; then this thread sleeps briefly to let it run.
    */
   #lock(base: number): void {
     const words = this.#words

@@ -1,7 +1,7 @@
 /**
  * Server-sent events to very many readers: one text per event, written to every reader of its topic. Nothing waits for
- * a slow reader. A reader with unsent data skips events until the data has been sent, then gets the newest. It never
- * has more than one event waiting besides the system's buffers. A reader that accepts nothing for too long is
+ * a slow reader. A reader with unsent data skips events until the data has been sent, then gets the newest event. So at
+ * most one event per reader waits here, besides the system's buffers. A reader that accepts no data for too long is
  * disconnected.
  */
 
@@ -38,7 +38,7 @@ export type SseHub = {
 type Reader = {
   readonly res: HttpResponse
   readonly topic: Topic
-  /** Time since which its data could not be sent; undefined if the reader is up to date. */
+  /** Time since which the reader has had unsent data; undefined if the reader is up to date. */
   slowSinceMs: number | undefined
   /** The newest event published while data was unsent; it replaces older ones. */
   missed: Buffer | undefined
@@ -54,11 +54,11 @@ const CONTENT_TYPE = 'text/event-stream'
 const COMMENT = Buffer.from(': \n\n')
 const SWEEPS_PER_KEEP_ALIVE = 4
 
-/** Writes to a reader, and records the time from which it was too slow. */
+/** Writes to a reader. If the data cannot be sent at once, adds the reader to `slow` and records the time. */
 function writeTo(reader: Reader, bytes: Buffer, slow: Set<Reader>, clock: Clock): void {
   const { res } = reader
   let taken = true
-  // The write is corked, so that the chunk's frame and the chunk are sent together.
+  // The write is corked, so that the chunk and its HTTP framing are sent together.
   res.cork(() => {
     taken = res.write(bytes)
   })
@@ -90,7 +90,10 @@ export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
     if (topic.readers.size === 0) topics.delete(topic.name)
   }
 
-  /** Disconnects readers that are too slow, and sends a comment to the others to keep them connected. */
+  /**
+   * Disconnects readers that are too slow. Sends a comment to the other readers of quiet topics, to keep them
+   * connected.
+   */
   function sweep(): void {
     const nowMs = clock.nowMs()
     for (const reader of slow) {
@@ -122,8 +125,8 @@ export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
       topic.readers.add(reader)
       readers++
       takeover.onAborted(() => leave(reader))
-      // The library calls this handler when the client can receive more. It does not flush its own buffer then, but any
-      // write flushes it, so a comment is written if no event was missed.
+      // The library calls this handler when the client can receive more data. The library does not flush its own buffer
+      // then, but any write flushes it. So a comment is written if no event was missed.
       res.onWritable(() => {
         const next = reader.missed ?? COMMENT
         reader.missed = undefined
@@ -132,7 +135,7 @@ export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
       })
       res.cork(() => {
         takeover.writeHead(CONTENT_TYPE)
-        // A buffering proxy would hold back the events.
+        // This header turns off buffering in proxies, which would delay the events.
         res.writeHeader('x-accel-buffering', 'no')
         res.write(first === '' ? COMMENT : first)
       })

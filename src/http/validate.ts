@@ -1,6 +1,6 @@
 /**
- * Validates input against a schema and normalises it: the only place that normalises input. A schema is compiled once, at
- * its first use: compiling those of all routes would be a tenth of a front's start.
+ * Validates input against a schema and normalises it. No other file normalises input. A schema is compiled once, at its
+ * first use, because compiling the schemas of all routes would take a tenth of a front's start.
  */
 
 import { strict as assert } from 'node:assert'
@@ -14,9 +14,12 @@ import { scalarOf } from './schemas.ts'
 // The library's own limit is too low to report a flaw of every field of a body.
 Settings.Set({ maxErrors: 64 })
 
-/** Maximum number of flaws in one report: more than a request has fields. */
+/** Maximum number of flaws in one report. A request has fewer fields. */
 const FLAWS_MAX = 32
-/** Maximum number of unknown keys of one object that are reported singly; with more, only the first is reported. */
+/**
+ * Maximum number of unknown keys of one object that are reported one by one. If there are more, only the first is
+ * reported.
+ */
 const UNKNOWN_KEYS_MAX = 8
 
 export type Validator = {
@@ -54,8 +57,8 @@ export function compileValidator(schema: TSchema): Validator {
   const compiled = compiledAtFirstUse(schema)
   const errors = (value: unknown) => compiled().Errors(value) as readonly Flaw[]
   return {
-    // `Check` alone rejects oversized values: it never reads an array beyond its `maxItems`, and an object with extra
-    // keys is invalid.
+    // `Check` is enough to reject oversized values: it never reads an array beyond its `maxItems`, and an object with
+    // extra keys is invalid.
     fits: (value) => compiled().Check(value),
     flaw: (value) => excess(schema, value, '') ?? rejectionOf(schema, errors(value)),
     flaws(value) {
@@ -141,8 +144,8 @@ function compileNormaliser(schema: TSchema): ((value: unknown) => unknown) | und
 }
 
 /**
- * Rejects a value with far more items or keys than the schema allows, because listing every flaw of such a value would
- * cost a thousand times as much as validating a good one.
+ * Rejects a value with far more items or keys than the schema allows. Listing every flaw of such a value would cost a
+ * thousand times as much as validating a valid value.
  */
 function excess(schema: TSchema, value: unknown, path: string): Rejection | undefined {
   const { properties, items, maxItems } = schema as SchemaNode
@@ -235,7 +238,7 @@ function rejectionsOf(schema: TSchema, flaws: readonly Flaw[]): Rejection[] {
   return [...byField.values()]
 }
 
-/** Returns what the first flaw expected, as the rest of a sentence. */
+/** Returns the end of an error sentence, which describes the value that the first flaw expected. */
 function expectation(schema: TSchema, flaws: readonly Flaw[]): string {
   const flaw = flaws[0]
   assert.ok(flaw !== undefined, 'the validator reports no flaw of an invalid value')
@@ -255,7 +258,7 @@ function withArticle(type: string): string {
   return /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`
 }
 
-/** Follows a JSON pointer into the schema, as deep as the schema goes. */
+/** Returns the scalar of the schema at a JSON pointer; undefined if there is none. */
 function scalarAt(schema: TSchema, pointer: string): ReturnType<typeof scalarOf> {
   let at: TSchema | undefined = schema
   for (const step of pointer.split('/').slice(1)) {

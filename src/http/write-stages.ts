@@ -1,6 +1,6 @@
 /**
- * Stages of one write as its front measures them; -1 if a stage was not reached. If the client asks by the header
- * `x-server-timing`, the answer has them in `Server-Timing`.
+ * Durations of the stages of one write in milliseconds, as its front measures them; -1 if a stage was not reached. If
+ * the client sends the header `x-server-timing`, the answer contains the durations in `Server-Timing`.
  */
 
 import type { CommandTimes } from '#runtime/channel.ts'
@@ -17,7 +17,7 @@ export type WriteStages = {
   parse: number
   authenticate: number
   verify: number
-  /** Reported by the market thread, only if the client asked for the stages. */
+  /** Reported by the market thread, only if the client asked for the stages or the request is traced. */
   market: CommandTimes | undefined
   /** Time at which the market thread sent its answer, by the clock that all threads share. */
   answerSentAtMs: number
@@ -39,7 +39,9 @@ export function newWriteStages(asked: boolean, span?: OpenSpan): WriteStages {
   }
 }
 
-/** Records a stage of the front that ends now, also for a request whose stages are not collected. */
+/**
+ * Records a stage of the front that ends now. The meter records it even if the stages of the request are not collected.
+ */
 export function endStage(
   stage: 'parse' | 'authenticate' | 'verify',
   fromMs: number,
@@ -53,7 +55,7 @@ export function endStage(
   stages.span?.part(stage, fromMs, fromMs + tookMs)
 }
 
-/** Returns the value of the header: milliseconds of each completed stage, and the total. */
+/** Returns the value of the header `Server-Timing`: milliseconds of each completed stage, and the total. */
 export function serverTiming(stages: WriteStages, totalMs: number): string {
   const { parse, authenticate, verify, answer } = stages
   const all = { parse, authenticate, verify, ...stages.market, answer }
@@ -64,8 +66,8 @@ export function serverTiming(stages: WriteStages, totalMs: number): string {
 }
 
 /**
- * Adds the stages of the market thread, and of its answer's way back, to the trace. They end when the answer is
- * written.
+ * Adds the stages of the market thread, and the way of its answer back to the front, to the trace. Called when the
+ * answer is written.
  */
 export function traceMarket(
   { span, market, answerSentAtMs }: WriteStages,
@@ -73,7 +75,8 @@ export function traceMarket(
 ): void {
   if (span === undefined || answerSentAtMs < 0) return
   const nowMs = performance.now()
-  // The market may run on another machine, whose clock cannot be compared.
+  // The market may run on another machine, whose clock cannot be compared. If its time is implausible, the current time
+  // is used.
   const sentMs = nowMs - (monotonicMs() - answerSentAtMs)
   let toMs = sentMs >= startedAtMs && sentMs <= nowMs ? sentMs : nowMs
   span.part('answer', toMs, nowMs)

@@ -3,12 +3,13 @@
  * markets are loaded, part by part, when the thread is linked or a message is lost; events keep them current in
  * between.
  *
- * Partitions that no client here uses are idle: the thread reports only which of their markets open and close. When one
- * is used again it becomes active: the thread sends all its events, and its markets are loaded again.
+ * Partitions that no client of this front uses are idle: the thread reports only which of their markets open and close.
+ * When a client uses an idle partition, it becomes active: the thread sends all its events, and its markets are loaded
+ * again.
  *
- * A part arrives as an answer, which is handled after all messages of the same batch. So the messages of that batch are
- * applied again after the part: messages that the part already includes change nothing, and later messages are not
- * lost.
+ * A part of a load arrives as an answer, and an answer is handled after all messages of the same batch. So the messages
+ * of that batch are applied again after the part. Messages that the part already includes change nothing, and later
+ * messages are not lost.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -26,7 +27,7 @@ import type { MarketBoard, ShownMarket } from './market-board.ts'
 const LOAD_AGAIN_MS = 100
 
 export type BoardLoad = {
-  /** The thread was linked. */
+  /** Starts a load, because the thread was linked. */
   begin(): void
   follow(events: readonly MarketEvent[]): void
   /** Applies openings and closings in idle partitions. */
@@ -34,13 +35,16 @@ export type BoardLoad = {
   forget(marketIds: readonly MarketId[]): void
   /** Reports that a message of the thread was lost. */
   lost(): void
-  /** Reports that the thread is gone; its markets stay as they are until it is linked again. */
+  /** Reports that the thread is gone. Its markets stay on the board unchanged until the thread is linked again. */
   closed(): void
-  /** Makes these partitions idle. The thread is notified again when it may have missed that. */
+  /**
+   * Makes these partitions idle and notifies the thread. The thread is notified again after each load, because it may
+   * have missed the first message.
+   */
   doze(partitions: readonly number[]): void
   /**
    * Makes the partition active. Returns a promise that resolves when its markets are current on the board; undefined if
-   * they are current already.
+   * its markets are current already.
    */
   wake(partition: number): Promise<void> | undefined
   /** Number of idle partitions. */
@@ -81,8 +85,8 @@ function makeIdlePartitions(thread: FollowedThread) {
   }
 
   /**
-   * Requests all events of these partitions again. Returns whether the thread acknowledged that. A thread of an older
-   * version has no idle partitions and sends everything.
+   * Requests all events of these partitions again. Returns whether the thread acknowledged the request. A thread of an
+   * older version has no idle partitions and sends all events, so it needs no request.
    */
   async function sayAwake(partitions: readonly number[]): Promise<boolean> {
     if (partitions.length === 0 || !canDoze) return true
@@ -97,7 +101,9 @@ function makeIdlePartitions(thread: FollowedThread) {
     supported(can: boolean): void {
       canDoze = can
     },
-    /** Call it when the thread was linked: until it learns which partitions are idle, it sends all events. */
+    /**
+     * Call this when the thread was linked. The thread then sends all events until it learns which partitions are idle.
+     */
     linked(): void {
       dozingThere.clear()
       canDoze = false
@@ -106,7 +112,7 @@ function makeIdlePartitions(thread: FollowedThread) {
       for (const partition of partitions) if (!waking.has(partition)) dozing.add(partition)
       void sayDozing()
     },
-    /** Returns whether any partition became active. */
+    /** Marks these partitions as active. Returns false if there are none. */
     woken(partitions: readonly (readonly [number, PromiseWithResolvers<void>])[]): boolean {
       for (const [partition, wakes] of partitions) {
         waking.delete(partition)
@@ -114,7 +120,7 @@ function makeIdlePartitions(thread: FollowedThread) {
       }
       return partitions.length > 0
     },
-    /** Returns whether the partition was idle and must therefore be loaded. */
+    /** Ends the idle state of a partition. Returns whether the partition was idle and must therefore be loaded. */
     wake(partition: number): boolean {
       if (!dozing.delete(partition)) return false
       dozingThere.delete(partition)
@@ -126,7 +132,7 @@ function makeIdlePartitions(thread: FollowedThread) {
 
 /**
  * Remembers the messages of the newest batch that arrived during a load. If a part of the load is in the same batch,
- * they are applied again after it.
+ * these messages are applied again after the part.
  */
 function makeLastBatch(thread: Pick<FollowedThread, 'peerSentAtMs'>) {
   let applied: (() => void)[] = []
@@ -178,8 +184,8 @@ function makeProgress() {
 type Part = MarketThreadProtocol['Markets']['answers']
 
 /**
- * Requests the markets of these partitions, or all, part by part. Returns whether some markets are unavailable;
- * undefined if not all parts were received, or `take` refused one.
+ * Requests the markets of these partitions, or of all partitions, part by part. Returns whether some markets are
+ * unavailable; undefined if not all parts were received, or `take` refused one.
  */
 async function loadParts(
   thread: FollowedThread,
@@ -205,7 +211,7 @@ type BoardLoadPorts = {
   readonly after?: Clock['after']
 }
 
-/** `isOurs` returns whether a market belongs to this thread. */
+/** Makes the load of one market thread. `isOurs` returns whether a market belongs to this thread. */
 export function makeBoardLoad(
   board: MarketBoard,
   thread: FollowedThread,
@@ -242,7 +248,7 @@ export function makeBoardLoad(
     batch.clear()
   }
 
-  /** Loads all markets, or those of partitions that become active. Returns whether nothing was lost meanwhile. */
+  /** Loads all markets, or those of partitions that become active. Returns false if the load must be repeated. */
   async function loadMarkets(isWhole: boolean): Promise<boolean> {
     const before = isWhole ? new Set(board.markets.keys()) : undefined
     const there = new Set<MarketId>()
@@ -262,8 +268,8 @@ export function makeBoardLoad(
     })
     if (away === undefined) return false
     if (!away && idle.woken(toWake)) woken()
-    // A load of only some partitions ends here. If markets are unavailable, it returns false and is repeated, because
-    // their state on the board may be outdated.
+    // A load of only some partitions ends here. If some of their markets are unavailable, the load is repeated, because
+    // the board may have an outdated state of these markets.
     if (before === undefined) return !away
     forgetOthers(board, isOurs, { before, there, away })
     progress.loaded()
@@ -276,7 +282,10 @@ export function makeBoardLoad(
     begin()
   }
 
-  /** Applies a message. During a load, also keeps it, in case a part of the load in the same batch follows. */
+  /**
+   * Applies a message. During a load, also remembers the message, because a part of the load may follow in the same
+   * batch.
+   */
   function take(act: () => void): void {
     act()
     if (loading) batch.add(act)
@@ -316,7 +325,7 @@ type Loaded = {
   readonly away: boolean
 }
 
-/** Closes markets that the thread unloaded while this front did not receive its messages. */
+/** Closes and removes markets that the thread unloaded while this front did not receive its messages. */
 function forgetOthers(
   board: MarketBoard,
   isOurs: (marketId: MarketId) => boolean,
@@ -327,7 +336,7 @@ function forgetOthers(
     if (there.has(marketId) || !before.has(marketId) || !isOurs(marketId)) continue
     if (shown.closed !== 'resolved') {
       if (away) continue
-      // Only resolved markets are unloaded, so this one was resolved meanwhile.
+      // A thread unloads only resolved markets, so this market was resolved meanwhile.
       board.load(resolvedView(shown))
     }
     gone.push(marketId)
@@ -335,7 +344,10 @@ function forgetOthers(
   board.forget(gone)
 }
 
-/** Final view of a market: without orders, and with at least one more change. */
+/**
+ * Returns the final view of a resolved market, without orders. Its sequence number is one higher, because at least one
+ * change was missed.
+ */
 function resolvedView({ market, seq, updatedAtMs }: ShownMarket): MarketView {
   return { market, seq: seq + 1, closed: 'resolved', updatedAtMs, bids: [[], []], asks: [[], []] }
 }

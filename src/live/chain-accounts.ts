@@ -1,9 +1,9 @@
 /**
  * Tracks the few accounts of each chain that have details of some kind, such as delegates. A front learns these
- * accounts from the database at its start and from messages of the indexer, so any other account needs no read. The
+ * accounts from the database at its start and from messages of the indexer, so no other account needs a read. The
  * details of an account are read when they are needed, and again after each change. Any account can get such details
- * for the price of gas, so memory is bounded: if there are too many accounts, each is read once and remembered for a
- * while.
+ * for the price of gas, so memory is bounded. If there are too many accounts, the details of every account are read
+ * once and remembered for a while.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -13,7 +13,7 @@ import { remember } from '#domain/remember.ts'
 /** Maximum number of remembered accounts per chain, and of those with remembered details. */
 const ACCOUNTS_MAX = 100_000
 const DETAILS_MAX = 5_000
-/** Pause before the database is read again. */
+/** Pause in milliseconds before a failed read of the database is repeated. */
 const AGAIN_MS = 1_000
 
 type Chain<Details> = {
@@ -77,7 +77,8 @@ export function makeChainAccounts<Details>(
     /** Returns the details of an account; undefined if they are not known. */
     known: (chainId: number, account: Address) => chains.get(chainId)?.details.get(account),
     /**
-     * Call it before details are read. It returns the function that remembers them, unless they changed during the read.
+     * Call this before details are read. The returned function remembers the details, unless they changed during the
+     * read.
      */
     reading(chainId: number, account: Address): (details: Details) => void {
       const chain = chains.get(chainId)
@@ -87,7 +88,7 @@ export function makeChainAccounts<Details>(
         remember(chain.details, account, details, DETAILS_MAX)
       }
     },
-    /** Forgets the details of an account, which have changed. */
+    /** Forgets the details of an account after they have changed. */
     changed(chainId: number, account: Address): void {
       const chain = chains.get(chainId)
       if (chain === undefined) return
@@ -96,7 +97,10 @@ export function makeChainAccounts<Details>(
       if (chain.accounts.size < accountsMax) chain.accounts.add(account)
       else if (!chain.accounts.has(account)) chain.isWhole = false
     },
-    /** Forgets everything of one chain or all, and loads it again after a lost message or a reorg. */
+    /**
+     * Forgets all accounts of one chain, or of every chain, and loads them again. Call this after a lost message or a
+     * reorg.
+     */
     reload(chainId?: number): void {
       for (const [id, chain] of chains) {
         if (chainId !== undefined && id !== chainId) continue

@@ -1,8 +1,9 @@
 /**
- * Asks contract accounts whether they accept a signature (EIP-1271). A query costs a call to a node, so strangers must
- * not be able to cause many: each client and each account has a limit, a front sends few at the same time, and an
- * answer is remembered until the next block. The settlement contract checks again. If a contract rejects a signature
- * after the match, that is its trader's fault, as if the trader had moved the funds.
+ * Asks contract accounts whether they accept a signature (EIP-1271). A query costs a call to an Ethereum node, so the
+ * number of queries is limited. Each client and each account has a rate limit, a front sends few queries at the same
+ * time, and an answer is remembered until the next block. The settlement contract checks the signature again. If a
+ * contract rejects a signature after the match, the failure is its trader's fault, as if the trader had moved the
+ * funds.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -28,14 +29,14 @@ type Question = {
 type Answer = Promise<boolean | Rejection>
 
 export type ContractSignatures = {
-  /** Returns whether the account's code accepts the signature, or why that cannot be found out now. */
+  /** Returns whether the account's code accepts the signature, or a rejection if the query cannot be made now. */
   accepts(question: Question, asker: Asker): Answer
   /**
    * Returns whether the account's code accepts the signature on every chain where the account has code. The same
-   * address may belong to another owner on each chain, for example to the first one who deployed a contract there.
+   * address may have a different owner on each chain, for example the first account that deployed a contract there.
    */
   acceptEverywhere(question: Omit<Question, 'chainId'>, asker: Asker): Answer
-  /** Forgets the answers of a chain: it has a new block. */
+  /** Forgets the answers of a chain, because the chain has a new block. */
   advanced(chainId: number): void
 }
 
@@ -45,7 +46,7 @@ export function makeContractSignatures(ports: {
    * throws a fault if the node does not answer in time.
    */
   readonly ask: (question: Question) => Promise<boolean>
-  /** Returns whether there is code at an address of the chain; faults like `ask`. */
+  /** Returns whether there is code at an address of the chain. Throws a fault in the same cases as `ask`. */
   readonly hasCode: (where: Pick<Question, 'chainId' | 'account'>) => Promise<boolean>
   readonly chainIds: Iterable<number>
   readonly limit?: ContractSignatureLimit | undefined
@@ -73,7 +74,7 @@ export function makeContractSignatures(ports: {
     }
   }
 
-  /** Asks once per block, within the limits of the client and the account. */
+  /** Makes a query at most once per block, within the limits of the client and the account. */
   function once(
     { key, account, asker }: { key: string; account: Address; asker: Asker },
     call: () => Promise<boolean>,

@@ -1,15 +1,15 @@
 /**
- * Fires dead-man switches. The database keeps them, so that they survive every restart and takeover. Each front reads
- * those that are due soon, once a second, and cancels the orders of those that are due. Several fronts may fire the same
- * switch: cancelling twice changes nothing. While the database is away, a front fires the switches that it read before;
- * none of them can have been renewed, because a renewal needs the database too.
+ * Fires dead-man switches. The database stores the switches, so that they survive every restart and takeover. Once a
+ * second, each front reads the switches that are due soon, and cancels the orders of those that are due. Several fronts
+ * may fire the same switch, because cancelling twice changes nothing. While the database is unavailable, a front fires
+ * the switches that it read before. None of them can have been renewed, because a renewal needs the database too.
  */
 
 import type { DeadmanSwitch } from '#domain/deadman.ts'
 import { DEADMAN_SWITCHES_MAX } from '#domain/limits.ts'
 import { inTime } from '#runtime/in-time.ts'
 
-/** Switches due within this time are read ahead. */
+/** Switches that become due within this time are read in advance. */
 const AHEAD_MS = 60_000
 /**
  * Maximum wait for the database. Switches that are already known must not be delayed by a database that does not
@@ -17,22 +17,22 @@ const AHEAD_MS = 60_000
  */
 const ANSWER_MS_MAX = 2_000
 /**
- * Maximum number of switches that fire at the same time. Slow cancels of a few traders then do not delay those of all
- * others.
+ * Maximum number of switches that fire at the same time. Slow cancels for a few traders then do not delay the cancels
+ * for all other traders.
  */
 const FIRING_MAX = 256
 /** Maximum number of fired switches that one write clears. */
 const CLEARED_TOGETHER_MAX = 256
 
 type DeadmanPorts = {
-  /** Reads the switches that are due before a time. */
+  /** Reads the switches that are due before `beforeMs`. */
   readonly read: (asked: { beforeMs: number; limit: number }) => Promise<readonly DeadmanSwitch[]>
   /**
    * Cancels all orders of the switch's address, unless the switch's key is no longer a delegate. Resolves with true
    * if nothing is left to cancel.
    */
   readonly cancelAll: (fired: DeadmanSwitch) => Promise<boolean>
-  /** Clears the switches that were not renewed. */
+  /** Clears the fired switches in the database, except those that were renewed. */
   readonly clear: (fired: readonly DeadmanSwitch[]) => Promise<unknown>
   readonly nowMs: () => number
   readonly fired: (fired: DeadmanSwitch) => void
@@ -40,7 +40,9 @@ type DeadmanPorts = {
 }
 
 type DeadmanWatch = {
-  /** Reads the due switches and fires them; called once a second. Does nothing if the last call is still running. */
+  /**
+   * Reads the due switches and fires them; called once a second. Does nothing while an earlier call is still reading.
+   */
   turn(): Promise<void>
 }
 
@@ -49,7 +51,7 @@ export function makeDeadmanWatch(ports: DeadmanPorts): DeadmanWatch {
   let known = new Map<string, DeadmanSwitch>()
   /** Fired switches that the database still has, by key. They do not fire again. */
   const uncleared = new Map<string, DeadmanSwitch>()
-  /** Due switches that fire or wait to, by key. */
+  /** Due switches that are firing or waiting to fire, by key. */
   const underWay = new Map<string, DeadmanSwitch>()
   /** Due switches that wait to fire, by key. */
   const waiting = new Map<string, DeadmanSwitch>()
@@ -66,7 +68,7 @@ export function makeDeadmanWatch(ports: DeadmanPorts): DeadmanWatch {
     void clearFired()
   }
 
-  /** Clears fired switches in the database, one write after the other, so that other writes get their turn. */
+  /** Clears fired switches in the database, one write after the other, so that other writes are not delayed. */
   async function clearFired(): Promise<void> {
     if (isClearing) return
     isClearing = true
@@ -97,7 +99,7 @@ export function makeDeadmanWatch(ports: DeadmanPorts): DeadmanWatch {
   /** Reads the switches that are due soon. Those that have fired, or were firing when the read began, are left out. */
   async function readDue(beforeMs: number): Promise<void> {
     const begun = new Map(underWay)
-    // A read that began before these switches were cleared may still return them.
+    // A read that began before these switches were cleared may still return them, so they are left out.
     const fired = new Map([...uncleared, ...begun])
     const read = await answerInTime(ports.read({ beforeMs, limit: DEADMAN_SWITCHES_MAX }))
     const unfired = read.filter(({ keyId, dueAtMs }) => fired.get(keyId)?.dueAtMs !== dueAtMs)
@@ -114,7 +116,7 @@ export function makeDeadmanWatch(ports: DeadmanPorts): DeadmanWatch {
       if (isReading) return
       isReading = true
       void clearFired()
-      // If a switch was renewed, a read that began after it was due returns its new time.
+      // A switch fires only if it was due before the read began. If it was renewed, the read returns its new time.
       const readAtMs = ports.nowMs()
       await readDue(readAtMs + AHEAD_MS).catch(ports.failed)
       for (const one of known.values()) {
@@ -129,7 +131,7 @@ export function makeDeadmanWatch(ports: DeadmanPorts): DeadmanWatch {
   }
 }
 
-/** Throws if the database does not answer in time. */
+/** Throws if the database does not answer within `ANSWER_MS_MAX`. */
 async function answerInTime<T>(asked: Promise<T>): Promise<T> {
   const answer = await inTime(
     asked.then((value) => ({ value })),

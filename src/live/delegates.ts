@@ -1,6 +1,6 @@
 /**
- * Delegations, as a front knows them. An account's delegations are read with its first order and again after each
- * change; most accounts have none, and need no read (`chain-accounts.ts`).
+ * Delegations in the memory of a front. An account's delegations are read with its first order and again after each
+ * change. Most accounts have no delegations, and need no read (`chain-accounts.ts`).
  */
 
 import type { ChainEvent } from '#domain/chain-event.ts'
@@ -23,16 +23,23 @@ type DelegatesPorts = ChainAccountsPorts & {
 }
 
 export type Delegates = {
-  /** Returns the delegations of an account; without a promise if they are known or the account has none. */
+  /**
+   * Returns the delegations of an account. Returns a promise only if the delegations must be read from the database.
+   */
   of(
     chainId: number,
     account: Address,
   ): readonly Delegation[] | Promise<readonly Delegation[] | Rejection>
-  /** Returns the chains on which a key may act for an account now: an account may have another owner on each chain. */
+  /**
+   * Returns the chains on which a key may act for an account now. An account may have a different owner on each chain.
+   */
   actsOn(account: Address, delegate: Address): Promise<readonly number[] | Rejection>
   /** Applies the delegations that the indexer has written for a chain. */
   followed(chainId: number, events: readonly ChainEvent[]): void
-  /** Drops the delegations of one chain or all, and loads them again after a lost message or a reorg. */
+  /**
+   * Drops the delegations of one chain, or of every chain, and loads them again. Call this after a lost message or a
+   * reorg.
+   */
   reload(chainId?: number): void
 }
 

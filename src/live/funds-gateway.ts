@@ -1,6 +1,6 @@
 /**
- * Requests to accounts: reserves the funds of an order before its market receives it, and releases them if the order is
- * not placed.
+ * Sends requests to the accounts threads. Reserves the funds of an order before its market receives the order, and
+ * releases them if the order is not placed.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -18,11 +18,11 @@ type CheckedOrder = Order & Pick<VerifiedOrder, 'orderHash' | 'permit'>
 type Deadline = Pick<RequestContext, 'deadlineAtMs'>
 
 export type FundsGateway = {
-  /** Reserves the funds of an order; returns undefined on success, otherwise the reason. */
+  /** Reserves the funds of an order. Returns undefined on success, otherwise a rejection. */
   reserve(order: VerifiedOrder, chainId: number, context: Deadline): Promise<Rejection | undefined>
   /** Releases the reservation of an order that was not placed. */
   release(order: VerifiedOrder): void
-  /** Same check as `reserve`, without reserving. */
+  /** Makes the same check as `reserve`, without reserving funds. */
   check(order: CheckedOrder, chainId: number, context: Deadline): Promise<Rejection | undefined>
   funds(chainId: number, trader: Address, context: Deadline): Promise<FundsView | Rejection>
 }
@@ -45,7 +45,7 @@ export function makeFundsGateway(
   ): Promise<Rejection | undefined> {
     const leftMs = Math.max(1, deadlineAtMs - clock.nowMs())
     const answer = await refOf(asked.trader).ask(type, { order: asked, deadlineAtMs }, leftMs)
-    // Nothing was placed, so the client may simply retry.
+    // The order was not placed, so the client may simply retry.
     if (isUnanswered(answer))
       return reject('OVERLOADED', undefined, 'funds cannot be reserved at present: retry shortly')
     return isRejection(answer) ? answer : undefined

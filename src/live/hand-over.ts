@@ -1,17 +1,17 @@
 /**
- * The planned move of a market thread to another node, as a front sees it. Orders wait for the next owner until their
- * deadline, so the front counts as ready for that long. A thread that dies announces no move, so its front does not
- * count as ready meanwhile.
+ * The planned move of a market thread to another node, as a front sees it. During the move, orders wait for the next
+ * owner until their deadline, so the front counts as ready for that long. A thread that crashes announces no move, so
+ * the front then does not count as ready.
  */
 
 type HandOver = {
-  /** The thread has announced that it moves. */
+  /** Called when the thread has announced that it moves. */
   began(): void
   /** Called after a thread was linked; if a move is under way, that thread is the next owner. */
   linked(): void
   /**
-   * True from the announcement until the markets of the next owner are current here, at most for the deadline of a
-   * request.
+   * True from the announcement until this front has the current markets of the next owner, but not longer than the
+   * deadline of a request.
    */
   isUnderWay(): boolean
 }

@@ -1,6 +1,6 @@
 /**
- * Levels of one outcome's book: the total size at each price, best first. Updated from events, without orders. Totals
- * are exact: a number while it is safe, otherwise a bigint.
+ * Levels of one outcome's book: the total size at each price, best first. The levels are updated from events, without
+ * orders. A total is exact: a number while it is a safe integer, otherwise a bigint.
  */
 
 import assert from 'node:assert/strict'
@@ -10,7 +10,7 @@ type Total = number | bigint
 export type ShownLevel = readonly [price: number, total: Total]
 
 export class LevelBook {
-  /** Created with the first level: most markets have no orders. */
+  /** A side is created with its first level, because most markets have no orders. */
   #bids: Levels | undefined
   #asks: Levels | undefined
 
@@ -22,7 +22,7 @@ export class LevelBook {
     this.#made(side).change(price, -size)
   }
 
-  /** Adds an amount that may exceed the safe integers to the total of a level. */
+  /** Adds an amount to the total of a level. The amount may exceed the safe integers. */
   raise(side: Side, price: number, total: Total): void {
     const levels = this.#made(side)
     levels.set(price, plus(levels.total(price), total))
@@ -38,7 +38,7 @@ export class LevelBook {
     for (const [price, total] of levels) this.#made(side).set(price, total)
   }
 
-  /** Returns the levels, best first; all, or the first `count`. */
+  /** Returns the best `count` levels, or all levels if `count` is undefined, best first. */
   levels(side: Side, count?: number): ShownLevel[] {
     return this.#of(side)?.list(count) ?? []
   }
@@ -59,8 +59,8 @@ export class LevelBook {
   }
 
   /**
-   * Returns the levels that are worse than the first price, down to the second price; without a second price, all of
-   * them.
+   * Returns the levels that are worse than `price`, down to and including `until`. Without `until`, returns all worse
+   * levels.
    */
   worseThan(side: Side, price: number, until?: number): ShownLevel[] {
     return this.#of(side)?.worseThan(price, until) ?? []
@@ -153,7 +153,7 @@ class Levels {
     return list
   }
 
-  /** Returns the index of the price, or where it would be inserted. */
+  /** Returns the index of the price, or the index at which it would be inserted. */
   #position(price: number): number {
     let low = 0
     let high = this.#prices.length

@@ -27,33 +27,33 @@ export type ShownMarket = {
   implied: readonly [LevelBook, LevelBook] | undefined
   /** Latest trades known to this front, oldest first. */
   readonly trades: Map<TradeId, ShownTrade>
-  /** True if these are all trades of the market, so the database need not be read for older ones. */
+  /** True if `trades` contains all trades of the market: no older ones are in the database. */
   hasAllTrades: boolean
-  /** Changes of older trades up to this sequence number were not received here; only the database has them. */
+  /** Changes of older trades up to this sequence number are only in the database. */
   unseenSeq: Sequence
-  /** Last change that these trades include. */
+  /** Sequence number of the last change that `trades` includes. */
   tradesSeq: Sequence
-  /** Changes whenever these trades change; unique over all markets. */
+  /** Version of `trades`: changes whenever a trade changes, and is unique over all markets. */
   tradesVersion: number
-  /** Order books as cached JSON: of YES, of NO and of both, each until it changes. */
+  /** Order books of YES, of NO and of both as cached JSON. A text is '' after its book has changed. */
   readonly written: [yes: string, no: string, both: string, impliedYes: string, impliedNo: string]
 }
 
 export type MarketBoard = {
   readonly markets: ReadonlyMap<MarketId, ShownMarket>
-  /** Changes with every change of any market. */
+  /** Version of the board: changes with every change of any market. */
   readonly version: number
-  /** Changes when a market is opened, closed, loaded or removed: only then can a list have other markets. */
+  /** Changes only when a market is opened, closed, loaded or removed. */
   readonly listVersion: number
   /** Returns the markets by creation time, then by id. The list changes in place: do not keep it across an await. */
   inOrder(): readonly ShownMarket[]
   /** Returns the oldest market whose share link ends with this short id. */
   byShortId(shortId: string): ShownMarket | undefined
-  /** Replaces a market by its state as sent by its thread (a view); for `dozed` see `BoardListener`. */
+  /** Replaces a market by the view that its thread sent. For `dozed`, see `BoardListener`. */
   load(view: MarketView, dozed?: boolean): void
   /** Applies events; returns false if some are missing and the market must be loaded again. */
   follow(events: readonly MarketEvent[]): boolean
-  /** Applies openings and closings in idle partitions; their other events are not sent. */
+  /** Applies openings and closings in idle partitions, which send no other events. */
   followFacts(events: readonly MarketFact[]): void
   /** Removes ended markets that their thread has unloaded: the database has them. */
   forget(marketIds: readonly MarketId[]): void
@@ -63,11 +63,12 @@ export type MarketBoard = {
 
 /** Reports whether the board is complete. */
 type Completeness = {
-  /** Returns true once every market thread has been loaded. Before that, a list would lack markets. */
+  /** Returns true once every market thread has been loaded. Before that, a list is incomplete. */
   isWhole(): boolean
   /**
-   * Returns whether the thread of this market, or every thread, is followed and has confirmed its ownership within a
-   * second. Otherwise a market that is missing here may still exist, and the data here may be stale.
+   * Returns whether the thread of this market, or every thread, is followed and has confirmed its ownership within the
+   * last second. Otherwise a market that is missing on the board may still exist, and the data on the board may be
+   * stale.
    */
   isCurrent(marketId?: MarketId): boolean
 }
@@ -76,8 +77,8 @@ type Completeness = {
 export type BoardListener = {
   followed(shown: ShownMarket, event: MarketEvent): void
   /**
-   * A market was loaded. `missed`: its state contains changes for which `followed` was not called. `dozed`: none of
-   * these changes is an opening or a closing, because an idle partition still sends those.
+   * Called when a market was loaded. `missed`: its state contains changes for which `followed` was not called. `dozed`:
+   * none of these changes is an opening or a closing, because the thread sends those even for idle partitions.
    */
   loaded(shown: ShownMarket, missed: boolean, dozed: boolean): void
   forgotten(marketId: MarketId): void
@@ -184,7 +185,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
   return board
 }
 
-/** A limited number of markets, the newest last; the oldest is forgotten first. */
+/** Ids of the markets added last, up to a limit. The oldest is forgotten first. */
 class RecentMarkets {
   readonly #ids = new Set<MarketId>()
 
@@ -206,7 +207,7 @@ class RecentMarkets {
 /** Index of the first book with implied levels among the cached JSON texts. */
 const IMPLIED = 3
 
-/** Counts the versions of all markets together, so that a market that returns never repeats an old version. */
+/** Counter of versions for all markets: a market that is loaded again repeats no version. */
 let versions = 0
 
 function noteTrades(shown: ShownMarket, seq: Sequence): void {
@@ -312,7 +313,7 @@ function loadBooks(shown: ShownMarket, view: MarketView): void {
   shown.implied = impliedBooks(shown)
 }
 
-/** Returns both books of a complementary market, each with the levels implied by the other. */
+/** Returns both books of a complementary market with their implied levels. */
 function impliedBooks({
   market,
   books,
@@ -337,7 +338,7 @@ export function bookOf(shown: ShownMarket, outcome: Outcome, implied: boolean): 
 
 function rememberTrades(shown: ShownMarket, event: OrdersMatched): void {
   for (const trade of tradesOf(event)) {
-    // The database may have returned the trade, in a later status, before its event arrived.
+    // A known trade is not replaced: the database may have returned it, in a later status, before its event arrived.
     if (shown.trades.has(trade.tradeId)) continue
     shown.trades.set(trade.tradeId, { ...trade, status: 'matched', txHash: '' })
   }
@@ -349,15 +350,15 @@ function rememberTrades(shown: ShownMarket, event: OrdersMatched): void {
   noteTrades(shown, event.seq)
 }
 
-/** Returns whether the newest `limit` trades, or all trades ever, are held here. */
+/** Returns whether the board has the newest `limit` trades of a market, or all its trades. */
 export function holdsNewest(shown: ShownMarket, limit: number): boolean {
   return shown.hasAllTrades || shown.trades.size >= limit
 }
 
 /**
- * Stores the newest trades from the database here, so that they are not read again. It does so only if the database is
- * known to be current. The database follows a market's changes in order, so a trade after `unseenSeq` proves that all
- * earlier changes are stored.
+ * Stores the newest trades from the database on the board, so that they are not read again. Does so only if the
+ * database is known to be current. The database follows a market's changes in order, so a trade after `unseenSeq`
+ * proves that all earlier changes are stored.
  */
 export function keepTrades(shown: ShownMarket, stored: readonly ShownTrade[]): void {
   const isAll = stored.length < TRADES_LISTED_MAX
@@ -379,7 +380,9 @@ function settle(shown: ShownMarket, id: TradeId, status: TradeStatus, txHash: st
   noteTrades(shown, shown.seq)
 }
 
-/** Returns the book of an outcome with the levels implied by the other, as JSON; encoded once per change. */
+/**
+ * Returns the book of an outcome, including the levels implied by the other outcome, as JSON; encoded once per change.
+ */
 export function impliedBookJson(shown: ShownMarket, outcome: Outcome): string {
   const known = shown.written[IMPLIED + outcome] ?? ''
   if (known !== '') return known
@@ -417,8 +420,8 @@ export function emptyOrderbookJson(marketId: MarketId): string {
 }
 
 /**
- * Returns one book, or several merged by price, as JSON. Written by hand, because a total may be a bigint that must
- * appear as an integer.
+ * Returns one book, or several merged by price, as JSON. The JSON is written by hand, because a total may be a bigint
+ * that must appear as an integer.
  */
 export function bookJson(
   marketId: MarketId,
@@ -441,7 +444,7 @@ export function bookJson(
   return `{${head},"lastUpdate":${lastUpdate},"seq":${seq}${end}}`
 }
 
-/** Returns whether a trade is before this position in its market; always true without a position. */
+/** Returns whether a trade is before this position in its market; true without a position. */
 export function isBefore(
   trade: Pick<Trade, 'seq' | 'fillIndex'>,
   place: Pick<Trade, 'seq' | 'fillIndex'> | undefined,
@@ -458,7 +461,7 @@ export function latestTrades(
 ): ShownTrade[] {
   const all = new Map<TradeId, ShownTrade>()
   for (const trade of stored) all.set(trade.tradeId, trade)
-  // For a trade that both have, this front's version counts, because the database may lag.
+  // If the front and the database both have a trade, the front's version is used, because the database may lag.
   for (const trade of held) all.set(trade.tradeId, trade)
   return [...all.values()]
     .sort((a, b) => b.matchedAtMs - a.matchedAtMs || b.seq - a.seq || b.fillIndex - a.fillIndex)

@@ -1,6 +1,6 @@
 /**
- * Names of the events that markets belong to. A market's event is written with the market itself, before its thread
- * opens it, so one read is enough. Only a reorg or a lost message makes it necessary to read again.
+ * Names of the events that markets belong to. A market's event is stored together with the market, before the market's
+ * thread opens the market, so one read is enough. The event is read again only after a reorg or a lost message.
  */
 
 import type { ChainEvent } from '#domain/chain-event.ts'
@@ -14,14 +14,14 @@ export type EventName = { readonly slug: string; readonly title: string }
 export type MarketEvents = {
   /** Increases with each change of the loaded events. */
   readonly version: number
-  /** Loads the events of these markets that are not known yet. */
+  /** Loads the events of those markets whose event is not known yet. */
   prepare(marketIds: readonly MarketId[]): Promise<void>
   isPrepared(marketId: MarketId): boolean
-  /** Returns null for a market without an event, and while the database is away. */
+  /** Returns the event of a market; null if the market has no event, or if the event could not be loaded. */
   of(marketId: MarketId): EventName | null
   /** Applies events of the chain that the indexer has written. */
   followed(events: readonly ChainEvent[]): void
-  /** Forgets everything after a reorg or a lost message. */
+  /** Forgets all loaded events after a reorg or a lost message. */
   reset(): void
 }
 

@@ -1,10 +1,10 @@
 /**
- * Trading figures of markets for lists and tickers: last prices, the last 24 hours, volume. The database returns them
- * up to a named trade, for many markets in one query; later trades are added from the board. So figures are correct
- * immediately after a trade or a restart, without further queries.
+ * Trading figures of markets for lists and tickers: last prices, the last 24 hours, volume. One query returns the
+ * figures of many markets from the database, each up to a stated trade. Later trades are added from the board. So
+ * figures are correct immediately after a trade or a restart, without further queries.
  *
- * The query is repeated after a minute, because the 24 hours move on. It is repeated sooner, for some seconds, if a
- * trade failed or trades were missed: the database follows the log and may lag.
+ * The query is repeated after a minute, because the 24-hour window moves. If a trade failed or trades were missed, the
+ * query is repeated every second for 5 s, because the database follows the log and may lag.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -37,7 +37,7 @@ export type MarketFigures = {
   readonly lastPrices: Both<number>
   /** Outcome of the newest trade. */
   readonly lastOutcome: Outcome | null
-  /** Difference of the last price to that of 24 hours ago; null without trades. */
+  /** Last price minus the price of 24 hours ago; null for an outcome without trades. */
   readonly priceChanges24h: Both<number | null>
   readonly volume24h: bigint
   readonly trades24h: number
@@ -45,17 +45,21 @@ export type MarketFigures = {
 }
 
 export type FiguresBook = {
-  /** Version of the figures. It changes with every answer of the database, and when the database may lack a change. */
+  /**
+   * Version of the figures. It changes with every answer of the database, and when the database's figures may be
+   * outdated.
+   */
   readonly version: number
   /** Loads figures of these markets that are missing or outdated. */
   prepare(marketIds: readonly MarketId[]): Promise<void>
   /** Returns whether the figures are known without a query. */
   isPrepared(marketId: MarketId): boolean
   /**
-   * Returns the figures; undefined while the database is away. Returns the same object until something changes.
+   * Returns the figures; undefined if the database is unavailable and the figures are not known. Returns the same
+   * object until something changes.
    */
   of(marketId: MarketId): MarketFigures | undefined
-  /** Returns whether the database's figures may lack a change. */
+  /** Returns whether the database's figures may be outdated. */
   isUnsure(marketId: MarketId): boolean
   /** Reports that the board missed trades of a market. */
   touched(marketId: MarketId): void
@@ -63,7 +67,7 @@ export type FiguresBook = {
 }
 
 const KEPT_MS_MAX = 60_000
-/** After a missed change, the query is repeated every `AGAIN_MS` for this long. */
+/** After a missed change, the query is repeated every `AGAIN_MS` for this time. */
 const UNSURE_MS = 5_000
 const AGAIN_MS = 1_000
 const MINUTE_MS = 60_000
@@ -72,7 +76,7 @@ const DAY_MS = 86_400_000
 type Entry = {
   stored: StoredFigures
   readAtMs: number
-  /** Last computed figures; the sequence number and the minute for which they were computed. */
+  /** Last computed figures, and the sequence number and the minute for which they were computed. */
   known: MarketFigures | undefined
   knownSeq: Sequence
   knownMinute: number
@@ -85,7 +89,7 @@ const nothing = (marketId: MarketId): StoredFigures => ({
 
 export function makeFiguresBook(ports: {
   readonly board: () => Pick<MarketBoard, 'markets'>
-  /** Figures of the markets with trades. */
+  /** Reads the figures of those markets that have trades. */
   readonly stored: (
     marketIds: readonly MarketId[],
     nowMs: number,
@@ -100,7 +104,7 @@ export function makeFiguresBook(ports: {
 
   function isOld(marketId: MarketId, nowMs: number): boolean {
     const shown = board().markets.get(marketId)
-    // With every trade of the market on the board, the database's figures are not needed.
+    // If the board has every trade of the market, the database's figures are not needed.
     if (shown?.hasAllTrades === true) return false
     const entry = entries.get(marketId)
     if (entry === undefined) return true
@@ -117,7 +121,7 @@ export function makeFiguresBook(ports: {
       const figures = new Map(found.map((each) => [each.marketId, each]))
       for (const id of marketIds) keep(id, figures.get(id) ?? nothing(id), nowMs)
     } catch (error) {
-      // Known figures stay in use, and the next reader queries the database again.
+      // If the query fails, known figures stay in use, and the next reader queries the database again.
       if (!(error instanceof Fault && error.retryable)) throw error
     } finally {
       for (const id of marketIds) asking.delete(id)
@@ -178,15 +182,17 @@ export function makeFiguresBook(ports: {
   }
 }
 
-/** Returns the figures with the trades on the board; cached until the market or the minute changes. */
+/**
+ * Returns the figures including the trades on the board. The result is cached until the market or the minute changes.
+ */
 function currentOf(entry: Entry, shown: ShownMarket | undefined, nowMs: number): MarketFigures {
   const minute = Math.floor(nowMs / MINUTE_MS)
   const seq = shown?.seq ?? 0
   if (entry.known !== undefined && entry.knownSeq === seq && entry.knownMinute === minute) {
     return entry.known
   }
-  // If the board has every trade, the figures are computed from these trades alone. The stored figures may be of
-  // another minute.
+  // If the board has every trade, the figures are computed from these trades alone. The stored figures are not used,
+  // because they may be of another minute.
   const base = shown?.hasAllTrades === true ? nothing(entry.stored.marketId) : entry.stored
   entry.known = withTrades(base, shown, minute * MINUTE_MS - DAY_MS)
   entry.knownSeq = seq
@@ -201,7 +207,7 @@ function lacks(shown: ShownMarket | undefined, { lastSeqs }: StoredFigures): boo
   return false
 }
 
-/** Adds later trades to the stored figures. */
+/** Adds the board's trades that are later than the stored figures. */
 function withTrades(
   stored: StoredFigures,
   shown: ShownMarket | undefined,

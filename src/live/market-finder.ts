@@ -1,6 +1,6 @@
 /**
- * Finds a market on the board or, after it ended and its thread unloaded it, in the database. If neither has it and not
- * every thread is followed, the answer is unknown rather than "does not exist".
+ * Finds a market on the board or, after it ended and its thread unloaded it, in the database. If neither has the market
+ * and some market thread is not followed, the answer is unknown rather than "does not exist".
  */
 
 import type { MarketId } from '#domain/ids.ts'

@@ -27,23 +27,23 @@ import type { Ref } from '#runtime/ref.ts'
 
 export type MarketRef = Ref<MarketThreadProtocol>
 
-/** State of this front's markets. An answer is delayed until the events that caused it have arrived. */
+/** State of the markets in this front's memory. An answer is delayed until the events of its request have arrived. */
 type BoardState = {
-  /** Returns the last change of the market known here. */
+  /** Returns the sequence number of the last change of the market that this front has received. */
   readonly seqOf?: (marketId: MarketId) => Sequence | undefined
   /**
-   * Returns undefined if the market is followed and no event is lost. Otherwise returns a promise that resolves when
-   * the market is loaded again; a market that was not followed is followed from then on.
+   * Returns undefined if this front follows the market and no event is lost. Otherwise returns a promise that resolves
+   * when the market is loaded again. If the front did not follow the market, it does from then on.
    */
   readonly caughtUp?: (marketId: MarketId) => Promise<void> | undefined
 }
 
-/** Context that goes with an order to its market. */
+/** Context that is sent with an order to its market. */
 export type OrderContext = RequestContext &
   Asker & {
-    /** Session that the order ends with: the market's thread registers it before the order rests. */
+    /** Session whose end cancels the order. The market's thread registers the session before the order rests. */
     readonly session?: string
-    /** True if the funds of the order are reserved: its market must not place it after the deadline. */
+    /** True if the funds of the order are reserved, so that its market must not place it after the deadline. */
     readonly isReserved?: boolean
   } & OrderOptions
 
@@ -61,7 +61,7 @@ export type MarketGateway = {
     orders: readonly { readonly order: VerifiedOrder; readonly context: OrderContext }[],
     context: RequestContext,
   ): Promise<readonly (OrderAccepted | Rejection)[] | Rejection>
-  /** Returns the first answer to an order; undefined if its market does not know it. */
+  /** Returns the first answer to an order; undefined if the market does not know the order. */
   recall(
     order: Pick<VerifiedOrder, 'marketId' | 'orderHash' | 'outcome'>,
     context: RequestContext,
@@ -75,14 +75,15 @@ export type MarketGateway = {
     },
     context: RequestContext,
   ): Promise<OrderCancelled | Rejection>
-  /** Returns why the trader may place no order in the market at present; undefined if they may. */
+  /** Returns a rejection if the trader may not place orders in the market at present, otherwise undefined. */
   standing(
     marketId: MarketId,
     trader: Address,
     context: RequestContext,
   ): Promise<Rejection | undefined>
   /**
-   * Cancels all orders of the trader that are open or may return, in one market or in all, and lists the first of them.
+   * Cancels all orders of the trader that are open or whose quantity may return, in one market or in all. Lists the
+   * first cancelled orders.
    */
   cancelAll(
     trader: Address,
@@ -90,8 +91,8 @@ export type MarketGateway = {
     context: RequestContext,
   ): Promise<CancelledOrders | Rejection>
   /**
-   * Returns open orders of a trader, in one market or in all: the oldest after a cursor, up to a limit, and the total
-   * count.
+   * Returns a page of a trader's open orders, in one market or in all, and their total count. The page contains the
+   * oldest orders after a cursor, up to a limit.
    */
   openOrdersPage(
     asked: MarketThreadProtocol['OpenOrdersPage']['takes'],
@@ -134,7 +135,10 @@ type CancelPorts = {
 function makeCancelAll(ports: CancelPorts): MarketGateway['cancelAll'] {
   const { threads, refOf, leftMs, caughtUp, untilCaughtUp } = ports
 
-  /** Cancels the trader's orders in one market, in as many requests as necessary; returns the failure, if any. */
+  /**
+   * Cancels the trader's orders in one market, in as many requests as necessary. Returns a rejection if a request
+   * fails.
+   */
   async function cancelInMarket(
     marketId: MarketId,
     orders: Cancelling,
@@ -165,7 +169,10 @@ function makeCancelAll(ports: CancelPorts): MarketGateway['cancelAll'] {
     return undefined
   }
 
-  /** Cancels in all markets of a thread where the trader has orders, or in those of a chain, some at a time. */
+  /**
+   * Cancels the trader's orders in all markets of a thread, or in its markets on one chain, a limited number of markets
+   * at a time.
+   */
   async function cancelInThread(
     { thread, chainId }: { readonly thread: MarketRef; readonly chainId: number | undefined },
     orders: Cancelling,
@@ -174,8 +181,8 @@ function makeCancelAll(ports: CancelPorts): MarketGateway['cancelAll'] {
   ): Promise<Rejection | undefined> {
     const { trader, group } = orders
     const where = chainId === undefined ? { trader } : { trader, chainId }
-    // Orders with pending trades that are no longer in the book are not in the thread's index of open orders. This
-    // request finds their markets.
+    // The thread's index of open orders does not contain orders with pending trades that are no longer in the book.
+    // This request finds their markets.
     const trading = await thread.ask('PendingMarkets', where, leftMs(context))
     if (isUnanswered(trading) || isRejection(trading)) return reject('OVERLOADED')
     for (const marketId of trading.marketIds) {
@@ -231,7 +238,7 @@ export function makeGateway(
   }
   const { seqOf, caughtUp } = boardState
 
-  /** If events were lost, delays a read until they are loaded again. */
+  /** If events of a market were lost, waits until the market is loaded again, but not longer than the deadline. */
   async function untilCaughtUp(marketId: MarketId, context: RequestContext): Promise<void> {
     const loaded = caughtUp?.(marketId)
     if (loaded !== undefined) await inTime(loaded, leftMs(context))
@@ -240,7 +247,7 @@ export function makeGateway(
   const leftMs = ({ deadlineAtMs }: RequestContext): number =>
     Math.max(1, deadlineAtMs - clock.nowMs())
 
-  /** Sends a write, and records the stages from the answer's envelope. */
+  /** Sends a write, waits until its events have arrived here, and records the stages that the answer reports. */
   async function write<K extends 'PlaceOrder' | 'PlaceOrders' | 'CancelOrder'>(
     marketId: MarketId,
     type: K,
@@ -261,12 +268,13 @@ export function makeGateway(
     if (stages !== undefined) stages.answerSentAtMs = ref.peerSentAtMs
     if (isRejection(answer)) return answer
     for (let loaded = caughtUp?.(marketId); loaded !== undefined; loaded = caughtUp?.(marketId)) {
-      // After the deadline the answer has no sequence number, because this front has not reached that of the write.
+      // After the deadline the answer is returned without a sequence number, because this front has not received the
+      // events of the write.
       if (clock.nowMs() >= context.deadlineAtMs) return answer
       await inTime(loaded, leftMs(context))
     }
     const seq = seqOf?.(marketId)
-    // A read at this `seq` or later sees the effect.
+    // A read at this `seq` or later includes the effect of the write.
     return seq === undefined ? answer : Object.assign(answer, { marketId, seq })
   }
 
@@ -336,8 +344,8 @@ function sumOf(
 type Cancelling = Pick<MarketThreadProtocol['CancelOrders']['takes'], 'trader' | 'group' | 'cause'>
 
 /**
- * Returns the answer to each order of a step. `write` has added the market and its `seq` to the answer as a whole; here
- * each order's answer gets them.
+ * Returns the answers to the orders of one step. `write` added the market and its `seq` to the common answer; this
+ * function copies both to the answer of each order.
  */
 function eachAnswer(
   done: MarketThreadProtocol['PlaceOrders']['answers'],
@@ -366,14 +374,14 @@ function placedOrder(
   return placed
 }
 
-/** Returns true if the thread could not confirm that it serves the market. A read should be retried. */
+/** Returns whether the thread could not confirm that it serves the market. The client should then retry a read. */
 function isUnconfirmed(answer: object): boolean {
   return isRejection(answer) && answer.rejected === 'OUTCOME_UNKNOWN'
 }
 
 /**
- * Returns the rejection of a write without an answer. With two of the codes nothing was done; with any other the
- * outcome is unknown.
+ * Returns the rejection of a write without an answer. If the thread was full or has moved, nothing was done; otherwise
+ * the outcome is unknown.
  */
 function writeFailure({ unanswered }: Unanswered): Rejection {
   return unanswered === 'full' || unanswered === 'moved'

@@ -1,4 +1,4 @@
-/** The markets of a board in the order of lists, and by the short ids of share links. */
+/** Keeps the markets of a board in the order of market lists, and finds a market by the short id of a share link. */
 
 import type { MarketId } from '#domain/ids.ts'
 import type { Market } from '#domain/market.ts'
@@ -6,13 +6,14 @@ import { shortIdOfMarket } from '#domain/share-link.ts'
 
 type Placed = { readonly market: Market }
 
-/** Order of lists of markets. */
+/** Compares two markets for market lists: by time of creation, then by id. */
 export function byCreation(a: Market, b: Market): number {
   return a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1)
 }
 
 /**
- * Maximum number of changed markets that are inserted or removed one by one; for more, sorting all of them costs less.
+ * Maximum number of changed markets that are inserted or removed one by one. If more have changed, sorting the whole
+ * list costs less.
  */
 const MOVED_MAX = 256
 
@@ -22,7 +23,7 @@ const MOVED_MAX = 256
  */
 export function makeMarketOrder<Shown extends Placed>(markets: ReadonlyMap<MarketId, Shown>) {
   let sorted: Shown[] | undefined
-  /** Markets that were added or removed since. */
+  /** Markets that were added or removed since the list was last sorted. */
   let moved: Shown[] = []
   const shortIds = new Map<string, Shown>()
 

@@ -1,10 +1,10 @@
 /**
- * Tracks whether a market thread is still the owner of its log, as far as this front knows. The front asks the thread
- * every 250 ms. A thread that another node has replaced, or that cannot reach the log, does not confirm
+ * Tracks whether a market thread is still the owner of its log, as this front knows it. The front asks the thread every
+ * 250 ms. A thread does not confirm if another node has replaced it, or if it cannot reach the log
  * (`services/market/thread.ts`). A confirmation counts from the time at which it was requested. So while the owner is
- * confirmed, the data on this front was complete at most a second ago. A busy machine may delay a confirmation for
- * longer: then reads are marked as stale, and the front stops being ready only after 5 s. If the link ends, the owner
- * is unconfirmed immediately.
+ * confirmed, the data on this front was complete at most 1 s ago. On a busy machine a confirmation may take longer than
+ * 1 s. Reads are then marked as stale, but the front stops being ready only after 5 s without a confirmation. If the
+ * link ends, the owner is unconfirmed immediately.
  */
 
 import { isRejection } from '#domain/rejection.ts'
@@ -14,11 +14,11 @@ import type { Ref } from '#runtime/ref.ts'
 
 export const CONFIRM_EVERY_MS = 250
 const CONFIRMED_MS_MAX = 1_000
-/** Time without a confirmation until the front is not ready. */
+/** Maximum time since the last confirmation while the front counts as ready. */
 const READY_MS_MAX = 5_000
 
 type OwnerWatch = {
-  /** Asks the thread, unless a request is in flight. */
+  /** Requests a confirmation from the thread, unless an earlier request is in flight. */
   ask(): Promise<void>
   /** Returns whether the thread has confirmed within the last second. */
   isConfirmed(): boolean

@@ -1,6 +1,7 @@
 /**
- * Tracks which partitions clients of this front use: by a stream subscription, a session order, a read of the board, or
- * a trade. Used partitions are followed; the others become idle, and active again when used.
+ * Tracks the partitions that clients of this front use: by a stream subscription, a session order, a read of the board,
+ * or a trade. The front follows used partitions. Unused partitions become idle, and become active again at the next
+ * use.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -12,16 +13,16 @@ export type PartitionUse = {
   /** Returns undefined if the market is already followed; otherwise resolves when it is current on the board. */
   need(marketId: MarketId): Promise<void> | undefined
   /**
-   * Returns whether all of these markets are followed. The others become active, and `woken` is called when they are
-   * loaded.
+   * Returns whether all of these markets are followed. If not, their idle partitions become active, and `woken` is
+   * called when these partitions are loaded.
    */
   needThese(markets: NeededMarkets): boolean
-  /** Makes partitions idle that were unused for long enough. Called from time to time. */
+  /** Makes partitions idle that were unused for at least `dozeMs`. Called from time to time. */
   rest(): void
 }
 
 export function makePartitionUse(ports: {
-  /** Loads of markets onto the board, by partition. */
+  /** For each partition, the `BoardLoad` that loads its markets onto the board. */
   readonly loads: readonly Pick<BoardLoad, 'wake' | 'doze'>[]
   readonly partitionOf: (marketId: MarketId) => number
   /** Returns whether a market is on the board. A market that is not on the board cannot be in an idle partition. */
@@ -32,7 +33,7 @@ export function makePartitionUse(ports: {
   readonly nowMs: () => number
 }): PartitionUse {
   const { loads, partitionOf, isShown, dozeMs, nowMs } = ports
-  // There are no clients yet, so all partitions are idle.
+  // At the start there are no clients, so all partitions are idle.
   const neededAtMs = loads.map(() => Number.NEGATIVE_INFINITY)
 
   function needPartition(partition: number): Promise<void> | undefined {

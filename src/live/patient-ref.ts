@@ -1,5 +1,5 @@
 /**
- * Reference to a thread that may move to another machine. While it is away nothing is sent, and requests wait for the
+ * Reference to a thread that may move to another machine. During the move, nothing is sent, and requests wait for the
  * next owner until their deadline. A request that the moving thread did not accept is sent again to the next owner. A
  * request that was accepted and has no answer stays unanswered: only its sender can decide what to do.
  */
@@ -16,11 +16,11 @@ export type MovingProtocol = {
 }
 
 type PatientRef<P extends Protocol> = ReplaceableRef<P> & {
-  /** Reports that the thread moves: it accepts nothing from now on, and the next owner will be linked. */
+  /** Reports that the thread moves: it accepts no more messages, and a link to the next owner will follow. */
   moves(): void
 }
 
-/** The answer if nothing was sent: the sender may retry later. */
+/** The answer to a request that was not sent: the sender may retry later. */
 const NOT_SENT: Unanswered = { unanswered: 'full' }
 
 export function makePatientRef<P extends Protocol>(

@@ -1,6 +1,7 @@
 /**
- * A front's memory of prices and quick markets: the latest price of each asset, the last minutes, the current market.
- * The prices thread sends updates, which are passed on to the streams. The board makes no decisions.
+ * Memory of a front for prices and quick markets. For each asset it has the latest price, the prices of the last
+ * minutes, and the current quick market. The prices thread sends updates, and the board passes them on to the streams.
+ * The board makes no decisions.
  */
 
 import { priceUsd } from '#domain/asset-price.ts'
@@ -36,20 +37,20 @@ export type ShownAsset = {
 
 export type PriceListener = {
   priced(asset: string, event: StreamPrice): void
-  /** The price as an event of the price stream, as text. */
+  /** Receives a new price as the text of an event of the price stream. */
   streamed(asset: string, text: string): void
   quickMarket(asset: string, event: QuickMarketEvent): void
 }
 
 export type PriceBoard = {
   readonly assets: ReadonlyMap<string, ShownAsset>
-  /** Replaces everything by the state of the thread; passes on the changes. */
+  /** Loads the state of the prices thread in place of the current one, and passes on new prices and quick markets. */
   load(assets: readonly AssetPrices[], active: readonly QuickMarketRecord[], atMs: number): void
   priced(price: PublishedPrice): void
   speakerChanged(asset: string, source: PriceSource | undefined, why: string): void
   quickMarketOpened(quickMarket: QuickMarketRecord, atMs: number): void
   quickMarketResolved(quickMarket: QuickMarketRecord, atMs: number): void
-  /** Reports that the prices thread is away: prices become stale. */
+  /** Reports that the prices thread is unreachable: prices become stale. */
   lost(): void
   /** Returns the problem with the prices; '' if there is none. */
   why(): string
@@ -150,8 +151,8 @@ function eventText(number: number, event: StreamPrice): string {
 }
 
 /**
- * Returns the first events for a reader: those after `lastEventId`, or the latest price. Returns '' if the asset has no
- * price yet.
+ * Returns the first events for a reader of the price stream: those after `lastEventId`, or the latest price. Returns ''
+ * if the asset has no price yet.
  */
 export function firstEvents({ events, latest }: ShownAsset, lastEventId: string): string {
   if (latest === undefined) return ''
@@ -159,7 +160,7 @@ export function firstEvents({ events, latest }: ShownAsset, lastEventId: string)
   if (!/^[0-9]{1,16}$/.test(lastEventId)) return newest
   const since = Number(lastEventId)
   const oldest = events[0]
-  // If the id is too old or in the future, the reader starts with the latest price.
+  // If `lastEventId` is too old or in the future, the reader starts with the latest price.
   if (oldest === undefined || since < oldest.number || since > latest.number) return newest
   const missed = events.filter(({ number }) => number > since).map(({ text }) => text)
   return missed.length === 0 ? newest : missed.join('')

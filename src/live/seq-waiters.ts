@@ -1,7 +1,8 @@
 /**
- * Lets readers see their own writes on any front. The answer to a write has the market's `seq`; a read names it as
- * `minSeq` and waits here until this front has reached it. If it takes too long, or too many readers wait, the answer
- * is a 503 that can be retried. Reads of an idle market wait in the same way until it is active.
+ * Lets readers see their own writes on any front. The answer to a write has the market's `seq`. A read with this number
+ * as `minSeq` waits here until this front has reached it. If the wait takes too long, or too many reads wait, the
+ * answer is a 503. If too many reads of one address range wait, it is a 429. The client can retry after both. Reads of
+ * an idle market wait in the same way until it is active.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -13,7 +14,7 @@ import type { Clock } from '#runtime/clock.ts'
 import type { MarketBoard, ShownMarket } from './market-board.ts'
 import type { PartitionUse } from './partition-use.ts'
 
-/** Time that is reserved for sending the answer, which must leave before the deadline of its request. */
+/** Milliseconds reserved for sending the answer, because the answer must be sent before the deadline of its request. */
 const MARGIN_MS = 50
 const WAITERS_MAX = 1_000
 /** Maximum number of waiters of one IPv4 address or IPv6 /64, so that no client keeps all others from waiting. */
@@ -31,7 +32,7 @@ const TOO_MANY = reject(
 type Waiter = { readonly minSeq: number; readonly done: () => void }
 
 export type SeqWaiters = {
-  /** Returns undefined if the market is followed and the board has reached the sequence number. */
+  /** Waits until the market is followed and the board has reached `minSeq`. Returns undefined if that is already so. */
   until(
     marketId: MarketId,
     minSeq: number | undefined,
@@ -55,8 +56,8 @@ function makeWaitingRoom(clock: Clock) {
   const ranges = new Map<string, number>()
 
   /**
-   * Resolves with true if `done` was called before the deadline, and with false if not. Returns a rejection if too many
-   * requests wait already.
+   * Resolves with true if `done` was called before the deadline. Resolves with false if it was not, or if too many
+   * requests wait already. Resolves with a rejection if too many requests of one address range wait.
    */
   async function inTime(
     { deadlineAtMs, ip = '' }: Waiting,
@@ -89,11 +90,11 @@ function makeWaitingRoom(clock: Clock) {
 export function makeSeqWaiters(
   board: () => MarketBoard,
   clock: Clock,
-  /** Starts following idle markets; undefined if every market is always followed. */
+  /** Makes idle markets active; undefined if every market is always followed. */
   use?: Pick<PartitionUse, 'need' | 'needThese'>,
 ): SeqWaiters {
   const waiting = new Map<MarketId, Set<Waiter>>()
-  /** Waiters for markets to become active. */
+  /** Checks of requests that wait until idle markets are active. */
   const looking = new Set<() => void>()
   const { inTime, count } = makeWaitingRoom(clock)
 

@@ -9,8 +9,8 @@ import type { MarketBoard } from './market-board.ts'
 const STALE = { 'sibyl-stale': 'true' }
 
 /**
- * Marks the answer unless the owner of the market has confirmed. Without a market, every owner must have confirmed,
- * because the answer lists markets of all owners.
+ * Marks the answer as possibly stale, unless the owner of the market has confirmed its ownership. If no market is
+ * given, the owners of all markets must have confirmed, because the answer lists markets of all owners.
  */
 export function markStale<Answer extends RawReply | Rejection>(
   board: Pick<MarketBoard, 'isCurrent'>,

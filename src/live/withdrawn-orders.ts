@@ -1,10 +1,10 @@
 /**
- * Refuses orders that are void on chain: those that their trader withdrew there, one by one or all below a nonce.
- * They would match and then fail. A withdrawal counts from the block that contains it. The contract lets trades that
- * matched earlier settle for a while, but a new order is not among them.
+ * Refuses orders that their trader has withdrawn on chain, one by one or all below a nonce. Such an order is void: it
+ * would match, and then its trade would fail. A withdrawal counts from the block that contains it. The contract lets
+ * trades that matched earlier settle for a while, but a new order cannot have such a trade.
  *
- * A trader's withdrawals are read with their next order, and again after each change; most traders have none, and
- * need no read (`chain-accounts.ts`).
+ * The front reads a trader's withdrawals with their next order, and again after each change. Most traders have no
+ * withdrawals, so their orders need no read (`chain-accounts.ts`).
  */
 
 import type { ChainEvent } from '#domain/chain-event.ts'
@@ -37,8 +37,8 @@ type Order = Pick<VerifiedOrder, 'trader' | 'orderHash' | 'nonce'>
 
 export type WithdrawnOrders = {
   /**
-   * Returns undefined at once for a trader without withdrawals, which nearly all are; otherwise resolves with the
-   * reason of a refusal, or undefined.
+   * Checks an order. Returns undefined immediately if the trader has no withdrawals, as is usual; otherwise resolves
+   * with the rejection, or undefined.
    */
   flawOf(order: Order, chainId: number): Promise<Rejection | undefined> | undefined
   /** Applies the withdrawals that the indexer has written for a chain. */
@@ -59,7 +59,7 @@ export function makeWithdrawnOrders(ports: WithdrawnOrdersPorts): WithdrawnOrder
       const asked = { chainId, trader, orderHash, ordersMax: ORDERS_MAX }
       const { beforeNonce, orderHashes, isWithdrawn } = await ports.withdrawnBy(asked)
       const read = { beforeNonce: BigInt(beforeNonce), orders: new Set(orderHashes) }
-      // If a trader has more withdrawn orders than can be remembered, every order needs a read.
+      // If a trader has more withdrawn orders than can be remembered, each of their new orders needs a read.
       if (orderHashes.length < ORDERS_MAX) remember(read)
       return flawIn(read, order, isWithdrawn)
     } catch (error) {

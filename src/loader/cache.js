@@ -1,6 +1,6 @@
 /**
- * Location of prepared modules, and the list of folded libraries. Plain JavaScript, like this whole room: it runs
- * before anything can strip types.
+ * Location of prepared modules, and the list of bundled ("folded") libraries. All files of this folder are plain
+ * JavaScript, because they run before types can be stripped.
  */
 
 import { createHash } from 'node:crypto'
@@ -8,8 +8,8 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Libraries of hundreds of files that most threads load: each is folded into a few files. Every subpath that the
- * sources import must be listed too, else two copies of a library would be loaded (`tidy.test.ts` checks this).
+ * Libraries of hundreds of files that most threads load: each is bundled into a few files. Every subpath that the
+ * sources import must be listed too. Otherwise two copies of a library would be loaded (`tidy.test.ts` checks this).
  */
 export const FOLDED = [
   '@mikro-orm/core',
@@ -32,11 +32,12 @@ export const FOLDED = [
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 export const CACHE = `${ROOT}node_modules/.cache/sibyl/`
-/** Sources without their types. */
+/** Folder of the sources without their types. */
 export const STRIPPED = `${CACHE}stripped/`
 
 /**
- * Returns the folder of the folded libraries; its name depends on the installed versions and on how they are folded.
+ * Returns the folder of the bundled libraries. Its name depends on the installed versions and on how the libraries are
+ * bundled.
  */
 export function foldedFolder() {
   const hash = createHash('sha256')

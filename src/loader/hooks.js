@@ -1,7 +1,7 @@
 /**
- * Loads modules quickly: `node --import ./src/loader/hooks.js src/main.cjs`, and the same for every thread of that
- * process. Stripped sources come from a cache, and large libraries are a few files instead of hundreds. Without this
- * flag everything works the same, only slower and with more memory.
+ * Makes modules load faster, in the main thread and in every worker. Node loads this file with a flag: `node --import
+ * ./src/loader/hooks.js src/main.cjs`. Sources without types come from a cache, and large libraries are a few files
+ * instead of hundreds. Without this flag everything works the same, only slower and with more memory.
  */
 
 import './node-version.js'
@@ -12,12 +12,13 @@ import { isMainThread } from 'node:worker_threads'
 import { CACHE, FOLDED, foldedFile, foldedFolder, ROOT } from './cache.js'
 import { strippedSource } from './strip.js'
 
-// Not imported by name: an older Node would refuse to load this file before it can print the reason.
+// Do not import these functions by name: an older Node does not have them, and would refuse to load this file before it
+// can print the reason.
 const { enableCompileCache, registerHooks } = nodeModule
 const ROOT_URL = pathToFileURL(ROOT).href
 const LIBRARIES_URL = pathToFileURL(`${ROOT}node_modules/`).href
 const CACHE_URL = pathToFileURL(CACHE).href
-// V8's compiled code is cached too, when the process ends.
+// Node also caches V8's compiled code, which it writes when the process ends.
 enableCompileCache(`${CACHE}compiled`)
 const folded = foldedLibraries()
 const rooms = roomFolders()
@@ -41,8 +42,8 @@ registerHooks({
 })
 
 /**
- * Removes the names of `node:http` that belong to `fetch`. An import of the module reads each of its names, and for
- * these Node would load its `fetch`, which takes 60 ms.
+ * Removes the names of `node:http` that belong to `fetch`. An import of `node:http` reads each of its names. For these
+ * names, Node would load its `fetch` implementation, which takes 60 ms.
  */
 function lightenHttp() {
   const http = process.getBuiltinModule('node:http')
@@ -56,7 +57,7 @@ function lightenHttp() {
  * @param {string} from
  */
 function urlOf(name, from) {
-  // A shared part of a folded library.
+  // A module that bundled libraries share.
   const isPart = name.endsWith('.mjs') && from.startsWith(CACHE_URL)
   if (!isPart && !name.endsWith('.ts')) return folded.get(name)
   if (name.startsWith('.')) return new URL(name, from).href
@@ -64,7 +65,7 @@ function urlOf(name, from) {
   return folder === undefined ? undefined : folder + name.slice(name.indexOf('/') + 1)
 }
 
-/** Returns the folders of `#room/` imports, from `package.json`. */
+/** Returns the folders of imports such as `#domain/`, from `package.json`. */
 function roomFolders() {
   const { imports } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8'))
   return new Map(
@@ -84,13 +85,13 @@ function isOurs(url) {
   return !url.startsWith(LIBRARIES_URL) || url.startsWith(CACHE_URL)
 }
 
-/** Returns the files of the folded libraries by name; none if they cannot be folded here. */
+/** Returns the files of the bundled libraries by name; none if the libraries cannot be bundled here. */
 function foldedLibraries() {
   try {
     const folder = foldedFolder()
     // The installation normally makes this folder. Make it now if npm did not run the installation's scripts.
     if (!existsSync(folder) && isMainThread) {
-      // Load this module only here: every thread loads this file, and almost none starts another process.
+      // Load this module only here: every thread loads this file, but almost no thread starts another process.
       const { spawnSync } = process.getBuiltinModule('node:child_process')
       spawnSync(process.execPath, [fileURLToPath(new URL('./prepare.js', import.meta.url))])
     }
@@ -98,7 +99,7 @@ function foldedLibraries() {
       return new Map(FOLDED.map((name) => [name, pathToFileURL(folder + foldedFile(name)).href]))
     }
   } catch {
-    // If the libraries cannot be folded, each is loaded from its own files.
+    // If the libraries cannot be bundled, each is loaded from its own files.
   }
   return new Map()
 }

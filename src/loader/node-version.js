@@ -1,6 +1,6 @@
 /**
- * Ends the process with one line if Sibyl does not support this version of Node. This module is loaded before all
- * others.
+ * If Sibyl does not support this version of Node, prints one line and ends the process. This module is loaded before
+ * all others.
  */
 
 const NODE_MAJOR = 22

@@ -1,7 +1,7 @@
 /**
- * Prepares the cache of `hooks.js`, after an installation or at the first start: folds the large libraries, strips the
- * sources, and removes remains of earlier versions. This only affects speed: if it fails, it prints one line and
- * changes nothing.
+ * Prepares the cache of `hooks.js`, after an installation or at the first start. It bundles the large libraries, strips
+ * the types from the sources, and removes files of earlier versions. This only affects speed: if the preparation fails,
+ * it prints one line, and the exchange starts more slowly.
  */
 
 import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { strippedSource } from './strip.js'
 const SOURCES = ['src', 'workers', 'config', 'contracts', 'test', 'loadtest']
 /** Packages with native modules, which must be loaded from their own folder. */
 const UNFOLDED = ['better-sqlite3']
-/** Module of a library that is not used and would load much of Node. */
+/** Module of a library that Sibyl does not use, and that would load a large part of Node. */
 const LEFT_OUT = /\/pushgateway$/
 /** A draft file older than this belongs to a process that never finished it. */
 const DRAFT_MS_MAX = 3_600_000
@@ -35,7 +35,7 @@ async function fold(folder) {
   const entries = new Map()
   for (const name of FOLDED) {
     const names = Object.keys(await import(name))
-    // List the names, because a folded CommonJS library does not expose them.
+    // List the exported names, because a bundled CommonJS library does not expose them.
     entries.set(name, `export { ${names.join(', ')} } from '${name}'`)
   }
   await build({
@@ -49,7 +49,7 @@ async function fold(folder) {
     target: 'node22',
     external: UNFOLDED,
     logLevel: 'silent',
-    // ASCII, so that `hooks.js` need not decode the file.
+    // Write only ASCII, so that `hooks.js` can read the file without decoding UTF-8.
     charset: 'ascii',
     // CommonJS parts load Node's own modules by `require`.
     banner: {
@@ -84,7 +84,8 @@ async function fold(folder) {
 }
 
 function stripAll() {
-  // Skip missing folders: an image's dependencies are installed before its sources are copied, and it has no tests.
+  // Skip missing folders: a container image installs the dependencies before its sources are copied, and it has no
+  // tests.
   for (const room of SOURCES.filter((name) => existsSync(ROOT + name))) {
     for (const file of readdirSync(ROOT + room, { recursive: true, encoding: 'utf8' })) {
       if (file.endsWith('.ts')) strippedSource(`${ROOT}${room}/${file}`)

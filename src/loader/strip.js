@@ -1,6 +1,6 @@
 /**
- * Returns a source without its types, from the cache or stripped now. Types are replaced by blanks, so lines and
- * columns do not change. A cached text belongs to one modification time and size of its source.
+ * Returns a TypeScript source without its types, from the cache if possible. Types are replaced by blanks, so lines and
+ * columns do not change. A cached text is valid for one modification time and size of its source.
  */
 
 import {
@@ -31,8 +31,8 @@ export function strippedSource(path) {
 
 /** @param {string} text */
 function strip(text) {
-  // Hides the warning for this call: Node strips types by itself, and only the function that does it is marked
-  // experimental.
+  // Hides Node's warning about an experimental feature during this call. Node strips types itself by default; only the
+  // function for it is marked experimental.
   const { emitWarning } = process
   process.emitWarning = () => {}
   try {

@@ -1,7 +1,7 @@
 /**
  * Removes files from a production install (`npm ci --omit=dev`) that its programs never load: native modules for other
- * systems, and files for a compiler or a debugger. That is half of the installation. An installation with developer
- * packages is not changed. If a file cannot be removed, it prints one line.
+ * systems, and files for a compiler or a debugger. These files are half of the installation. An installation with
+ * developer packages is not changed. If a file cannot be removed, this script prints one line.
  */
 
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -15,7 +15,7 @@ const { platform, arch, versions } = process
  * peers.
  */
 const DEVELOPERS = ['typescript', '@typescript', '.bin/tsc', 'bufferutil']
-/** Folders with one native module per system, and the file name for this system and this Node. */
+/** Folders with one native module per system, and the file name of the module for this system and this Node. */
 const NATIVE = [
   { folder: 'uWebSockets.js/dist/bin/', ours: `uws_${platform}_${arch}_${versions.modules}.node` },
   { folder: 'better-sqlite3/prebuilds/', ours: `${platform}-${arch}.node` },

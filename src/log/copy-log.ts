@@ -1,7 +1,7 @@
 /**
  * Copies the log of an exchange that may be running. The database of each partition is read in one transaction. The
- * snapshots and runs (sorted files) of closed orders that this database names are copied beside it. If the exchange
- * removes one of these files meanwhile, the partition is copied again. Each copy is opened and read as the exchange
+ * snapshots and the runs (sorted files of closed orders) that this database names are copied too. If the exchange
+ * removes one of these files meanwhile, the partition is copied again. Each copy is then opened and read as an exchange
  * would do it.
  */
 
@@ -71,8 +71,8 @@ function copyOnce(from: PartitionPaths, to: PartitionPaths): FileState {
   const source = new Database(from.database, { readonly: true, fileMustExist: true })
   try {
     source.exec('BEGIN')
-    // The transaction begins with this read, and sees the database of this instant. Copy the files before the tables,
-    // because the exchange may delete files, while the transaction keeps the tables.
+    // The transaction begins with this read, and sees the database as it is now. Copy the files before the tables: the
+    // exchange may delete files at any time, but the transaction preserves the tables.
     const state = parseState(source.prepare(STATE_SELECT).get(), from.database)
     for (const name of snapshotsAt(from.snapshots, state.lastOffset)) {
       copyInto(to.snapshots, join(from.snapshots, name), name)
@@ -86,7 +86,7 @@ function copyOnce(from: PartitionPaths, to: PartitionPaths): FileState {
   }
 }
 
-/** Returns the files of the partition's runs; a log of an older version has no such table. */
+/** Returns the names of the partition's run files; none for a log of an older version, which has no table of runs. */
 function runsIn(source: Database.Database): string[] {
   const table = source.prepare("SELECT name FROM sqlite_master WHERE name = 'closed_runs'").get()
   if (table === undefined) return []
@@ -169,7 +169,7 @@ export function copyArchive(
       try {
         copyInto(folder, segment.path, name)
       } catch (error) {
-        // The archive has just deleted this segment to stay within its maximum size.
+        // The exchange has just deleted this segment to keep the archive within its maximum size.
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue
         throw sqliteFault('LOG_COPY_FAILED', segment.path, error)
       }

@@ -26,7 +26,7 @@ export type LogRecord<Event extends LogEvent> = {
   readonly event: Event
 }
 
-/** An order that is no longer open, with everything needed to answer later requests about its hash. */
+/** An order that is no longer open, with everything needed to answer later requests for its hash. */
 export type ClosedOrder = {
   readonly orderHash: OrderHash
   readonly marketId: MarketId
@@ -34,18 +34,18 @@ export type ClosedOrder = {
   readonly side: Side
   readonly outcome: Outcome
   readonly price: Price
-  /** The quantity of a `taken` order that was filled immediately. */
+  /** For a `taken` order, the quantity that was filled immediately. */
   readonly size: Shares
   readonly reason: OrderCloseReason
   /** First answer to the order: number of matched counter-orders, and time of placement. */
   readonly matches: number
   readonly placedAtMs: number
   readonly expiresAtSec: number
-  /** After this second the order has expired anyway, so its hash may be forgotten. */
+  /** Unix second after which the order has expired anyway, so its hash may be forgotten. */
   readonly forgetAfterSec: number
 }
 
-/** Last outcome of a trade that was reported and logged. */
+/** Last reported outcome of a trade. */
 export type TradeState = {
   readonly tradeId: TradeId
   readonly status: TradeStatus
@@ -78,7 +78,10 @@ export type LogBatch<Event extends LogEvent> = {
   readonly meta?: Readonly<Record<string, string>>
 }
 
-/** A row of the log: the events that one append made durable, or a part of a large one. It never changes. */
+/**
+ * A row of the log: the events that one append made durable, or some of the events of a large append. A row never
+ * changes.
+ */
 export type LogRow = {
   readonly first: number
   readonly count: number
@@ -122,7 +125,10 @@ export const CHUNK_BYTES_MAX = 128 * 1024
  * `LOG_SNAPSHOT_FAILED`.
  */
 export type SnapshotWriter = {
-  /** Returns false if the disk is behind; the caller should wait a little before the next chunk. */
+  /**
+   * Returns false if the disk has not written the earlier chunks yet; the caller should wait a little before the next
+   * chunk.
+   */
   isReady(): boolean
   /** Writes one chunk from these parts, which are copied. */
   writeChunk(...parts: Uint8Array[]): void
@@ -158,7 +164,7 @@ export interface LogReader<Event extends LogEvent> {
    * left the log.
    */
   read(partition: number, fromOffset: number, limit: number): LogRecord<Event>[]
-  /** Returns the oldest readable offset; if there is none, the offset after the last one. */
+  /** Returns the oldest readable offset; in an empty partition, the offset that the next event gets. */
   firstOffset(partition: number): number
   lastOffset(partition: number): number
   close(): Promise<void>
@@ -185,14 +191,16 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
   readonly owned: readonly number[]
   state(partition: number): PartitionState
 
-  /** Resolves when the batch is durable; rejects with `LOG_APPEND_FAILED` if that is unknown. */
+  /**
+   * Resolves when the batch is durable; rejects with `LOG_APPEND_FAILED` if it is unknown whether the batch is durable.
+   */
   append(partition: number, batch: LogBatch<Event>): Promise<Appended>
   /**
-   * Returns the owned partitions that another owner has taken; rejects if the server does not answer. A log in files
-   * has no such method: a lock keeps it for one process.
+   * Returns the owned partitions that another owner has taken over; rejects if the server does not answer. A log in
+   * files does not have this method, because its locks exclude other processes.
    */
   readonly takenOver?: () => Promise<readonly number[]>
-  /** Opens the file again after a failed append; its content shows what is durable. */
+  /** Opens the file again after a failed append. The returned state shows whether the append is durable. */
   reopen(partition: number): PartitionState
 
   closedOrders(partition: number, hashes: readonly OrderHash[]): (ClosedOrder | undefined)[]
@@ -204,7 +212,8 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
   /**
    * Does one bounded step through the closed orders: reads at most `limit` rows, and stops after finding a few thousand
    * orders to forget. If the table has many orders, the step also starts moving them into runs (sorted files) and
-   * merging runs, in another thread. A failure there throws `LOG_MERGE_FAILED` and is retried by a later step.
+   * merging runs, in another thread. If that thread fails, a later step throws `LOG_MERGE_FAILED`, and further steps
+   * retry.
    */
   forgetClosed(partition: number, nowSec: number, limit: number): Forgotten
   tradeStatuses(partition: number, tradeIds: readonly TradeId[]): (TradeState | undefined)[]
@@ -220,9 +229,9 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
 
   truncationFloor(partition: number): TruncationFloor
   /**
-   * Removes whole batches below `belowOffset`, at most about `limit` records. It keeps batches that the projector has
-   * not read or that a market still needs, and the last batch. If the log has an archive, it removes only archived
-   * batches; the others are being archived meanwhile, so call it again later. If archiving fails, it throws
+   * Removes whole batches below `belowOffset`, at most about `limit` records. It keeps the last batch, and batches that
+   * the projector has not read or that a market still needs. If the log has an archive, it removes only archived
+   * batches. The other batches are being archived meanwhile, so call it again later. If archiving fails, it throws
    * `LOG_ARCHIVE_FAILED`, and a later call retries.
    */
   truncate(

@@ -1,7 +1,8 @@
 /**
  * The folder of the log: `log/` in the data folder. It has `log.json`, and for each partition a database, a mark (the
- * last durable offset) and a lock; after the first open also a folder for snapshots. The folder is created whole or not
- * at all, and its number of partitions never changes. Each partition has one writer at a time on the machine.
+ * last durable offset) and a lock. After the first open, each partition also has a folder for snapshots. The folder is
+ * created whole or not at all, and its number of partitions never changes. Each partition has one writer at a time on
+ * the machine.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -23,7 +24,10 @@ import { createMark } from './partition/durable-mark.ts'
 import type { RowHome } from './partition/record.ts'
 import { createTables, FILE_FORMAT } from './partition/schema.ts'
 
-/** Maximum number of partitions: more than a machine can use, because each is a file with its own commits. */
+/**
+ * Maximum number of partitions. More would be useless on one machine, because each partition is a file with its own
+ * commits.
+ */
 const PARTITIONS_MAX = 256
 
 /**
@@ -42,7 +46,7 @@ export type PartitionPaths = {
   readonly database: string
   readonly wal: string
   readonly mark: string
-  /** File with the last row that a database server acknowledged, for a log in such a server. */
+  /** For a log in a database server: file that describes the last row that the server acknowledged. */
   readonly acked: string
   readonly lock: string
   /** Folder with one file per snapshot. */
@@ -68,7 +72,7 @@ function pathsIn(folder: string, partition: number): PartitionPaths {
   }
 }
 
-/** Creates the log if the data folder has none; otherwise it must have this many partitions. */
+/** Creates the log if the data folder has none. Throws if an existing log has another number of partitions. */
 export function createLog(
   dataDir: string,
   partitions: number,
@@ -136,7 +140,7 @@ function renewMissing(dataDir: string): void {
   }
 }
 
-/** Creates everything under another name and renames it once. */
+/** Creates the folder under a temporary name, and renames it when it is complete. */
 function createFolder(
   dataDir: string,
   folder: string,

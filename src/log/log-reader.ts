@@ -1,6 +1,6 @@
 /**
- * Reads the log in a thread other than its writer's, such as the projector's. It opens the files read-only and keeps no
- * read transaction between calls, so it never blocks the writer or the writer's checkpoints.
+ * Reads the log in a thread other than its writer's, such as the projector's. The reader opens the files read-only, and
+ * keeps no read transaction between calls, so it never blocks the writer or the writer's checkpoints.
  */
 
 import { statSync } from 'node:fs'
@@ -16,7 +16,7 @@ import { sqliteFault } from './partition/sqlite-fault.ts'
 const BUSY_MS_MAX = 5_000
 
 type OpenFile<Event extends LogEvent> = {
-  /** Identifies the file: a copy may be replaced by a new one. */
+  /** Identifies the database file, because a new file may replace the local copy of a log in a database server. */
   readonly inode: number
   readonly db: Database.Database
   readonly reader: BatchReader<Event>

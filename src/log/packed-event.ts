@@ -1,12 +1,12 @@
 /**
- * Short form of market events. Three kinds make up nearly all of them; written as full JSON, they would cost the market
- * thread more time than matching. So they are stored and sent as lists with their fields in a fixed order. All other
- * events are plain JSON.
+ * Short form of market events. Nearly all events are of three kinds. As full JSON, these would cost the market thread
+ * more time than matching. So they are stored and sent as lists with their fields in a fixed order. All other events
+ * are plain JSON.
  *
- * A list begins with a letter for its kind, the id of its market (0 if equal to that of the event before) and its
- * number. The order of its cells never changes. A new field goes to the end, and a list without it stays readable.
- * `test/log/fixtures/packed-v2.json` has one of each kind in today's form; `packed-v1.json` has those of older logs,
- * which spell out market and kind.
+ * A list begins with a letter for the event's kind, the id of its market (0 if equal to that of the event before) and
+ * its number. The order of the cells never changes. A new field goes to the end, and a list without it stays readable.
+ * `test/log/fixtures/packed-v2.json` has one event of each kind in today's form. `packed-v1.json` has events of older
+ * logs, which spell out market and kind.
  */
 
 import assert from 'node:assert/strict'
@@ -39,11 +39,14 @@ type MatchedTail = LateTerms & {
   readonly taker?: OrderTags
   /** Tags of makers, by the index of the fill. */
   readonly makers?: readonly (readonly [index: number, tags: EchoedTags])[]
-  /** Fills with makers of the other outcome; the taker's side shows whether they are mints or merges. */
+  /** Fills with makers of the other outcome. The taker's side shows whether these fills are mints or merges. */
   readonly others?: readonly number[]
 }
 
-/** The terms in the last cell, which few orders have; the time in force has a cell of its own. */
+/**
+ * The terms of an order in the last cell, which few orders have. The time in force is not among them: it has its own
+ * cell.
+ */
 type LateTerms = Omit<PlacementTerms, 'timeInForce'>
 
 /** Form of events before version 2. */
@@ -133,10 +136,10 @@ function readCells(cells: Cells, before: MarketId | undefined): MarketEvent {
   }
 }
 
-/** Number in a cell that has the usual value: the market of the event before, the zero address, or no permit. */
+/** Value of a cell for the usual case: the market of the event before, the zero address, or no permit. */
 const USUAL = 0
 
-/** Number of cells before those of the event's kind. */
+/** Number of common cells at the start of each list, before the cells of the event's kind. */
 const HEAD_CELLS = 3
 /** Cells of an order's fields that only the chain needs. */
 const SIGNED_CELLS = 5
@@ -167,7 +170,7 @@ function writeRested(event: OrderRested, into: JsonBytes): void {
   into.value(tail)
 }
 
-/** Number of cells with the time in force of a new order, after its other cells. */
+/** Number of cells with the time in force of a new order; this cell follows the signed fields. */
 const FORCE_CELLS = 1
 
 function writeForce(terms: PlacementTerms | undefined, into: JsonBytes): void {
@@ -206,8 +209,8 @@ const RESTED_CELLS = HEAD_CELLS + 13
 const PERMIT_CELLS = 1
 
 /**
- * Values of the flag cell: RETURNED and KEPT belong to rested orders, KNOWN to matches. Instead, the cell may have a
- * text: the id of the session whose end cancels the order.
+ * Values of the flag cell: RETURNED and KEPT in rested orders, KNOWN in matches. If the end of a session cancels the
+ * order, the cell has the id of that session instead.
  */
 const RETURNED = 1
 const KNOWN = 1
@@ -234,8 +237,7 @@ function flagOf<Flags extends Readonly<Record<number, object>>>(
 function readRested(cells: Cells, marketId: MarketId): OrderRested {
   const { length } = cells
   const last = cells[length - 1]
-  // The last cell may also be the order's permit, but a permit is never the first or second cell after the common
-  // ones.
+  // The last cell may also be the order's permit, but then it is never the first or second cell after the common ones.
   const hasTail = isObject(last) && length - RESTED_CELLS !== SIGNED_CELLS
   const tail = hasTail ? (last as RestedTail) : undefined
   const plain = hasTail ? cells.slice(0, -1) : cells

@@ -1,7 +1,7 @@
 /**
  * `npm run audit`: computes all derived data again from the trades and the chain, and compares it with the stored data.
- * It lists the newest events of the chain that were set aside. It only reads, and may run beside a working exchange.
- * Exits with 1 if something differs, and with 2 if it could not check.
+ * It also lists the newest chain events that the indexer could not decode or store. It only reads, and may run beside a
+ * working exchange. Exits with 1 if something differs, and with 2 if it could not check.
  */
 
 import { makeChainClient } from '#chain/clients.ts'
@@ -92,7 +92,7 @@ async function audit(
   return differences
 }
 
-/** Compares the reservations of a working exchange, if its URL is given. */
+/** Compares the reservations that a working exchange reports with the expected ones, if its URL is given. */
 async function askExchange(
   database: Database,
   settings: Settings,
@@ -117,8 +117,8 @@ type AskedChain = {
 }
 
 /**
- * Returns the chains in the settings, and those known only to the data folder, such as a local chain. The folder stores
- * their URLs without the path, which may be a secret that the Ethereum node requires.
+ * Returns the chains in the settings, and further chains that only the data folder records, such as a local chain. The
+ * folder stores their URLs without the path, which may be a secret that the Ethereum node requires.
  */
 function chainsOf({ chains, data }: Settings): AskedChain[] {
   const named: AskedChain[] = chains.filter(({ rpcUrls }) => rpcUrls.length > 0)

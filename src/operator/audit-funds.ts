@@ -1,8 +1,9 @@
 /**
- * The part of `npm run audit` about reservations: compares the funds that a working exchange reports as reserved for
- * each trader with the sum from the database and the logs. Both change meanwhile. So a trader is compared only if their
- * needs were the same before and after the request, and a difference counts only if every round finds it: an order in
- * progress, or a trade in a block that one side has not seen, no longer differs in the next round.
+ * The part of `npm run audit` about reservations. For each trader, it compares the funds that a working exchange
+ * reports as reserved with the sum from the database and the logs. Both amounts may change during the audit. So a
+ * trader is compared only if their needs were the same before and after the request. A difference counts only if every
+ * round finds it. A difference because of an order in progress, or a trade in a block that one side has not read yet,
+ * disappears in the next round.
  */
 
 import { createClient } from '#client/client.ts'
@@ -24,11 +25,12 @@ import { openNeeds } from '#store/reads/open-needs.ts'
 /** Number of rounds in which a difference must appear before it is reported. */
 const LOOKS = 4
 const PAUSE_MS = 500
-/** Number of traders that are requested between two reads of the log. */
+/** Number of traders whose funds are requested between two reads of the log. */
 const ASKED_TOGETHER = 20
 const RECORDS_MAX = 1_000
 /**
- * Number of newest orders whose traders are checked even if they need no funds: nothing should be reserved for them.
+ * Number of newest orders whose traders are checked even if the orders need no funds: the exchange should report no
+ * reservation for these traders.
  */
 const NEWEST_ORDERS = 10_000
 
@@ -36,13 +38,13 @@ type Owner = { readonly chainId: number; readonly trader: Address }
 
 type Looked = {
   readonly differences: readonly (Owner & Difference)[]
-  /** Owners whose needs changed during the request, so that they cannot be compared. */
+  /** Owners that cannot be compared, because their needs changed during the request. */
   readonly busy: readonly Owner[]
 }
 
 type FundsAudit = {
   readonly traders: number
-  /** Number of traders who traded during every round, so that they could not be compared. */
+  /** Number of traders that could not be compared, because their needs changed in every round. */
   readonly busy: number
   readonly differences: readonly Difference[]
 }
@@ -79,7 +81,8 @@ export async function auditFunds(
       if (wanted.length === 0) break
     }
     const differences = looked.differences.filter(({ what }) => lasting?.has(what))
-    // Owners that differ for the first time may differ only because their needs changed meanwhile: they count as busy.
+    // If an owner differs for the first time in the last round, the reason may only be a change of their needs. Such
+    // owners count as busy.
     const busy = (wanted?.length ?? 0) - ownersOf(differences).length
     return { traders, busy, differences }
   } finally {
@@ -125,7 +128,7 @@ async function openShadow(
   return { ...shadow, follow }
 }
 
-/** Returns owners with needs, and those of recent orders. */
+/** Returns owners with needs, and the traders of recent orders. */
 async function everyOwner(
   database: Database,
   shadow: Shadow,

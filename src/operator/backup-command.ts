@@ -9,7 +9,7 @@ import { archiveDirOf, databaseUrlOf } from '#config/thread-data.ts'
 import { OptionError, runCommand } from '#devnet/command.ts'
 import { backup } from './backup.ts'
 
-// Only the user who runs the backup can read its files. The files of the exchange are protected in the same way.
+// Only the user who runs the backup can read its files, as with the files of the exchange.
 process.umask(0o077)
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)

@@ -32,8 +32,8 @@ export type Places = {
 }
 
 /**
- * Maximum number of attempts. The backup starts again if the log was truncated between the copy of the database and
- * that of the log.
+ * Maximum number of attempts. The backup starts again if the log was truncated between the copy of the database and the
+ * copy of the log.
  */
 const ROUNDS_MAX = 3
 
@@ -83,8 +83,8 @@ export async function backup(
 }
 
 /**
- * Records the time of the backup in the data folder. A failure is only reported: the backup is complete without this
- * record, whose disk may be full or read-only.
+ * Records the time of the backup in the data folder. A failure is only reported, because the backup itself is complete.
+ * The disk of the data folder may be full or read-only.
  */
 function mark(dataDir: string, folder: string, madeAt: string, say: (line: string) => void): void {
   try {
@@ -94,7 +94,10 @@ function mark(dataDir: string, folder: string, madeAt: string, say: (line: strin
   }
 }
 
-/** Reads the checkpoints before the copy, so that the copy contains at least these events. */
+/**
+ * Reads the checkpoints of the database before it is copied, so that the copy contains at least the events up to these
+ * checkpoints.
+ */
 async function readCheckpoints(url: string): Promise<readonly number[]> {
   const database = await openDatabase(url, {
     readOnly: true,
@@ -107,7 +110,7 @@ async function readCheckpoints(url: string): Promise<readonly number[]> {
   }
 }
 
-/** Returns why the copied database cannot follow the copied log; undefined if it can. */
+/** Returns the reason why the copied database cannot be brought up to date from the copied log; undefined if it can. */
 async function gapBehind(folder: string, reached: readonly number[]): Promise<Fault | undefined> {
   const reader = openLogReader(folder, { form: PACKED })
   try {
@@ -127,7 +130,7 @@ async function gapBehind(folder: string, reached: readonly number[]): Promise<Fa
   }
 }
 
-/** Returns the names of some files in a folder. */
+/** Returns the names of the first files in a folder, for a message. */
 export function some(folder: string): string {
   const names = readdirSync(folder)
   return `${names.slice(0, 5).join(', ')}${names.length > 5 ? ', …' : ''}`

@@ -1,4 +1,4 @@
-/** Makes the folder of a database file before it is opened; an error names the setting. */
+/** Makes the folder of a database file before the file is opened. An error names the setting `SIBYL_DATABASE_URL`. */
 
 import { dirname } from 'node:path'
 import { makeFolder } from '#config/make-folder.ts'

@@ -1,6 +1,6 @@
 /**
- * A file in the data folder whose modification time is the time of the last backup. The exchange reports its age, so an
- * operator with other means of backup can `touch` the file.
+ * A file in the data folder whose modification time is the time of the last backup. The exchange reports the age of the
+ * last backup, so an operator with other means of backup can `touch` the file.
  */
 
 import { statSync, utimesSync, writeFileSync } from 'node:fs'
@@ -14,7 +14,10 @@ export function markBackup(dataDir: string, folder: string, madeAt: string): voi
   utimesSync(path, new Date(madeAt), new Date(madeAt))
 }
 
-/** Returns the time of the last backup; without one, the creation time of the log. Undefined without a log. */
+/**
+ * Returns the time of the last backup in Unix milliseconds. If there was none, returns the creation time of the log;
+ * undefined if there is no log.
+ */
 export function lastBackupMs(dataDir: string): number | undefined {
   return modifiedMs(join(dataDir, LAST_BACKUP)) ?? modifiedMs(join(dataDir, 'log', 'log.json'))
 }

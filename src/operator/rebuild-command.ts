@@ -1,6 +1,6 @@
 /**
  * `npm run rebuild`: brings a database that is empty or older than the log up to the end of the log. Exits with 1 if
- * something is missing or it was interrupted, and with 2 if an option is wrong.
+ * events are missing or the rebuild was interrupted, and with 2 if an option is wrong.
  */
 
 import { loadSettings } from '#config/settings.ts'
@@ -16,7 +16,7 @@ import { openDatabase } from '#store/open-database.ts'
 import { makeDatabaseFolder } from './database-folder.ts'
 import { rebuild } from './rebuild.ts'
 
-// Only the user who runs the command can read its files, as with the exchange's own.
+// Only the user who runs the command can read its files, as with the files of the exchange.
 process.umask(0o077)
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)

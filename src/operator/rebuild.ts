@@ -1,7 +1,7 @@
 /**
  * Brings a database that is empty, or older than the log, up to the end of the log. It reads the archive for events
- * that have left the log, then the log itself, and writes rows and checkpoints like the store. So it may be interrupted
- * at any moment and started again, and it may run beside an exchange.
+ * that are no longer in the log, then the log itself. It writes rows and checkpoints like the store, so it may be
+ * interrupted at any moment and started again. It may run beside an exchange.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -94,7 +94,7 @@ async function replay(
   return Math.max(0, at - from)
 }
 
-/** Ends orders that were open when their market closed, like the store. */
+/** Ends orders that were open when their market closed, as the store does. */
 async function endAllOrders(database: Database): Promise<void> {
   let after: MarketId | undefined
   do {

@@ -10,7 +10,7 @@ import { archiveDirOf, databaseUrlOf } from '#config/thread-data.ts'
 import { OptionError, runCommand } from '#devnet/command.ts'
 import { restore } from './restore.ts'
 
-// Only the user who runs the command can read its files, as with the exchange's own.
+// Only the user who runs the command can read its files, as with the files of the exchange.
 process.umask(0o077)
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)

@@ -1,7 +1,8 @@
 /**
  * Restores a backup into an empty data folder and an empty database, so that an exchange can continue from it. Every
- * byte is checked first. The folder of the log gets its name last, so no exchange can start from an interrupted
- * restore. The database is brought up to the end of the log, because it was copied before the log.
+ * byte of the backup is checked first. The folder of the log is renamed to its final name last, so no exchange can
+ * start from an interrupted restore. The database was copied before the log, so the restore then brings it up to the
+ * end of the log.
  */
 
 import { copyFileSync, cpSync, existsSync, readdirSync, renameSync } from 'node:fs'
@@ -82,7 +83,7 @@ async function refuseToOverwrite(manifest: Manifest, places: Places): Promise<vo
 }
 
 /**
- * Refuses a copy of a version that cannot be read, before anything is written: a restored log beside an unreadable
+ * Refuses a backup of a version that cannot be read, before anything is written: a restored log beside an unreadable
  * database would not be a working exchange.
  */
 async function refuseOtherVersion(folder: string, { database }: Manifest): Promise<void> {

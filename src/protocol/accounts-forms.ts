@@ -11,7 +11,8 @@ type Reserve = AccountsRequests['Reserve']['takes']
 const reserve: Form<Reserve> = {
   cells: 10,
   write({ order, deadlineAtMs }, into) {
-    // The form has no place for the value of a permit, which few orders have: such an order is sent as an object.
+    // The form has no place for the value of a permit. Few orders have such a value, and each of them is sent as an
+    // object.
     if (order.permitValue !== undefined) return false
     into.push(
       order.chainId,
@@ -47,14 +48,14 @@ const reserve: Form<Reserve> = {
 
 const GRANTED: Granted = { granted: true }
 
-/** The answer that the funds are reserved, which has no fields. */
+/** The answer that the funds are reserved; this answer has no fields. */
 const granted: Form<object> = {
   cells: 0,
   write: (answer) => 'granted' in answer,
   read: () => GRANTED,
 }
 
-/** Forms of the channel between a front and an accounts thread. New ones must be appended at the end. */
+/** Forms of the channel between a front and an accounts thread. New forms must be appended at the end. */
 export const ACCOUNTS_FORMS: Forms = {
   requests: [{ type: 'Reserve', ...(reserve as Form<unknown>) }],
   answers: [granted as Form<unknown>],

@@ -18,7 +18,7 @@ export type ReserveOrder = {
   readonly size: Shares
   /** Nonce of the order's permit, if any: such an order needs no earlier allowance. */
   readonly permit: Uint64 | undefined
-  /** The value of that permit; absent in a message of an earlier version. */
+  /** Value of the order's permit; absent in a message of an earlier version. */
   readonly permitValue?: string
 }
 
@@ -55,9 +55,9 @@ export type AccountsRequests = {
     takes: { order: ReserveOrder; deadlineAtMs: number }
     answers: Granted | Rejection
   }
-  /** Releases one granted `Reserve`: the order was refused, or existed before. */
+  /** Releases the funds of one granted `Reserve`, because the order was refused or existed before. */
   Release: { takes: { orderHash: OrderHash }; answers: undefined }
-  /** Returns the answer that `Reserve` would give. */
+  /** Returns the answer that `Reserve` would give, and reserves nothing. */
   Check: { takes: { order: ReserveOrder; deadlineAtMs: number }; answers: Granted | Rejection }
   Funds: {
     takes: { chainId: number; trader: Address; deadlineAtMs: number }

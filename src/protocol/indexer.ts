@@ -11,7 +11,10 @@ export type ChainFollowerProtocol = {
       indexed: BlockMark
       head: number
       events: readonly ChainEvent[]
-      /** Markets that a reorg removed and that did not return. */
+      /**
+       * Markets that an earlier reorg removed, and that were not created again within the chain's number of
+       * confirmation blocks.
+       */
       withdrawn: readonly MarketId[]
     }
     answers: undefined
@@ -21,7 +24,7 @@ export type ChainFollowerProtocol = {
     takes: {
       chainId: number
       to: BlockMark
-      /** Markets that a reorg removed from the chain for now. */
+      /** Markets that the reorg removed; the new blocks may contain them again. */
       orphaned: readonly MarketId[]
       /** Markets for which a step of their resolution was undone. */
       reverted: readonly MarketId[]

@@ -5,9 +5,9 @@ import type { MarketView } from './market.ts'
 
 /** Messages of a market thread to its followers. */
 export type MarketFollowerProtocol = {
-  /** Packed events (`packed-event.ts`): the same bytes that are durable. */
+  /** Packed events (`packed-event.ts`): the same bytes as in the log. */
   MarketEvents: { takes: { rows: readonly Uint8Array[] }; answers: undefined }
-  /** Openings and closings of markets in idle partitions, instead of all their events. */
+  /** Openings and closings of markets in idle partitions, for which no other events are sent. */
   MarketFacts: { takes: { events: readonly MarketFact[] }; answers: undefined }
   /** The thread was reloaded from its log; earlier messages may be wrong. */
   MarketsReloaded: { takes: { views: readonly MarketView[] }; answers: undefined }
@@ -31,9 +31,9 @@ export type DozeProtocol = {
  * reports that this session is alive. A front sends a message again until it is answered.
  */
 export type SessionsProtocol = {
-  /** These sessions are alive; sent when the front is linked, or messages were lost. */
+  /** These sessions are alive. The front sends this when it is linked to the thread, or after messages were lost. */
   ClaimSessions: { takes: { sessions: readonly string[] }; answers: { claimed: true } }
-  /** The session has ended. Answered when its orders are cancelled. */
+  /** The session has ended. The thread answers when the session's orders are cancelled. */
   EndSession: { takes: { session: string }; answers: { ended: true } }
   /** From now on the session's orders stay in the book when its connection ends. */
   KeepSession: { takes: { session: string }; answers: { kept: true } }

@@ -1,6 +1,6 @@
 /**
- * Compact forms of the most frequent messages between fronts and markets: orders, cancels and their answers. As objects
- * they would cost both threads several times as much.
+ * Compact forms of the most frequent messages between fronts and markets: orders, cancels and their answers. Sent as
+ * objects, these messages would cost both threads several times as much time.
  */
 
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
@@ -152,8 +152,8 @@ const cancelled: Form<Answer> = {
 }
 
 /**
- * Forms of the channel between a front and a market thread. New ones must be appended at the end. If a type has several
- * forms, the last one is sent, and all are read.
+ * Forms of the channel between a front and a market thread. New forms must be appended at the end. If a type has
+ * several forms, the sender uses the last one, and the receiver reads all of them.
  */
 export const MARKET_FORMS: Forms = {
   requests: [

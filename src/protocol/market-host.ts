@@ -44,19 +44,19 @@ type OpenOrdersProtocol = {
 export type OrdersPage = { orders: OpenOrder[]; count: number }
 
 export type StandingProtocol = {
-  /** Passes on pauses of traders that this thread may not know. */
+  /** Sends pauses of traders that this thread may not know yet. */
   TradersPaused: { takes: { pauses: readonly TraderPause[] }; answers: undefined }
   /** Returns the pauses that this thread knows. */
   PausedTraders: { takes: object; answers: { pauses: TraderPause[] } }
   /**
-   * The cost of settling the trades of traders on one day. It contains the newest sums of traders whose sums have
-   * changed.
+   * The cost of settling the trades of traders on one day. The message has the newest sums of the traders whose sums
+   * have changed.
    */
   TradersSpent: {
     takes: { chainId: number; day: number; spending: readonly TraderSpending[] }
     answers: undefined
   }
-  /** Returns why the trader may place no order in this market now. */
+  /** Returns the reason why the trader may place no order in this market now, if there is one. */
   Standing: {
     takes: { marketId: MarketId; trader: Address }
     answers: { refused?: Rejection } | Rejection
@@ -87,9 +87,9 @@ export type MarketThreadProtocol = MarketProtocol &
       answers: { chains: (readonly [chainId: number, orders: number])[] }
     }
     /**
-     * Returns the states of this thread's markets, or only of those in `partitions`, to a new reader, in pages: those
-     * after the market `after`. `more`: others follow. `away`: some are unavailable because their partition cannot be
-     * opened.
+     * Returns the states of this thread's markets, or only of the markets in `partitions`, to a new reader. The states
+     * come in pages: each page begins after the market `after`. `more` is true if further pages follow. `away` is true
+     * if some markets are unavailable because their partition cannot be opened.
      */
     Markets: { takes: { after?: MarketId; partitions?: readonly number[] }; answers: MarketsAnswer }
     /** Confirms that the thread still owns its log; a thread that does not own it gives no answer. */

@@ -25,7 +25,10 @@ export type OrderAccepted = {
 /** The market's answer in the form that a front sends: with the label and the group of the order. */
 export type EnteredOrder = OrderAccepted & EchoedTags
 
-/** `left` of a filled order is `pending` while quantity may return because a trade is not settled. */
+/**
+ * `left` of a filled order is `pending` if one of its trades is not settled yet, so that quantity may return to the
+ * book.
+ */
 export type RecalledOrder = OrderAccepted & { readonly left?: 'pending' | 'nothing' }
 
 export type OrderCancelled = {
@@ -35,7 +38,7 @@ export type OrderCancelled = {
   readonly pendingSize?: number
 }
 
-/** Size of an order's unsettled trades, for an order that was cancelled with others. */
+/** Size of an order's unsettled trades; listed if one request cancels several orders. */
 export type PendingOfOrder = { readonly orderHash: OrderHash; readonly pendingSize: number }
 
 export type OpenOrder = RestingOrder &
@@ -72,17 +75,20 @@ export type TradeReport = {
 export type PlacedOrder = {
   order: VerifiedOrder
   requestId?: string
-  /** The session with which the order ends (`session-orders.ts`). */
+  /** The session whose end cancels the order (`session-orders.ts`). */
   session?: string
   timeInForce?: TimeInForce
   tags?: OrderTags
-  /** Unix milliseconds: the order is refused if its market handles it later. */
+  /** Unix milliseconds after which the market refuses the order. */
   bookByMs?: number
-  /** Time from the sending for which its funds are reserved: a new order is refused if its market handles it later. */
+  /**
+   * Milliseconds from the sending for which the order's funds are reserved. A market that handles a new order later
+   * refuses it.
+   */
   reservedMs?: number
-  /** The end of that time on the monotonic clock of the receiving process. It is not sent. */
+  /** The end of `reservedMs` on the monotonic clock of the receiving process. This field is not sent. */
   reservedUntilMs?: number
-  /** The trader's order that is cancelled in the same step. */
+  /** Another order of the trader, which is cancelled in the same step. */
   replaces?: OrderHash
   /** Places the order even if the order to be replaced is no longer open. */
   replaceMode?: 'always'
@@ -96,7 +102,7 @@ export type MarketProtocol = {
   PlaceOrder: { takes: PlacedOrder; answers: OrderAccepted | Rejection }
   /**
    * Places several orders of one market in one step: first the orders to be replaced are cancelled, then the new ones
-   * are placed one by one. The answers are in the same order.
+   * are placed one by one. The answers are in the order of `orders`.
    */
   PlaceOrders: {
     takes: { marketId: MarketId; orders: readonly PlacedOrder[] }
@@ -115,15 +121,15 @@ export type MarketProtocol = {
   }
   /** Keeps the order when its session ends. */
   KeepOrder: { takes: { marketId: MarketId; orderHash: OrderHash }; answers: undefined | Rejection }
-  /** Returns the first answer to an order; used for orders that are refused if they are new. */
+  /** Returns the first answer to an order. The front uses this for orders that it would refuse if they were new. */
   RecallOrder: {
     takes: { marketId: MarketId; orderHash: OrderHash; outcome: Outcome }
     answers: RecalledOrder | Rejection | { readonly unknown: true }
   }
   CancelOrders: {
     /**
-     * If no reason is given, the trader requested the cancel. One step cancels a limited number; `more` is true
-     * if others are left.
+     * If no reason is given, the trader requested the cancel. One step cancels a limited number of orders; `more` is
+     * true if others are left.
      */
     takes: {
       marketId: MarketId
@@ -132,7 +138,7 @@ export type MarketProtocol = {
       /** Only the trader's orders of this group. */
       group?: string
       reason?: 'unfunded'
-      /** Set if no client asked for this cancel itself. */
+      /** Set if no client requested this cancel. */
       cause?: CancelCause
       limit?: number
     }

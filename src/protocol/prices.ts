@@ -3,7 +3,7 @@ import type { PriceSource } from '#domain/price-providers.ts'
 import type { QuickMarket } from '#domain/quick-market.ts'
 import type { PriceRecord } from '#store/writes/prices.ts'
 
-/** A price that left. */
+/** A price that the prices thread has published. */
 export type PublishedPrice = PriceRecord
 
 /** Everything known about one asset, for a new reader. */

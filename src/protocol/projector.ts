@@ -33,14 +33,14 @@ export type TradeTrace = {
   readonly traceparent: string
   readonly partition: number
   readonly offset: number
-  /** Unix milliseconds of the machine. */
+  /** Unix milliseconds, by the machine's clock, at which the trade was durable. */
   readonly durableAtMs: number
 }
 
 export type LogReaderProtocol = {
   /**
    * A market thread made events durable. If the message is lost, the store still finds the events, because it also
-   * checks on its own.
+   * checks the log regularly.
    */
   Appended: {
     takes: {

@@ -4,13 +4,13 @@ import type { TradeTrace } from './projector.ts'
 
 export type SettlementRequests = {
   /**
-   * New trades are in the database. If the message is lost, settlement still finds the trades, because it also reads on
-   * its own.
+   * New trades are in the database. If the message is lost, settlement still finds the trades, because it also reads
+   * the database regularly.
    */
   TradesWritten: { takes: object; answers: undefined }
 }
 
-/** Messages to the thread of settlement, for all of its chains. */
+/** Messages to the settlement thread, for all of its chains. */
 export type TracedTradesProtocol = {
   /** Traces of trades that are, or will be, in the database. */
   TradesTraced: { takes: { traces: readonly TradeTrace[] }; answers: undefined }

@@ -1,7 +1,7 @@
 /**
- * Types of an actor. A protocol is a table of the actor's messages and their answers; a behaviour is an object with one
- * function per row, so a missing handler does not compile. No code here: `serve.ts` runs behaviours, `ref.ts` sends
- * messages to them.
+ * Types of an actor. A protocol is a table of the actor's messages and their answers. A behaviour is an object with one
+ * function per row of that table, so a missing handler does not compile. This file has no code: `serve.ts` runs
+ * behaviours, and `ref.ts` sends messages to them.
  */
 
 export type Protocol = Record<string, { takes: object; answers: unknown }>
@@ -21,7 +21,7 @@ export type Behaviour<State, P extends Protocol, Event = never> = {
   ) => P[K]['answers'] | Deferred
 }
 
-/** A message that an actor sends to itself: the result of outside work, or a timer. */
+/** A message that an actor sends to itself: the result of outside work, or the end of a timer. */
 export type Message<P extends Protocol> = {
   [K in keyof P & string]: { readonly type: K; readonly message: P[K]['takes'] }
 }[keyof P & string]
@@ -31,7 +31,7 @@ export type Context<P extends Protocol, Event> = {
   readonly nowMs: number
   /** Emits an event. Events of a batch become durable together, before any answer. */
   emit(event: Event): void
-  /** Starts work outside of the actor; its result or error comes back as a message. */
+  /** Starts work outside of the actor; its result or error arrives as a message to this actor. */
   pipe<T>(
     work: Promise<T>,
     ok: (value: T) => Message<P>,

@@ -1,12 +1,12 @@
 /**
- * Limits a kind of work: at most a fixed number of tasks runs at the same time, further tasks wait in order, and if too
- * many wait, new ones are rejected. So long work leaves resources for short work.
+ * Limits one kind of long work, so that resources are left for short work. At most a fixed number of tasks runs at the
+ * same time, and further tasks wait in order. If too many tasks wait, new ones are rejected.
  */
 
 import { PoolFull } from './pool.ts'
 
 type BoundedWork = {
-  /** Rejects with `PoolFull` if too much waits. */
+  /** Runs a task; rejects with `PoolFull` if too many tasks wait already. */
   run<Result>(work: () => Promise<Result>): Promise<Result>
 }
 

@@ -1,28 +1,28 @@
 /**
  * The typed, batched channel over a `MessagePort`: the data plane between threads.
  *
- * Messages of one turn of the event loop travel as one `postMessage`, because a message costs several times as much as
- * its content. Under load `bench:channel` counted 345,000 requests a second, and 116,000 with one bare `postMessage`
- * each, which is the minimum for Comlink. The flush runs in the check phase of the loop, right after this turn's
- * sockets were read: under load many messages share a flush, and an idle system sends at once. Messages keep their
- * order, so an event that was sent before an answer arrives before it.
+ * Messages of one turn of the event loop travel as one `postMessage`, because a `postMessage` costs several times as
+ * much as its content. Under load, `bench:channel` counted 345,000 requests per second. With one bare `postMessage` per
+ * request, which Comlink needs at least, it counted 116,000. The flush runs in the check phase of the loop, right after
+ * this turn's sockets were read: under load many messages share a flush, and an idle system sends immediately. Messages
+ * keep their order, so an event that was sent before an answer arrives before it.
  *
- * A request always gets an answer: the peer's, or `Unanswered` if the channel is closed, too much is in flight, or the
- * deadline has passed. The wire form of a batch is one flat array of triples: `type, id, message`; id 0 expects no
- * answer, and type 0 is an answer to request `id`. After them come the totals of sent and taken bytes, and the time at
- * which the batch was sent, so that waiting on the way can be distinguished from work.
+ * A request always gets an answer: the answer of the peer, or `Unanswered` if the channel is closed, too much is in
+ * flight, or the deadline has passed. The wire form of a batch is one flat array of triples: `type, id, message`. An id
+ * of 0 expects no answer, and type 0 is an answer to request `id`. After the triples come the totals of sent and taken
+ * bytes, and the time at which the batch was sent. With this time the receiver can distinguish transit time from work.
  *
  * An object costs several times as much to transfer as its values. So a message for which the channel has a form
  * travels as the form's number, its id, and its values: numbers above 0 are requests, below 0 answers. An answer has a
  * form only if its request had one, so a peer that uses no forms receives none.
  *
- * A negative id requests the duration of each stage. Its answer has a negative id too, never a form, and three more
- * values: the milliseconds of each stage.
+ * A negative id requests the duration of each stage. The answer to such a request also has a negative id, never a form,
+ * and three more values: the milliseconds of each stage.
  *
- * A port has no limit of its own, so bytes that the peer has not taken yet are counted (`credit.ts`). Above the limit,
- * a request is answered `full`, and an event is dropped. In its place the peer receives a loss notice, before any later
- * answer, and loads again. Until the peer has acknowledged the notice, no events are sent. Answers are always sent:
- * there are only as many as the peer has requested.
+ * A port has no limit of its own, so the channel counts the bytes that the peer has not taken yet (`credit.ts`). Above
+ * the limit, a request is answered `full`, and an event is dropped. In place of the event the peer receives a loss
+ * notice, before any later answer, and loads its state again. Until the peer has acknowledged the notice, no events are
+ * sent. Answers are always sent: their number is limited by the peer's requests.
  */
 
 import assert from 'node:assert/strict'
@@ -48,7 +48,7 @@ const LATE: Unanswered = { unanswered: 'late' }
 /** Encoding of one kind of message as a fixed number of values. */
 export type Form<Message> = {
   readonly cells: number
-  /** Appends the values of a message. If it does not fit the form, appends nothing and returns false. */
+  /** Appends the values of a message. If the message does not fit the form, appends nothing and returns false. */
   write(message: Message, into: unknown[]): boolean
   /** Returns the message whose values begin at index `at`. */
   read(batch: readonly unknown[], at: number): Message
@@ -62,14 +62,20 @@ export type Forms = {
 
 const NO_FORMS: Forms = { requests: [], answers: [] }
 
-/** Times at which a batch of requests began, was handled, and was durable, by the clock of all threads. */
+/**
+ * Times at which a batch of requests began, was handled, and was durable, by the monotonic clock that all threads
+ * share.
+ */
 export type BatchTimes = {
   readonly begunMs: number
   readonly handledMs: number
   readonly durableMs: number
 }
 
-/** Times of a request in milliseconds: its wait for a batch, and the handling and the commit of the batch. */
+/**
+ * Milliseconds that a request spent in three stages: waiting for its batch, the handling of the batch, and the commit
+ * of the batch.
+ */
 export type CommandTimes = {
   readonly queue: number
   readonly match: number
@@ -105,11 +111,11 @@ type ChannelCallbacks = {
   received(type: string, message: unknown, replyTo: number): void
   /** The other end is gone, or this end was closed. Called once. */
   closed?(): void
-  /** Events are missing from here on: derived state must be loaded again. */
+  /** Called if events were lost here: derived state must be loaded again. */
   lost?(): void
-  /** The peer has acknowledged the loss; it receives events again from here on. */
+  /** Called when the peer has acknowledged the loss: it receives events again from now on. */
   missed?(): void
-  /** The event just sent was dropped: the peer has not taken enough of the earlier ones. */
+  /** Called if the event just sent was dropped, because the peer has not taken enough of the earlier messages. */
   dropped?(): void
 }
 
@@ -124,9 +130,10 @@ const TAIL = 3
 const SWEEP_MS = 25
 
 /**
- * A request id consists of a slot (a place in the table of waiting callers, which is reused) and a generation (the
- * number of times that the slot was used). An answer after its deadline no longer matches the slot's generation, so it
- * finds no caller. Both together stay a small integer, which V8 stores cheaply.
+ * A request id consists of a slot and a generation. A slot is a place in the table of waiting callers, and is reused.
+ * The generation is the number of times that the slot was used. An answer after its deadline no longer matches the
+ * slot's generation, so it finds no caller. A slot and a generation together stay a small integer, which V8 stores
+ * cheaply.
  */
 const SLOT_BITS = 16
 const SLOT_MASK = (1 << SLOT_BITS) - 1
@@ -185,9 +192,9 @@ export class Channel<Out extends Protocol> {
   readonly #callbacks: ChannelCallbacks
   readonly #waiting = new WaitingRoom()
   readonly #forms: Forms
-  /** Numbers of requests with a form. */
+  /** Numbers of the request forms, by message type. */
   readonly #formNumbers = new Map<string, number>()
-  /** Times at which requests were sent whose callers want the duration of each stage. */
+  /** Times at which requests were sent, for requests whose callers want the duration of each stage. */
   readonly #timed = new Map<number, number>()
   readonly #credit: Credit
   readonly #loop: Loop
@@ -227,7 +234,7 @@ export class Channel<Out extends Protocol> {
     return this.#credit.untaken
   }
 
-  /** Time at which the peer sent the newest batch that was received, by the clock of all threads. */
+  /** Time at which the peer sent the newest received batch, by the monotonic clock that all threads share. */
   get peerSentAtMs(): number {
     return this.#peerSentAtMs
   }
@@ -337,8 +344,8 @@ export class Channel<Out extends Protocol> {
   }
 
   /**
-   * Answers a request whose sender wants the duration of each stage. Sends nothing and returns false if the sender did
-   * not ask for that, or if the times are unknown.
+   * Answers a request whose sender wants the duration of each stage. If the sender did not request the durations, or
+   * the times are unknown, sends nothing and returns false.
    */
   #replyTimed(id: number, answer: unknown, times: BatchTimes | undefined): boolean {
     const sentAtMs = this.#timed.get(id)
@@ -353,8 +360,8 @@ export class Channel<Out extends Protocol> {
   }
 
   /**
-   * Writes a message in its form and returns true. If it does not fit the form, returns false and leaves the batch
-   * unchanged.
+   * Writes a message in its form and returns true. If the message does not fit the form, returns false and leaves the
+   * batch unchanged.
    */
   #writeFormed(form: Form<unknown>, number: number, id: number, message: unknown): boolean {
     const outbox = this.#outbox

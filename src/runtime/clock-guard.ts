@@ -1,14 +1,14 @@
 /**
- * Watches the wall clock for the whole process, from one thread: reports a jump, and decides when to accept it. Until
- * then every thread's time continues as if the clock had not jumped (`clock.ts`).
+ * Watches the wall clock for the whole process, from one thread. It reports a jump, and decides when to accept the
+ * jump. Until then, every thread's time continues as if the clock had not jumped (`clock.ts`).
  *
- * A jump is accepted if a chain's newest block has that time, or if the wall clock ran evenly for `confirmMs`. If new
- * blocks of a chain have the old time, that wait starts again. A start accepts the wall clock, so an operator can
- * confirm a jump by a restart.
+ * A jump is accepted if the newest block of a chain has the new time, or if the wall clock ran evenly for `confirmMs`.
+ * If new blocks of a chain have the old time, the wait of `confirmMs` starts again. At a start, the guard accepts the
+ * wall clock, so an operator can confirm a jump by a restart.
  *
- * Example: a suspended laptop. Its monotonic clock stood still, so after waking up the wall clock has jumped. For
- * `confirmMs`, or until the chain has a new block, time continues from before; then markets and orders that ended
- * meanwhile expire. Drift of up to a hundredth is followed silently.
+ * Example: a suspended laptop. Its monotonic clock stopped, so after waking up the wall clock has jumped. For
+ * `confirmMs`, or until the chain has a new block, time continues from the time of the suspension. When the jump is
+ * accepted, markets and orders whose end has passed expire. Drift of up to 1 % is followed silently.
  *
  * The guard has no timer and reads no clock: `look` is called about once a second.
  */

@@ -1,10 +1,10 @@
 /**
- * The only source of time, so that a test can control it.
+ * The only source of time, so that a test can control the time.
  *
- * The machine's wall clock may jump: a wrong time server, a suspended machine. It is compared with the monotonic clock,
- * in memory that all threads share. While the two agree within a bound, the wall clock counts. After a jump, time
- * continues by the monotonic clock until the guard (`clock-guard.ts`) has confirmed the jump. So no thread acts on a
- * clock that has just jumped.
+ * The machine's wall clock may jump, because of a wrong time server or a suspended machine. So it is compared with the
+ * monotonic clock; the data for this is in memory that all threads share. While the two clocks agree within a bound,
+ * the wall clock counts. After a jump, time continues by the monotonic clock until the guard (`clock-guard.ts`) has
+ * confirmed the jump. So no thread acts on a clock that has just jumped.
  */
 
 type Cancel = () => void
@@ -24,13 +24,13 @@ export type Machine = {
 
 /**
  * Clock data that all threads share: the seconds by which the exchange is ahead of the machine, and the results of the
- * clock guard, which one thread writes. The seconds are above 0 only on a local chain whose time was moved, because the
- * exchange follows it.
+ * clock guard, which one thread writes. The exchange is ahead only on a local chain whose time was moved forward,
+ * because it follows the time of that chain.
  */
 export type ClockMemory = SharedArrayBuffer
 
 const BYTES = 24
-/** Fields of that memory. */
+/** Returns views of the fields of the clock memory. */
 export const clockViews = (memory: ClockMemory) => ({
   ahead: new Int32Array(memory, 0, 1),
   /** Maximum difference in milliseconds between the wall clock and its expected time; 0 if the guard is off. */
@@ -48,15 +48,15 @@ export function makeClockMemory(): ClockMemory {
 
 export const machine: Machine = { wallMs: () => Date.now(), monotonicMs }
 
-/** Returns the difference between the wall clock and its expected time; 0 if the guard is off. */
+/** Returns the wall clock minus its expected time, in milliseconds; 0 if the guard is off. */
 export function clockJumpMs(memory: ClockMemory, { wallMs, monotonicMs }: Machine): number {
   const { bound, offset } = clockViews(memory)
   return Atomics.load(bound, 0) === 0 ? 0 : wallMs() - (offset[0]! + monotonicMs())
 }
 
 /**
- * Accepts the wall clock's current time. From now on it may differ from the monotonic clock by at most the bound; 0
- * turns the guard off.
+ * Accepts the wall clock's current time as the expected time. From now on, the wall clock may differ from the expected
+ * time by at most `boundMs`; 0 turns the guard off.
  */
 export function anchorClock(
   memory: ClockMemory,
@@ -98,7 +98,7 @@ export function followClock(memory: ClockMemory): void {
   followed = clockViews(memory)
 }
 
-/** Moves the clock of every thread that follows this memory. */
+/** Sets the seconds by which every thread that follows this memory is ahead of the machine. */
 export function moveClock(memory: ClockMemory, aheadSeconds: number): void {
   Atomics.store(clockViews(memory).ahead, 0, aheadSeconds)
 }

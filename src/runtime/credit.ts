@@ -1,18 +1,18 @@
 /**
  * Counts the bytes that one end of a channel has sent and the other end (the peer) has not read yet. Both ends count
- * the bytes sent since the beginning. Sizes are estimates: measuring a message would cost as much as sending it. Each
- * batch has its sender's total. The peer returns that total as taken with its own next batch, or in a separate message
- * after a part of the limit.
+ * the bytes sent since the channel was opened. Sizes are estimates, because measuring a message would cost as much as
+ * sending it. Each batch has its sender's total. The peer reports that total as taken, in its own next batch. If it has
+ * nothing to send, it reports the total in a separate message after it has read a certain part of the limit.
  *
- * The limit protects against a peer whose event loop does not turn. It covers seconds of events of the busiest market
- * thread, so a pause of the garbage collector or the machine loses nothing; and it is small beside the memory of a
- * thread.
+ * The limit protects against a peer whose event loop is blocked. The limit allows seconds of events of the busiest
+ * market thread, so a pause of the garbage collector or the machine loses nothing. It is small compared with the memory
+ * of a thread.
  */
 
 /** Default limit of unread bytes: about 16 MiB for each direction of each link. */
 const UNTAKEN_MAX = 16 * 1024 * 1024
 
-/** Assumed number of bytes of a message whose size is not given; most requests are signed orders. */
+/** Assumed number of bytes of a request without a given size; most requests are signed orders. */
 export const REQUEST_BYTES = 512
 export const ANSWER_BYTES = 256
 export const TOLD_BYTES = 256
@@ -43,7 +43,10 @@ export class Credit {
     return this.#sent - this.#takenByPeer
   }
 
-  /** Returns whether this many more bytes may be sent. If nothing is in flight, anything may be sent. */
+  /**
+   * Returns whether `bytes` more bytes may be sent. If the peer has read nearly everything, even a message above the
+   * limit may be sent.
+   */
   has(bytes: number): boolean {
     const { untaken } = this
     return untaken + bytes <= this.#max || untaken <= this.#max * SILENT_PART
@@ -59,7 +62,7 @@ export class Credit {
     this.#takenByPeer = takenByPeer
   }
 
-  /** True if the peer must be notified how many bytes were read, even without other messages. */
+  /** True if the peer must learn how many bytes were read here, even if no other message is sent. */
   get owesWord(): boolean {
     return this.#taken - this.#reported > this.#max * SILENT_PART
   }

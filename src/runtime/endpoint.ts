@@ -12,8 +12,8 @@ import {
 } from 'comlink'
 import nodeAdapter from 'comlink/dist/umd/node-adapter.js'
 
-// The package ships this adapter as CommonJS whose export is the function itself, while its types describe a default
-// export; hence the cast.
+// The package ships this adapter as CommonJS that exports the function itself, but its types describe a default export.
+// So a cast is needed.
 const adapt = nodeAdapter as unknown as (port: MessagePort | Worker) => Endpoint
 
 export function endpointOf(port: MessagePort | Worker): Endpoint {
@@ -21,7 +21,7 @@ export function endpointOf(port: MessagePort | Worker): Endpoint {
 }
 
 /**
- * Returns an endpoint that Comlink closes when the proxy is released: Comlink does so only for objects of the class
+ * Returns an endpoint that Comlink closes when the proxy is released. Comlink closes only objects whose class is
  * `MessagePort`.
  */
 function closingEndpointOf(port: MessagePort): Endpoint {
@@ -29,8 +29,8 @@ function closingEndpointOf(port: MessagePort): Endpoint {
 }
 
 /**
- * Replaces Comlink's own handling of proxies, which would listen to a proxy's port with the browser's interface. For
- * that Node creates an event per message and loads its whole HTTP client into every thread.
+ * Replaces Comlink's own handling of proxies, which would listen to a proxy's port through the browser's interface.
+ * With that interface, Node creates an event per message, and loads its whole HTTP client into every thread.
  */
 const proxies: TransferHandler<ProxyMarked, MessagePort> = {
   canHandle: (value): value is ProxyMarked =>

@@ -14,11 +14,14 @@ import { messageOf, type Supervised, setWhy } from './supervised.ts'
  */
 const MISSED_HEALTH_MAX = 3
 /**
- * Unanswered health checks in a row for a worker that may not be terminated: interrupting it ends all of its
- * connections.
+ * Maximum number of consecutive unanswered health checks of a worker that may not be terminated. It is higher than for
+ * other workers, because interrupting such a worker ends all of its connections.
  */
 const MISSED_HEALTH_MAX_STUCK = 6
-/** Factor by which both numbers are higher for a worker that used hardly any CPU time: it may be waiting for a core. */
+/**
+ * A worker that used hardly any CPU time may miss this many times as many health checks, because it may be waiting for
+ * a core.
+ */
 const WAITING_TIMES = 2
 
 export function planHealthCheck(state: Supervised): void {
@@ -51,7 +54,7 @@ async function checkHealth(state: Supervised): Promise<void> {
       }
       continue
     }
-    // A busy worker continues, however long it takes to answer.
+    // A worker with a heartbeat is only busy, so it may continue, however long it takes to answer.
     host.missedHealth = isBeating ? 0 : host.missedHealth + 1
     const why = isBeating
       ? 'is too busy to answer'
@@ -76,8 +79,8 @@ function isStuck(state: Supervised, missed: number, cpuMs: number, missedMax: nu
 }
 
 /**
- * Ends a stuck worker. If it may not be terminated, it is interrupted, so that it stops on its own. If it cannot be
- * ended, the other threads continue without it, and the next health check tries again.
+ * Interrupts the current work of a stuck worker that may not be terminated, so that the worker stops on its own. If it
+ * does not stop, the other threads continue without it, and a later health check tries again.
  */
 async function end(state: Supervised, host: Host, running: RunningWorker): Promise<void> {
   if (host.isEnding || state.stopping) return

@@ -13,21 +13,21 @@ export function makeHeartbeat(): Heartbeat {
   return new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 }
 
-/** This worker's heartbeat; without a supervisor it has no reader. */
+/** This worker's heartbeat; no thread reads it if there is no supervisor. */
 let own = makeHeartbeat()
 
-/** Makes the worker beat into the supervisor's memory from now on, while its event loop turns. */
+/** Makes the worker write its beats into the supervisor's memory from now on, while its event loop turns. */
 export function beatInto(heartbeat: Heartbeat): void {
   own = heartbeat
   setInterval(beat, BEAT_EVERY_MS).unref()
 }
 
-/** Call it between the steps of long work. */
+/** Counts a beat. Call it between the steps of long work. */
 export function beat(): void {
   Atomics.add(own, 0, 1)
 }
 
-/** Returns the number of beats for the supervisor, modulo the counter's size. */
+/** Returns the number of beats so far, modulo the counter's size. */
 export function beatsOf(heartbeat: Heartbeat): number {
   return Atomics.load(heartbeat, 0)
 }

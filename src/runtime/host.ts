@@ -8,26 +8,27 @@ import { STANDBY, type ThreadHealth, type WorkerControl } from './thread.ts'
 export type WorkerSpec = {
   readonly name: string
   readonly entry: URL
-  /** Memory for new objects before they are collected, in MB; V8's default if undefined. */
+  /** Memory in MB for new objects before V8 collects them; V8's default if undefined. */
   readonly youngMb?: number
 }
 
 export type ThreadSpec = WorkerSpec & {
-  /** Kind of the thread; one of those that the worker's entry offers. */
+  /** Kind of the thread; one of the kinds that the worker's entry offers. */
   readonly kind: string
   /** Name of the worker that the thread shares with others; if undefined, it has its own worker. */
   readonly host?: string
-  /** Plain data for the thread: its settings and its name. */
+  /** Plain data for the thread, such as its settings and its name. */
   readonly data: object
-  /** Names of the threads with which it shares a channel. */
+  /** Names of the threads that have a channel to this thread. */
   readonly links: readonly string[]
   /**
-   * True if a thread that no longer answers may be terminated. With an open uWebSockets.js app that would abort the
-   * whole process, so such a thread has to end on its own.
+   * True if this thread may be terminated when it no longer answers. Terminating a thread with an open uWebSockets.js
+   * app would abort the whole process, so such a thread has to end on its own.
    */
   readonly terminable: boolean
   /**
-   * True if the exchange runs on without the thread. The threads of a host are either all optional or all necessary.
+   * True if the exchange continues to run without this thread. The threads of a host are either all optional or all
+   * necessary.
    */
   readonly optional?: boolean
 }
@@ -42,7 +43,7 @@ export type RunningWorker = {
   readonly heartbeat: Heartbeat
   /** Value of the heartbeat at the last health check. */
   beats: number
-  /** CPU time of its thread when it last made progress. */
+  /** CPU time of the worker's thread in milliseconds, at the last health check at which it had made progress. */
   cpuMsAtBeat: number
   /** The worker's last error before it died. */
   crash: string
@@ -57,18 +58,21 @@ export type Host = {
   readonly whys: Map<string, string>
   phase: Phase
   running: RunningWorker | undefined
-  /** The current or last start. */
+  /** Resolves when the current or last start has ended. */
   starting: Promise<void>
   cancelRestart: () => void
   restartsAtMs: number[]
   missedHealth: number
-  /** Number of deaths and failed starts: in all, and since it last ran well for a while. */
+  /**
+   * Number of deaths and failed starts of the worker: in all (`deaths`), and since it last ran well for a while
+   * (`deathsInRow`).
+   */
   deaths: number
   deathsInRow: number
   readyAtMs: number
   /** True while the worker is stuck and being ended. */
   isEnding: boolean
-  /** Resolves with the reason when a thread that was started on call has ended. */
+  /** For a thread that was started on call: resolves with the reason when the thread has ended. */
   readonly over: PromiseWithResolvers<string> | undefined
 }
 

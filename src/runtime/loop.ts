@@ -1,16 +1,16 @@
-/** The event loop of a thread, as channels and served actors use it. A simulator supplies another. */
+/** The event loop of a thread, as channels and served actors use it. A simulator supplies its own implementation. */
 
 import { monotonicMs } from './clock.ts'
 
 export type Loop = {
-  /** Runs `act` after the messages that have arrived. */
+  /** Runs `act` after the messages that have already arrived. */
   soon(act: () => void): void
-  /** Returns the function that ends the calls. */
+  /** Calls `act` every `periodMs`. Returns a function that stops the calls. */
   every(periodMs: number, act: () => void): () => void
   monotonicMs(): number
 }
 
-/** Its timers keep no thread alive. */
+/** The event loop of Node. Its timers do not keep a thread alive. */
 export const eventLoop: Loop = {
   soon: (act) => void setImmediate(act),
   every(periodMs, act) {

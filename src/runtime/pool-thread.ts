@@ -1,4 +1,4 @@
-/** A thread of a pool: loads the pool's entry, reports that, and calls its exports. */
+/** A thread of a pool: loads the pool's entry, reports when that is done, and calls the entry's exports. */
 
 import assert from 'node:assert/strict'
 import { parentPort, workerData } from 'node:worker_threads'

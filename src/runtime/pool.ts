@@ -11,13 +11,16 @@ import type { PoolTask, PoolThreadMessage } from './pool-thread.ts'
 type Pool = {
   /**
    * Calls the export `name` of the entry. Rejects with `PoolFull` if the queue is full or the pool is closing, and with
-   * another error if the thread dies.
+   * another error if the task fails or the thread dies.
    */
   run(task: unknown, name: string): Promise<unknown>
   /** Rejects waiting tasks. Resolves when the running tasks have ended, or after a timeout. */
   close(): Promise<void>
   readonly waiting: number
-  /** Returns the CPU time of its current threads; for a thread in long work, its last report. */
+  /**
+   * Returns the CPU time of the pool's current threads in seconds. If a thread is busy and does not answer, its last
+   * report counts.
+   */
   cpuSeconds(): Promise<number>
 }
 
@@ -35,8 +38,8 @@ export function makePool(options: {
   readonly data: object
   readonly queueMax: number
   /**
-   * Maximum number of tasks that one thread has at the same time; with more than one, the thread stays busy while
-   * answers travel.
+   * Maximum number of tasks that one thread has at the same time. With more than one, the thread stays busy while
+   * answers are on their way.
    */
   readonly concurrentPerThread?: number
 }): Pool {
@@ -51,7 +54,8 @@ export function makePool(options: {
     closeTimeout: CLOSE_MS_MAX,
     // Without this option, a task that finds no free thread goes back to the end of the queue, and may wait forever.
     stricterFIFO: true,
-    // Piscina could wait by Atomics, which would block the event loop of its caller, and with it the connections there.
+    // Piscina could wait by Atomics, which would block the event loop of the thread that calls it, and with it the
+    // connections of that thread.
     atomics: 'disabled',
   })
   let loading = options.threads
@@ -62,7 +66,7 @@ export function makePool(options: {
   })
   const reported = new WeakMap<Worker, number>()
   async function secondsOf(thread: Worker): Promise<number> {
-    // A thread that is ending reports nothing.
+    // A thread that is about to end reports nothing.
     const usage = await inTime(
       thread.cpuUsage().catch(() => undefined),
       TELL_MS_MAX,

@@ -1,6 +1,6 @@
 /**
- * A stable reference to an actor on another thread. When the thread is restarted, the channel behind it is replaced;
- * callers only see `closed` answers in between.
+ * A stable reference to an actor on another thread. When that thread is restarted, the reference gets a new channel.
+ * Until then, callers only receive `closed` as the answer.
  */
 
 import type { Protocol } from './actor.ts'
@@ -8,8 +8,8 @@ import type { Channel, CommandTimes, Unanswered } from './channel.ts'
 
 export type Ref<P extends Protocol> = {
   /**
-   * Sends a request; always resolves. While the actor is away, the answer is immediately `closed`. `timed` receives the
-   * stage times right before the answer, if the actor knows them.
+   * Sends a request to the actor; the promise always resolves. While the channel is closed, the answer is `closed` at
+   * once. If the answer carries the times of its stages, `timed` receives them right before the promise resolves.
    */
   ask<K extends keyof P & string>(
     type: K,
@@ -17,7 +17,7 @@ export type Ref<P extends Protocol> = {
     deadlineMs?: number,
     timed?: (times: CommandTimes) => void,
   ): Promise<P[K]['answers'] | Unanswered>
-  /** Sends a message without an answer; it is lost while the actor is away, or takes no messages. */
+  /** Sends a message that has no answer. The message is lost if the actor is not running or accepts no messages. */
   tell<K extends keyof P & string>(type: K, message: P[K]['takes'], bytes?: number): void
   readonly isOpen: boolean
   /**
@@ -28,7 +28,7 @@ export type Ref<P extends Protocol> = {
 }
 
 export type ReplaceableRef<P extends Protocol> = Ref<P> & {
-  /** Puts a new channel behind the reference and closes the old one. */
+  /** Replaces the reference’s channel and closes the old one. */
   replace(channel: Channel<P>): void
   close(): void
 }

@@ -1,11 +1,12 @@
 /**
- * Runs a behaviour: takes commands from channels into a bounded mailbox, runs the handlers of one turn as a batch,
- * makes the batch's events durable, and only then publishes and answers.
+ * Runs a behaviour. Commands from the channels wait in a bounded mailbox, and the handlers of one turn run as a batch.
+ * Answers are sent only after the batch’s events are durable and published.
  *
  * The steps of a batch are always: prepare (do all lookups once for the whole batch), handle each command in arrival
- * order or as arranged, commit the events (or confirm ownership if there are none), publish them, answer. During a
- * commit commands accumulate, so the slower the commit, the more share the next one; a single command never waits for
- * others. A handler that throws is a bug and ends the thread: nothing of its batch was answered, so nothing is lost.
+ * order or as arranged, commit the events, publish the events, answer. If there are no events, the actor confirms its
+ * ownership instead of a commit. Commands that arrive during a commit form the next batch, so slower commits lead to
+ * larger batches. A single command never waits for more commands. A handler that throws is a bug and ends the thread.
+ * No command of its batch was answered yet, so no confirmed result is lost.
  */
 
 import assert from 'node:assert/strict'
@@ -16,7 +17,7 @@ import { eventLoop, type Loop } from './loop.ts'
 
 /** Destination of an answer: a channel, or a test. */
 export type ReplyChannel = {
-  /** `times` is for a caller that requested them. */
+  /** Sends an answer. `times` is set only for a caller that requested the times. */
   reply(replyTo: number, answer: unknown, times?: BatchTimes): void
   /** Send time of the command being received. */
   readonly peerSentAtMs?: number
@@ -39,31 +40,35 @@ export type ServeOptions<State, P extends Protocol, Event> = {
   readonly clock: Clock
   /** Replaces the thread's event loop in tests. */
   readonly loop?: Loop
-  /** Maximum number of waiting commands; a further one is answered with `full` immediately. */
+  /** Maximum number of waiting commands. Any further command is answered with `full` immediately. */
   readonly mailboxMax: number
   /** Maximum number of commands per batch. */
   readonly batchMax: number
-  /** A batch ends after this many events; its remaining commands go to the next. */
+  /** A batch ends once it has this many events. Its remaining commands go to the next batch. */
   readonly eventsMax?: number
-  /** Answer to a command that arrives while the maximum number of commands waits. */
+  /** Answer to a command that arrives while `mailboxMax` commands are waiting. */
   readonly full: unknown
   readonly prepare?: (batch: readonly Command<P>[]) => void
   /** Reorders a batch; this may only affect speed, not results. */
   readonly arrange?: (batch: readonly Command<P>[]) => readonly Command<P>[]
-  /** Makes the events durable. If it fails, it is unknown whether they are. */
+  /** Makes the events durable. After a failure, it is unknown whether the events are durable. */
   readonly commit?: (events: readonly Event[]) => undefined | Promise<unknown>
   /**
-   * Set for an actor that another process may have replaced. Resolves with true if this actor was still the owner after
-   * the batch was handled. It is called if a batch has commands without events, whose answers no commit proves.
+   * Set if another process may have replaced this actor. Resolves with true if this actor was still the owner after the
+   * batch was handled. Called if a batch has answers to commands without events, because no commit proves ownership for
+   * them.
    */
   readonly confirm?: () => Promise<boolean>
-  /** Answer to the commands without events if the batch was not confirmed. */
+  /** Answer to commands without events if `confirm` resolved with false. */
   readonly unconfirmed?: unknown
-  /** After a failed commit: restores the state from the durable events; its result answers the batch. */
+  /**
+   * Restores the state from the durable events after a failed commit. The result is the answer to every command of the
+   * batch.
+   */
   readonly recover?: (error: unknown) => unknown
-  /** Publishes the durable events, before the answers leave. */
+  /** Publishes the durable events. Called before the answers are sent. */
   readonly say?: (events: readonly Event[]) => void
-  /** Receives each batch when it is durable. If defined, answers carry their times. */
+  /** Receives each batch once it is durable. If this is set, answers carry the times of their batch. */
   readonly observe?: (batch: readonly Command<P>[], times: BatchTimes) => void
 }
 
@@ -256,7 +261,10 @@ type GivenAnswer = {
   readonly channel: ReplyChannel | undefined
   readonly replyTo: number
   readonly answer: unknown
-  /** True if the answer needs no confirmation: its events were committed, or its actor does not exist. */
+  /**
+   * True if the answer needs no confirmation: its command emitted events, whose commit proves ownership, or its actor
+   * does not exist.
+   */
   readonly isProven: boolean
 }
 

@@ -33,7 +33,7 @@ export const STAGES = [
 
 export type Stage = (typeof STAGES)[number]
 
-/** Upper bounds in seconds: parsing takes microseconds, waiting may take seconds. */
+/** Upper bounds of the buckets in seconds: parsing takes microseconds, waiting may take seconds. */
 const BOUNDS = [
   0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
   0.25, 0.5, 1, 2.5, 5, 10,

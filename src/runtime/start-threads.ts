@@ -1,4 +1,4 @@
-/** Starts threads in their workers, links them, and restarts those that die. */
+/** Starts threads in their workers, links the threads, and restarts workers that die. */
 
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { proxy, transfer, wrap } from 'comlink'
@@ -129,7 +129,10 @@ export async function startFirst(state: Supervised, host: Host): Promise<void> {
   }
 }
 
-/** Gives the thread and each ready peer that shares a link with it the two ends of a new channel. */
+/**
+ * Creates a channel between the thread and each ready peer that shares a link with it, and gives both ends to their
+ * threads.
+ */
 function link(state: Supervised, thread: ThreadSpec): void {
   for (const host of state.hosts) {
     if (host.phase !== 'ready') continue
@@ -149,8 +152,8 @@ export function hand(
   peer: string,
   port: InstanceType<typeof MessageChannel>['port1'],
 ) {
-  // A worker that dies during this call is restarted and linked again, so its failure is only logged. Comlink's type of
-  // a transfer list knows only the browser's ports.
+  // If the worker dies during this call, it is restarted and linked again, so a failure is only logged. The cast is
+  // needed because Comlink’s type of a transfer list allows only browser ports.
   const sent = transfer(port, [port as unknown as Transferable])
   const host = state.hosts.find(({ threads }) => threads.includes(to))
   const handed = host?.running?.control.connect(to.name, peer, sent)

@@ -27,8 +27,8 @@ export async function stopHost(state: Supervised, host: Host, withinMs?: number)
 }
 
 /**
- * Drains and stops a worker's threads without waiting for an answer: a worker that dies meanwhile has ended, but never
- * answers.
+ * Asks a worker to drain and stop its threads, and returns without waiting for the answer: a worker that dies meanwhile
+ * never answers.
  */
 export function askToStop(state: Supervised, { name }: Host, { control }: RunningWorker): void {
   void (async () => {
@@ -42,8 +42,8 @@ export function askToStop(state: Supervised, { name }: Host, { control }: Runnin
 export async function stopAll(state: Supervised): Promise<boolean> {
   state.stopping = true
   state.stopHealth()
-  // Wait for the start, because a thread cannot be stopped while it starts. If the start fails, its caller receives the
-  // error.
+  // Wait for the start, because a thread cannot be stopped while it starts. If the start fails, the caller of `start`
+  // receives the error.
   await state.starting.catch(() => {})
   let clean = true
   for (const host of state.hosts.toReversed()) {
@@ -51,7 +51,8 @@ export async function stopAll(state: Supervised): Promise<boolean> {
     clean = (await stopHost(state, host)) && clean
   }
   for (const [name, running] of state.spares) {
-    // Wait as long as for a start: a worker that is still loading its modules receives the stop only afterwards.
+    // Wait up to the start timeout: a worker that is still loading its modules handles the stop request only
+    // afterwards.
     clean =
       (await stopHost(state, { ...newHost(name, []), running }, state.options.startTimeoutMs)) &&
       clean

@@ -1,8 +1,8 @@
 /**
  * Ends a worker that is stuck in JavaScript and must not be terminated from outside, because a library in it would
- * abort the whole process. V8 can interrupt a worker's code: it unwinds to the event loop, nothing can catch it, and
- * the worker keeps running. So its code is interrupted, and then it is stopped as usual. Code that hangs in a native
- * function cannot be ended this way.
+ * abort the whole process. V8 can interrupt the code that a worker runs. The code cannot catch the interruption: V8
+ * unwinds the stack to the event loop, and the worker keeps running. So this module interrupts the code and then stops
+ * the worker as usual. Code that hangs in a native function cannot be interrupted.
  */
 
 import { Session } from 'node:inspector'
@@ -10,20 +10,20 @@ import type { Worker } from 'node:worker_threads'
 import { beatsOf, type Heartbeat } from './heartbeat.ts'
 import { inTime } from './in-time.ts'
 
-/** Time to watch the event loop before its code is interrupted again. */
+/** Time to watch the event loop before the worker’s code is interrupted again. */
 const LOOK_MS = 500
 
 type Attached = {
   readonly params: { readonly sessionId: string; readonly workerInfo: { readonly title: string } }
 }
 
-/** A worker that is stopping may take this many times the timeout, as long as its event loop turns. */
+/** Factor on the timeout for a worker whose event loop turns: such a worker is stopping and may take longer. */
 const STOPPING_TIMES = 6
 
 /**
- * Interrupts the code that the worker runs, unless its event loop turns after all, and waits until the worker has
- * ended. `stop` asks the worker to end. Returns `turns` if nothing was interrupted, and `stuck` if the worker neither
- * ended nor continued within the timeout.
+ * Ends a stuck worker: interrupts the code that the worker runs, calls `stop`, which asks the worker to end, and waits
+ * until it has ended. Returns `turns` without an interruption if the event loop turns after all. Returns `stuck` if the
+ * worker does not end in time.
  */
 export async function endStuck(
   { worker, exited, heartbeat, beats: seen }: StuckWorker,
@@ -44,10 +44,10 @@ export async function endStuck(
     while (performance.now() - turnedAtMs < timeoutMs) {
       if ((await inTime(exited, LOOK_MS)) !== undefined) return 'ended'
       if (beatsOf(heartbeat) !== beats) {
-        // The event loop turns, so the worker is stopping: do not interrupt it, and give it more time.
+        // The event loop turns, so the worker is stopping: do not interrupt the worker, and give it more time.
         if (performance.now() - startMs < STOPPING_TIMES * timeoutMs) turnedAtMs = performance.now()
       } else {
-        // The worker may be stuck again: requests that waited before the stop are handled first.
+        // The worker handles requests that were waiting before the stop request first, and may be stuck in one of them.
         breakOff(session, id)
       }
       beats = beatsOf(heartbeat)
@@ -63,13 +63,13 @@ type StuckWorker = {
   readonly worker: Worker
   readonly exited: Promise<number>
   readonly heartbeat: Heartbeat
-  /** Value of the worker's heartbeat when it was found stuck. */
+  /** Value of the worker’s heartbeat when the worker was found stuck. */
   readonly beats: number
 }
 
 /**
- * Returns the inspector's session of a worker. The inspector has its own ids; the thread's number is only in a target's
- * title.
+ * Returns the id of the inspector’s session for a worker. The inspector uses its own ids; only the title of a target
+ * contains the worker’s thread id.
  */
 function sessionOf(session: Session, threadId: number): Promise<string> {
   return new Promise((resolve, reject) => {

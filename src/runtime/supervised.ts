@@ -21,20 +21,20 @@ export type SupervisorOptions = {
   readonly optionalPauseMs?: (deaths: number) => number
   /**
    * For necessary threads: number of restarts within `restartWindowMs` after which the supervisor gives up. For
-   * optional threads that share a worker: number of deaths after which each gets its own worker.
+   * optional threads that share a worker: number of deaths of the worker after which each thread gets its own worker.
    */
   readonly restartsMax: number
   readonly restartWindowMs: number
   /**
-   * Time for which collected metrics are returned again to threads that request them; if undefined, they are never
-   * reused.
+   * Time for which collected metrics are reused for later requests of threads. If undefined, every request collects the
+   * metrics again.
    */
   readonly metricsKeepMs?: number
   /** The main thread's own metrics, collected with those of the threads. */
   readonly ownMetrics?: () => Promise<object[]>
   /** Objects that threads may request from the main thread, by name. */
   readonly made?: Readonly<Record<string, () => Promise<object>>>
-  /** Called if a thread cannot be kept alive: the exchange has to stop. */
+  /** Called if a necessary thread cannot be kept alive. The exchange must then stop. */
   readonly onGivingUp: (thread: string, why: string) => void
 }
 
@@ -54,11 +54,11 @@ export type Supervised = {
   readonly spares: Map<string, RunningWorker>
   ahead: readonly WorkerSpec[]
   onCall: readonly ThreadSpec[]
-  /** Requests of threads to the supervisor. */
+  /** Requests that threads can send to the supervisor. */
   readonly api: SupervisorApi
   stopping: boolean
   stopHealth: () => void
-  /** The start of all threads, in progress or done. */
+  /** Settles when the start of all threads has ended. */
   starting: Promise<void>
   collected: { readonly atMs: number; readonly metrics: Promise<object[][]> } | undefined
 }

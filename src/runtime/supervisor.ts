@@ -1,25 +1,27 @@
 /**
- * Starts the threads in the given order, links them, watches them, restarts dead ones with a growing pause and a limit,
- * and stops them in the opposite order. It runs on the main thread and carries no traffic: a link is a pair of ports
- * that it creates and gives to both ends.
+ * Starts the threads in the given order, links them, checks their health, and stops them in the opposite order.
+ * Restarts dead threads after a growing pause. The supervisor runs on the main thread and carries no traffic: a link is
+ * a pair of ports that the supervisor creates and gives to both ends.
  *
- * Each thread has its own worker, or shares one with others of the same host. A worker that dies takes its threads and
- * their ports with it, so callers that wait for their answers receive `closed` at once. When it is back, both ends of
- * each of its links get new ports.
+ * Each thread has its own worker, or shares one with other threads of the same host. When a worker dies, its threads
+ * and their ports die with it, so callers that wait for their answers receive `closed` at once. After the restart, both
+ * ends of each link get new ports.
  *
- * A thread on call is started and stopped by another thread, which is notified of its end and decides what follows.
+ * A thread on call is started and stopped by another thread. That thread is notified when the thread on call ends, and
+ * decides whether to start it again.
  *
- * A thread is necessary or optional. If a necessary one cannot be kept alive, the exchange ends. An optional one is
- * restarted as long as the exchange runs, with growing pauses; also if its first start fails, unless it reports that it
- * does not fit its settings. If optional threads share a worker that keeps dying, each gets its own worker, which
- * isolates the faulty one.
+ * A thread is necessary or optional. If a necessary thread dies too often, the exchange ends. An optional thread is
+ * restarted with growing pauses as long as the exchange runs. This also applies if its first start fails, unless the
+ * thread reports that the settings do not fit it. If optional threads share a worker that keeps dying, each gets its
+ * own worker, which isolates the faulty thread.
  *
- * A worker that does not answer is ended, but not a slow one: while its heartbeat counts, or while it waits for a core,
- * it continues (`heartbeat.ts`). A worker that must not be terminated is made to end on its own (`stuck-worker.ts`). If
- * that fails, the supervisor reports it and tries again: a hanging front never ends the markets.
+ * A worker that does not answer is ended. A slow worker continues: its heartbeat still counts, or it waits for a CPU
+ * core (`heartbeat.ts`). If a worker must not be terminated, its code is interrupted so that it ends on its own
+ * (`stuck-worker.ts`). If that fails, the supervisor logs an error and tries again: a hanging front never ends the
+ * markets.
  *
- * A worker that loads its modules or starts its threads is never ended from outside: Node would abort the whole
- * process. A stop waits until it has started, or until the time for that is over.
+ * A worker that loads its modules or starts its threads is never ended from outside, because Node would abort the whole
+ * process. A stop waits until the worker has started, or until the start timeout.
  */
 
 import type { MessagePort } from 'node:worker_threads'
@@ -33,18 +35,18 @@ import type { SupervisorApi, ThreadHealth } from './thread.ts'
 import { keptMetrics, metricsOf } from './thread-metrics.ts'
 
 export type Supervisor = {
-  /** Lets workers load their modules while main waits for something else; `start` uses them. */
+  /** Creates workers that load their modules while the main thread does other work. `start` uses these workers. */
   preload(workers: readonly WorkerSpec[]): void
   /**
-   * Starts every thread; resolves when all are ready, or when it was stopped meanwhile. Threads on call start when
-   * another thread requests it.
+   * Starts every thread. Resolves when all necessary threads are ready, or when the supervisor is stopped meanwhile.
+   * Threads on call start only when another thread requests it.
    */
   start(threads: readonly ThreadSpec[], onCall?: readonly ThreadSpec[]): Promise<void>
   /** Drains and stops every thread; resolves with true if all ended on their own before the timeout. */
   stop(): Promise<boolean>
   health(): Record<string, ThreadHealth>
   metrics(): Promise<object[][]>
-  /** Ends a thread's worker like a crash, for tests. */
+  /** Terminates a thread’s worker, as a crash would; for tests. */
   kill(name: string): Promise<void>
 }
 
@@ -101,7 +103,7 @@ async function startAll(state: Supervised): Promise<void> {
   if (!state.stopping) planHealthCheck(state)
 }
 
-/** Requests of threads to the supervisor. */
+/** Returns the functions of the supervisor that threads can call. */
 function apiOf(current: () => Supervised): SupervisorApi {
   return {
     threads: () => healthOf(current().hosts),

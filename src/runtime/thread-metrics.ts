@@ -7,8 +7,8 @@ export async function metricsOf(state: Supervised): Promise<object[][]> {
   const own = state.options.ownMetrics === undefined ? [] : [state.options.ownMetrics()]
   const asked = state.hosts.map(async ({ running }) => {
     if (running === undefined) return []
-    // A thread that has not answered yet is not queried again, so that its port does not fill. A thread that dies
-    // returns nothing.
+    // A worker that has not answered the last query is not queried again, so that queries do not pile up in its port. A
+    // worker that dies returns no metrics.
     const gone = running.exited.then(() => undefined)
     running.metrics ??= Promise.race([running.control.metrics() as Promise<object[][]>, gone])
       .catch(() => undefined)
@@ -21,7 +21,8 @@ export async function metricsOf(state: Supervised): Promise<object[][]> {
 }
 
 /**
- * Returns metrics that were collected recently, so that the threads collect them once, however many fronts are scraped.
+ * Returns the last collected metrics if they are recent, otherwise collects them again. So the threads collect them
+ * once, however many fronts are scraped.
  */
 export function keptMetrics(state: Supervised): Promise<object[][]> {
   const atMs = performance.now()

@@ -1,10 +1,11 @@
 /**
- * The control of threads (start, links, health, metrics, stop) as seen by their worker. A worker's entry names the
- * kinds of threads that it can run. The supervisor names those to start, with their data, and calls them over Comlink
- * on the worker's own port, which carries only these calls. Small threads may share a worker: each has its own links,
- * health and metrics.
+ * Runs threads in a worker, and offers the calls with which the supervisor controls them (start, links, health,
+ * metrics, stop). A worker’s entry file lists the kinds of threads that it can run. The supervisor sends the threads to
+ * start, with their data. It calls the worker over Comlink on the worker’s own port, which carries only these calls.
+ * Small threads may share a worker: each has its own links, health and metrics.
  *
- * The order of calls: start, *[connect | health | metrics], drain, stop; or stop alone.
+ * The supervisor calls start first, then connect, health and metrics in any order, and at the end drain and stop. It
+ * may also call only stop.
  */
 
 import assert from 'node:assert/strict'
@@ -14,7 +15,7 @@ import { type ClockMemory, followClock } from './clock.ts'
 import { endpointOf } from './endpoint.ts'
 import { beatInto, type Heartbeat } from './heartbeat.ts'
 
-/** Requests of a thread to the supervisor. */
+/** Requests that a thread can send to the supervisor. */
 export type SupervisorApi = {
   /** Returns the state of every thread by name, for the readiness check. */
   threads(): Record<string, ThreadHealth>
@@ -24,11 +25,11 @@ export type SupervisorApi = {
   made(name: string): Promise<object>
   /** Starts a thread on call; rejects if it does not start. */
   begin(name: string): Promise<void>
-  /** Resolves with the reason when a started thread has ended. */
+  /** Resolves with the reason when a started thread on call has ended. */
   ended(name: string): Promise<string>
   /**
-   * Drains a started thread that is about to be ended: resolves when it accepts nothing more and has answered
-   * everything.
+   * Drains a thread on call that is about to be ended. Resolves when the thread accepts no new requests and has
+   * answered all earlier ones.
    */
   drain(name: string): Promise<void>
   /** Drains and stops a started thread. */
@@ -48,27 +49,27 @@ export function handPort(
   peer: string,
   port: MessagePort,
 ): Promise<boolean> {
-  // Comlink's type of a transfer list knows only the browser's ports.
+  // The cast is needed because Comlink’s type of a transfer list allows only browser ports.
   return supervisor.connect(thread, peer, transfer(port, [port as unknown as Transferable]))
 }
 
 export type ThreadHealth = {
   readonly ready: boolean
   readonly why: string
-  /** True if the exchange runs on without the thread. */
+  /** True if the exchange keeps running without this thread. */
   readonly optional: boolean
   /** Number of deaths and failed starts. */
   readonly deaths: number
 }
 
-/** The thread cannot run with the exchange's settings: a restart would not help. */
+/** Error of a thread that cannot run with the exchange’s settings, so a restart would not help. */
 export class Unfit extends Error {
   override name = 'Unfit'
 }
 
 /**
- * Prefix of the health text of a thread that stands by because another node has its role: nothing is wrong, and it can
- * take over.
+ * Prefix of the health text of a thread on standby: another node has its role, and this thread can take over. Such a
+ * thread is healthy.
  */
 export const STANDBY = 'standby'
 
@@ -78,8 +79,8 @@ export type Thread = {
   /** Receives a channel's port to a peer: at the start, and again after each restart of the peer. */
   connect(peer: string, port: MessagePort): void
   /**
-   * Returns an empty string if the thread is healthy, otherwise the problem in a few words, or the role that it waits
-   * for.
+   * Returns an empty string if the thread is healthy, otherwise the problem in a few words. A thread on standby returns
+   * the role for which it waits.
    */
   health(): string
   metrics(): Promise<object[]>
@@ -89,17 +90,17 @@ export type Thread = {
   stop(): Promise<void>
 }
 
-/** Creates the parts of a thread of each kind from its data. */
+/** Functions that create a thread from its data, by kind of thread. */
 type ThreadKinds = Readonly<Record<string, (data: never) => Thread>>
 
-/** A thread that its worker has to run. */
+/** Name, kind and data of a thread that the worker must start. */
 type ThreadRequest = { readonly name: string; readonly kind: string; readonly data: object }
 
-/** Interface of a worker for the supervisor. */
+/** Calls that a worker offers to the supervisor. */
 export type WorkerControl = {
   /**
-   * Starts the threads one after the other. If one fails, the worker ends. It increments `heartbeat`, which the
-   * supervisor reads.
+   * Starts the threads one after the other. If a start fails, the worker ends. The worker increments `heartbeat`, which
+   * the supervisor reads.
    */
   start(
     supervisor: SupervisorApi,
@@ -121,8 +122,8 @@ export function runThreads(kinds: ThreadKinds): void {
   const newestFirst = () => [...threads.values()].reverse()
   let supervisor: RemoteSupervisor | undefined
   /**
-   * True once the threads are being stopped. A port that arrives then is closed, because it would keep the worker
-   * alive.
+   * True once the threads are being stopped. A port that arrives afterwards is closed, because an open port would keep
+   * the worker alive.
    */
   let isStopping = false
 
@@ -152,12 +153,12 @@ export function runThreads(kinds: ThreadKinds): void {
   const control: WorkerControl = {
     async start(from, orders, heartbeat) {
       if (heartbeat !== undefined) beatInto(heartbeat)
-      // Comlink passes the proxied object as a remote one.
+      // The cast is needed because Comlink passes the supervisor’s object as a remote proxy.
       supervisor = from as unknown as RemoteSupervisor
       try {
         for (const order of orders) await startThread(order)
       } catch (error) {
-        // Stop all parts that were opened, even if some fail to stop, and throw the first failure.
+        // Stop all threads that were created, even if some fail to stop, and throw the first failure.
         isStopping = true
         for (const parts of newestFirst()) await parts.stop().catch(() => {})
         end()

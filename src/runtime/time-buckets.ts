@@ -9,7 +9,7 @@ import type { Metric, Registry } from 'prom-client'
 export type TimeBuckets = {
   /** Upper bounds in seconds. */
   readonly bounds: readonly number[]
-  /** Counts by upper bound; the last one counts times above all bounds. */
+  /** Counts by upper bound; the last element counts times above all bounds. */
   readonly counts: Float64Array
   secondsTotal: number
 }
@@ -18,7 +18,7 @@ export function makeTimeBuckets(bounds: readonly number[]): TimeBuckets {
   return { bounds, counts: new Float64Array(bounds.length + 1), secondsTotal: 0 }
 }
 
-/** Counts a time `times` times. */
+/** Adds the same time to the histogram `times` times. */
 export function countTime(buckets: TimeBuckets, seconds: number, times = 1): void {
   const { bounds, counts } = buckets
   let at = 0
@@ -30,7 +30,7 @@ export function countTime(buckets: TimeBuckets, seconds: number, times = 1): voi
 type Labels = Readonly<Record<string, string>>
 type LabelledBuckets = { readonly labels: Labels; readonly buckets: TimeBuckets }
 
-/** Registers a histogram that is read at each scrape; labels without counts are left out. */
+/** Registers a histogram that is computed at each scrape. Label sets without counts are left out. */
 export function registerTimeBuckets(
   registry: Registry,
   name: string,

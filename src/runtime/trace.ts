@@ -1,13 +1,14 @@
 /**
- * Traces of requests through the threads: one trace id from an HTTP request to the transaction that settles its trade.
- * A trace travels as a `traceparent` (W3C Trace Context): `00-<trace id>-<id of the parent span>-01`.
+ * Traces requests through the threads: one trace id covers everything from an HTTP request to the transaction that
+ * settles its trade. A trace travels as a `traceparent` (W3C Trace Context): `00-<trace id>-<id of the parent
+ * span>-01`.
  */
 
 export type SpanAttributes = Readonly<Record<string, string | number>>
 
 /** The span of a request that is being traced. Times are those of `performance.now()` in its thread. */
 export type OpenSpan = {
-  /** Returns the header that names this span as the parent of others. */
+  /** Header that names this span as the parent of other spans. */
   readonly traceparent: string
   /** Adds a finished part of the request. */
   part(name: string, fromMs: number, toMs: number, attributes?: SpanAttributes): void
@@ -17,11 +18,14 @@ export type OpenSpan = {
 }
 
 export type Tracer = {
-  /** Starts the span of a request. Undefined if the request is not sampled. `parent` is its header, or empty. */
+  /**
+   * Starts the span of a request; returns undefined if the request is not sampled. `parent` is the request’s
+   * `traceparent` header, or empty.
+   */
   begin(name: string, parent: string): OpenSpan | undefined
   /** Adds a finished span; times are Unix milliseconds. */
   add(parent: string, name: string, span: TimedSpan): void
-  /** Returns Unix milliseconds of the machine, whatever the exchange's own time is. */
+  /** Returns the machine’s time in Unix milliseconds, which may differ from the exchange’s own clock. */
   nowMs(): number
 }
 
@@ -41,7 +45,7 @@ type ParentSpan = {
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-|$)/
 const HEADER_CHARS_MAX = 128
 
-/** Parses the header in any version except ff; undefined if it is invalid. */
+/** Parses a `traceparent` header of any version except ff; returns undefined if the header is invalid. */
 export function parseTraceparent(header: string): ParentSpan | undefined {
   if (header.length > HEADER_CHARS_MAX || header.startsWith('ff')) return undefined
   const [, traceId, spanId, flags] = TRACEPARENT.exec(header) ?? []

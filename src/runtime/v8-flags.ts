@@ -1,13 +1,14 @@
 /**
- * V8 flags of the whole process. Main sets them after the threads have loaded: V8 rejects cached code that was compiled
- * under other flags, and Node's own cache is compiled under none.
+ * V8 flags of the whole process. Main sets them after the threads have loaded their modules: V8 rejects cached code
+ * that was compiled under other flags, and Node compiles its own cache without flags.
  *
- * Inlining: by default V8 stops in each function after 920 bytes of bytecode, and the book consists of many small
- * functions. With a higher limit an operation costs a seventh less. It affects only code that is optimised later.
+ * Inlining: by default V8 inlines at most 920 bytes of bytecode per function, and the book consists of many small
+ * functions. With a higher limit an operation of the book costs one seventh less. The flag affects only code that is
+ * optimised later.
  *
- * Garbage collection: a thread's heap is collected when it is twice the size left by the last collection. By default V8
- * lets it grow up to four times on a machine with much memory, and an exchange's memory grew for an hour without need.
- * Under full load the difference does not show.
+ * Garbage collection: V8 collects a thread’s heap when the heap is twice the size that the last collection left. By
+ * default, on a machine with much memory, the heap may grow to four times that size. An exchange’s memory then grew for
+ * an hour without need. Under full load this flag makes no visible difference.
  */
 
 import { setFlagsFromString } from 'node:v8'

@@ -1,6 +1,6 @@
 /**
- * Prices and quick markets of an asset. They do not come from a market's log, so each front numbers their messages
- * itself. A new subscriber receives the last price, or the open quick market, at once.
+ * Prices and quick markets of an asset. These events do not come from a market's log, so each front numbers the
+ * messages itself. A new subscriber receives the last price, or the open quick market, at once.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -51,7 +51,7 @@ export function makeAssetChannels<M>(registry: TopicRegistry<M>, clock: Clock): 
     know: (name) => void known(name),
     priced(name, event) {
       const asset = known(name)
-      // This source was away, and another one may have sent a newer price meanwhile.
+      // Ignore an older price: its source was away, and another source may have sent a newer price meanwhile.
       if (asset.price !== undefined && event.timestamp < asset.price.timestamp) return
       asset.price = event
       const feed = asset.feeds.get('price')

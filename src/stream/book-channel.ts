@@ -1,7 +1,7 @@
 /**
- * Books of the stream. Subscribers get every change, or combined changes at intervals (a conflated book). A conflated
- * book that has unsent changes differs from the state of its subscribers, so its snapshot waits until the changes are
- * sent.
+ * Books of the stream. Subscribers get every change, or combined changes at intervals (a conflated book). While a
+ * conflated book has unsent changes, it differs from the state of its subscribers. So its snapshot waits until the
+ * changes are sent.
  */
 
 import type { Sequence } from '#domain/ids.ts'
@@ -27,7 +27,10 @@ type BookChannel<M> = {
     prices: readonly number[],
     seq: Sequence,
   ): void
-  /** Like `changed`, for books with implied levels. Called once per event, which changes those of both outcomes. */
+  /**
+   * Like `changed`, for books with implied levels. Called once per event, because each event changes the implied books
+   * of both outcomes.
+   */
   changedImplied(
     of: MarketFeed<M>,
     at: { readonly outcome: Outcome; readonly side: Side },
@@ -49,7 +52,7 @@ export function makeBookChannel<M>(ports: {
   const conflated = noFeeds<M>()
   const ticking = new Set<Hz>()
 
-  /** Sends the conflated books of this rate at intervals, while there are changes. */
+  /** Schedules the next messages of conflated books with this rate, unless they are already scheduled. */
   function tick(hz: Hz): void {
     if (ticking.has(hz)) return
     ticking.add(hz)
@@ -166,8 +169,8 @@ function newBookFeed<M>(
 type WhichBook<M> = Pick<BookFeed<M>, 'of' | 'outcome' | 'implied'>
 
 /**
- * Returns all feeds of this book: with every change, and conflated at each rate. With implied levels, also those of the
- * other outcome.
+ * Returns all feeds of this book: the feed with every change, and the conflated feed of each rate. With implied levels,
+ * also the feeds of the other outcome.
  */
 function feedsWith<M>({ of, outcome, implied }: WhichBook<M>): Set<BookFeed<M>> {
   return implied ? of.implied : of.books[outcome]
@@ -190,7 +193,7 @@ function note<M>(feed: BookFeed<M>, side: Side, prices: readonly number[]): void
   const changed = feed.changed[side]
   if (!feed.all) {
     for (const price of prices) changed.add(price)
-    // If more prices changed than this, a whole snapshot is smaller than the changes.
+    // If more prices changed than a snapshot shows per side, a whole snapshot is smaller than the changes.
     if (changed.size > BOOK_LEVELS_SHOWN_MAX) {
       cleanBook(feed)
       feed.all = true

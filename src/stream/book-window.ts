@@ -1,7 +1,7 @@
 /**
- * The part of a book that the stream shows: the best levels of each side. For subscribers these are the whole book: a
- * level that drops out is removed, one that moves up is added. So a subscriber that applies every message always has
- * the best levels, and no message is larger than two sides of them.
+ * The part of a book that the stream shows: the best levels of each side. Subscribers receive these levels as if they
+ * were the whole book: a level that drops out is removed, and a level that moves up is added. So a subscriber that
+ * applies every message always has the best levels, and no message is larger than the best levels of two sides.
  */
 
 import { BOOK_LEVELS_SHOWN_MAX } from '#domain/limits.ts'
@@ -17,7 +17,7 @@ export function edgesOf(book: LevelBook): Edges {
 }
 
 /**
- * Given the prices of a side that changed, returns the levels to send to a subscriber that has seen all levels down to
+ * Returns the levels to send after these prices of a side changed, to a subscriber that has seen all levels down to
  * `before`.
  */
 export function shownChanges(

@@ -1,6 +1,6 @@
 /**
- * Handles gaps in the messages of a topic, each of which names the one before: if events were missed, the subscribers
- * start over with a snapshot.
+ * Handles gaps in the messages of a topic. Each message names the message before it. If events were missed, the
+ * subscribers start over with a snapshot.
  */
 
 import type { Sequence } from '#domain/ids.ts'
@@ -9,7 +9,7 @@ import { cleanBook } from './book-channel.ts'
 import type { ChannelHooks, ChannelParts } from './channel-parts.ts'
 import { type Feed, isSequenced, type MarketFeed } from './feeds.ts'
 
-/** Kinds of feeds whose events come from other threads than those of the markets. */
+/** Kinds of feeds whose events do not come from market threads. */
 export type OutsideKind = 'market' | 'markets' | 'price' | 'quick-market' | 'funds'
 
 export function makeChainBreaks<M>(
@@ -28,7 +28,7 @@ export function makeChainBreaks<M>(
     tickers.changed(shown.market.id)
     restart(of, shown.seq)
     if (isNew || !dozed) eventsMissed = true
-    // Before the first load there are no followers that could have missed anything.
+    // Before the first load there are no followers that could have missed events.
     const followers = registry.topics() > 0
     if ((isNew && !followers) || breakPlanned) return
     breakPlanned = true

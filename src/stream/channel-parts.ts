@@ -23,9 +23,9 @@ export type FundsSource = {
 }
 
 export type ChannelHooks<M> = {
-  /** Sends to every subscriber that is up to date with the topic. */
+  /** Sends the text to every subscriber that is up to date with the topic. */
   readonly publish: (topic: string, text: string) => void
-  /** Called when members need a new snapshot because events were missed. */
+  /** Called when subscribers need a new snapshot because events were missed. */
   readonly broken: (feed: OrdersFeed<M>) => void
   /** Called after the changes of a conflated book were sent: its snapshot can be made again. */
   readonly flushed: (feed: Feed<M>) => void

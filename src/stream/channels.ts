@@ -33,7 +33,7 @@ import type { Replay } from './topic.ts'
 export type Channels<M> = BoardListener & {
   happened(marketId: MarketId, resolutionUpdate: ResolutionUpdate): void
   fundsChanged(trader: Address, chainId: number): void
-  /** Reports that events of these kinds were missed: followers receive the current state. */
+  /** Reports that events of these kinds were missed, so that followers receive the current state. */
   missed(kinds: readonly OutsideKind[]): void
   knowAsset(asset: string): void
   priced(asset: string, event: StreamPrice): void
@@ -55,7 +55,7 @@ export type Channels<M> = BoardListener & {
   ordersSnapshot(feed: OrdersFeed<M>, taken: TakenOrders, reset: boolean): string
   /** Returns a position as clients see it. */
   shownPosition(feed: Feed<M>, at: number): number | string
-  /** Makes the subscribers of topics with missed events start over, before any reader is served. */
+  /** Makes the subscribers of topics with missed events start over. Must be called before any reader is served. */
   breakChains(): void
   /** Returns the markets that clients follow, or did a moment ago. */
   watched(): 'all' | ReadonlySet<MarketId>
@@ -75,7 +75,7 @@ export function makeChannels<M>(ports: ChannelPorts<M>): Channels<M> {
   return {
     followed: (shown, event) => followEvent(parts, shown, event),
     loaded: breaks.loaded,
-    // A topic with followers keeps its state until the last of them leaves.
+    // A topic with followers keeps its state until the last follower leaves.
     forgotten(marketId) {
       parts.markets.delete(marketId)
       marketChannel.over(marketId)

@@ -1,6 +1,7 @@
 /**
- * Checksum of a book: CRC-32 over its ten best bids, then its ten best asks, each as `price:size` joined by commas, the
- * two lists joined by a bar. A client that applies deltas can verify with it that nothing is missing.
+ * Checksum of a book: CRC-32 over its ten best bids, then its ten best asks, each level as `price:size`. Levels are
+ * joined by commas, and the two lists by a bar. With the checksum, a client that applies deltas can verify that no
+ * change is missing.
  */
 
 import { crc32 } from 'node:zlib'

@@ -1,7 +1,7 @@
 /**
  * Counts streams and subscriptions of each IP range over all front threads. Every front keeps its own numbers in shared
- * memory. A front that died leaves its numbers behind, so its numbers are stored with its incarnation (a number that
- * each restart raises), and its successor starts at zero.
+ * memory. A front that dies leaves its numbers behind. So each front stores its numbers with its incarnation (a number
+ * that each restart raises), and a restarted front starts at zero.
  *
  * Two fronts that admit a client at the same instant may both see the last free place. So a range can exceed its limit
  * by at most the number of fronts less one.
@@ -16,13 +16,16 @@ export type ConnectionCountMemory = {
 }
 
 export type ConnectionCount = {
-  /** Sum of all fronts for the range. */
+  /** Returns the sum over all fronts for the range. */
   of(range: string): number
   /** Changes the number of the range's streams or subscriptions on this front. */
   add(range: string, by: number): void
 }
 
-/** Maximum number of IP address ranges counted across fronts. Above it, those with the fewest streams are not counted. */
+/**
+ * Maximum number of IP address ranges counted across fronts. Above it, the ranges with the fewest streams are not
+ * counted.
+ */
 const RANGES_MAX = 100_000
 
 /** The table cannot store 0, so the count plus one is stored. */

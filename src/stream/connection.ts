@@ -18,7 +18,7 @@ export type TakenOrders = OrdersPage & { readonly at: number }
 export type Subscription = {
   readonly feed: Feed<Subscription>
   readonly connection: Connection
-  /** Number of subscriptions that it counts as. */
+  /** Number of subscriptions that this one counts as, toward the limits. */
   readonly size: number
   /** True if the socket has joined the library's topic; otherwise the subscription waits for a snapshot or a replay. */
   live: boolean
@@ -26,18 +26,19 @@ export type Subscription = {
   ack: { readonly id: FrameId | undefined } | undefined
   /** Position from which the client wants to resume. */
   since: number | string | undefined
-  /** True if the next snapshot must replace the client's state, because the client cannot resume from it. */
+  /** True if the next snapshot must replace the client's state, because the client cannot resume from that state. */
   reset: boolean
   /** True if the client must be notified of dropped messages. */
   lagged: boolean
   /**
-   * `lagAt`: number of messages published when the connection began to lag. `missed`: number of dropped messages that
-   * were noticed.
+   * `lagAt`: number of messages that the topic had published when the connection began to lag. `missed`: number of
+   * dropped messages that were noticed.
    */
   lagAt: number
   missed: number
   /**
-   * True if the next snapshot must not be charged: its request was charged already, or the server has to start over.
+   * True if the next snapshot is free of charge, because its request was charged already or the server has to start
+   * over.
    */
   paid: boolean
   taken: TakenOrders | undefined
@@ -47,7 +48,7 @@ export type Subscription = {
 export type Connection = {
   readonly session: string
   readonly ip: string
-  /** Undefined once closed: a closed socket must not be touched. */
+  /** Undefined once the connection is closed, because a closed socket must not be touched. */
   ws: Socket | undefined
   principal: Principal | undefined
   readonly subs: Map<string, Subscription>
@@ -59,7 +60,7 @@ export type Connection = {
   doomedAtMs: number | undefined
   /** True if a dropped message was noticed in this turn of the event loop and will be handled in the next. */
   settling: boolean
-  /** Frames that wait until it is this connection's turn; the intake limits their bytes. */
+  /** Frames that wait for the turn of this connection; the intake limits their bytes. */
   readonly frames: { readonly message: ArrayBuffer; readonly isBinary: boolean }[]
   /** Sum of the weights of the connection's subscriptions. */
   subscribed: number
@@ -68,11 +69,11 @@ export type Connection = {
   /** Number of frames that the client may still send, and the time of that count. */
   tokens: number
   tokensAtMs: number
-  /** Number of malformed frames within a window, and of frames above the rate. */
+  /** Number of malformed frames, and of frames above the rate limit, within the current window. */
   malformed: number
   excess: number
   windowAtMs: number
-  /** True if the orders of this connection are cancelled when it ends. */
+  /** True if the orders of this connection are cancelled when the connection ends. */
   cancelsOnDisconnect: boolean
   /** Number of connections opened before this one. */
   readonly number: number
@@ -107,7 +108,7 @@ export function newConnection(
   }
 }
 
-/** Returns the ranges that a connection counts for: its IPv4 address or IPv6 /64, and its /48. */
+/** Returns the IP ranges in which a connection is counted: its IPv4 address or IPv6 /64, and its /48. */
 export function rangesOf({ ip }: Connection): readonly string[] {
   const site = siteOf(ip)
   return site === undefined ? [ip] : [ip, site]

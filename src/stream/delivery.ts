@@ -2,10 +2,10 @@
  * Tracks the messages that each connection must still receive, and sends them.
  *
  * A subscription is either live, with its socket in the topic of uWebSockets.js, or waits for a snapshot or a replay.
- * It becomes live and receives the snapshot or the replay in the same turn, so nothing is lost in between. Waiting
- * subscriptions are served one after another while little is buffered for their socket: memory per connection stays
- * bounded, however much it follows and however slowly it reads. `slow-readers.ts` handles connections that are too
- * slow. Nothing here ever waits for a reader.
+ * It becomes live and receives the snapshot or the replay in the same turn of the event loop, so no message is lost in
+ * between. Waiting subscriptions are served one after another while little is buffered for their socket. So memory per
+ * connection stays bounded, however many feeds the client follows and however slowly it reads. `slow-readers.ts`
+ * handles connections that are too slow. Nothing in this file waits for a reader.
  */
 
 import type { Rejection } from '#domain/rejection.ts'
@@ -22,7 +22,7 @@ import { type Draw, snapshotWeight } from './weights.ts'
 
 export type DeliverySettings = SlowReaderSettings & { readonly deadlineMs: number }
 
-/** Units of snapshots that one connection gets in a turn of the event loop, about 1 ms. */
+/** Units of snapshots that one connection gets per turn of the event loop; they take about 1 ms. */
 const TURN_UNITS = 25
 
 /** Result of `send` for a dropped message. */
@@ -37,7 +37,7 @@ export type Delivery = {
   startOver(feed: Feed<Subscription>): void
   /** Sends a message of a channel to the connection; a dropped message is reported to `dropped`. */
   send(connection: Connection, text: string): void
-  /** Answers a request; closes a client that cannot receive even that. */
+  /** Answers a request. Closes the connection of a client that cannot receive the answer. */
   answer(connection: Connection, body: object): void
   answerError(connection: Connection, id: FrameId | undefined, rejection: Rejection): void
   end(connection: Connection, code: number, reason: string): void
@@ -53,7 +53,7 @@ export type Delivery = {
 type DeliveryPorts = {
   readonly channels: () => Channels<Subscription>
   readonly gateway: Pick<MarketGateway, 'openOrdersPage'>
-  /** Returns whether the markets of a feed are followed; starts to follow those that are not. */
+  /** Returns whether the markets of a feed are followed; starts to follow the markets that are not. */
   readonly isFollowed: (feed: Feed<Subscription>) => boolean
   readonly settings: DeliverySettings
   readonly draw: Draw | undefined
@@ -77,7 +77,7 @@ export function makeDelivery(ports: DeliveryPorts): Delivery {
     for (const sub of waiting) {
       if (ws.getBufferedAmount() > lowWaterBytes) return
       if (units >= TURN_UNITS) {
-        // The other subscriptions are served in a later turn, after other connections had their turn.
+        // The remaining subscriptions are served in a later turn, after other connections had their turn.
         setImmediate(() => pump(connection))
         return
       }
@@ -137,8 +137,7 @@ export function makeDelivery(ports: DeliveryPorts): Delivery {
       for (const sub of feed.topic.members) {
         wait(sub)
         sub.paid = true
-        // The client must discard its state, if it has one: it has received a first message, or resumes with state of
-        // its own.
+        // A client that has received a first message, or resumes with its own state, must discard that state.
         sub.reset ||= sub.ack === undefined || sub.since !== undefined
         forgetPlace(sub)
         pump(sub.connection)
@@ -169,7 +168,8 @@ function send({ ws }: Connection, text: string): void {
 }
 
 /**
- * Charges the client for a snapshot. A lagging reader pays again for each repetition; while it cannot pay, it waits.
+ * Charges the client for a snapshot. A lagging reader pays again for each repeated snapshot; while the reader cannot
+ * pay, the subscription waits.
  */
 function pays(sub: Subscription, draw: Draw | undefined): boolean {
   const what = { cost: 'read', weight: snapshotWeight(sub.feed) } as const
@@ -183,7 +183,9 @@ function forgetPlace(sub: Subscription): void {
   sub.taken = undefined
 }
 
-/** First messages of a subscription: a snapshot, unless it resumes, then the messages of its topic since `from`. */
+/**
+ * First messages of a subscription: a snapshot, unless the client resumes, then the messages of the topic since `from`.
+ */
 type Owed = {
   readonly first: string | undefined
   readonly texts: readonly string[]

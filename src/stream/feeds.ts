@@ -1,6 +1,6 @@
 /**
- * Types of feeds: a feed is a topic and its subject. Feeds of one market's log use its sequence numbers. All others
- * cover several markets, or events outside of every log, so their topic counts its own positions.
+ * Types of feeds: a feed is a topic and its subject. Feeds of one market's log use the sequence numbers of that log.
+ * All other feeds cover several markets, or events outside of every log, so their topics count their own positions.
  */
 
 import type { Address, MarketId, Sequence } from '#domain/ids.ts'
@@ -16,7 +16,7 @@ export type Hz = (typeof CONFLATED_HZ)[number]
 const ASSET_CHANNELS = ['price', 'quick-market'] as const
 export type AssetChannel = (typeof ASSET_CHANNELS)[number]
 
-/** An event and its markets, as the database has them. */
+/** An event and its markets, as stored in the database. */
 export type EventMarkets = {
   readonly slug: string
   readonly chainId: number
@@ -51,10 +51,10 @@ export type BookFeed<M> = {
   readonly hz: Hz | undefined
   /** True for a book with the levels implied by the other outcome. */
   readonly implied: boolean
-  /** Prices of a conflated book that changed since its last message, and whether all did. */
+  /** Prices of a conflated book that changed since its last message; `all` is true if all of them may have changed. */
   readonly changed: readonly [bids: Set<number>, asks: Set<number>]
   all: boolean
-  /** Last level of each side that its readers have seen. */
+  /** Worst price of each side that the feed's subscribers have seen. */
   edges: Edges
 }
 export type TradesFeed<M> = {
@@ -84,7 +84,7 @@ export type TickerFeed<M> = {
   readonly topic: Topic<M>
   /** The markets of the feed; undefined for all. The list grows when a market joins the feed's event. */
   marketIds: readonly MarketId[] | undefined
-  /** Time of the last request for its markets' figures, and whether one is in progress. */
+  /** Time of the last request for the figures of the feed's markets, and whether a request is in progress. */
   preparedAtMs: number
   preparing: boolean
   /** The last snapshot of all markets, shared by clients that subscribe at the same time. */
@@ -103,9 +103,9 @@ export type AssetFeed<M> = {
   readonly asset: string
 }
 
-/** Positions are the sequence numbers of its market. */
+/** Feeds whose positions are the sequence numbers of their market. */
 type SequencedFeed<M> = BookFeed<M> | TradesFeed<M>
-/** Positions are the topic's own count, which clients see as a cursor. */
+/** Feeds whose positions are the topic's own count, which clients see as a cursor. */
 export type CountedFeed<M> =
   | OneMarketFeed<M>
   | AllMarketsFeed<M>
@@ -119,7 +119,7 @@ export function isSequenced<M>(feed: Feed<M>): feed is SequencedFeed<M> {
   return feed.kind === 'book' || feed.kind === 'trades'
 }
 
-/** Returns the markets that a feed covers. Openings and closings are sent regardless. */
+/** Returns the markets that a feed covers. Openings and closings of other markets are sent regardless. */
 export function marketsOf<M>(feed: Feed<M>): 'all' | readonly MarketId[] {
   switch (feed.kind) {
     case 'book':

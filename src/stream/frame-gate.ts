@@ -1,6 +1,6 @@
 /**
- * Frames of clients, from the socket to the request: their size, rate and price are checked before anything is read. A
- * connection that keeps breaking the rules is closed.
+ * Frames of clients, from the socket to the request. The size, rate and cost of a frame are checked before its content
+ * is read. A connection that keeps breaking the rules is closed.
  */
 
 import { reject } from '#domain/rejection.ts'
@@ -25,8 +25,8 @@ export const MALFORMED_MAX = 100
  */
 const EXCESS_SECONDS = 10
 /**
- * A frame that is beyond the units of its IP address counts as this many frames above the rate, because the server
- * still reads and answers it.
+ * If the IP address has no units left, each unit of a frame's cost counts as this many frames above the rate. The
+ * server still reads and answers such a frame.
  */
 const UNPAID_EXCESS = 5
 export const WINDOW_MS = 10_000
@@ -51,7 +51,7 @@ export function makeFrameGate(
   }: {
     readonly delivery: Pick<Delivery, 'answerError' | 'end'>
     readonly act: (connection: Connection, request: Request) => void
-    /** Called when no frame of the connection waits any more. */
+    /** Called when no frame of the connection is waiting any more. */
     readonly emptied: (connection: Connection) => void
   },
 ) {
@@ -98,7 +98,7 @@ export function makeFrameGate(
     answerError(connection, idOf(message), reject('OVERLOADED'))
   }
 
-  /** Refuses a frame above the rate limit; closes a connection that keeps sending them. */
+  /** Refuses a frame above the rate limit; closes a connection that keeps sending such frames. */
   function refuse(connection: Connection, message: ArrayBuffer, excess: number): void {
     answerError(connection, idOf(message), reject('RATE_LIMITED'))
     exceed(connection, excess)
@@ -111,7 +111,7 @@ export function makeFrameGate(
     }
   }
 
-  /** Handles a frame that is paid for. */
+  /** Handles a frame whose cost was charged. */
   function handle(connection: Connection, message: ArrayBuffer, isBinary: boolean): void {
     if (connection.ws === undefined || connection.doomedAtMs !== undefined) return
     const read = readFrame(message, isBinary)
@@ -126,7 +126,7 @@ export function makeFrameGate(
     }
   }
 
-  /** The library answers pings by itself; too many of them end the connection like frames. */
+  /** The library answers pings by itself. Pings count like frames: too many of them end the connection. */
   function pinged(ws: Socket): void {
     const { connection } = ws.getUserData()
     if (connection.doomedAtMs !== undefined) return

@@ -125,7 +125,7 @@ const receipt = Type.Optional(
   }),
 )
 
-/** A parent span as in the HTTP header of that name (W3C Trace Context). */
+/** A parent span as in the HTTP header `traceparent` (W3C Trace Context). */
 const traceparent = Type.Optional(
   Type.String({
     maxLength: 55,
@@ -137,7 +137,7 @@ const traceparent = Type.Optional(
 const withOp = (op: string, fields: Record<string, TSchema>) =>
   Type.Object({ op: Type.Literal(op), id, ...fields }, closed)
 
-/** Other client frames by op. */
+/** Client frames that are not subscriptions, by op. */
 export const OP_FRAMES = {
   unsubscribe: withOp('unsubscribe', { sub }),
   snapshot: withOp('snapshot', { sub }),
@@ -201,10 +201,10 @@ export type Request = { readonly id: FrameId | undefined } & (
   | { [Op in keyof Ops]: { readonly op: Op } & Ops[Op] }[keyof Ops]
 )
 
-/** An invalid frame; `malformed` if no client that follows the documentation sends it. */
+/** An invalid frame; `malformed` is true if no client that follows the documentation sends it. */
 type Misread = {
   readonly id: FrameId | undefined
-  /** Lists the flaws of a frame, which is slower than detecting that there is one. */
+  /** Lists the flaws of a frame, which is slower than detecting that a flaw exists. */
   readonly why: () => Rejection
   readonly malformed: boolean
 }
@@ -221,7 +221,7 @@ export function isMisread(read: Request | Misread): read is Misread {
   return 'why' in read
 }
 
-/** Bytes at the start of a refused frame in which its id is searched, because the frame is not parsed. */
+/** Number of bytes at the start of a refused frame in which its id is searched, because the frame is not parsed. */
 const ID_WITHIN = 512
 const ID_FIELD = /"id": ?(?:"([^"\\]{0,64})"|([0-9]{1,15})(?![0-9.e]))/
 

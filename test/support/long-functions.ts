@@ -27,6 +27,7 @@ export function longFunctions(file: string, text: string, linesMax: number): Lon
 function linesOfCode(source: Node, lineOf: (at: number) => number): Set<number> {
   const lines = new Set<number>()
   const visit = (node: Node): void => {
+    if (ts.isJSDoc(node)) return
     const parts = node.getChildren()
     parts.forEach(visit)
     if (parts.length > 0 || node.end === node.getStart()) return

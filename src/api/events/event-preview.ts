@@ -28,16 +28,19 @@ type EventPreviewPorts = ChancePorts & {
   readonly nowMs: () => number
 }
 
-/** Number of markets whose probability a preview shows. */
+/** Maximum number of markets whose probability a preview shows. */
 const MARKETS_SHOWN = 3
 
-/** Returns the preview of the event in the last part of a share link; undefined if there is none. */
+/**
+ * Makes a function that returns the preview of an event, given the last part of a share link. If there is no such
+ * event, the function returns undefined.
+ */
 export function makeEventPreview(ports: EventPreviewPorts) {
   return async function preview(name: string): Promise<Preview | undefined> {
     const { slug, hashStart } = parseEventLink(name) ?? {}
     if (slug === undefined || hashStart === undefined || !isEventSlug(slug)) return undefined
     const found = await ports.eventsBySlug(slug)
-    // Events of several chains may have this slug. The link means the one with this hash.
+    // Events of several chains may have this slug. The start of the hash in the link selects one of them.
     const event = found.find(({ hash }) => hash.startsWith(hashStart))
     if (event === undefined) return undefined
     return { target: slug, title: event.title, description: await wordsOf(ports, event) }

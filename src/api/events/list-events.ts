@@ -48,7 +48,7 @@ export type EventSources = {
   readonly marketEvents: MarketEvents
   readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
   readonly nowMs: () => number
-  /** Decides which client address is served next; undefined if lists are made in the order of arrival. */
+  /** Decides the client IP address whose list is made next. If undefined, lists are made in the order of arrival. */
   readonly turns?: Pick<FairTurns, 'next'> | undefined
   readonly listEvents: (filter: QueryOf<'listEvents'>) => Promise<AnswerTo<'listEvents'>>
   readonly eventsBySlug: (slug: string) => Promise<AnswerTo<'eventsBySlug'>>
@@ -137,11 +137,15 @@ const ListQuery = Type.Object(
 )
 
 /**
- * Cost of a lookup of events and their markets, in reads, and the number of listed events that cost one more read.
+ * Cost in reads of a lookup of events and their markets. The second constant is the number of listed events that cost
+ * one more read.
  */
 const LOOKUP_WEIGHT = 8
 const EVENTS_PER_READ = 5
-/** Cost of scanning a page, in reads: for a search, which reads all texts, and for any other filter. */
+/**
+ * Cost in reads of scanning events for a page: the first for a search, which reads all texts; the second for any other
+ * filter.
+ */
 const SEARCH_WEIGHT = 60
 const SCAN_WEIGHT = 24
 
@@ -168,7 +172,7 @@ export function listEvents(ports: EventSources): AnswerRoute {
       const markets = Math.ceil((events * EVENT_MARKETS_LISTED) / MARKETS_PER_READ)
       const page = LOOKUP_WEIGHT + Math.ceil(events / EVENTS_PER_READ) + markets
       if (search !== undefined) return page + SEARCH_WEIGHT
-      // Without any filter only the events of the page are read; a filter scans others too.
+      // Without a filter, only the events on the page are read. With a filter, other events are read too.
       const isWhole = status === 'all' && (category ?? tag ?? chain_id) === undefined
       return page + (isWhole ? 0 : SCAN_WEIGHT)
     },

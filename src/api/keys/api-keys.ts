@@ -9,7 +9,7 @@ import { addressKeepingCase, safeInteger } from '#http/schemas.ts'
 import { TRADER } from '../orders/order-examples.ts'
 import type { KeyService } from './key-service.ts'
 
-// The wallet signs the address exactly as the client sent it, so its case is kept.
+// The wallet signs the address exactly as the client sent it, so the address keeps its upper and lower case.
 const addressAsWritten = () => addressKeepingCase({ description: 'Address of the wallet' })
 const walletSignature = () =>
   Type.String({

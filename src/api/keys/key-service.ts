@@ -1,5 +1,6 @@
 /**
- * Registers and revokes API keys for their routes. The private half of a new key is only in the answer to its owner.
+ * Registers and revokes API keys for their routes. Only the response to the owner contains the private half of a new
+ * key.
  */
 
 import { generateKeyPairSync, randomUUID } from 'node:crypto'
@@ -23,7 +24,7 @@ export type KeyService = {
     readonly deadlineAtMs: number
     readonly asker: Asker
   }): Promise<NewKey | Rejection>
-  /** Revokes with the wallet's signature. */
+  /** Revokes a key; the wallet's signature authorises this. */
   revokeBySignature(request: {
     readonly id: string
     readonly address: string
@@ -31,7 +32,7 @@ export type KeyService = {
     readonly deadlineAtMs: number
     readonly asker: Asker
   }): Promise<{ readonly id: string } | Rejection>
-  /** Revokes a key; the token must be made with the key itself. */
+  /** Revokes a key. The caller has checked that the bearer token was made with the same key. */
   revoke(id: string, deadlineAtMs: number): Promise<{ readonly id: string } | Rejection>
 }
 
@@ -50,7 +51,7 @@ export function makeKeyService(ports: {
 }): KeyService {
   const { service, store, findKey, recoverSigner, nowMs } = ports
 
-  /** Returns a rejection if neither the key nor the code of the address has signed the text. */
+  /** Returns a rejection unless the address's private key has signed the text or its contract accepts the signature. */
   async function signatureFlaw(
     message: string,
     address: Address,
@@ -95,7 +96,7 @@ export function makeKeyService(ports: {
       const message = { key, activeMax: API_KEYS_PER_ADDRESS_MAX, untilMs: deadlineAtMs }
       const leftMs = Math.max(1, deadlineAtMs - nowMs())
       const answer = await store.ask('RegisterApiKey', message, leftMs)
-      // If the write has no answer, no client has received the key, so a retry may simply create another key.
+      // If the write has no answer, no client has received the key, so the client may retry and get another key.
       if (isUnanswered(answer)) return reject('OVERLOADED')
       if (isRejection(answer)) return answer
       return { id: key.id, privateKey: hexOf(privateKey.export({ format: 'jwk' }).d) }

@@ -17,11 +17,34 @@ import { OUTCOME_OF, outcomeParam } from './outcome-param.ts'
 
 const INTERVALS = { '1m': 60, '5m': 300, '15m': 900, '1h': 3_600, '4h': 14_400, '1d': 86_400 }
 const NAMES = ['1m', '5m', '15m', '1h', '4h', '1d'] as const
-/** Latest accepted time: later than any sensible request, and well within exact integers. */
+/**
+ * Latest accepted time in Unix seconds: later than any sensible request, and far below the limit of
+ * exact integers.
+ */
 const SECONDS_MAX = 99_999_999_999
 
 const instant = (description: string) =>
   Type.Optional(safeInteger({ min: 0, max: SECONDS_MAX, description }))
+
+/** Example of an answer. */
+const ONE_HOUR = {
+  marketId: MARKET_ID,
+  outcome: 0,
+  interval: '1h',
+  candles: [
+    {
+      timestamp: 1_799_996_400,
+      open: 410_000,
+      high: 440_000,
+      low: 400_000,
+      close: 430_000,
+      volume: 12_900_000,
+      trades: 9,
+    },
+  ],
+  count: 1,
+  nextTo: null,
+}
 
 export function candles(ports: {
   readonly find: MarketFinder
@@ -63,26 +86,7 @@ export function candles(ports: {
     examples: {
       responses: {
         200: {
-          'one hour': {
-            value: {
-              marketId: MARKET_ID,
-              outcome: 0,
-              interval: '1h',
-              candles: [
-                {
-                  timestamp: 1_799_996_400,
-                  open: 410_000,
-                  high: 440_000,
-                  low: 400_000,
-                  close: 430_000,
-                  volume: 12_900_000,
-                  trades: 9,
-                },
-              ],
-              count: 1,
-              nextTo: null,
-            },
-          },
+          'one hour': { value: ONE_HOUR },
         },
       },
     },

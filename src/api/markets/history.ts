@@ -14,15 +14,15 @@ import { safeInteger } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import { marketIdParam } from '../orders/order-shapes.ts'
 
-/** Cost of a past book in reads: it reads up to one segment of the public log. */
+/** Cost of a past book in reads: the history thread reads up to one segment of the public log for the book. */
 export const PAST_BOOK_WEIGHT = 50
-/** Cost of an archive file in reads: it reads several segments and compresses 4 MiB of lines. */
+/** Cost of an archive file in reads: the history thread reads several segments and compresses 4 MiB of lines. */
 const ARCHIVE_WEIGHT = 250
 const ARCHIVE_DEADLINE_MS = 10_000
 const DAY_MS = 86_400_000
 const GZIP = 'application/gzip'
 
-/** Selects the last event that a past book includes: by its number, or the last one up to a time. */
+/** Selects the last event that a past book includes, by sequence number or by time. */
 type BookMoment = { readonly seq: number } | { readonly atMs: number }
 
 export type PastBookAsk = {
@@ -33,7 +33,10 @@ export type PastBookAsk = {
   readonly outcome?: Outcome | undefined
 }
 
-/** The log has no such market or begins after the requested moment, or its index is not complete yet. */
+/**
+ * `unknown`: the log has no such market. `before`: the log begins after the requested moment. `behind`: the index of
+ * the log is not complete yet.
+ */
 type Missing = { readonly state: 'unknown' | 'before' | 'behind' }
 
 export type PastBookRead =
@@ -58,7 +61,7 @@ export type ArchivePart =
   | { readonly state: 'behind' | 'empty' }
   | {
       readonly state: 'found'
-      /** Compressed by gzip, one event per line. */
+      /** Events, one per line, compressed by gzip. */
       readonly file: Uint8Array
       readonly sha256: string
       readonly events: number
@@ -94,8 +97,8 @@ const TOO_MANY: Rejection = {
 const underWay = new Map<string, number>()
 
 /**
- * Runs a history job, unless the client's range of IP addresses already has the maximum number of jobs: one thread
- * serves all clients.
+ * Runs a history job, or rejects it if the client's range of IP addresses already has the maximum number of jobs. The
+ * limit keeps the one history thread available for all clients.
  */
 async function sharing<Answer>(
   ip: string,
@@ -148,7 +151,7 @@ export async function pastBook(
     const newest = Math.max(seq, shown?.seq ?? 0)
     return reject('INVALID_FIELD', 'seq', `seq must be at most ${newest}, the market's newest`)
   }
-  // The public log lags behind the market, so it may still lack an event from before the requested time.
+  // The public log lags behind the market, so the log may still lack an event from before the requested time.
   if ('atMs' in until && isNewest && shown !== undefined && seq < shown.seq) {
     return reject('SEQ_NOT_REACHED')
   }
@@ -199,7 +202,7 @@ export function archive(history: History | undefined): AnswerRoute {
     async handle({ path: { marketId, day }, query, ip }) {
       if (history === undefined) return NO_HISTORY
       const fromMs = Date.parse(`${day}T00:00:00Z`)
-      // `Date.parse` takes 30 February for the 2nd of March.
+      // `Date.parse` reads 30 February as 2 March, so the parsed date is compared with the given one.
       if (Number.isNaN(fromMs) || !new Date(fromMs).toISOString().startsWith(day)) {
         return reject('INVALID_FIELD', 'day', 'day must be a day of the calendar')
       }

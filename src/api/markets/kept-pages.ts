@@ -1,7 +1,7 @@
 /**
  * Cache of pages of the market list, valid while they cannot have changed. All cached pages are of one version of the
- * chain's index and of one second, so a market that one page shows is not missing from the next one, whatever its
- * filter.
+ * chain's index and of one second. So a market that one page shows is not missing from another page that should contain
+ * it.
  *
  * A page is cached only if the version was the same before and after its rows were read. Once a newer version is seen,
  * no older page is used.
@@ -33,15 +33,15 @@ type Kept<Answer> = {
 }
 
 /**
- * Maximum number of attempts to read a page. If the version changes during every attempt, the result of the last one is
- * returned but not cached.
+ * Maximum number of attempts to read a page. If the version changes during every attempt, the last result is returned
+ * but not cached.
  */
 const ATTEMPTS_MAX = 3
 
 export function keepPages<Answer>(ports: {
   readonly board: Pick<MarketBoard, 'listVersion'>
   readonly nowMs: () => number
-  /** Time after which the version is read again; with 0 only simultaneous requests share a page. */
+  /** Time after which the version is read again, in milliseconds. With 0, only simultaneous requests share a page. */
   readonly keepMs: number
   readonly pagesMax: number
   /** Returns the version of the chain's index. Without a chain, pages are cached for the rest of the second. */
@@ -54,7 +54,7 @@ export function keepPages<Answer>(ports: {
   const underWay = new Map<string, Promise<MarketPage<Answer>>>()
   let version = ''
   let checkedAtMs = Number.NEGATIVE_INFINITY
-  /** Checks run one after the other, so that the last one has the newest version. */
+  /** Version checks run one after the other, so that the last check returns the newest version. */
   let checks: Promise<unknown> = Promise.resolve()
 
   const second = () => Math.floor(nowMs() / 1_000)

@@ -91,7 +91,7 @@ const nextCursor = Type.Union([Type.String(), Type.Null()], {
 export const MARKETS_PER_READ = 25
 /**
  * Number of markets that a filter checks for the cost of one read. The next constant is the maximum cost of a filter in
- * reads; it is below the burst that an IP address may use.
+ * reads, below the burst limit of an IP address.
  */
 const SCANNED_PER_READ = 200
 const SCAN_READS_MAX = 1_000
@@ -112,7 +112,7 @@ type ListRequest = RequestContext & {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Time after which the figures of a list are checked again: the 24 hours that they cover move on. */
+/** Time in milliseconds after which a list's figures are checked again: the 24 hours that they cover move on. */
 const CHECKED_MS = 250
 
 type ListSources = MarketSources & {
@@ -122,7 +122,7 @@ type ListSources = MarketSources & {
   readonly marketEvents: MarketEvents
   readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
   readonly joined: JoinedAnswers
-  /** Decides which client address is served next; undefined if lists are made in the order of arrival. */
+  /** Decides the client IP address whose list is made next. If undefined, lists are made in the order of arrival. */
   readonly turns?: Pick<FairTurns, 'next'> | undefined
 }
 
@@ -184,7 +184,7 @@ function filterOf(query: Static<typeof ListQuery>) {
 export function listMarkets(ports: ListSources): AnswerRoute {
   const { board, joined, pages } = ports
   const { unchanged, listOf } = makeListWriter(ports)
-  /** Length of the longest list so far, the only estimate of the number of markets in the database. */
+  /** Number of markets in the longest list so far: the only estimate of the number of markets in the database. */
   let longest = 0
   return route({
     method: 'GET',
@@ -207,7 +207,7 @@ export function listMarkets(ports: ListSources): AnswerRoute {
     headers: ['accept-encoding'],
     weigh({ limit, category, resolved, search }) {
       const there = Math.max(board.markets.size, longest)
-      // The chain's index finds categories; other filters check every market, even if they list few.
+      // The chain's index finds a category directly. Other filters check every market, even if few match.
       const scanned =
         resolved ?? search ?? (ports.chainMarkets === undefined ? category : undefined)
       const isScan = scanned !== undefined
@@ -271,10 +271,10 @@ export function listMarkets(ports: ListSources): AnswerRoute {
   }
 }
 
-/** Makes lists from pages. A list is made again only after a change on this front. */
+/** Makes lists from pages. While nothing changes on this front, the previous list of a page is returned again. */
 function makeListWriter(ports: ListSources) {
   const { board, figures, marketEvents, waiters, nowMs, turns } = ports
-  /** Keyed by the market's figures, which are a new object after each change. */
+  /** List entries by the market's figures, which are a new object after each change. */
   const listed = new WeakMap<
     MarketFigures,
     Pick<ListedMarket, 'closed' | 'winningOutcome'> & {
@@ -369,7 +369,7 @@ type OneMarketSources = {
   readonly waiters: Pick<SeqWaiters, 'until'>
   readonly figures: FiguresBook
   readonly marketEvents: MarketEvents
-  /** Answers for markets that this front follows, and for ended ones. */
+  /** Cached answers for markets that this front follows (`kept`), and for ended ones (`over`). */
   readonly kept: KeptAnswers
   readonly over: ReadCache
 }
@@ -414,7 +414,7 @@ export function getMarket(ports: OneMarketSources): AnswerRoute {
     }
     if (!figures.isPrepared(marketId)) return read(marketId)
     if (!marketEvents.isPrepared(marketId)) return prepared(marketId)
-    // `figures.of` returns another object after each change of the market or its figures.
+    // `figures.of` returns a new object after each change of the market or its figures.
     const known = figures.of(marketId)
     if (known === undefined) return read(marketId)
     const event = marketEvents.of(marketId)

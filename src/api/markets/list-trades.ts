@@ -34,11 +34,11 @@ import { beforeTradeParam, placeBefore, TRADE_EXAMPLE } from './trade-shapes.ts'
 export type TradeSources = {
   readonly board: MarketBoard
   readonly waiters: Pick<SeqWaiters, 'until'>
-  /** Cache of the first pages of trades of markets that this front follows. */
+  /** Cache of the first page of trades of each market that this front follows. */
   readonly kept: KeptAnswers
-  /** The same of markets that have ended. */
+  /** Cache of the first page of trades of each market that has ended. */
   readonly over: ReadCache
-  /** Returns trades from the database, newest first: all, or those before a given one. */
+  /** Returns the newest trades from the database, newest first; with `before`, only older trades than the given one. */
   readonly storedTrades: (
     marketId: MarketId,
     limit: number,
@@ -79,7 +79,7 @@ type PageRequest = RequestContext & {
 
 type Answered = RawReply | Rejection
 
-/** Returns one page; without a promise if the newest trades are in memory. */
+/** Returns one page. If the newest trades are in memory, the page is returned without a promise. */
 function answerPage(
   ports: TradeSources,
   listing: Listing,
@@ -144,7 +144,7 @@ function fromBoard(
     limit,
   )
   const name = `${listing.name}/${market.id}/${limit}`
-  // The list depends only on the market's changes, so the last change is its version.
+  // The list changes only with the market's trades, so the number of the last change serves as its version.
   return ports.kept.keep(name, tradesVersion, json, `W/"${tradesSeq}-${limit}"`)
 }
 
@@ -155,7 +155,7 @@ async function fromBoth(
   limit: number,
 ): Promise<RawReply> {
   const { id } = shown.market
-  // Reads as many trades as the front keeps in memory, so that the next request finds them there.
+  // Reads as many trades as the front may keep in memory, so that the next request needs no database read.
   const stored = await ports.storedTrades(id, TRADES_LISTED_MAX, undefined)
   keepTrades(shown, stored)
   if (holdsNewest(shown, limit)) return fromBoard(ports, listing, shown, limit)
@@ -163,7 +163,9 @@ async function fromBoth(
   return { status: 200, raw: tradesPageJson(listing.name, id, trades, limit) }
 }
 
-/** Returns a page after a trade: from the front's memory if it has these trades, otherwise from the database. */
+/**
+ * Returns the trades before a given one: from the front's memory if it has these trades, otherwise from the database.
+ */
 async function earlier(
   { board, storedTrades, earlierPage }: TradeSources,
   page: EarlierTradesPage,

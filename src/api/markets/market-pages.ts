@@ -1,6 +1,6 @@
 /**
- * Pages of the market list: open markets before ended ones, each oldest first. They come from the chain's index if
- * there is a chain, otherwise from the board and the database together.
+ * Pages of the market list: open markets before ended ones, each group oldest first. Pages come from the chain's index
+ * if there is a chain, otherwise from the board and the database together.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -23,7 +23,7 @@ type MarketPlace = {
 export const LIST_STATUSES = ['open', 'ended'] as const
 type ListStatus = (typeof LIST_STATUSES)[number]
 
-/** A market of a list, whether it has ended, and the chain's decision. */
+/** A market of a list, with its winning outcome on the chain and whether it has ended. */
 export type ListedMarket = FoundMarket & {
   readonly ended: boolean
   readonly winningOutcome?: Outcome | null | undefined
@@ -41,8 +41,8 @@ export type MarketSources = {
     after: Pick<MarketPlace, 'createdAt' | 'id'>
   }) => Promise<readonly StoredMarket[]>
   /**
-   * Set if there is a chain: returns its markets, open ones first. The chain's index is then the only source, so the
-   * list has no market that a reorg removed, and no ended market is missing.
+   * Returns the markets of the chains, open ones first; undefined without a chain. The chain's index is then the only
+   * source. So the list has no market that a reorg removed, and no ended market is missing.
    */
   readonly chainMarkets?: (filter: ChainListFilter) => Promise<readonly ChainListedMarket[]>
 }
@@ -84,7 +84,7 @@ function fits({ market, closed }: FoundMarket, filter: MarketFilter): boolean {
 const BEGINNING: MarketPlace = { createdAt: 0, id: undefined, ended: false }
 const PLACE = /^(ended-)?(0|[1-9][0-9]{0,15})-(0x[0-9a-fA-F]{64})$/
 
-/** Returns the position of a cursor. */
+/** Returns the list position that a cursor encodes. */
 export function placeOf(cursor: string | undefined): MarketPlace | Rejection {
   if (cursor === undefined) return BEGINNING
   const parts = PLACE.exec(cursor)
@@ -105,8 +105,8 @@ function isBehind({ createdAt, id }: Market, place: MarketPlace): boolean {
 }
 
 /**
- * Returns the matching markets after a position, as of this second. The result may be longer than `limit` if both the
- * board and the database have some.
+ * Returns the matching markets after a position, as of this second. The result may be longer than `limit`, because the
+ * board and the database may each return `limit` markets.
  */
 export async function marketsFrom(
   sources: MarketSources,
@@ -153,7 +153,10 @@ export function listedOf(
   return { market, closed, shown, ended: over !== undefined }
 }
 
-/** Returns why a market accepts no orders although no thread has loaded it. */
+/**
+ * Returns the reason why a market accepts no orders when no thread has loaded it; undefined if the chain gives no
+ * reason.
+ */
 function gone(market: ChainListedMarket, nowSec: number): CloseReason | undefined {
   if (market.withdrawn) return 'withdrawn'
   return market.expiration <= nowSec ? 'expired' : undefined
@@ -167,8 +170,8 @@ async function ofBoard(
   const { board } = sources
   const { chainId, category, quick, limit } = filter
   const ended = filter.status === 'ended'
-  // The database supports only four of the filters. For the others, more rows are read than are requested, and filtered
-  // here.
+  // The database supports only four of the filters. For the other filters, more rows than requested are read and then
+  // filtered here.
   const narrowed = filter.resolved ?? filter.search
   const stored = await storedOrNone(
     sources,
@@ -200,8 +203,8 @@ async function ofBoard(
 }
 
 /**
- * Returns markets of the database; none if it is unavailable. Then old markets are missing from the list, but trading
- * ones are still shown.
+ * Returns markets of the database; none while the database is unavailable. The list then lacks old markets but still
+ * shows trading ones.
  */
 async function storedOrNone(
   { storedMarkets }: MarketSources,

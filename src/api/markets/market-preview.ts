@@ -35,7 +35,10 @@ const CLOSED_WORDS: Readonly<Record<CloseReason, string>> = {
 }
 const TENTH_OF_PERCENT = 1_000
 
-/** Returns the preview of the market in the last part of a share link; undefined if there is none. */
+/**
+ * Makes a function that returns the preview of a market, given the last part of a share link. If there is no such
+ * market, the function returns undefined.
+ */
 export function makeMarketPreview(ports: PreviewPorts) {
   return async function preview(name: string): Promise<Preview | undefined> {
     const shortId = shortIdOf(name)
@@ -49,8 +52,8 @@ export function makeMarketPreview(ports: PreviewPorts) {
 }
 
 /**
- * Searches the database first, because the link means the oldest market. A market that is not stored yet is on the
- * board.
+ * Searches the database first, because the link means the oldest market. Only a market that is not stored yet is
+ * searched on the board.
  */
 async function find(
   { board, oldestMarket }: PreviewPorts,

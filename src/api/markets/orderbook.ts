@@ -51,7 +51,7 @@ const BOOK_QUERY = Type.Object(
 export function orderbook(ports: {
   readonly board: MarketBoard
   readonly waiters: Pick<SeqWaiters, 'until'>
-  /** Undefined if the log is not public. */
+  /** Reads past books; undefined if the log is not public. */
   readonly history?: History | undefined
 }): AnswerRoute {
   const { board, waiters, history } = ports
@@ -137,7 +137,7 @@ export function orderbook(ports: {
     const outcome = query.outcome === undefined ? undefined : OUTCOME_OF[query.outcome]
     const isImplied = query.implied === true && outcome !== undefined
     const raw = isImplied ? impliedBookJson(shown, outcome) : orderbookJson(shown, outcome)
-    // The book depends only on the market's sequence number, so that is its version.
+    // The book depends only on the market's sequence number, so the sequence number serves as its version.
     const headers = {
       etag: `W/"${shown.seq}-${query.outcome ?? ''}${isImplied ? '-implied' : ''}"`,
     }

@@ -1,4 +1,4 @@
-/** An outcome in a query: by its word or its code. */
+/** An outcome in a query: a word (`YES`, `NO`) or a code (`0`, `1`). */
 
 import { NO, type Outcome, YES } from '#domain/order.ts'
 import { oneOf } from '#http/schemas.ts'

@@ -82,7 +82,7 @@ export function resolution(ports: {
         ports.chainMarket(marketId),
         ports.assertions(marketId),
       ])
-      // A market that is not mined yet, or has no chain, is only on the board.
+      // The board also has markets that are not mined yet and markets without a chain.
       const market = onChain ?? ports.board.markets.get(marketId)?.market
       if (market === undefined) return reject('MARKET_NOT_FOUND', 'marketId')
       const resolved = onChain?.resolved === true
@@ -90,7 +90,7 @@ export function resolution(ports: {
       const standing = assertions.find(({ endedAs }) => endedAs === null || endedAs === 'settled')
       return ok({
         marketId,
-        // A quick market can be resolved exactly at its end.
+        // A quick market can be resolved at the very second of its end, so a resolved market always counts as expired.
         expired: resolved || market.expiration * 1_000 <= ports.nowMs(),
         resolved,
         ...(winner === null ? {} : { winningOutcome: winner }),
@@ -110,7 +110,7 @@ function shown(assertion: AnswerTo<'assertionsOfMarket'>[number]): typeof exampl
     assertionTime: assertion.assertedAtSec,
     expirationTime: assertion.windowEndsAtSec,
     settled,
-    // A settled assertion was found true: the oracle removes one that it finds false.
+    // A settled assertion was found true, because the oracle removes an assertion that it finds false.
     settlementResolution: settled,
     disputed: assertion.disputed,
   }

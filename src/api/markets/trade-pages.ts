@@ -11,7 +11,7 @@ import type { MatchedField } from '#protocol/shapes/trades.ts'
 /** Position of a trade in its market. */
 export type TradePlace = Pick<Trade, 'seq' | 'fillIndex'>
 
-/** Request for the trades of a market before one of them. */
+/** Request for the trades of a market that come before a given trade. */
 export type EarlierTradesPage = {
   readonly list: TradeList
   readonly marketId: MarketId
@@ -23,8 +23,8 @@ export type EarlierTradesPage = {
 export type TradeList = 'trades' | 'activity'
 
 /**
- * Returns the fields that never change after the match, as REST and the stream write them; none needs to be
- * escaped.
+ * Returns the JSON of the fields that never change after the match, for REST and the stream. None of the values needs
+ * escaping.
  */
 export function matchedJson({
   tradeId,
@@ -43,7 +43,7 @@ export function matchedJson({
   )
 }
 
-/** A trade as JSON without its closing brace, so that a caller can add fields. */
+/** Returns a trade as JSON without its closing brace, so that a caller can add fields. */
 function openTradeJson(trade: ListedTrade): string {
   const { txHash, status, seq } = trade
   return (

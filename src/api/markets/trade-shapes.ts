@@ -26,7 +26,7 @@ export function beforeTradeParam() {
   })
 }
 
-/** Returns the position to continue from in the trades of a market; a trade of another market is rejected. */
+/** Returns the position from which a market's list of trades continues. Rejects a trade of another market. */
 export function placeBefore(
   marketId: MarketId,
   before: string | undefined,

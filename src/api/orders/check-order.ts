@@ -23,7 +23,7 @@ export type OrderCheck = {
   readonly valid: boolean
   readonly orderHash: OrderHash | null
   readonly recovered: Address | null
-  /** Null if the signature is not accepted. */
+  /** Kind of key that signed the order; null if the signature is not accepted. */
   readonly signer: OrderSigner['kind'] | null
   readonly errors: readonly Rejection[]
 }
@@ -50,7 +50,10 @@ export function makeOrderCheck(
 ) {
   const { board, gateway, funds, verifier, clock, minNotional = 0 } = ports
 
-  /** Adds the errors of the market. Returns a transient error instead of adding it. */
+  /**
+   * Adds the errors that concern the market. A transient error is returned instead, because a retry may give another
+   * result.
+   */
   async function checkMarket(
     submission: OrderSubmission,
     context: CheckContext,
@@ -79,7 +82,10 @@ export function makeOrderCheck(
     return add(errors, await gateway.standing(marketId, trader, context))
   }
 
-  /** Adds the errors of the chain and the accounts. Returns a transient error instead of adding it. */
+  /**
+   * Adds the errors that concern the chain and the funds. A transient error is returned instead, because a retry may
+   * give another result.
+   */
   async function checkFunds(
     { order, chainId, permit }: SignedOrder,
     orderHash: OrderHash,
@@ -117,7 +123,7 @@ export function makeOrderCheck(
     if (signed === undefined || !isHashable(signed.order)) return invalid(errors)
     const inspection = await verifier.inspect(signed)
     if (isRejection(inspection)) {
-      // If the verifier is overloaded, nothing is known about the order, so only that rejection is returned.
+      // If the verifier is overloaded, the signature is unchecked, so only the verifier's rejection is returned.
       return isPassing(inspection) ? inspection : invalid([...errors, inspection])
     }
     const { orderHash, recovered, permitFlaw } = inspection
@@ -142,7 +148,7 @@ export function makeOrderCheck(
   }
 }
 
-/** Adds a flaw to the errors. A transient flaw does not concern the order itself, so it is returned instead. */
+/** Adds a flaw to the errors. A transient flaw says nothing about the order, so the flaw is returned instead. */
 function add(errors: Rejection[], flaw: Rejection | undefined): Rejection | undefined {
   if (flaw === undefined) return undefined
   if (isPassing(flaw)) return flaw
@@ -166,7 +172,10 @@ function invalid(errors: readonly Rejection[]): OrderCheck {
   return { valid: false, orderHash: null, recovered: null, signer: null, errors }
 }
 
-/** A digest consists of unsigned integers, so a wallet cannot have signed any other value. */
+/**
+ * Returns whether the order can have a digest: the digest consists of unsigned integers, so no wallet can have signed a
+ * negative value.
+ */
 function isHashable({ price, size }: Order): boolean {
   return price >= 0 && size >= 0
 }

@@ -19,7 +19,10 @@ export function makeCoveredOrders({
   gateway,
   funds,
 }: CoveredPorts): Pick<MarketGateway, 'place' | 'placeAll'> {
-  /** Returns the rejection of an order whose funds could not be reserved; undefined if they are reserved. */
+  /**
+   * Returns undefined if the order's funds are reserved. Otherwise returns the rejection, or the earlier answer if the
+   * market had already accepted the order.
+   */
   async function refusedOf(
     order: VerifiedOrder,
     context: OrderContext,
@@ -30,7 +33,8 @@ export function makeCoveredOrders({
     const refused = await funds.reserve(order, chainId, context)
     context.stages?.span?.part('reserve', begunMs, performance.now())
     if (refused === undefined) return undefined
-    // An order that was already accepted gets the same answer again, whatever its funds are now.
+    // If the market had already accepted the order, the client gets the earlier answer again, whatever the trader's
+    // funds are now.
     const before = await gateway.recall(order, context)
     if (before === undefined || isRejection(before)) return refused
     const { left: _, ...accepted } = before

@@ -1,4 +1,7 @@
-/** `POST /api/v1/orders/deadman`: cancels all orders of the token's address unless the same key renews it in time. */
+/**
+ * `POST /api/v1/orders/deadman`: sets a dead-man switch, which cancels all orders of the token's address unless the
+ * same key renews the switch in time.
+ */
 
 import Type from 'typebox'
 import { DEADMAN_MS_MAX, DEADMAN_MS_MIN } from '#domain/limits.ts'

@@ -77,7 +77,8 @@ export function listOrders(ports: Ports): AnswerRoute {
     responses,
     examples,
     handle(request) {
-      // The market itself answers, after every acknowledged write, so `minSeq` needs no waiting.
+      // Open orders come directly from the market thread and include every acknowledged write, so `minSeq` needs no
+      // waiting.
       const { trader, market, minSeq: _, ...which } = request.query
       const asked = market === undefined ? { trader } : { trader, marketId: market }
       return answerPage(ports, asked, which, request)

@@ -56,7 +56,7 @@ export const ACCEPTED_EXAMPLE = {
 
 export const DUPLICATE_EXAMPLE = { value: { ...ACCEPTED_EXAMPLE.value, duplicate: true } }
 
-/** Rejections of orders, with the field that each names. */
+/** Example rejections of orders; each names the field at fault. */
 export const ORDER_REJECTIONS: readonly Rejection[] = [
   reject('INVALID_FIELD', 'order.side', 'order.side must be an integer from 0 to 1'),
   reject('MISSING_FIELD', 'order.nonce'),

@@ -7,7 +7,7 @@ import type { OrderContext, OrderOptions } from '#live/market-gateway.ts'
 import type { OrderSubmission } from './order-shapes.ts'
 import { timeInForceOf } from './time-in-force.ts'
 
-/** Returns a copy of the request with the options of one of its orders. */
+/** Returns a copy of the request's context with the options of one of the request's orders. */
 export function withOptions(context: OrderContext, submission: OrderSubmission): OrderContext {
   const { deadlineAtMs, requestId, stages, session, ip, principal } = context
   return {
@@ -50,7 +50,7 @@ function tagsOf({ label, group, protection }: OrderSubmission): OrderTags | unde
   }
 }
 
-/** Returns why options contradict each other. */
+/** Returns a rejection if the options of an order contradict each other. */
 export function optionsFlaw(submission: OrderSubmission): Rejection | undefined {
   const { postOnly, timeInForce = 'GTC', group, protection, replaces, replaceMode } = submission
   if (postOnly === true && timeInForce !== 'GTC') {

@@ -37,7 +37,7 @@ export type OrderService = {
     submission: OrderSubmission,
     context: Pick<RequestContext, 'stages' | 'deadlineAtMs'> & Asker,
   ): Promise<VerifiedOrder | Rejection>
-  /** Passes a verified order to its market; orders reach their market in the order of the calls. */
+  /** Passes a verified order to its market. Orders reach their market in the sequence of the calls. */
   enter(order: VerifiedOrder, context: OrderContext): Promise<EnteredOrder | Rejection>
   /** Passes several verified orders to one market, which places them in one step. */
   enterAll(
@@ -45,39 +45,41 @@ export type OrderService = {
     orders: readonly { readonly order: VerifiedOrder; readonly context: OrderContext }[],
     context: OrderContext,
   ): Promise<(EnteredOrder | Rejection)[]>
-  /** Returns every error of a submission of any shape; places nothing. */
+  /** Returns every error of a submission, which may be any JSON value. Places nothing. */
   check(submission: unknown, context: RequestContext & Asker): Promise<OrderCheck | Rejection>
 }
 
 type OrderServicePorts = {
   readonly board: MarketBoard
   readonly gateway: Pick<MarketGateway, 'place' | 'placeAll' | 'recall' | 'standing'>
-  /** Set if orders need their funds reserved. */
+  /** Reserves funds for orders; undefined if orders need no reservation. */
   readonly funds?: FundsGateway | undefined
   readonly verifier: OrderVerifier
-  /** Set if signatures of delegates and contract accounts are accepted. */
+  /** Checks signatures of delegates and contract accounts; undefined if only the trader's own key may sign. */
   readonly signers?: OrderSigners | undefined
   /** Returns the chains on which a key acts for an account as its delegate. */
   readonly actsOn?: Delegates['actsOn'] | undefined
-  /** Set if the exchange indexes cancellations on the chain. */
+  /** Checks for cancellations on the chain; undefined if the exchange does not index them. */
   readonly withdrawn?: Pick<WithdrawnOrders, 'flawOf'> | undefined
   /**
-   * Returns a promise that resolves when the markets of this market's thread are on the board for the first time;
-   * undefined if they already are.
+   * Returns a promise that resolves when the front has loaded the markets of this market's thread for the first time.
+   * Returns undefined if they are already loaded.
    */
   readonly known?: (marketId: MarketId) => Promise<void> | undefined
-  /** Waits until the front follows these markets; undefined if it does already. */
+  /** Waits until the front follows these markets. Returns undefined if the front already follows them. */
   readonly followed?: SeqWaiters['untilFollowed']
   readonly clock: Clock
-  /** Minimum of price times size; the market enforces it, and a check reports it. */
+  /**
+   * Minimum of price times size, in microdollars. The market enforces the minimum; a check of an order only reports it.
+   */
   readonly minNotional?: number
-  /** Maximum time from now to an order's expiration. */
+  /** Maximum number of days from now to an order's expiration. */
   readonly expirationDaysMax: number
-  /** Maximum time from the match of a trade to its settlement; a permit must be valid until then. */
+  /** Maximum seconds from the match of a trade to its settlement. A permit must be valid until the settlement. */
   readonly settleSec?: number
   /** Called with the duration of each verification. */
   readonly meter?: StageMeter
-  /** Counts orders that were refused because their trader cannot pay, or is paused after failing to pay. */
+  /** Counts orders that were refused because their trader cannot pay, or is paused after a failed trade. */
   readonly unfunded?: UnfundedLimit
 }
 
@@ -87,11 +89,12 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
   const { flawsOf, signedOf, isOver } = reader
   const unfunded = makeUnfundedGuard(ports.unfunded)
 
-  /** Signers of verified orders whose signer is not the trader's own key, until the orders are placed. */
+  /** Signers of verified orders that the trader's own key did not sign, until the orders are placed. */
   const foreign = new WeakMap<VerifiedOrder, OrderSigner>()
 
   /**
-   * Converts the market's answer to the client's form. If the order of a delegate was refused, deletes its record.
+   * Converts the market's answer for the client. If the market refused an order of a delegate, the record of that order
+   * is deleted.
    */
   function entered(
     order: VerifiedOrder,
@@ -105,7 +108,7 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
     if (!isRejection(answer)) {
       return context.tags === undefined ? answer : { ...answer, ...echoOf(context.tags) }
     }
-    // An ended market may be unloaded from its thread; the fronts still know it.
+    // A market thread may have unloaded an ended market, but the fronts still know that the market has ended.
     const isGone = answer.rejected === 'MARKET_NOT_FOUND'
     return isGone && isOver(order.marketId) ? reject('MARKET_CLOSED') : answer
   }
@@ -123,14 +126,15 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
       const tooMany = unfunded.flawOf({ ip, principal })
       if (tooMany !== undefined) return tooMany
       const { marketId } = orderOf(submission)
-      // A front that has just started loads its markets in a moment.
+      // A front that has just started may not have loaded the market yet, so `verify` waits until the market is loaded.
       const known = board.markets.has(marketId) ? undefined : ports.known?.(marketId)
       if (known !== undefined) await inTime(known, deadlineAtMs - clock.nowMs())
-      // The market alone checks `EXPIRATION_TOO_SOON`. If the market accepted this order before, it repeats its answer,
-      // even if the expiration is near now.
+      // Only the market checks `EXPIRATION_TOO_SOON`. If the market accepted this order before, it repeats its answer,
+      // even if the order expires soon.
       const flaw = flawsOf(submission).find(({ rejected }) => rejected !== 'EXPIRATION_TOO_SOON')
       if (flaw !== undefined) return flaw
-      // The owner of a bearer token may replace only their own orders, even if another key signed the new one.
+      // The owner of a bearer token may replace only their own orders or those of accounts that they act for, whichever
+      // key signed the new order.
       const isForeign = principal !== undefined && principal.address !== orderOf(submission).trader
       if (submission.replaces !== undefined && isForeign) {
         const acting = await actingFor(principal, orderOf(submission).trader, ports.actsOn)
@@ -159,7 +163,7 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
         if (signer !== undefined) foreign.set(order, signer)
         return order
       }
-      // If the market accepted the order before, it repeats that answer.
+      // If the market accepted the order before, the order goes to the market again, which repeats its answer.
       const before = await gateway.recall(order, { deadlineAtMs })
       return before === undefined || isRejection(before) ? voided : order
     },

@@ -1,4 +1,6 @@
-/** Shapes of submitted orders, and the list of open ones; answers are in `protocol/shapes/orders.ts`. */
+/**
+ * Shapes of submitted orders and of the list of open orders. The shapes of answers are in `protocol/shapes/orders.ts`.
+ */
 
 import Type, { type Static } from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -193,10 +195,13 @@ export type OrderSubmission = Static<typeof OrderSubmission>
 
 const batchSize = { minItems: 1, maxItems: BATCH_ORDERS_MAX }
 
-/** Each item is validated separately, so that one bad order does not affect the others. */
+/**
+ * Batch of orders, as the route validates it. Each item is validated separately, so that one bad order does not affect
+ * the other orders.
+ */
 export const OrderBatch = Type.Object({ orders: Type.Array(Type.Unknown(), batchSize) }, closed)
 
-/** Schema of each item, for the document. */
+/** Batch of orders, as the OpenAPI document shows it, with the schema of each item. */
 export const ShownOrderBatch = Type.Object(
   { orders: Type.Array(OrderSubmission, batchSize) },
   closed,
@@ -207,7 +212,10 @@ export function orderOf(submission: OrderSubmission): Order {
   return submission.order as Order
 }
 
-/** Returns the permit of a submission, `v` as 27 or 28; undefined if its `v` is not 0, 1, 27 or 28. */
+/**
+ * Returns the permit of a submission, with `v` as 27 or 28. Returns undefined if the submitted `v` is not 0, 1, 27 or
+ * 28.
+ */
 export function permitOf(
   permit: NonNullable<OrderSubmission['permitSignature']>,
 ): PermitSignature | undefined {
@@ -218,7 +226,7 @@ export function permitOf(
 
 const PLACE = /^([0-9]{1,15})\.(0x[0-9a-f]{64})$/
 
-/** Parses the position in a `nextCursor`. */
+/** Parses the list position in a cursor. Rejects a text that is not the `nextCursor` of a page. */
 export function readOrderPlace(
   cursor: string | undefined,
 ): { readonly after?: OpenOrderPlace } | Rejection {
@@ -230,7 +238,10 @@ export function readOrderPlace(
   return { after: { placedAtMs: Number(placedAtMs), orderHash: orderHash as OrderHash } }
 }
 
-/** Returns one page of at most `limit` orders, of `count` in all. */
+/**
+ * Returns the response for one page of open orders. `limit` is the page size, `count` the number of orders on all
+ * pages.
+ */
 export function openOrdersBody(
   orders: readonly OpenOrder[],
   { count, limit }: { readonly count: number; readonly limit: number },
@@ -267,7 +278,7 @@ export const sideName = () => oneOf(['buy', 'sell'], { description: 'Side of the
 export const orderHashParam = () => bytes32<OrderHash>({ description: 'Hash of the order' })
 export const marketIdParam = () => bytes32<MarketId>({ description: 'Market id' })
 
-/** Sequence number that the front must have reached before it answers. */
+/** Returns the schema of the sequence number that the front must have reached before it answers. */
 export function minSeqParam() {
   return Type.Optional(
     safeInteger({

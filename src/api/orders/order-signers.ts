@@ -1,7 +1,7 @@
 /**
- * Checks signatures that were not made by the trader's own key. A signature counts if a delegate of the trader made it,
- * within the limits of the delegation, or if the code of the trader's account accepts it (EIP-1271). Orders signed by
- * the trader's key are not checked here.
+ * Checks signatures that the trader's own key did not make. A signature counts if a delegate of the trader made it,
+ * within the limits of the delegation. It also counts if the code of the trader's account accepts it (EIP-1271). Orders
+ * signed by the trader's key are not checked here.
  */
 
 import { type Delegation, delegationFlaw } from '#domain/delegate.ts'
@@ -15,7 +15,7 @@ import type { Delegates } from '#live/delegates.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Inspection, SignedOrder } from './order-verifier.ts'
 
-/** An order signed by a delegate, in the form that is stored before its market gets it. */
+/** An order signed by a delegate, as the store records it before the market gets the order. */
 type DelegatedOrder = Pick<Order, 'trader' | 'price' | 'size'> & {
   readonly orderHash: OrderHash
   readonly chainId: number
@@ -23,7 +23,7 @@ type DelegatedOrder = Pick<Order, 'trader' | 'price' | 'size'> & {
   readonly expiresAtSec: number
   readonly maxOpenNotional: number
   readonly nowMs: number
-  /** True to only find out whether the order would be accepted. */
+  /** True to find out whether the store would accept the order, without recording the order. */
   readonly dryRun?: boolean
 }
 
@@ -42,19 +42,22 @@ type DelegatedOrders = {
   release(orderHash: OrderHash): void
 }
 
-/** The signer of an order: the trader's key, a key that the trader appointed, or a contract account by its code. */
+/**
+ * The signer of an order: the trader's key, a delegate that the trader appointed, or the code of the trader's contract
+ * account.
+ */
 export type OrderSigner =
   | { readonly kind: 'owner' | 'contract' }
   | { readonly kind: 'delegate'; readonly delegation: Delegation; readonly chainId: number }
 
 export type OrderSigners = {
-  /** Returns the signer of an order, or why its signature is not accepted or cannot be checked. */
+  /** Returns the signer of an order. Returns a rejection if the signature is not accepted or cannot be checked. */
   signerOf(
     signed: SignedOrder,
     inspection: Inspection,
     asker: Asker,
   ): Promise<OrderSigner | Rejection>
-  /** Returns why the limits of the signer do not allow the order; stores an order that they allow. */
+  /** Returns a rejection if the limits of the signer do not allow the order. Stores an order that the limits allow. */
   limitFlaw(
     signer: OrderSigner,
     order: Order & { readonly orderHash: OrderHash },

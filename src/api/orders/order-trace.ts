@@ -30,7 +30,7 @@ export function endOrderTrace(
   )
 }
 
-/** Runs a request of the stream, with its span if it is traced. */
+/** Runs a request of the stream. If the request is traced, its span ends with the answer. */
 export function traced(
   tracer: Tracer | undefined,
   { op, traceparent = '' }: { readonly op: string; readonly traceparent?: string },

@@ -16,7 +16,7 @@ export type Inspection = {
   readonly orderHash: OrderHash
   readonly recovered: Address | null
   readonly flaw: string | null
-  /** True if no key can have made the signature, but its form is right: only a contract can accept it. */
+  /** True if the signature is well formed but no key can have made it, so that only a contract can accept it. */
   readonly keyless?: boolean
   readonly permitFlaw?: string
 }

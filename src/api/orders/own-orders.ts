@@ -26,8 +26,8 @@ export type OwnOrders = {
     marketId: MarketId,
   ): Promise<Address | Rejection>
   /**
-   * Cancels open orders of the address, or of an account whose delegate it is. Without a market or a group, all of
-   * them.
+   * Cancels open orders of the token's address, or of an account that appointed the address as its delegate. `market`
+   * and `group` limit which orders are cancelled.
    */
   cancelAll(
     principal: Principal,
@@ -38,7 +38,10 @@ export type OwnOrders = {
     },
     deadlineAtMs: number,
   ): Promise<Static<typeof CancelledOrders> | Rejection>
-  /** Sets the dead-man switch of the key, for its own address or an account whose delegate it is; 0 turns it off. */
+  /**
+   * Sets the dead-man switch of the key, for its own address or for an account that appointed it as a delegate. With 0
+   * as `afterMs`, the switch is turned off.
+   */
   deadman(
     principal: Principal,
     wanted: { readonly afterMs: number; readonly trader?: Address | undefined },
@@ -55,7 +58,7 @@ export function makeOwnOrders(ports: {
 }): OwnOrders {
   const { board, gateway, switches, actsOn, nowMs } = ports
 
-  /** Rejects a delegate that was appointed on another chain than the market's. */
+  /** Rejects a delegate that was appointed only on chains other than the market's. */
   function elsewhereFlaw(acting: Acting, marketId: MarketId): Rejection | undefined {
     const shown = board.markets.get(marketId)
     if (actsOnChain(acting, shown?.market.chainId)) return undefined
@@ -83,7 +86,7 @@ export function makeOwnOrders(ports: {
       const cancelled = await gateway.cancelAll(trader, which, { deadlineAtMs })
       if (isRejection(cancelled)) return cancelled
       const { pending, ...rest } = cancelled
-      // Orders of several markets have several sequence numbers, so the answer names none.
+      // Orders of several markets have several sequence numbers, so such an answer has no sequence number.
       const seq = market === undefined ? undefined : board.markets.get(market)?.seq
       const seen = market === undefined || seq === undefined ? {} : { marketId: market, seq }
       const open = pending.length === 0 ? {} : { pending }

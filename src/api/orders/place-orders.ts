@@ -90,7 +90,7 @@ export function placeOrders(service: OrderService, receipts?: Receipts): AnswerR
   })
 }
 
-/** Returns the context for one order of the batch, with a span of its own if the batch is traced. */
+/** Returns the context for one order of the batch; if the batch is traced, the order has a separate span. */
 function ownContext<T extends OrderContext>(request: T, stages: WriteStages | undefined): T {
   return stages === undefined ? request : { ...request, stages }
 }
@@ -101,7 +101,7 @@ type Entering = {
   readonly context: OrderContext
 }
 
-/** Places the verified orders of a batch: plain ones one by one, replacements in one market together. */
+/** Places the verified orders of a batch. Replacements in one market are placed together, other orders one by one. */
 async function enterEach(
   service: OrderService,
   verified: readonly (VerifiedOrder | Rejection)[],

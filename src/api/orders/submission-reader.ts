@@ -11,10 +11,10 @@ import { optionsFlaw } from './order-options.ts'
 import { OrderSubmission, orderOf, permitOf } from './order-shapes.ts'
 import type { SignedOrder } from './order-verifier.ts'
 
-/** Validator of one submission, for callers that check it themselves. */
+/** Validator of one submission, for callers that validate submissions themselves. */
 export const submissionShape = compileValidator(OrderSubmission)
 
-/** Normalises a valid body. */
+/** Returns a valid body as a normalised submission. */
 export function submissionOf(body: unknown): OrderSubmission {
   return (submissionShape.normalise?.(body) ?? body) as OrderSubmission
 }

@@ -8,13 +8,19 @@ import type { OrderSubmission } from './order-shapes.ts'
 
 type Options = Pick<OrderSubmission, 'postOnly' | 'timeInForce'>
 
-/** Returns undefined for an order that matches as much as possible and then rests with the remainder. */
+/**
+ * Returns the time in force of an order. Undefined means that the order matches as much as possible and then rests with
+ * the remainder.
+ */
 export function timeInForceOf({ postOnly, timeInForce = 'GTC' }: Options): TimeInForce | undefined {
   if (timeInForce !== 'GTC') return timeInForce
   return postOnly === true ? 'POST_ONLY' : undefined
 }
 
-/** Returns why the market would reject the order with this time in force, according to the book on this front. */
+/**
+ * Returns a rejection if the market would now reject the order because of its time in force. The check uses the book on
+ * this front.
+ */
 export function timeInForceFlawNow(
   shown: ShownMarket,
   { side, outcome, price, size }: Order,

@@ -1,4 +1,4 @@
-/** Refuses orders of clients that have sent too many unfunded orders: those whose traders could not pay. */
+/** Refuses orders of clients that have sent too many unfunded orders. An order is unfunded if its trader cannot pay. */
 
 import { isRejection, type Rejection, type RejectionCode, reject } from '#domain/rejection.ts'
 import type { Asker, UnfundedLimit } from '#http/limits.ts'
@@ -16,9 +16,9 @@ export function isUnfunded({ rejected }: Rejection): boolean {
 }
 
 export type UnfundedGuard = {
-  /** Counts an answer that rejects the order because the trader could not pay. */
+  /** Counts the answer if it rejects an order because the trader cannot pay. */
   count(answer: object, asker: Asker): void
-  /** Rejects the order of a client that sent too many, before any other work. */
+  /** Rejects an order before any other work if its client has sent too many unfunded orders. */
   flawOf(asker: Asker): Rejection | undefined
 }
 

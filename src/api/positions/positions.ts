@@ -59,7 +59,7 @@ const chainOfContract = {
   ),
 }
 
-/** Returns the market named in the path, and the chain named in the query, if any. */
+/** Returns the market named in the path, with the chain that the query names for a contract address. */
 function namedMarket(name: MarketName, chainId: number | undefined): MarketName {
   return 'marketId' in name ? name : { ...name, chainId }
 }

@@ -1,6 +1,6 @@
 /**
- * Forces the sync of a position: reads it from the chain at its newest block, and keeps the result until the indexer
- * has passed that block.
+ * Forces the sync of a position: reads the position from the chain's newest block, and uses the result until the
+ * indexer has passed that block.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -11,7 +11,7 @@ import type { Clock } from '#runtime/clock.ts'
 import type { Synced } from './positions.ts'
 import type { MarketName, Position } from './user-pages.ts'
 
-/** Returns a holder's shares of a market at the newest block, and that block. */
+/** Returns a holder's shares of a market at the newest block, with that block's number and hash. */
 export type ChainBalances = (
   holder: Address,
   marketId: MarketId,
@@ -30,7 +30,7 @@ export function makeSyncService(ports: {
   readonly marketsByContract: (
     contractAddress: Address,
   ) => Promise<readonly { id: MarketId; chainId: number }[]>
-  /** Stores the synced position. Returns the position that is shown from then on, and its block. */
+  /** Stores the synced position. Returns the position that the exchange shows from now on, and the position's block. */
   readonly write: (sync: {
     chainId: number
     marketId: MarketId

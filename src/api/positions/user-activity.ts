@@ -1,4 +1,7 @@
-/** `GET /api/v1/users/{address}/activity`: a user's trades, and payouts of markets to them. */
+/**
+ * `GET /api/v1/users/{address}/activity`: a user's trades, and the payouts that the user received from resolved
+ * markets.
+ */
 
 import Type from 'typebox'
 import { USER_ACTIVITY_LISTED, USER_ACTIVITY_LISTED_MAX } from '#domain/limits.ts'
@@ -10,7 +13,7 @@ import { ActivityPage } from '#protocol/shapes/users.ts'
 import { MARKET_ID, ORDER_HASH, TRADER } from '../orders/order-examples.ts'
 import type { UserActivityPage } from './user-pages.ts'
 
-/** `page` returns a page as JSON. */
+/** Returns the route; `page` returns a page of activity as JSON. */
 export function userActivity(page: (asked: UserActivityPage) => Promise<string>): AnswerRoute {
   return route({
     method: 'GET',

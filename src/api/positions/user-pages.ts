@@ -14,7 +14,10 @@ import type { AnswerTo } from '#protocol/queries.ts'
 export type UserTrade = {
   readonly tradeId: TradeId
   readonly marketId: MarketId
-  /** Returns the same object for the same market, so that its text is written only once. */
+  /**
+   * The market of the trade. All trades of one market share the same object, so that the market's text is written only
+   * once.
+   */
   readonly market: { readonly question: string; readonly contractAddress: Address }
   /** The user's role; `buyer` if the user traded with themselves. */
   readonly role: 'buyer' | 'seller'
@@ -58,7 +61,7 @@ export type UserPositionsPage = {
 /** Request for a user's position in a market. */
 export type PositionRequest = { readonly market: MarketName; readonly user: Address }
 
-/** Returns the body of a position; an empty one has only its shares. */
+/** Returns the response body of a position. An empty position has only its shares, both 0. */
 export function positionBody(position: Position | undefined) {
   if (position === undefined) return { yesShares: 0, noShares: 0 }
   const { yesShares, noShares, yesCost, noCost } = position
@@ -83,7 +86,8 @@ export function userActivityJson(found: {
 }
 
 /**
- * Returns the texts of a market as JSON. Only these are escaped: everything else is numbers, hex and our own names.
+ * Returns the question and the address of a market as JSON. Only the question may contain characters that need
+ * escaping.
  */
 function wordsJson(question: string, contractAddress: Address): string {
   return (

@@ -21,7 +21,7 @@ export const assetParams = Type.Object(
   { additionalProperties: false },
 )
 
-/** Returns the asset of a path, or why there is none. */
+/** Returns the asset named in a path, or a rejection if the exchange has no such asset. */
 export function shownAsset(board: PriceBoard, text: string): ShownAsset | Rejection {
   const asset = parseAsset(text)
   const shown = asset === undefined ? undefined : board.assets.get(asset)

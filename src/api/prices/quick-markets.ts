@@ -1,4 +1,4 @@
-/** Quick markets of an asset: the current one, earlier ones, and how one was decided. */
+/** Quick markets of an asset: the current one, earlier ones, and the evidence that decided one of them. */
 
 import Type from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -215,7 +215,10 @@ export function quickMarketRoutes(ports: QuickMarketPorts): AnswerRoute[] {
   return [currentRoute(ports), historyRoute(ports), evidenceRoute(ports)]
 }
 
-/** The reports of the sources about a contested market, which has no outcome by prices. */
+/**
+ * Returns the reports of the price sources that decided a quick market. A contested market also has reports, but prices
+ * give it no outcome.
+ */
 function evidenceOf(found: QuickMarketRecord) {
   const { resolution } = found
   const decision = resolution ?? found.contested
@@ -243,7 +246,7 @@ function evidenceOf(found: QuickMarketRecord) {
       `source's first reports at or after ${averagedSecs(endSecOf(found), found.intervalSec).join(', ')}. If ` +
       'sources whose moves differ by more than the bound contradict the mean too, the optimistic oracle decides',
     comparison: comparisonOf(found),
-    // A contested market is shown as `created`: it is on the chain without an outcome, and clients of earlier versions
+    // A contested market is on the chain without an outcome, so it is shown as `created`. Clients of earlier versions
     // do not know the word `contested`.
     onChain: found.onChain === 'contested' ? 'created' : found.onChain,
     createTxHash: found.createTxHash,
@@ -262,8 +265,8 @@ function comparisonOf({ resolution, contested }: QuickMarketRecord): string | nu
 }
 
 /**
- * Returns the reports of the sources other than the deciding one that reported the end. Rows written by earlier
- * versions contain them as `compared`.
+ * Returns the reports of all sources that reported the end price, except the deciding source. Rows written by earlier
+ * versions contain these reports as `compared`.
  */
 function comparedBody({ source, sources, compared }: QuickResolution) {
   const others =

@@ -10,7 +10,10 @@ import { nextBefore } from '#protocol/shapes/fields.ts'
 import { FailedClaim, PendingClaim } from '#protocol/shapes/relayer.ts'
 import { CLAIMS_EXAMPLE } from './relayer-examples.ts'
 
-/** End of a page: time, id of the operation, and key of the last claim on it. */
+/**
+ * Position of the last claim on a page: submission time, number of the claim in its operation, and key of the
+ * operation.
+ */
 type Place = { readonly atMs: number; readonly item: number; readonly key: RelayKey }
 
 type ListClaims = (filter: {

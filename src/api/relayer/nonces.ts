@@ -16,7 +16,7 @@ export function relayerNonces(service: RelayService, nowMs: () => number): Answe
     path: '/api/v1/relayer/nonces',
     operationId: 'getRelayerNonces',
     auth: 'public',
-    // The nonces are read from the chain each time.
+    // Each request costs as much as a write, because the nonces are read from the chain.
     cost: 'write',
     tag: 'relayer',
     summary: 'Get the nonces for the next signatures of an owner',

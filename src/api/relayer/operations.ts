@@ -76,7 +76,7 @@ type Operation<Body extends TSchema> = {
   readonly summary: string
   readonly description: string
   readonly examples: Readonly<Record<string, Example>>
-  /** Maximum size of the body in bytes; by default that of a request for one item. */
+  /** Maximum size of the body in bytes; by default the maximum of a request for one item. */
   readonly bodyBytesMax?: number
   /** Returns the factor by which the operation's cost is multiplied; 1 by default. */
   readonly times?: (body: Static<Body>) => number

@@ -1,6 +1,6 @@
 /**
- * The front's side of the relayer: finds the chain of an operation, applies the rules that need no chain, and asks that
- * chain's relayer thread.
+ * The relayer as a front uses it: finds the chain of an operation, applies the rules that need no chain, and sends the
+ * operation to the relayer thread of that chain.
  */
 
 import { createHash } from 'node:crypto'
@@ -51,7 +51,8 @@ export function makeRelayService(ports: {
       const leftMs = Math.max(1, deadlineAtMs - nowMs())
       const answer = await chain.relayer.ask('Relay', { key, operation, deadlineAtMs }, leftMs)
       if (!isUnanswered(answer)) return answer
-      // The operation may be on its way to the chain; if the client repeats the same request, it is found there.
+      // The relayer may already have sent the operation to the chain. If the client repeats the same request, the
+      // relayer returns the same transaction.
       return reject(answer.unanswered === 'full' ? 'OVERLOADED' : 'OUTCOME_UNKNOWN')
     },
     async nonces({ chainId, owner, marketAddress }, deadlineAtMs) {
@@ -65,15 +66,18 @@ export function makeRelayService(ports: {
   }
 }
 
-/** The relayer thread has died or does not start: nothing was done, and the thread restarts on its own. */
+/**
+ * Returns the rejection for a relayer thread that has died or does not start. Nothing was done, and the supervisor
+ * restarts the thread.
+ */
 function away({ chainId }: RelayedChain): Rejection {
   const detail = `the relayer of chain ${chainId} is restarting: retry shortly`
   return reject('PART_UNAVAILABLE', undefined, detail)
 }
 
 /**
- * Returns the same key for the same signed request, whatever its unsigned fields are. JSON keeps the order of the
- * fields listed here, so no two operations have the same text.
+ * Returns a key that is the same for each repetition of a signed request, whatever its unsigned fields are. The key is
+ * a hash of the signed fields in a fixed order, so different operations have different keys.
  */
 function relayKey(operation: RelayOperation): RelayKey {
   const { kind, chainId, owner } = operation

@@ -100,7 +100,10 @@ export const CtfRedemptionBody = Type.Object(
 
 const RedemptionItem = Type.Object({ ...redeemed, ...marketAddress, ...permit }, closed)
 
-/** The maximum is a setting, so the rules check it, not this schema. */
+/**
+ * Body of a batch of redemptions. The maximum number of redemptions is a setting, so the relayer's rules check it
+ * instead of this schema.
+ */
 export const BatchCtfRedemptionBody = Type.Object(
   { ...chain, ...owner, redemptions: Type.Array(RedemptionItem, { maxItems: 1_000 }) },
   closed,
@@ -226,7 +229,7 @@ export function setDelegateOf(body: Static<typeof SetDelegateBody>): SetDelegate
   return { kind: 'set-delegate', ...body }
 }
 
-/** The four fields of the bond must be given together. */
+/** Returns the operation of a request. Rejects a request that has only some of the four fields of the bond's permit. */
 export function proposeResolutionOf(
   body: Static<typeof ProposeResolutionBody>,
 ): ProposeResolution | Rejection {

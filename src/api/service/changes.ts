@@ -14,13 +14,14 @@ const MARK = 'API: '
 
 type Change = {
   readonly version: string
-  /** The day of the version, if it has one. */
+  /** Day of the release; absent if the changelog names none for the version. */
   readonly day?: string
   readonly text: string
 }
 
 /**
- * Returns the entries that begin with `API:`, newest first: versions from the top, entries of a version from the end.
+ * Returns the entries that begin with `API:`, newest first. The versions keep the order of the file; the entries of
+ * each version are reversed.
  */
 export function apiChanges(changelog: string): Change[] {
   const changes: Change[] = []

@@ -31,18 +31,18 @@ export type ConfigFacts = {
   readonly bearer: boolean
   /** True if a token can be used only once. */
   readonly singleUse: boolean
-  /** Time for which a permit must stay valid after its order expires. */
+  /** Seconds for which a permit must stay valid after its order expires. */
   readonly settleSec: number
   readonly deadlineMs: number
   /** Rules that apply to traders regardless of their funds. */
   readonly risk: RiskFacts
-  /** The rate limits in force, if any. */
+  /** The rate limits in force; undefined if there are none. */
   readonly rates: (LimitSettings & { readonly connectionsPerIpMax: number }) | undefined
   readonly stream: StreamFacts
   readonly chains: readonly ChainFacts[]
   /** Conditions of the relayer; undefined without a relayer. */
   readonly relayer: RelayerFacts | undefined
-  /** Assets with prices, and quick markets if an interval is set. */
+  /** Assets with prices. If `intervalSeconds` is set, there are also quick markets on these assets. */
   readonly quickMarkets?: { readonly assets: readonly string[]; readonly intervalSeconds?: number }
 }
 
@@ -75,7 +75,7 @@ type StreamFacts = {
 export type ChainFacts = {
   readonly chainId: number
   readonly role: 'main' | 'test'
-  /** Shown only on the devnet, where every client may use it. */
+  /** URL of the chain's node; set only on the devnet, where every client may use the node. */
   readonly rpcUrl?: string
   readonly blockExplorer?: string
   readonly contracts: {
@@ -97,7 +97,7 @@ type RelayerFacts = {
   readonly ownerGasPerDay: number
 }
 
-/** Maximum size of a request's headers in the HTTP library. */
+/** Limits of the HTTP library on the headers of a request: maximum bytes, and maximum number of headers. */
 const HEADER_BYTES_MAX = 4_096
 const HEADERS_MAX = 100
 

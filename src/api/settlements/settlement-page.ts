@@ -19,7 +19,9 @@ const ENDS: Readonly<Partial<Record<TransactionState, string>>> = {
   lost: 'another transaction replaced it',
 }
 
-/** Returns the answer for this hash; `headOf` returns the newest known block of a chain. */
+/**
+ * Returns the status of the settlement transaction with this hash; `headOf` returns the newest known block of a chain.
+ */
 export async function settlementJson(
   txHash: string,
   row: TransactionRow | undefined,
@@ -34,7 +36,8 @@ export async function settlementJson(
     chainId: row.chainId,
     status: STATUS[state],
     blockNumber,
-    // The readers of the chain may be behind the sender, so a mined transaction has at least one confirmation.
+    // The newest known block may be older than the block of the transaction. So a mined transaction always has at least
+    // one confirmation.
     confirmations: blockNumber === null ? 0 : Math.max(1, (head ?? blockNumber) - blockNumber + 1),
     submittedAt: Math.floor(row.signedAtMs / 1_000),
     confirmedAt: finishedAtMs === null ? null : Math.floor(finishedAtMs / 1_000),

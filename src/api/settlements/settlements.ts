@@ -1,6 +1,6 @@
 /**
  * `GET /api/v1/pending-trades`, `/api/v1/failed-trades` and `/api/v1/settlements/{txHash}`: progress of trades on their
- * way to the chain. They are read from the database, which follows the markets.
+ * way to the chain. The answers come from the database, which is updated after the markets.
  */
 
 import Type, { type Static } from 'typebox'

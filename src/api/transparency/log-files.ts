@@ -21,7 +21,10 @@ const LOG_ID = '8f14e45f-ceea-467f-a1d5-91b2c1f0d3a7'
 const NEVER_CHANGES = 'public, max-age=31536000, immutable'
 const BYTES = 'application/octet-stream'
 const TEXT = 'text/plain; charset=utf-8'
-/** Path segments of a tile's index: `x001/x234/067.p/17` has four, more than any log will need. */
+/**
+ * Maximum number of path segments of a tile's index. The index `x001/x234/067.p/17` has four segments, more than any
+ * log will need.
+ */
 const INDEX_SEGMENTS_MAX = 4
 /** Cost of a bundle in reads. A bundle has up to 256 entries of 60 kB; its bytes are charged separately. */
 const BUNDLE_WEIGHT = 5

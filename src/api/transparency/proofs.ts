@@ -13,7 +13,7 @@ import { findsMatch, findsOrder } from '#transparency/find-event.ts'
 import { type PublicLogSource, proveEntry } from './public-log-source.ts'
 
 const TEXT = 'text/plain; charset=utf-8'
-/** Cost of a proof: each reads some tiles and entries. */
+/** Cost of a proof in reads: each proof needs some tiles and entries of the log. */
 const PROOF_WEIGHT = 20
 
 type EventPlace = { readonly partition: number; readonly atMs: number }

@@ -11,7 +11,7 @@ export type PublishedTree = {
   readonly partition: number
   readonly logId: string
   readonly publishedSize: number
-  /** The signed checkpoint; empty before the first one. */
+  /** The signed checkpoint; empty if none was signed yet. */
   readonly checkpoint: string
   /** The newest checkpoint that a witness has cosigned. */
   readonly cosigned?: { readonly size: number; readonly checkpoint: string }
@@ -22,7 +22,7 @@ export type PublicLogSource = {
   trees(): Promise<readonly PublishedTree[]> | readonly PublishedTree[]
   tile(partition: number, level: number, index: number): Promise<Uint8Array | undefined>
   entries(partition: number, from: number, count: number): Promise<readonly Uint8Array[]>
-  /** Returns the first leaf with events of this time or later. */
+  /** Returns the index of the first leaf whose events are at or after this time. */
   leafAt(partition: number, atMs: number): Promise<number | undefined>
   /** Verifier keys of the witnesses to which checkpoints are submitted. */
   readonly witnesses: readonly string[]
@@ -30,7 +30,7 @@ export type PublicLogSource = {
   keys(tree: PublishedTree): readonly string[]
 }
 
-/** Number of leaves that are read together. */
+/** Number of leaves that a search reads at a time. */
 const SEARCH_STEP = 16
 
 /** Returns the newest checkpoint, with the cosignatures that were collected for it. */
@@ -47,8 +47,8 @@ export async function treeOf(
 }
 
 /**
- * Returns the offline proof of the first entry, starting at a time, for which `holds` is true; undefined if none is
- * published.
+ * Returns the offline proof of the first entry at or after a time for which `holds` is true. Returns undefined if the
+ * search finds no such published entry.
  */
 export async function proveEntry(
   source: PublicLogSource,
@@ -75,8 +75,8 @@ async function proofText(
   entry: Uint8Array,
 ): Promise<string> {
   const { partition, cosigned, publishedSize } = tree
-  // Prefers an older checkpoint with cosignatures to the newest tree: with cosignatures of witnesses, a proof is
-  // stronger.
+  // An older checkpoint with cosignatures is preferred to the newest tree, because cosignatures of witnesses make a
+  // proof stronger.
   const isCosigned = cosigned !== undefined && index < cosigned.size
   const { size, checkpoint } = isCosigned ? cosigned : { ...tree, size: publishedSize }
   const tiles = new Map<string, Promise<Uint8Array | undefined>>()
@@ -84,7 +84,8 @@ async function proofText(
     const name = `${level}/${place}`
     const reading = tiles.get(name) ?? source.tile(partition, level, place)
     tiles.set(name, reading)
-    // The stored tile may have grown since the checkpoint, so only its first hashes are used.
+    // The stored tile may have grown since the checkpoint was signed, so only the hashes that the checkpoint covers are
+    // used.
     return (await reading)?.subarray(0, width * HASH_BYTES) ?? new Uint8Array(0)
   })
   const proof = await inclusionProof(index, size, subtrees)

@@ -8,10 +8,10 @@ import type { Receipt } from '#transparency/receipt.ts'
 /** Header by which a client asks for a receipt. */
 export const ACCEPT_RECEIPT = 'accept-receipt'
 
-/** Signs a receipt; returns undefined if the log is not public, or its name is not known yet. */
+/** Signs a receipt. Returns undefined if the log is not public, or if the log's name is not known yet. */
 export type Receipts = (receipt: Omit<Receipt, 'origin' | 'atMs'>) => string | undefined
 
-/** An answer to a write. It names the market and its `seq` if the front knows them. */
+/** An answer to a write, with the market and the market's sequence number if the front knows them. */
 type Answered = {
   readonly status: Receipt['status']
   readonly orderHash: Receipt['orderHash']

@@ -1,5 +1,6 @@
 /**
- * `GET /api/v1/transparency/signatures`: signatures and permits of ended orders. The log contains only their hashes.
+ * `GET /api/v1/transparency/signatures`: signatures and permits of ended orders. The public log contains only the
+ * hashes of signatures and permits.
  */
 
 import Type from 'typebox'
@@ -19,7 +20,7 @@ type RevealedOrder = {
 
 const HASH = /^0x[0-9a-f]{64}$/
 
-/** `ended` returns the orders that are not open. */
+/** Returns the route. `ended` returns those of the given orders that are no longer open. */
 export function signatures(
   ended: (orderHashes: readonly OrderHash[]) => Promise<readonly RevealedOrder[]>,
 ): AnswerRoute {

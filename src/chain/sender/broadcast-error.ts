@@ -1,6 +1,6 @@
 /**
- * Classifies a node's answer to a broadcast. Nodes agree only on a few words, so these are searched in the whole error,
- * including its causes.
+ * Classifies a node's answer to a broadcast. Nodes agree only on a few words, so these words are searched in the whole
+ * error, including its causes.
  */
 
 import { BaseError } from 'viem'

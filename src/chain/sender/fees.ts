@@ -1,4 +1,4 @@
-/** Fees offered for inclusion in a block. In wei, as `bigint`, because prices have no upper bound. */
+/** Fees offered for inclusion in a block. Fees are `bigint` in wei, because gas prices have no upper bound. */
 
 export const WEI_PER_GWEI = 1_000_000_000n
 
@@ -13,8 +13,9 @@ export function freshFees(baseFee: bigint, tip: bigint): Fees {
 }
 
 /**
- * Returns fees that replace a transaction with the fees `before`: both fields at least an eighth higher, which the
- * strictest nodes require, and never below the current fees. Undefined if that exceeds `maxFeeCap`.
+ * Returns fees that replace a transaction with the fees `before`. Both fields are at least an eighth higher, which the
+ * strictest nodes require. They are at least the current fees, unless `maxFeeCap` is too low for that. Returns
+ * undefined if even an increase by an eighth exceeds `maxFeeCap`.
  */
 export function bumpedFees(before: Fees, now: Fees, maxFeeCap: bigint): Fees | undefined {
   const bumped = {
@@ -23,7 +24,7 @@ export function bumpedFees(before: Fees, now: Fees, maxFeeCap: bigint): Fees | u
   }
   const maxFeePerGas = larger(bumped.maxFeePerGas, bumped.maxPriorityFeePerGas)
   if (maxFeePerGas <= maxFeeCap) return { ...bumped, maxFeePerGas }
-  // The current fees do not fit below the cap, but an increase by an eighth may.
+  // The current fees exceed the cap, but an increase by an eighth may stay below it.
   const least = byAnEighth(before.maxFeePerGas)
   const tip = byAnEighth(before.maxPriorityFeePerGas)
   if (least > maxFeeCap || tip > maxFeeCap) return undefined

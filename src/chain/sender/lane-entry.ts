@@ -13,22 +13,25 @@ export type Entry = {
   /** Time at which this process last sent the transaction to a node. */
   broadcastAtMs: number
   /**
-   * Time at which it became the first open transaction: from then on only its own fees can delay it. Undefined while
-   * another transaction is first.
+   * Time at which the transaction became the first open one: from then on only its own fees can delay it. Undefined
+   * while another transaction is first.
    */
   firstSinceMs: number | undefined
   receipt: Receipt | undefined
   outcome: TransactionOutcome | undefined
   /**
-   * Set while the nonce is used although no signed form of the transaction has a receipt: the time and the block at
-   * which this was noticed.
+   * Set while the chain has used the nonce, but no signed form of the transaction has a receipt. Contains the time and
+   * the block at which the sender first noticed this.
    */
   missing: { readonly sinceMs: number; readonly block: number } | undefined
   abandoned: boolean
   underpriced: boolean
   /** True if the node's last answer was that it will never accept the newest form. */
   refused: boolean
-  /** True if a reorg reopened it after its end was acknowledged, and the journal does not record that yet. */
+  /**
+   * True if a reorg reopened the transaction after its end was acknowledged, and the journal does not record the
+   * reopening yet.
+   */
   reopened: boolean
 }
 
@@ -48,13 +51,13 @@ export function newEntry(row: TransactionRow, nowMs: number): Entry {
   }
 }
 
-/** Returns whether its newest form is blank. */
+/** Returns whether the transaction's newest signed form is blank, that is, only uses up the nonce. */
 export function isBlank({ row }: Entry): boolean {
   const newest = row.hashes.at(-1)
   return newest !== undefined && row.blanks.includes(newest)
 }
 
-/** Returns the fees of its newest form. */
+/** Returns the fees of the transaction's newest signed form. */
 export function offeredBy({ maxFeePerGas, maxPriorityFeePerGas }: TransactionRow): Fees {
   return {
     maxFeePerGas: BigInt(maxFeePerGas),

@@ -1,6 +1,6 @@
 /**
- * Follows the transactions of a lane (one key on one chain) until they are finished, and for some time after: a reorg
- * may undo them.
+ * Follows the transactions of a lane (one key on one chain) until they are finished. It then watches them for some
+ * time, because a reorg may undo them.
  */
 
 import type { TransactionOutcome } from '#domain/transaction.ts'
@@ -78,7 +78,10 @@ export function makeLaneFollower(parts: FollowerParts) {
     })
   }
 
-  /** Handles a used nonce without a known transaction: a node that lags with its receipts gets more time. */
+  /**
+   * Handles a used nonce for which no form of the transaction has a receipt. The transaction counts as lost only after
+   * some time, because the node's receipts may lag.
+   */
   async function missed(entry: Entry, view: View): Promise<void> {
     entry.missing ??= { sinceMs: view.nowMs, block: view.head.number }
     const { sinceMs, block: since } = entry.missing
@@ -115,7 +118,7 @@ export function makeLaneFollower(parts: FollowerParts) {
 }
 
 /**
- * Returns the receipt of a transaction. It searches the newest signed form first, because older ones are rarely mined.
+ * Returns the receipt of a transaction. Searches the newest signed form first, because older forms are rarely mined.
  */
 async function findReceipt(node: LaneNode, { row }: Entry): Promise<Receipt | undefined> {
   for (const hash of [...row.hashes].reverse()) {
@@ -129,7 +132,7 @@ async function findReceipt(node: LaneNode, { row }: Entry): Promise<Receipt | un
 function reopen(entry: Entry, view: View): void {
   entry.receipt = undefined
   entry.outcome = undefined
-  // The next poll sends it again, unless it finds the transaction in another block.
+  // The next poll sends the transaction again, unless it finds the transaction in another block.
   entry.broadcastAtMs = NEVER
   entry.openSinceMs = view.nowMs
   entry.reopened = entry.row.state !== 'open'

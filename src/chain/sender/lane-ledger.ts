@@ -23,7 +23,8 @@ export function makeLaneLedger(options: LaneOptions, policy: SenderPolicy, sign:
   const entries = new Map<number, Entry>()
   let recovered = false
   let nextNonce = 0
-  // The revision begins at the clock's time, so that late writes of an earlier process have a lower one.
+  // Revisions start at the current time in milliseconds. So a late write of an earlier process has a lower revision
+  // than any row of this process.
   let revision = nowMs()
 
   async function save(row: TransactionRow): Promise<TransactionRow> {
@@ -73,7 +74,7 @@ export function makeLaneLedger(options: LaneOptions, policy: SenderPolicy, sign:
     entry.row = await save(closedRow(entry, nowMs()))
   }
 
-  /** Forgets finished transactions that are too deep to be undone. */
+  /** Stops watching finished transactions whose block is too deep for a reorg. */
   function forget(headNumber: number): void {
     let watched = 0
     for (const entry of inOrder().reverse()) {

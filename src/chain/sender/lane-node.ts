@@ -29,7 +29,10 @@ export type LaneNode = {
   /** Returns a block; undefined if the node does not have it. */
   block(number: number | 'latest'): Promise<Head | undefined>
   headBlock(): Promise<Head>
-  /** Returns the next nonce at the newest block, or after the transactions waiting in the node's pool. */
+  /**
+   * Returns the key's next nonce at the newest block. With `pending`, returns the next nonce after the transactions in
+   * the node's pool.
+   */
   transactionCount(seen?: 'latest' | 'pending'): Promise<number>
   receiptOf(hash: string): Promise<Receipt | undefined>
   currentFees(baseFee: bigint): Promise<Fees>

@@ -50,14 +50,17 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
     }
   }
 
-  /** Signs the transaction again with higher fees, or a blank one; stores that form and sends it. */
+  /**
+   * Signs the transaction again with higher fees; an abandoned transaction becomes a blank one. Stores the new form and
+   * sends it.
+   */
   async function replace(entry: Entry, view: View): Promise<void> {
     const { row } = entry
     const blank = entry.abandoned && !isBlank(entry)
     const call = blank ? blankPayload(account.address) : payloadOf(row.raw, account.address)
     const current = await node.currentFees(view.head.baseFee)
-    // A refused transaction is in no node's pool. So the blank one that replaces it may offer the current fees, up to
-    // the cap, instead of higher ones.
+    // A refused transaction is in no node's pool. So the blank transaction that replaces it may offer the current fees,
+    // up to the cap, instead of higher fees.
     const fees =
       bumpedFees(offeredBy(row), current, policy.maxFeeCap) ??
       (blank && entry.refused ? cappedFees(current, policy.maxFeeCap) : undefined)
@@ -98,7 +101,9 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
     else if (due(entry.broadcastAtMs, policy.rebroadcastAfterMs)) await broadcast(entry)
   }
 
-  /** A nonce without a transaction blocks all later ones. */
+  /**
+   * Sends a blank transaction for each missing nonce, because a nonce without a transaction blocks all later nonces.
+   */
   async function fillGaps(view: View): Promise<void> {
     const stuck = ledger
       .inOrder()
@@ -121,12 +126,12 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
   return { broadcast, push, fillGaps }
 }
 
-/** Notes an error for operators who read the row; stored with the row's next change. */
+/** Puts an error into the row for operators. The journal stores the error with the row's next change. */
 function note(entry: Entry, error: string): void {
   if (entry.row.error !== error) entry.row = { ...entry.row, error }
 }
 
-/** Returns whether no block would include the transaction's newest form, or the transaction is no longer wanted. */
+/** Returns whether no block would include the transaction's newest form, or its owner has abandoned the transaction. */
 function isHopeless(entry: Entry, { head }: View): boolean {
   const tooCheap = BigInt(entry.row.maxFeePerGas) < head.baseFee
   return tooCheap || entry.underpriced || (entry.abandoned && !isBlank(entry))

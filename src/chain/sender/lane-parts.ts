@@ -12,7 +12,10 @@ export type LaneOptions = {
   readonly journal: Journal
   readonly nowMs: () => number
   readonly policy?: Partial<SenderPolicy>
-  /** A faster hash for large transactions: the portable one takes longer than the rest of signing. */
+  /**
+   * A faster hash function for large transactions: with the portable function, hashing takes longer than the rest of
+   * signing.
+   */
   readonly keccak256?: Keccak256
   /** Called with every error that the lane recovers from. */
   readonly onTrouble?: (where: 'rpc' | 'journal', error: unknown) => void
@@ -23,13 +26,13 @@ type View = {
   readonly head: Head
   /** The sender's next nonce at the newest block. */
   readonly count: number
-  /** True if missing data at the node means that it does not exist. */
+  /** True if data that the node lacks can be taken as missing on the chain. */
   readonly trusted: boolean
-  /** True if blocks seen earlier may be gone. */
+  /** True if the chain may have replaced blocks that were seen earlier. */
   readonly forked: boolean
   readonly nowMs: number
   readonly news: SenderUpdate[]
 }
 
-/** Purpose in the journal of a transaction that does nothing but use up a nonce. */
+/** Purpose in the journal of a transaction that only uses up a nonce. */
 export const BLANK_PURPOSE = 'blank'

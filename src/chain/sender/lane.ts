@@ -1,6 +1,6 @@
 /**
- * A lane: one key on one chain, and the only sender of that key. `sender.ts` states its promises; this file stores,
- * sends, follows and ends transactions.
+ * A lane: one key on one chain, and the only sender of that key. `sender.ts` documents what a lane guarantees; this
+ * file stores, sends, follows and ends transactions.
  */
 
 import assert from 'node:assert/strict'
@@ -38,7 +38,7 @@ export function makeLane(options: LaneOptions): TransactionSender {
   let counted = false
   let turn: Promise<unknown> = Promise.resolve()
 
-  /** Runs one operation at a time: nonces and the journal require an order. */
+  /** Runs operations one at a time, because nonces and journal writes must be in order. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const mine = turn.then(work)
     turn = mine.catch(() => {})
@@ -54,7 +54,8 @@ export function makeLane(options: LaneOptions): TransactionSender {
       })
     }
     if (!counted) {
-      // The journal may be from an older copy of the database; the chain and its pool may have later transactions.
+      // The journal may be from an older copy of the database. Then the chain and the node's pool have transactions
+      // that the journal lacks.
       ledger.skipTo(await node.transactionCount('pending'))
       counted = true
     }
@@ -80,7 +81,8 @@ export function makeLane(options: LaneOptions): TransactionSender {
     if (trusted) ledger.skipTo(count)
     const view: View = { head, count, trusted, forked, nowMs: options.nowMs(), news: [] }
     settle()
-    // Runs one step. If it fails, the other transactions continue, and the next poll tries again.
+    // Runs the step of one transaction. If the step fails, the other transactions continue, and the next poll tries
+    // again.
     const attempt = async (work: () => Promise<void>): Promise<void> => {
       try {
         await work()
@@ -100,7 +102,7 @@ export function makeLane(options: LaneOptions): TransactionSender {
 
   async function acknowledge({ nonce }: TransactionName): Promise<void> {
     const entry = ledger.get(nonce)
-    // If a reorg has reopened the transaction since, this acknowledgement no longer counts.
+    // If a reorg has reopened the transaction in the meantime, this acknowledgement no longer counts.
     if (entry?.outcome === undefined || entry.row.state !== 'open') return
     await ledger.close(entry)
   }
@@ -136,8 +138,8 @@ function makeDoubt(
   let recheck = true
 
   /**
-   * Returns whether data that the node lacks no longer exists. A node that lags behind an earlier head is given time
-   * first.
+   * Returns whether data that the node lacks can be taken as gone. A node whose head is behind an earlier head gets
+   * some time first.
    */
   function believe(head: Head): boolean {
     if (head.number >= highest || nowMs() - freshAtMs >= policy.doubtMs) {
@@ -149,8 +151,8 @@ function makeDoubt(
   }
 
   /**
-   * Returns whether the chain has replaced blocks; undefined if the node lacks the block, because it is behind the node
-   * that reported the head.
+   * Returns whether the chain has replaced blocks. Returns undefined if the node lacks the last poll's block, because
+   * the node is behind the node that reported the head.
    */
   async function isForked(head: Head): Promise<boolean | undefined> {
     if (previous === undefined) return true
@@ -165,8 +167,8 @@ function makeDoubt(
       recheck = true
     },
     /**
-     * Compares the newest block with that of the last poll. `settle` makes it the block for the comparison of the next
-     * poll.
+     * Compares the newest block with the newest block of the last poll. `settle` stores the newest block for the
+     * comparison in the next poll.
      */
     async weigh(head: Head) {
       const trusted = believe(head)

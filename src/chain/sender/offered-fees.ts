@@ -27,7 +27,7 @@ export async function wantedTip(client: PublicClient): Promise<Hex> {
   try {
     return await client.request({ method: 'eth_maxPriorityFeePerGas' })
   } catch (error) {
-    // Some nodes do not support this method.
+    // Some nodes do not support this method; the default tip is used for them.
     if (/not (found|supported|available|exist)/i.test(everythingSaid(error))) return TIP_DEFAULT
     throw error
   }

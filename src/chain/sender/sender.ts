@@ -45,8 +45,8 @@ import type { TransactionOutcome, TransactionRow } from '#domain/transaction.ts'
 /** Storage of transactions. Both functions throw a fault if the storage fails. */
 export type Journal = {
   /**
-   * Returns every open transaction of the sender, those finished in the newest `watchBlocks` blocks, and the highest
-   * nonce ever stored (-1 if none).
+   * Returns every open transaction of the sender, and the transactions that finished in the newest `watchBlocks`
+   * blocks. Also returns the highest nonce ever stored, or -1 if there is none.
    */
   load(from: {
     readonly chainId: number
@@ -54,7 +54,8 @@ export type Journal = {
     readonly watchBlocks: number
   }): Promise<{ readonly rows: readonly TransactionRow[]; readonly lastNonce: number }>
   /**
-   * Stores the row, which is durable once this resolves. It replaces a row of the same nonce with a lower revision.
+   * Stores the row; the row is durable once the promise resolves. The row replaces a row of the same nonce that has a
+   * lower revision.
    */
   save(row: TransactionRow): Promise<void>
 }
@@ -63,7 +64,7 @@ export type SendRequest = {
   readonly to: Address
   readonly data: string
   readonly value?: bigint
-  /** If omitted, the gas is estimated; then a call that would revert is a fault. */
+  /** If omitted, the gas is estimated; a call that would revert then throws a fault. */
   readonly gas?: bigint
   readonly purpose: string
   readonly reference: string
@@ -85,17 +86,17 @@ type ReceiptLog = {
 }
 
 export type SenderUpdate =
-  /** The transaction was signed again; the last of `transaction.hashes` is the new one. */
+  /** The transaction was signed again; the last of `transaction.hashes` is the hash of the new form. */
   | { readonly type: 'replaced'; readonly transaction: TransactionRow }
   | { readonly type: 'mined'; readonly transaction: TransactionRow; readonly receipt: Receipt }
-  /** The transaction has ended; without a receipt if it was lost. The owner must acknowledge it. */
+  /** The transaction has ended; there is no receipt if it was lost. The owner must acknowledge the end. */
   | {
       readonly type: 'finished'
       readonly transaction: TransactionRow
       readonly outcome: TransactionOutcome
       readonly receipt?: Receipt
     }
-  /** A reorg removed the transaction after it was reported as mined or finished. It is open again. */
+  /** A reorg removed the transaction after it was reported as mined or finished. The transaction is open again. */
   | { readonly type: 'vanished'; readonly transaction: TransactionRow }
 
 export type Polled = {
@@ -108,31 +109,33 @@ export type TransactionName = { readonly sender: Address; readonly nonce: number
 
 /** Sends transactions by one lane, or by several lanes that share the work. */
 export type TransactionSender = {
-  /** Reads the journal once and returns open transactions. All other functions do this first if necessary. */
+  /**
+   * Reads the journal once and returns open transactions. `send` and `poll` also read the journal first if necessary.
+   */
   recover(): Promise<readonly TransactionRow[]>
   /**
-   * Signs, stores and broadcasts. Resolves when it is stored, even if no node has it yet: `poll` sends it again. If it
-   * throws, nothing has been sent.
+   * Signs, stores and broadcasts a transaction. Resolves when the transaction is stored, even if no node has it yet:
+   * `poll` sends it again. If `send` throws, nothing has been sent.
    */
   send(request: SendRequest): Promise<TransactionRow>
   /** Reads the chain once, and takes the next step of every open transaction. Throws if the chain is unreachable. */
   poll(): Promise<Polled>
-  /** Confirms that the transaction's owner has handled its end. */
+  /** Records that the owner has handled the end of the transaction. */
   acknowledge(name: TransactionName): Promise<void>
-  /** Replaces the transaction at the next poll by one that does nothing. */
+  /** Replaces the transaction at the next poll by a blank one, which does nothing. */
   abandon(name: TransactionName): void
   /** Returns open transactions in the order of nonces. */
   open(): readonly TransactionRow[]
-  /** Returns how many more may be opened. */
+  /** Returns the number of transactions that may still be opened. */
   room(): number
 }
 
 export type SenderPolicy = {
-  /** Blocks on top of a transaction's block before it is finished. */
+  /** Number of blocks that must follow a transaction's block before the transaction is finished. */
   readonly confirmations: number
   readonly rebroadcastAfterMs: number
   readonly bumpAfterMs: number
-  /** After this long without a block, a transaction that does nothing takes the nonce. */
+  /** Milliseconds after which a transaction that is in no block is replaced by one that does nothing. */
   readonly giveUpAfterMs: number
   readonly lostAfterMs: number
   readonly doubtMs: number

@@ -32,7 +32,10 @@ export type Signer = (
 export function makeSigner(options: {
   readonly account: LocalAccount
   readonly chainId: number
-  /** A faster hash for large transactions: the portable one takes longer than the rest of signing. */
+  /**
+   * A faster hash function for large transactions: with the portable function, hashing takes longer than the rest of
+   * signing.
+   */
   readonly keccak256?: Keccak256
 }): Signer {
   const { account, chainId } = options
@@ -60,13 +63,13 @@ export function makeSigner(options: {
   }
 }
 
-/** Returns the payload of a signed transaction. Without a recipient, `self` is used. */
+/** Returns the payload of a signed transaction. If the transaction has no recipient, `self` is the recipient. */
 export function payloadOf(raw: string, self: string): Payload {
   const { to, data, value, gas } = parseTransaction(raw as Hex)
   return { to: to ?? self, data: data ?? '0x', value: value ?? 0n, gas: gas ?? BLANK_GAS }
 }
 
-/** Returns a payload that only uses a nonce. */
+/** Returns the payload of a transaction to `self` that only uses up a nonce. */
 export function blankPayload(self: string): Payload {
   return { to: self, data: '0x', value: 0n, gas: BLANK_GAS }
 }

@@ -26,7 +26,7 @@ export const conformance = command({
   },
   async run({ values, io }) {
     const url = urlOf(values, io)
-    // If the server is unreachable, this request fails, so that the error is reported once and not by every check.
+    // If the server is unreachable, this request fails before the checks run, so the error is reported only once.
     const config = await readerOf(values, io).config().catch(unlessAway)
     const onDevnet = config?.chains?.some(({ chainId }) => chainId === DEVNET_CHAIN_ID) === true
     const key = isTraderNamed(values) ? keyOf(values, io, onDevnet) : undefined
@@ -55,7 +55,7 @@ export const conformance = command({
 })
 
 /**
- * Ignores an error that the server answered, because a check reports it in its own line. Throws if the server cannot be
+ * Ignores an error response of the server, because the checks report it. Rethrows the error if the server cannot be
  * reached.
  */
 function unlessAway(error: unknown): undefined {

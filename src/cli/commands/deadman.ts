@@ -1,4 +1,4 @@
-/** `sibyl deadman`: cancels all orders of the trader unless it is called again in time. */
+/** `sibyl deadman`: cancels all orders of the trader unless the command is repeated within the given seconds. */
 
 import { CommandError, readInteger } from '#devnet/command.ts'
 import { command, SIGN_OPTIONS } from '../command.ts'

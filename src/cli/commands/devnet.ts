@@ -130,7 +130,7 @@ export const maker = command({
   },
 })
 
-/** Returns the signer of the maker and, on the local chain, the account that buys from the maker. */
+/** Returns the client of the market maker and, on the local chain, the client of a taker that trades with the maker. */
 async function makerOf(
   values: Parameters<typeof keyOf>[0],
   io: Parameters<typeof keyOf>[1],
@@ -139,7 +139,7 @@ async function makerOf(
   if (config.chains.length === 0)
     throw new CommandError('this exchange has no chain, so nothing can be signed')
   const onDevnet = config.chains.some(({ chainId }) => chainId === DEVNET_CHAIN_ID)
-  // The trader named in the environment must not be the maker, because they would then trade with themselves.
+  // A trader from the environment is not used as the maker, because that trader would then trade with themselves.
   if (isTraderNamed(values) || !onDevnet) {
     return { maker: await tradingClient(values, io, config, keyOf(values, io, onDevnet)) }
   }

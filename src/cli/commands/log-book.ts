@@ -21,7 +21,7 @@ import { showAmount, showJson, showTable } from '../show.ts'
 type Moment = {
   readonly marketId: MarketId
   readonly outcome: Outcome
-  /** True if the market has an event after the moment. */
+  /** True if the event is later than the moment. */
   readonly isLater: (event: PublicEvent) => boolean
 }
 
@@ -68,7 +68,7 @@ function laterThan({ seq, at }: PastMoment): Moment['isLater'] {
   throw new OptionError('give --seq or --at')
 }
 
-/** Verifies a whole log; returns the book at the moment, if the market existed then. */
+/** Verifies a whole log; returns the book at the moment, or undefined if the log has no event of the market by then. */
 async function bookAt(log: NamedLog, moment: Moment): Promise<LocalBook | undefined> {
   const { marketId, outcome, isLater } = moment
   const read = makeEventReader()

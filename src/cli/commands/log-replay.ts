@@ -87,8 +87,8 @@ export const logReplay = command({
 })
 
 /**
- * `places` maps each market to the log that opened it: a market in two logs is an error, because its matches would
- * have no order.
+ * Replays a log. `places` maps each market to the log that opened the market; a market in two logs is an error, because
+ * its matches would have no order.
  */
 async function replayLog(
   log: NamedLog,
@@ -124,8 +124,8 @@ async function replayLog(
 const OTHERS_SHOWN_MAX = 20
 
 /**
- * Recovers the signers of orders that have ended. `others` names those that are neither trader nor delegate, and
- * `unsigned` counts ended orders whose signature the exchange does not show.
+ * Recovers the signers of orders that have ended. `others` lists orders whose signer is neither the trader nor a
+ * delegate; `unsigned` counts ended orders whose signature the exchange does not show.
  */
 async function checkSigners(
   url: string,
@@ -172,7 +172,7 @@ async function checkSigners(
 /** Maximum number of traders whose delegates are remembered. */
 const TRADERS_KEPT_MAX = 10_000
 
-/** Returns a function that lists the delegates of an order's trader, as the exchange knows them. */
+/** Returns a function that requests the delegates of an order's trader from the exchange. */
 function makeDelegates(url: string): (order: OrderOnChain) => Promise<ReadonlySet<string>> {
   const kept = new Map<string, ReadonlySet<string>>()
   return async ({ trader, chainId }) => {
@@ -190,7 +190,7 @@ function makeDelegates(url: string): (order: OrderOnChain) => Promise<ReadonlySe
   }
 }
 
-/** Returns the key that signed an order; throws if its signature or permit is not the one that was logged. */
+/** Returns the address that signed an order. Throws if the signature or the permit differs from the logged one. */
 async function signerOf(
   order: PublicOrder,
   { signature, permit }: SignaturesAnswer['orders'][number],

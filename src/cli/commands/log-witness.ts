@@ -1,4 +1,4 @@
-/** `sibyl log witness`: cosigns checkpoints of logs, only consistent ones. */
+/** `sibyl log witness`: cosigns checkpoints of logs that are consistent with the checkpoints cosigned before. */
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { OptionError, readInteger } from '#devnet/command.ts'

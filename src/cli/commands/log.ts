@@ -66,7 +66,7 @@ export const logVerify = command({
   },
 })
 
-/** Returns the checkpoints that are remembered in a folder. */
+/** Returns the checkpoints stored in a folder. */
 function keptIn(folder: string | undefined): Checkpoint[] {
   if (folder === undefined) return []
   const names = readdirSync(folder).filter((name) => name.endsWith('.checkpoint'))
@@ -88,7 +88,7 @@ function requireAll(logs: readonly NamedLog[], origins: readonly string[]): void
   )
 }
 
-/** A log and the part of it that was verified. */
+/** State of a log's verification: the hash tree of the verified entries, and the reader of their events. */
 type Followed = { readonly builder: TreeBuilder; readonly read: (entry: Uint8Array) => unknown }
 
 async function verifyLog(
@@ -193,7 +193,7 @@ export const logReceipt = command({
   },
 })
 
-/** Returns the entry by which an order was accepted, from its proof. */
+/** Fetches and verifies an order's proof; returns the index of the entry that contains the order. */
 async function acceptedAt(
   url: string,
   { orderHash, origin, marketId, seq }: Receipt,
@@ -208,7 +208,7 @@ async function acceptedAt(
     throw new CommandError('the exchange sent the proof of another entry')
   }
   const { head, lines } = readEntry(entry)
-  // An entry with a piece of an event contains one long match, so its market and number are not compared.
+  // An entry with a piece of an event belongs to one long match, so the event's market and number are not compared.
   const events = head.pieces === undefined ? eventsIn(lines, head.first) : []
   const isLate = events.every((each) => each.marketId !== marketId || each.seq > seq)
   if (events.length > 0 && isLate) {
@@ -219,7 +219,7 @@ async function acceptedAt(
   return index
 }
 
-/** Returns the entry by which an order was cancelled; verifies the whole log. */
+/** Verifies the whole log; returns the index of the entry that cancelled the order. */
 async function cancelledAt(
   url: string,
   { orderHash, origin, marketId, seq }: Receipt,
@@ -240,7 +240,7 @@ async function cancelledAt(
   throw new CommandError(`the public log does not have the cancel of ${orderHash}`)
 }
 
-/** Returns a function that checks whether an entry has the named order or trade. */
+/** Returns a function that checks whether an entry contains the given order or trade. */
 function finds(named: string): (entry: Uint8Array) => boolean {
   const trade = parseTradeId(named)
   if (trade === undefined) return findsOrder(named)

@@ -95,8 +95,8 @@ const CREATE_OPTIONS = '--days 7 --max-size 100 --max-notional 500'
 type Delegated = Awaited<ReturnType<typeof traderOf>> & { readonly delegation: Delegate }
 
 /**
- * Returns the account of `--for`, with the key of its delegate. The key of an account is refused: a program that a
- * prompt can mislead must not hold it, and the exchange can limit only a delegate.
+ * Returns the account of `--for`, with the key of its delegate. Rejects the account's own key: a prompt can mislead a
+ * program that holds it, and the exchange can limit only delegates.
  */
 async function delegateOf(
   values: Parameters<typeof traderOf>[0],

@@ -9,7 +9,7 @@ import { traderOf, traderReading } from '../connect.ts'
 import { findMarket } from '../find-market.ts'
 import { showAmount, showId, showJson, showTable, showTime } from '../show.ts'
 
-/** Codes for an order that has ended already, so that nothing is left to cancel. */
+/** Error codes of a cancel whose order has already ended, so that nothing remains to be cancelled. */
 const ENDED: ReadonlySet<string> = new Set(['ORDER_CLOSED', 'ORDER_NOT_FOUND', 'MARKET_CLOSED'])
 
 export const orders = command({

@@ -93,7 +93,7 @@ type LifeValues = {
   readonly 'replace-always'?: boolean
 }
 
-/** Options about the lifetime of an order, in the form of the SDK. */
+/** Converts the options about an order's lifetime to the options of the SDK. */
 function lifeOf(values: LifeValues): OrderOptions {
   const { label, group, replaces } = values
   const always = values['replace-always'] === true
@@ -109,7 +109,7 @@ function lifeOf(values: LifeValues): OrderOptions {
   }
 }
 
-/** Returns the latest time of the order by the exchange's clock, with which the market compares it. */
+/** Returns the time after which the market must reject the order, by the exchange's clock. */
 async function bookByOf(
   within: string | undefined,
   client: Pick<Client, 'time'>,

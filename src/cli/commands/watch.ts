@@ -105,7 +105,7 @@ type Followed<Message, State> = {
   readonly show: (message: Message, state: State) => string
 }
 
-/** Prints each message until the user stops it, or up to the requested number. */
+/** Prints each message until the user stops the command or the requested number of messages is printed. */
 async function follow<Message, State>(
   { values, io }: Call<Options>,
   stream: SibylStream,

@@ -20,7 +20,10 @@ function token(kid: string, atMs: number): string {
   return `Bearer ${base64url(JSON.stringify({ kid, ts, n }))}.${NO_SIGNATURE}`
 }
 
-/** Every server requires a bearer token to cancel all orders, and a request with an invalid token has no effect. */
+/**
+ * Checks the error message for an invalid token. The request cancels all orders: every server requires a token for it,
+ * and an invalid token has no effect.
+ */
 async function demandWords(world: World, header: string | undefined, words: string): Promise<void> {
   const headers = header === undefined ? {} : { authorization: header }
   const { status, body } = await world.ask('/orders', { method: 'DELETE', headers })
@@ -83,8 +86,8 @@ export const AUTH_CHECKS: readonly Check[] = [
           ...{ method: 'DELETE', headers: { authorization: good } },
         })
       const first = await use()
-      // The request names no market, so it fails in any case. Any result but a token error shows that the token was
-      // accepted.
+      // The request names an unknown market, so it fails even with a valid token. Any status except 401 shows that the
+      // server accepted the token.
       demandEqual('a token that is refused', first.status === 401, false)
       if (auth.singleUse) demandEqual('status of a used token', (await use()).status, 401)
     },
@@ -95,7 +98,7 @@ export const AUTH_CHECKS: readonly Check[] = [
     async run(world) {
       const { apiKey, revoke } = traderOf(world)
       const key = await apiKey()
-      // Runs last, because the other checks need the key.
+      // This check runs last, because the other checks need the key.
       await revoke()
       const used = `Bearer ${await mintToken(key, await world.nowMs())}`
       await demandWords(world, used, 'API key is inactive')

@@ -3,10 +3,10 @@
 import type { World } from './world.ts'
 
 export type Check = {
-  /** Stable id, for programs: `markets.list`. */
+  /** Stable id for programs, such as `markets.list`. */
   readonly id: string
   /** Statement that is true if the check passes. */
   readonly says: string
-  /** Throws `Mismatch` if the statement is false, `Skipped` if it cannot be checked. */
+  /** Throws `Mismatch` if the statement is false; throws `Skipped` if the check cannot run. */
   readonly run: (world: World) => Promise<void>
 }

@@ -1,6 +1,6 @@
 /**
- * The endpoints that the API of every server must have: access, parameters and answers. Written by hand, so that
- * neither the routes nor the served document can drift from it. Tests of the API use the same list.
+ * The endpoints that the API of every server must have: access, parameters and answers. The list is written by hand, so
+ * that a change of the routes or of the served document cannot change it. Tests of the API use this list too.
  */
 
 export type Endpoint = {
@@ -8,7 +8,7 @@ export type Endpoint = {
   readonly path: string
   /** Access: public, a bearer token if the exchange requires one, or a wallet's signature. */
   readonly auth: 'public' | 'write' | 'wallet'
-  /** Query parameters, and whether each is required. */
+  /** Query parameters by name: required or optional. */
   readonly query: Readonly<Record<string, 'required' | 'optional'>>
   /** Fields of the body. */
   readonly body?: readonly string[]
@@ -30,8 +30,8 @@ const PRICE = 'price priceUSD timestamp source'
 const PERMIT = 'chainId owner deadline v r s'
 
 /**
- * Syntax of a line: path `?query` (`!`: required) `{body}` `=` fields `list[fields of an entry]` `(fields of some
- * answers)`
+ * Syntax of a line: path `?query` (`!` marks a required one) `{body}` `=` fields `list[fields of an entry]` `(fields of
+ * some answers)`
  */
 const TABLE = `
 POST /api-keys {address signature name} = success api_key_id api_private_key message

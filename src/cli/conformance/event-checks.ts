@@ -1,4 +1,4 @@
-/** Checks of events. An exchange need not have them. */
+/** Checks of events. A server may lack events; the checks are then skipped. */
 
 import type { Check } from './check.ts'
 import { demand, demandEqual, Skipped } from './mismatch.ts'
@@ -34,7 +34,7 @@ async function page({ ask }: World, query: string): Promise<Page> {
   return body as Page
 }
 
-/** Returns an event of the server, or skips the check. */
+/** Returns an event of the server; skips the check if the server has no events. */
 async function anEvent(world: World): Promise<Listed> {
   const { events } = await page(world, 'status=all')
   const [event] = events

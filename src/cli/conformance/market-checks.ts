@@ -12,7 +12,7 @@ const PAGES_MAX = 200
 const LATER_TRIES = 20
 const LATER_MS = 250
 
-/** Repeats a read while the server asks for a retry, because the public log lags behind the market. */
+/** Repeats a read while the server answers 503, because the public log lags behind the market. */
 async function askLater({ ask }: World, path: string): Promise<Answer> {
   for (let tries = 1; ; tries++) {
     const answer = await ask(path)
@@ -68,7 +68,7 @@ export const MARKET_CHECKS: readonly Check[] = [
       }
       demandEqual('ids that appear twice', ids.length - new Set(ids).size, 0)
       if (nextCursor !== null || cursor !== null) return
-      // Only the pages contain a market that was created after the whole list was read.
+      // A market that was created after the whole list was read is only on the pages, so it is not compared.
       const listed = whole.map(({ id }) => id)
       const paged = ids.filter((id) => listed.includes(id))
       demandEqual(

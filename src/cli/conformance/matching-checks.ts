@@ -1,4 +1,6 @@
-/** Checks of matching rules and implied books. An exchange need not have complementary markets. */
+/**
+ * Checks of matching rules and implied books. A server may lack complementary markets; their checks are then skipped.
+ */
 
 import type { Check } from './check.ts'
 import { demand, demandEqual, Skipped } from './mismatch.ts'
@@ -7,7 +9,7 @@ import { cancel, place, traderOf, type World } from './world.ts'
 
 const UNIT = 1_000_000
 const TTL_SECONDS = 3_600
-/** Number of attempts, because a book may change between two reads. */
+/** Number of attempts to compare two reads of a book, because the book may change between them. */
 const TRIES = 10
 
 type Listed = {

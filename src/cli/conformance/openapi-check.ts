@@ -25,7 +25,7 @@ export type OpenApi = {
   readonly components?: { readonly schemas?: Record<string, Schema> }
 }
 
-/** Lists the endpoints, parameters, fields and examples that the document lacks. */
+/** Lists the required endpoints, parameters, fields and examples that are missing in the document. */
 export function missingFrom(document: OpenApi): string[] {
   return ENDPOINTS.flatMap((endpoint) => {
     const { method, path } = endpoint
@@ -77,7 +77,7 @@ function schemaOf(schema: Schema | undefined, document: OpenApi): Schema {
     : schemaOf(document.components?.schemas?.[name], document)
 }
 
-/** Returns the properties of a schema, including those that only some of its alternatives have. */
+/** Returns the properties of a schema, including properties that only some alternatives of the schema have. */
 function propertiesOf(schema: Schema | undefined, document: OpenApi): Record<string, Schema> {
   const { properties = {}, anyOf = [], oneOf = [] } = schemaOf(schema, document)
   const all = { ...properties }

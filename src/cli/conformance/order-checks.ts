@@ -1,4 +1,4 @@
-/** Checks of orders: refusals with the right field, and the life of an accepted order. */
+/** Checks of orders: rejections must name the right field; an accepted order is placed, listed and cancelled. */
 
 import type { Check } from './check.ts'
 import { demand, demandEqual } from './mismatch.ts'
@@ -8,10 +8,10 @@ import { type Answer, cancel, place, traderOf, type World, withPlaced } from './
 
 const NOTHING = `0x${'1'.repeat(64)}`
 const ZERO = `0x${'0'.repeat(40)}`
-/** Number of bytes of a body that every server must refuse. */
+/** Size in bytes of a request body that every server must reject. */
 const BODY_BYTES = 2 * 1_048_576
 
-/** Each case makes one field of a valid order wrong. */
+/** Invalid values of order fields; each case replaces one field of a valid order. */
 const SPOILT: readonly (readonly [field: string, value: unknown])[] = [
   ['marketId', '0x12'],
   ['trader', '0x12'],
@@ -68,7 +68,7 @@ export const ORDER_CHECKS: readonly Check[] = [
           method: 'POST',
           body: spoil(good, field, value),
         })
-        // An order that cannot be parsed is refused; any other is validated.
+        // If the order cannot be parsed, the answer is one error; otherwise it is a verdict with a list of errors.
         const { errors, ...refusal } = answer.body as Partial<Verdict> & { field?: string }
         const named = (errors ?? [refusal]).map((error) => error.field)
         const what = `order.${field} to be named for ${JSON.stringify(value)}`
@@ -123,7 +123,8 @@ export const ORDER_CHECKS: readonly Check[] = [
     async run(world) {
       const good = await traderOf(world).sign()
       for (const [field, value] of SPOILT) {
-        // This order can be parsed, but its signature is no longer right, and the server may report that first.
+        // An order with another expiration can be parsed, but its signature is invalid. The server may report the
+        // signature first.
         if (field === 'expiration') continue
         const answer = await place(world, spoil(good, field, value))
         demandRefusal(answer, { status: 400, field: `order.${field}` })
@@ -234,7 +235,8 @@ export const ORDER_CHECKS: readonly Check[] = [
         ...{ deadline: '1', v: 27, r: word, s: word },
       }
       const { auth } = await world.config()
-      // A server that requires a bearer token reports only that the token is missing.
+      // Without a trader, a server that requires a bearer token would only report the missing token, so the check is
+      // skipped.
       if (auth.bearer && world.trader === undefined) traderOf(world)
       for (const [body, error] of [
         ['{', 'Invalid request body'],

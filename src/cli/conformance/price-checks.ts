@@ -8,7 +8,7 @@ import { BOOL, demandShape, INTEGER, LIST, NATURAL, NUMBER, TEXT } from './shape
 import type { World } from './world.ts'
 
 const FIRST_EVENT_MS = 15_000
-/** The smallest number that must be a time in milliseconds rather than in seconds. */
+/** Lower bound of times in milliseconds; a smaller number is a time in seconds. */
 const MILLISECONDS = 100_000_000_000
 const HISTORY_SEC = 20 * 60
 

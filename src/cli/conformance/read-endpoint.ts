@@ -1,4 +1,7 @@
-/** Reads an endpoint of the list in `endpoints.ts`, and checks that its answer has every field, each of its kind. */
+/**
+ * Reads an endpoint of the list in `endpoints.ts`, and checks that the answer has every field with a value of the right
+ * kind.
+ */
 
 import { ENDPOINTS, type Endpoint } from './endpoints.ts'
 import { demand, demandEqual } from './mismatch.ts'
@@ -23,7 +26,7 @@ import type { World } from './world.ts'
 
 /** An id that no market, order, transaction or asset has. */
 export const NOTHING = `0x${'1'.repeat(64)}`
-/** An address that trades nowhere. */
+/** An address without orders or trades. */
 export const NOBODY = `0x${'1'.repeat(40)}`
 
 const LEVELS = [{ price: PRICE, size: SUM }] as const
@@ -52,7 +55,10 @@ const KINDS: Readonly<Record<string, Shape>> = Object.fromEntries(
 const shapeOf = (fields: readonly string[]) =>
   Object.fromEntries(fields.map((field) => [field, KINDS[field] ?? PRESENT]))
 
-/** Fills in an open market of the server, and the trader or an unknown user. */
+/**
+ * Reads a GET endpoint and checks the fields of the answer. Path parameters are an open market, and the trader or an
+ * unknown user.
+ */
 export async function readEndpoint<T>(world: World, path: string, query = ''): Promise<T> {
   const endpoint = ENDPOINTS.find((one) => one.method === 'GET' && one.path === `/api/v1${path}`)
   if (endpoint === undefined) throw new Error(`the list of endpoints to check has no GET ${path}`)

@@ -22,7 +22,7 @@ export type CheckResult = {
   readonly seen?: string
 }
 
-/** The last checks revoke the key that the others use. */
+/** The last checks revoke the API key that the other checks use. */
 const CHECKS: readonly Check[] = [
   ...SERVICE_CHECKS,
   ...MARKET_CHECKS,

@@ -18,7 +18,10 @@ const ORDER_FIELDS = [
   'makerFeeRecipient address',
 ]
 
-/** Checks that an error has a message, a code, and the field at fault, if any. */
+/**
+ * Checks that an answer is an error with the wanted status, and has a message, a code and, if wanted, the invalid
+ * field.
+ */
 export function demandRefusal(
   { status, body, text }: Answer,
   wanted: { readonly status: number; readonly code?: string; readonly field?: string },

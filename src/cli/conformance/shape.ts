@@ -19,7 +19,7 @@ export const NATURAL = kind(
   'an integer from 0 on',
   (value) => Number.isSafeInteger(value) && (value as number) >= 0,
 )
-/** A sum: an integer, which was read as text if it is above 2^53. */
+/** A sum: a non-negative integer; above 2^53 it was parsed as text. */
 export const SUM = kind('an integer from 0 on', (value) => /^\d+$/.test(String(value)))
 export const BIT = kind('0 or 1', (value) => value === 0 || value === 1)
 export const PRICE = kind(
@@ -28,7 +28,7 @@ export const PRICE = kind(
 )
 export const BYTES32 = matches('0x and 64 hex digits', /^0x[0-9a-fA-F]{64}$/)
 export const ADDRESS = matches('0x and 40 hex digits', /^0x[0-9a-fA-F]{40}$/)
-/** Empty until there is one. */
+/** A transaction hash; empty until there is a transaction. */
 export const TX_HASH = matches('a transaction hash or empty', /^(0x[0-9a-fA-F]{64})?$/)
 export const LIST = kind('a list', Array.isArray)
 export const CATEGORY = matches('a category', /^(defi|protocol|stablecoin|general)$/)

@@ -1,4 +1,4 @@
-/** Checks of the stream: its greeting, its rules, and that updates of a book have no gap. */
+/** Checks of the stream: its hello message, its rules, and that updates of a book have no gap. */
 
 import { type LevelPair, LocalBook } from '#client/local-book.ts'
 import type { Check } from './check.ts'
@@ -18,7 +18,7 @@ type BookFrame = {
   readonly checksum: number
 }
 
-/** Runs a check with a socket that has received hello. */
+/** Opens a socket, waits for hello, and runs a check with the socket. */
 async function withStream(
   { url }: World,
   check: (stream: StreamProbe, hello: Frame) => Promise<void>,
@@ -182,7 +182,7 @@ export const STREAM_CHECKS: readonly Check[] = [
             changes.push((body as { seq?: number }).seq ?? 0)
           }
         }
-        // Other clients may trade meanwhile, so only completeness up to our last change is checked.
+        // Other clients may trade meanwhile, so only the updates up to this client's last change are checked.
         const lastSeq = Math.max(...changes)
         demand(lastSeq > book.seq, `answers with a seq above ${book.seq}`, changes)
         while (book.seq < lastSeq) {

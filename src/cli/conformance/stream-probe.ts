@@ -1,4 +1,4 @@
-/** A plain socket to the stream: frames are kept in order and awaited one by one. */
+/** A plain socket to the stream: received frames are stored in order until a check reads them. */
 
 import { parseExactJson } from '#client/exact-json.ts'
 import { Mismatch } from './mismatch.ts'

@@ -1,4 +1,4 @@
-/** Access of the checks: plain requests to the server, and a trader if given. */
+/** Test environment of the checks: plain requests to the server, and a trader if one is given. */
 
 import type { Config } from '#client/answers.ts'
 import { registerApiKey, revokeApiKeyByWallet, type StoredApiKey } from '#client/api-keys.ts'
@@ -15,13 +15,13 @@ export type Answer = {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  /** Parsed JSON; undefined if it is not JSON. */
+  /** Body parsed as JSON; undefined if the text is not JSON. */
   readonly body: unknown
 }
 
 type Asked = {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** Sent as JSON; text is sent unchanged. */
+  /** Request body: an object is sent as JSON, text is sent unchanged. */
   readonly body?: object | string
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -44,11 +44,11 @@ type Trader = {
   readonly address: string
   readonly signer: Hex
   readonly sign: (changes?: Partial<RestingOrder>) => Promise<OrderSubmission>
-  /** Returns the header of a write, if this server requires one. */
+  /** Returns the authorization header of a write; empty if the server requires none. */
   readonly authorization: () => Promise<Record<string, string>>
-  /** Returns the API key registered for this run. */
+  /** Returns the API key of this run; the first call registers it. */
   readonly apiKey: () => Promise<StoredApiKey>
-  /** Revokes the key, if it is registered. */
+  /** Revokes the API key of this run, if it was registered. */
   readonly revoke: () => Promise<void>
 }
 
@@ -60,12 +60,12 @@ type RestingOrder = {
 }
 
 const TIMEOUT_MS = 15_000
-/** A price at which no trader sells, so that the order rests. */
+/** A price so low that no trader sells at it, so that the order rests. */
 const PRICE = 10
 const SIZE = 1_000_000
 const UNIT = 1_000_000
 const TTL_SECONDS = 3_600
-/** This key is public: it signs only orders that are never placed. */
+/** Public key material: the key signs only orders that are never placed. */
 const THROWAWAY_KEY: Hex = `0x${'5'.repeat(64)}`
 
 export function makeWorld(options: {
@@ -127,7 +127,7 @@ export function makeWorld(options: {
     const client: Client = createClient({ url, signer, ...chainOf(options) } as ClientOptions)
     return async (changes: Partial<RestingOrder> = {}): Promise<OrderSubmission> => {
       const { limits } = await config()
-      // Returns a size for which the order reaches the minimum value, if the exchange requires one.
+      // Size at which the order reaches the minimum order value, if the exchange has one.
       const least = Math.ceil(((limits.notionalMin ?? 0) * UNIT) / PRICE)
       return client.orders.sign({
         ...{ side: 'buy', outcome: 'YES', price: BigInt(PRICE), ttlSeconds: TTL_SECONDS },
@@ -168,7 +168,7 @@ export function traderOf({ trader }: World): Trader {
   throw new Skipped('it needs a trader: give --key-file, or --account on a local chain')
 }
 
-/** Places the trader's order, and cancels it in any case after the check. */
+/** Places an order of the trader, runs the check, and then cancels the order even if the check fails. */
 export async function withPlaced(
   world: World,
   check: (placed: {

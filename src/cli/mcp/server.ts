@@ -1,4 +1,7 @@
-/** The Model Context Protocol server: tools over standard input and output, or over HTTP on this machine alone. */
+/**
+ * The Model Context Protocol server: tools over standard input and output, or over HTTP for programs on this machine
+ * only.
+ */
 
 import { timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -25,19 +28,19 @@ export type ServerParts = {
   readonly tools: readonly Tool[]
   /** Calls a tool; never rejects. */
   readonly call: (name: string, args: Args) => Promise<Answer>
-  /** Shown to the model at the start: the account and its limits. */
+  /** Text shown to the model at the start: the account and its limits. */
   readonly instructions: string
   readonly version: string
 }
 
 const BODY_BYTES_MAX = 65_536
-/** Maximum number of calls in progress, of all connections together. */
+/** Maximum number of calls in progress over all connections. */
 const CALLS_MAX = 16
 const ANSWER_CHARS_MAX = 262_144
 const CONNECTIONS_MAX = 64
 /** Maximum time in which a client must send its request; after that the connection is closed. */
 const REQUEST_MS_MAX = 10_000
-/** Maximum number of characters of an argument or a name in the log, and maximum number of logged arguments. */
+/** Maximum length of a logged argument or name in characters; below it, the maximum number of logged arguments. */
 const LOGGED_CHARS_MAX = 100
 const LOGGED_ARGS_MAX = 16
 
@@ -53,7 +56,7 @@ export function makeCaller(
   let underWay = 0
   const logged = (text: string) => shown(key === undefined ? text : withoutKey(text, key))
 
-  /** Returns arguments as the log has them: short, and flat, whatever the model sent. */
+  /** Returns arguments in the form for the log: shortened, with each nested object replaced by a fixed text. */
   function loggedArgs(args: Args): object {
     const entries = Object.entries(args).slice(0, LOGGED_ARGS_MAX)
     return Object.fromEntries(
@@ -98,13 +101,13 @@ export function makeCaller(
 
 const shown = (text: string): string => text.slice(0, LOGGED_CHARS_MAX)
 
-/** Returns printable text without the digits of the key, in either case. */
+/** Returns printable text without the digits of the key, in upper or lower case. */
 function withoutKey(text: string, key: string): string {
   const digits = key.slice(2).toLowerCase()
   const plain = text.replace(/[^ -~]/g, '?')
   const found = plain.toLowerCase().split(digits)
   let from = 0
-  // The text contains only ASCII, so positions in its lower-case form are the same.
+  // The text contains only ASCII, so a position in the lower-case text is the same position in the original.
   const kept = found.map((part) => {
     const same = plain.slice(from, from + part.length)
     from += part.length + digits.length
@@ -136,7 +139,10 @@ export function makeMcpServer({ sdk, tools, call, instructions, version }: Serve
   return server
 }
 
-/** Serves until the signal; returns the port. Requests need the token, and must come from a program on this machine. */
+/**
+ * Serves until the signal aborts; returns the port. Requests need the token, and must come from a program on this
+ * machine.
+ */
 export async function serveHttp(
   parts: ServerParts,
   {
@@ -178,10 +184,10 @@ async function handle(
 ): Promise<void> {
   const refused = refusalOf(request, token, port)
   const body = refused === undefined ? await readJson(request) : undefined
-  // The protocol allows one call per request: it no longer has lists of calls.
+  // A body with a list of calls is rejected: the protocol allows one call per request.
   if (refused !== undefined || body === undefined || Array.isArray(body)) {
     const [status, why] = refused ?? [400, 'the body must be one JSON object']
-    // The connection closes with the answer, because the rest of the request's body is not read.
+    // The connection closes after the answer, because the server does not read the rest of the request's body.
     response.writeHead(status, { 'content-type': 'text/plain', connection: 'close' })
     response.end(`${why}\n`)
     return
@@ -194,13 +200,14 @@ async function handle(
   await transport.handleRequest(request, response, body)
 }
 
-/** Returns why a request is refused before its body is read. */
+/** Returns the status and reason for rejecting a request before its body is read; undefined if it is accepted. */
 function refusalOf(
   { method, headers }: IncomingMessage,
   token: string,
   port: number,
 ): readonly [status: number, why: string] | undefined {
-  // A page in a browser may reach this address under a name of its own (DNS rebinding), but it cannot send this Host.
+  // A web page can reach this address under another host name (DNS rebinding), but its requests then carry that name as
+  // the Host.
   if (![`127.0.0.1:${port}`, `localhost:${port}`].includes(headers.host ?? '')) {
     return [403, `the Host must be 127.0.0.1:${port} or localhost:${port}`]
   }

@@ -1,6 +1,6 @@
 /**
- * The transport of `sibyl mcp` over standard input and output: one JSON-RPC message per line. Every line that is not a
- * message gets an error, and when the input ends, the calls under way are still answered.
+ * The transport of `sibyl mcp` over standard input and output: one JSON-RPC message per line. A line that is not a
+ * message gets an error. After the input ends, calls in progress are still answered.
  */
 
 import type { McpSdk, Transport } from './sdk.ts'
@@ -22,7 +22,7 @@ export function makeStdioTransport(
   { JSONRPCMessageSchema }: Pick<McpSdk, 'JSONRPCMessageSchema'>,
   { input, output, lastCallsMsMax = LAST_CALLS_MS_MAX }: Streams,
 ): Transport {
-  /** The requests without an answer. */
+  /** Ids of requests that have no answer yet. */
   const underWay = new Set<string | number>()
   let isClosed = false
   let ending: NodeJS.Timeout | undefined
@@ -80,7 +80,7 @@ export function makeStdioTransport(
   const transport: Transport = {
     start() {
       input.on('data', read).on('end', end)
-      // The client has stopped reading, so no answer can reach it.
+      // An output error means that the client has stopped reading, so no answer can reach the client.
       output.on('error', close)
       return Promise.resolve()
     },
@@ -100,7 +100,10 @@ export function makeStdioTransport(
   return transport
 }
 
-/** Returns a function that splits chunks into lines; reports a line as soon as it is too long, and skips its rest. */
+/**
+ * Returns a function that splits chunks into lines. It reports a line as soon as the line is too long, and skips the
+ * rest of that line.
+ */
 function makeLineReader(take: (line: string) => void, tooLong: () => void) {
   let parts: Buffer[] = []
   let bytes = 0

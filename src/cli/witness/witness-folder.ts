@@ -14,7 +14,10 @@ import {
 import { dirname, join } from 'node:path'
 import type { WitnessState } from '#transparency/witness.ts'
 
-/** Returns the name of a log's file: the hash under which the standard publishes a witness's checkpoints. */
+/**
+ * Returns the hash that names a log's file: the same hash under which a witness publishes the log's checkpoints by the
+ * standard.
+ */
 export function originHash(origin: string): string {
   return createHash('sha256').update(origin).digest('hex')
 }

@@ -1,4 +1,4 @@
-/** Serves a witness over HTTP, and passes it the checkpoints of an exchange that does not submit them itself. */
+/** Serves a witness over HTTP, and feeds it the checkpoints of an exchange that does not submit them itself. */
 
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { proveConsistency, readCheckpoint } from '#transparency/remote-log.ts'
@@ -45,7 +45,10 @@ export function serveWitness(witness: Witness): Server {
   return server
 }
 
-/** If the folder cannot be read or written, nothing was cosigned; a later request may succeed. */
+/**
+ * Adds a checkpoint; answers 500 if the witness cannot read or write its folder. In that case nothing is cosigned, and
+ * the client may retry.
+ */
 function answerOf(witness: Witness, text: string): ReturnType<typeof addCheckpoint> {
   try {
     return addCheckpoint(witness, text)
@@ -65,19 +68,23 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
   return Buffer.concat(parts).toString('utf8')
 }
 
-/** Lets the witness cosign the newest checkpoint of a log; returns its size. Throws if the witness refuses it. */
+/**
+ * Lets the witness cosign the newest checkpoint of a log; returns the size of the log. Throws if the witness rejects
+ * the checkpoint.
+ */
 export async function feedWitness(witness: Witness, log: NamedLog): Promise<number> {
   const newest = await readCheckpoint(log)
   const known = cosignedBefore(witness.state, log.origin)
   const oldSize = known?.head.size ?? 0
   const { size } = newest.head
-  // A log that is being rebuilt may show a smaller tree for a while, which must be the beginning of the known one.
+  // While a log is being rebuilt, it may show a smaller tree than the cosigned one. The smaller tree must be a prefix
+  // of the cosigned tree.
   if (known !== undefined && oldSize > size) {
     await proveConsistency(log, newest, known)
     return oldSize
   }
   const proof = known === undefined ? [] : await proveConsistency(log, known, newest)
-  // A checkpoint that was submitted while the proof was read is now the one to compare with.
+  // If another checkpoint was cosigned while the proof was being read, start again from that checkpoint.
   if ((cosignedBefore(witness.state, log.origin)?.head.size ?? 0) !== oldSize) {
     return feedWitness(witness, log)
   }

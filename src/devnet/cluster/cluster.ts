@@ -58,7 +58,7 @@ function read() {
   }
 }
 
-/** The cluster's code is loaded here, so that the help appears at once. */
+/** Runs a cluster until Ctrl-C. Its code is loaded here, so that the help appears without delay. */
 async function run(values: Values): Promise<void> {
   const { openCluster } = await import('./open-cluster.ts')
   const { serveControl } = await import('./control.ts')
@@ -83,7 +83,7 @@ async function run(values: Values): Promise<void> {
   await cluster.dispose()
 }
 
-/** Makes a trade between two traders at different fronts. */
+/** Returns a script for the user that makes a trade between two traders at different fronts. */
 async function firstTrade(one: string, other: string): Promise<string> {
   const { DEMO_TRADERS, devnetKey } = await import('../accounts.ts')
   const [ann, bob] = DEMO_TRADERS

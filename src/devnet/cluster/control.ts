@@ -11,7 +11,10 @@ const socketIn = (folder: string): string => join(folder, 'control')
 
 type Closing = { close(): void }
 
-/** Accepts `status`, `kill NODE`, `drain`, `start`, `cut` and `mend NODE`, and `add KIND`; answers in lines. */
+/**
+ * Accepts the commands `status`, `kill NODE`, `drain NODE`, `start NODE`, `cut NODE`, `mend NODE` and `add KIND`;
+ * answers with lines of text.
+ */
 export async function serveControl(folder: string, cluster: Cluster): Promise<Closing> {
   const server = createServer((asked, answer) => {
     const words = decodeURIComponent((asked.url ?? '/').slice(1)).split(' ')

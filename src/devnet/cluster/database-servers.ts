@@ -1,7 +1,7 @@
 /**
- * Database servers on loopback for tests: one MariaDB, or three as a Galera cluster. They are killed and started again,
- * one by one or all at once. To start a cluster after all of it was killed, the last positions of its nodes are
- * compared first, as an operator must do. Debian's packages `mariadb-server` and `galera-4` must be installed.
+ * Database servers on loopback for tests: one MariaDB, or three as a Galera cluster. Tests kill and restart them, one
+ * by one or all at once. After all nodes of a cluster were killed, `heal` first compares their last positions, as an
+ * operator must do. Debian's packages `mariadb-server` and `galera-4` must be installed.
  */
 
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
@@ -23,11 +23,14 @@ import { freePorts, until } from './local-servers.ts'
 const PROVIDER = '/usr/lib/galera/libgalera_smm.so'
 const SERVER = '/usr/sbin/mariadbd'
 const DATABASES = ['sibyl_log', 'sibyl_other', 'sibyl'] as const
-/** A server that copies its files to another must not run as root. A single server runs as the user that starts it. */
+/**
+ * Returns the user of the servers. A server that copies its files to another server must not run as root; a single
+ * server runs as the current user.
+ */
 const userOf = (count: number): string =>
   count > 1 && process.getuid?.() === 0 ? 'mysql' : userInfo().username
 
-/** Returns why such servers cannot run here; undefined if they can. */
+/** Returns the reason why database servers cannot run on this machine; undefined if they can. */
 export function missingServers(nodes: number): string | undefined {
   if (!existsSync(SERVER)) return 'mariadb-server is not installed'
   if (nodes > 1 && !existsSync(PROVIDER)) return 'galera-4 is not installed'
@@ -47,9 +50,11 @@ type Node = {
 }
 
 export type DatabaseServers = {
-  /** Address of all nodes; each writer may start with another node. */
+  /**
+   * Returns the address of all nodes, beginning with the node `first`, so that writers can start with different nodes.
+   */
   url(first?: number, database?: (typeof DATABASES)[number]): string
-  /** Address of one node. */
+  /** Returns the address of one node. */
   urlOf(node: number, database?: (typeof DATABASES)[number]): string
   kill(nodes: readonly number[]): Promise<void>
   /** Pauses or resumes one server. */
@@ -60,7 +65,7 @@ export type DatabaseServers = {
   dispose(): Promise<void>
 }
 
-/** `flags` are appended to the common flags of each server. */
+/** Starts the servers. `flags` are appended to the common flags of each server. */
 export async function openDatabaseServers(
   count: number,
   flags: readonly string[] = [],

@@ -1,4 +1,4 @@
-/** Common functions for servers started here: ports, waiting, and ending them with their parent. */
+/** Common functions for servers on this machine: free ports, waiting, and ending processes. */
 
 import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -8,8 +8,8 @@ const WAIT_MS_MAX = 120_000
 const LOOK_EVERY_MS = 50
 
 /**
- * Ports are released before they are used. They are outside the range for outgoing connections, so only another server
- * could take one meanwhile.
+ * Returns free ports. The ports are released before they are used; they are outside the range for outgoing connections,
+ * so only another server could take one meanwhile.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const held = await Promise.all(Array.from({ length: count }, () => holdPort()))
@@ -29,7 +29,7 @@ function holdPort(): Promise<{ server: Server; port: number }> {
   )
 }
 
-/** Retries until it succeeds; throws its last error after the timeout, or if the error is final. */
+/** Retries until `look` succeeds. Throws the last error after the timeout, and a final error immediately. */
 export async function until<Value>(
   look: () => Promise<Value> | Value,
   isFinal: (error: unknown) => boolean = () => false,
@@ -45,7 +45,7 @@ export async function until<Value>(
   }
 }
 
-/** Sends the signal and waits for the end. */
+/** Sends a signal to a process, and waits until the process has ended. */
 export function endProcess(
   child: ChildProcess | undefined,
   signal: NodeJS.Signals = 'SIGTERM',

@@ -1,6 +1,6 @@
 /**
- * NATS servers on loopback, connected with each other. A client with all addresses switches to another server when its
- * own is gone. Debian's package `nats-server` must be installed.
+ * NATS servers on loopback, connected with each other. A client that has all addresses switches to another server if
+ * its server stops. Debian's package `nats-server` must be installed.
  */
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
@@ -18,7 +18,7 @@ export type NatsServers = {
   kill(server: number): Promise<void>
   /** Pauses or resumes one server. */
   signal(server: number, signal: 'SIGSTOP' | 'SIGCONT'): void
-  /** Cuts the routes between all servers: each continues alone with its own clients. */
+  /** Cuts the routes between all servers: each server continues alone with its own clients. */
   split(): void
   /** Restores the routes. */
   join(): void
@@ -29,7 +29,7 @@ export type NatsServers = {
   dispose(): Promise<void>
 }
 
-/** Returns why such servers cannot run here; undefined if they can. */
+/** Returns the reason why NATS servers cannot run on this machine; undefined if they can. */
 export function missingNats(): string | undefined {
   return spawnSync(PROGRAM, ['--version']).status === 0 ? undefined : `${PROGRAM} is not installed`
 }
@@ -38,7 +38,7 @@ export async function openNatsServers(folder: string, count: number): Promise<Na
   const ports = await freePorts(count * 2)
   const clients = ports.slice(0, count)
   const routes = ports.slice(count)
-  // Servers connect to each other and advertise themselves only through wires, so a cut leaves no other route.
+  // Servers connect to each other, and advertise their addresses, only through wires, so no route remains after a cut.
   const wires = await openWires(routes.map(routeTo).join())
   const running: (ChildProcess | undefined)[] = Array.from({ length: count })
 
@@ -52,7 +52,7 @@ export async function openNatsServers(folder: string, count: number): Promise<Na
         ...['-a', '127.0.0.1', '-p', String(clients[server]), '-n', `nats-${server + 1}`],
         ...['--cluster_name', 'sibyl', '--cluster', `nats://${own}`],
         ...['--cluster_advertise', wires.through(own)],
-        // Clients get all addresses from the settings.
+        // Servers advertise no addresses to clients, because clients get all addresses from their settings.
         ...['--routes', others, '--no_advertise'],
       ],
       { stdio: ['ignore', output, output] },

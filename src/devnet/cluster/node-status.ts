@@ -5,11 +5,12 @@ import type { ClusterNode } from './nodes.ts'
 const ASK_TIMEOUT_MS = 2_000
 const MARKET_THREAD = /^market-(\d+)$/
 /**
- * Names in `/readyz` that are no slot of the cluster: parts of every node or front, and checks that are not threads.
+ * Names in `/readyz` that are not slots of the cluster: parts that every node or front has, and checks that do not
+ * belong to a thread.
  */
 const COMMON = new Set(['bridge', 'log-copy', 'admin', 'clock', 'markets', 'price sources'])
 
-/** Checks by part, as `/readyz` of a node returns them. */
+/** Checks by part, as returned by `/readyz` of a node. */
 type Checks = Readonly<Record<string, { readonly ok: boolean; readonly why?: string }>>
 export type NodeReport = {
   readonly node: Pick<ClusterNode, 'name' | 'roles' | 'url'>
@@ -19,7 +20,7 @@ export type NodeReport = {
 }
 type Threads = { readonly marketThreads: number; readonly partitions: number }
 
-/** Returns the threads that a node runs. */
+/** Requests a node's state and the checks of its parts. */
 export async function reportOf(node: ClusterNode): Promise<NodeReport> {
   const report = { node, isCut: node.isCut(), checks: {} }
   if (!node.isUp()) return { ...report, state: 'down' }

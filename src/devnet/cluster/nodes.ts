@@ -1,6 +1,6 @@
 /**
- * Nodes of a cluster on one machine: each is a separate `npm start` process with its roles, data folder, port and
- * output file. They are killed, drained, paused, and started again.
+ * Nodes of a cluster on one machine. Each node is a separate `npm start` process with its own roles, data folder, port
+ * and output file. Nodes can be killed, drained, paused and restarted.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -23,14 +23,14 @@ export type ClusterNode = {
   readonly name: string
   readonly kind: Kind
   readonly roles: string
-  /** The port where a front serves clients, and any node serves operators. */
+  /** Address at which a front serves clients; any other node serves only operators at its address. */
   readonly url: string
-  /** Returns whether its process runs. */
+  /** Returns whether the node's process runs. */
   isUp(): boolean
   start(): Promise<void>
   /** Ends the node like a power failure. */
   kill(): Promise<void>
-  /** Hands over all threads that one node at a time runs, then ends the node. */
+  /** Hands over all threads that only one node may run at a time, then ends the node. */
   drain(): Promise<void>
   pause(): void
   resume(): void
@@ -53,7 +53,7 @@ export function makeNode(options: NodeOptions): ClusterNode {
   const { name, kind, port, folder, environment, cut } = options
   let child: ChildProcess | undefined
   let isCut = false
-  /** Position in the node's output file where the current process began. */
+  /** Size of the node's output file, in bytes, when the current process started. */
   let begun = 0
   const dataDir = join(folder, name)
   const logFile = join(folder, `${name}.log`)
@@ -82,7 +82,7 @@ export function makeNode(options: NodeOptions): ClusterNode {
     }, isFinal)
   }
 
-  /** A front counts as started when it is ready; other nodes when they print that they run. */
+  /** Returns whether the node has started: a front when it is ready, any other node when it prints that it runs. */
   async function isServing(): Promise<boolean> {
     if (kind === 'front') return (await fetch(`${url}/readyz`)).status === 200
     return readFileSync(logFile, 'utf8').slice(begun).includes(`node ${name} runs`)

@@ -1,6 +1,6 @@
 /**
  * A whole cluster on one machine, for trying it out: NATS servers, database servers, the local chain, and nodes.
- * Opening it empties its folder.
+ * Opening a cluster deletes all earlier data in its folder.
  */
 
 import { mkdirSync, rmSync } from 'node:fs'
@@ -80,8 +80,8 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
 
     const nodes = new Map<string, ClusterNode>()
     /**
-     * Position among the closers at which the wires (the connections that can be cut) are closed: after the nodes,
-     * which need them to stop.
+     * Index in `closers` at which the closers of wires (the connections that can be cut) are inserted. Closers run in
+     * reverse order, so wires close after the nodes, which need them to stop.
      */
     const wiresAt = closers.length
     closers.push(async () => {
@@ -93,7 +93,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     })
     const environment = { ...options.environment, ...environmentOf(chain) }
     let made = 0
-    /** Each node reaches the servers by its own wires, so that it can be cut off. */
+    /** Makes a node. Each node reaches the servers through its own wires, so that it can be cut off. */
     async function make(kind: Kind): Promise<ClusterNode> {
       if (nodes.size >= NODES_MAX) throw new CommandError(`there are ${NODES_MAX} nodes already`)
       const count = [...nodes.values()].filter((node) => node.kind === kind).length
@@ -126,7 +126,8 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
       say(wordsOf(node))
       return node
     }
-    // Fronts first, for their ports; all start at once, since a front is ready when its markets are.
+    // Fronts come first, so that they get the first ports. All nodes start at the same time, because a front is ready
+    // only when its markets are ready.
     const kinds: Kind[] = [
       ...Array.from({ length: options.fronts }, () => 'front' as const),
       ...Array.from({ length: options.markets }, () => 'market' as const),
@@ -144,7 +145,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   }
 }
 
-/** Describes a node by its address, if it has one for clients: only a front does. */
+/** Describes a node. Only a front is described with its address, because other nodes serve no clients. */
 export function wordsOf({ name, kind, url }: ClusterNode): string {
   return kind === 'front' ? `${name} serves at ${url}` : `${name} runs`
 }

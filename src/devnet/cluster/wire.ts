@@ -1,6 +1,6 @@
 /**
- * A wire from one node to one server that can be cut: a port that forwards every connection. When cut, it either closes
- * connections and refuses new ones, or keeps them open without passing anything on, like a broken network.
+ * A wire is a port that forwards every connection from one node to one server, and that can be cut. A cut wire either
+ * closes connections and refuses new ones, or keeps them open without forwarding data, like a broken network.
  */
 
 import { once } from 'node:events'
@@ -16,7 +16,7 @@ type Wire = {
 
 /** Wires from one node to all servers of a kind. */
 export type Wires = {
-  /** Returns the address with these wires in place of the servers. */
+  /** Returns the address with each server replaced by its wire. */
   through(url: string): string
   set(state: Cut): void
   close(): void
@@ -80,8 +80,8 @@ async function openWire(toPort: number): Promise<Wire> {
       state = next
       for (const pair of [...pairs]) {
         if (next === 'silent') hush(pair)
-        // Data that waited during a cut is lost, because an old connection would deliver it as outdated messages. So
-        // the connection is closed.
+        // Close connections after a silent cut: they would deliver the data that waited during the cut as outdated
+        // messages.
         else if (next === 'ended' || before === 'silent')
           for (const socket of pair) socket.destroy()
       }

@@ -22,25 +22,25 @@ export type ProviderView = {
   readonly tickMs: number
   readonly assets: readonly string[]
   nowMs(): number
-  /** Returns the tick that it reports as its newest. */
+  /** Returns the tick that the provider reports as its newest. */
   newestTick(): number
-  /** Returns its first tick at or after an instant. */
+  /** Returns the provider's first tick at or after an instant. */
   tickFrom(atMs: number): number
-  /** True if its history has the price of this tick. */
+  /** True if the provider's history has the price of this tick. */
   isPast(atMs: number): boolean
-  /** True for one or more assets that all have prices. */
+  /** True if there is at least one asset, and all of the assets have prices. */
   areKnown(assets: readonly string[]): boolean
   /** The true price at a tick. */
   centsAt(asset: string, atMs: number): number
-  /** Returns the price that it reports for a tick; a fault may make it wrong. */
+  /** Returns the price that the provider reports for a tick; a fault may make the price wrong. */
   shownCents(asset: string, atMs: number): number
   /** Returns a text that is not a price while the fault is `garbage`; otherwise undefined. */
   garbagePrice(): string | undefined
-  /** Pushes ticks of these assets to a reader; returns a function that ends it. */
+  /** Pushes ticks of these assets to a reader; returns a function that ends the pushes. */
   follow(to: Pushed, assets: readonly string[]): () => void
 }
 
-/** The messages of one provider. */
+/** Functions that write the messages of one provider. */
 type Speaker = {
   answer(request: SimulatedRequest): SimulatedAnswer
   /** Accepts a WebSocket; returns undefined to refuse it. */
@@ -49,18 +49,18 @@ type Speaker = {
   pushed(assets: readonly string[], atMs: number): string[]
   /** Returns a message that contains a text instead of a price. */
   framed(text: string): string
-  /** Returns the heartbeats that it sends every second. */
+  /** Returns the heartbeats that the provider sends every second. */
   heartbeats(assets: readonly string[]): string[]
 }
 
 export type SimulatedProvider = {
-  /** Offset of the times of the provider's ticks. */
+  /** Offset of the provider's ticks, in milliseconds. */
   readonly shiftMs: number
   /** Offset of the provider's prices, in cents per 10,000 USD. */
   readonly shiftCents: number
   /** Factor of the provider's prices while its fault is `wild`; different for each provider. */
   readonly wildFactor: number
-  /** Resolution of the provider's times. */
+  /** Resolution of the times that the provider reports, in milliseconds. */
   readonly timeStepMs: number
   /** Returns the provider's name for an asset. */
   nameOf(asset: string): string

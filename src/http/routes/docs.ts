@@ -115,7 +115,7 @@ export function docs(title: string): AnswerRoute[] {
     asset(
       'show.js',
       'text/javascript; charset=utf-8',
-      // The page is made at the first request, because most fronts never get one.
+      // The script is compressed at its first request, because most fronts never get one.
       lazily(() => assetOf(Buffer.from(SHOW))),
     ),
     ...Object.entries(ASSETS).map(([name, { file, type }]) =>

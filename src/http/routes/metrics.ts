@@ -11,7 +11,7 @@ export function metrics(collect: () => Promise<string>): AnswerRoute {
     path: '/metrics',
     operationId: 'getMetrics',
     auth: 'public',
-    // The text is long, and computing it queries all threads.
+    // The route costs more than other reads, because its text is long and computing it queries all threads.
     cost: 'read',
     weight: 10,
     tag: 'operation',

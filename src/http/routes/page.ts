@@ -1,7 +1,7 @@
 /**
  * The trading page: one document at `/`, and its files under `/assets/`. File names change with their content, so a
- * browser requests only the document and caches the rest for ever. Under `/m/` and `/e/` the same document contains
- * preview tags of the shared market or event, for apps that show a link before it is opened.
+ * browser requests only the document again and caches the files forever. Under `/m/` and `/e/` the same document
+ * contains preview tags of the shared market or event, for apps that show a link before it is opened.
  */
 
 import { promisify } from 'node:util'
@@ -31,7 +31,10 @@ type PagePreview = {
   readonly description: string
 }
 
-/** Return the preview of a share link from the part after `/m/` or `/e/`; undefined if it leads nowhere. */
+/**
+ * Functions that return the preview of a share link from the part after `/m/` or `/e/`; undefined if the market or
+ * event does not exist.
+ */
 export type PagePreviews = {
   readonly [Kind in 'market' | 'event']: (name: string) => Promise<PagePreview | undefined>
 }
@@ -45,11 +48,17 @@ type PageOptions = {
   readonly connects: readonly string[]
 }
 
-/** The page is built at the first visit, which takes a moment on a busy machine. */
+/**
+ * Deadline of the page's routes. It is long, because the page is built at the first visit, which takes a moment on a
+ * busy machine.
+ */
 const DEADLINE_MS = 30_000
 const NAME_CHARS_MAX = 200
 
-/** No inline script or style: text in the page can never become code. */
+/**
+ * Returns the content security policy of the page. It allows no inline script or style, so text in the page can never
+ * become code.
+ */
 function policyOf(connects: readonly string[]): string {
   return [
     "default-src 'none'",
@@ -144,7 +153,7 @@ export function page({ load, reload, previews, connects }: PageOptions): AnswerR
   ]
 }
 
-/** Replaces the title of the document by that of the market or event, and adds the preview tags. */
+/** Replaces the title of the document by the title of the market or event, and adds the preview tags. */
 function withTags(document: string, kind: keyof PagePreviews, found: PagePreview): string {
   const [before = '', rest = ''] = document.split('<title>', 2)
   const after = rest.slice(rest.indexOf('</title>') + '</title>'.length)
@@ -168,7 +177,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Escapes HTML: the creator of a market or event chooses its texts. */
+/** Escapes HTML, because the creator of a market or event chooses its texts. */
 function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (sign) => ENTITIES[sign] ?? '')
 }
@@ -185,6 +194,6 @@ async function answer(
     const raw = encoding === 'br' ? brotli : gzip
     return { ...reply, raw, headers: { ...headers, 'content-encoding': encoding } }
   }
-  // A few clients accept neither encoding. The plain bytes are not kept for them.
+  // A few clients accept neither encoding. For these clients the file is decompressed at each request.
   return { ...reply, raw: await unzip(gzip), headers }
 }

@@ -9,10 +9,13 @@ import { type AnswerRoute, route } from '../route.ts'
 type Check = {
   readonly ok: boolean
   readonly why?: string
-  /** True if the exchange is ready without this part: routes that need it return their own error. */
+  /**
+   * True if the exchange counts as ready even if this part fails. Routes that need the part then return their own
+   * error.
+   */
   readonly optional?: boolean
 }
-/** Checks by the name of their part. */
+/** Checks of the exchange's parts, by the name of the part. */
 export type Readiness = Readonly<Record<string, Check>>
 
 const body = <Status extends string>(status: Status) =>

@@ -36,7 +36,7 @@ export type SegmentMeta = {
   readonly blocks: readonly (readonly [firstOffset: number, at: number])[]
 }
 
-/** A segment by its file name. */
+/** A segment, as its file name describes it. */
 export type NamedSegment = { readonly first: number; readonly last: number; readonly path: string }
 
 export function partitionArchive(archiveDir: string, { logId, partition }: RowHome): string {
@@ -47,7 +47,7 @@ export function segmentName({ first, last }: { first: number; last: number }): s
   return `${first}-${last}.events`
 }
 
-/** Returns the segments of a folder by offset. */
+/** Returns the segments of a folder, sorted by offset. */
 export function segmentsIn(folder: string): NamedSegment[] {
   if (!existsSync(folder)) return []
   const segments: NamedSegment[] = []

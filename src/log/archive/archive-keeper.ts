@@ -1,7 +1,7 @@
 /**
  * Archives the events of a partition before they are deleted from the log. Before each truncation, this class returns
- * the offset up to which events may be deleted; another thread archives further events meanwhile, so the next
- * truncation may delete more. If archiving fails, nothing is deleted, and the archiving is retried.
+ * the offset up to which events may be deleted. Another thread meanwhile archives further events, so that the next
+ * truncation can delete them. If archiving fails, nothing is deleted, and the archiving is retried.
  */
 
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
@@ -22,7 +22,9 @@ export type ArchiveOptions = {
   readonly segmentWaitMs?: number
   /** Approximate maximum of uncompressed bytes per segment. */
   readonly segmentBytes?: number
-  /** Returns true if the disk is nearly full. In that case nothing is archived, and so nothing is cut from the log. */
+  /**
+   * Returns true if the disk is nearly full. In that case nothing is archived, and so nothing is deleted from the log.
+   */
   readonly isFull?: () => boolean
 }
 
@@ -89,14 +91,17 @@ export class ArchiveKeeper {
   }
 
   /**
-   * Offset of the last archived event, which was durable: if the log ends before it, the log has lost acknowledged
-   * commands.
+   * Offset of the last archived event. Archived events were durable, so a log that ends before this offset has lost
+   * acknowledged commands.
    */
   get lastOffset(): number {
     return this.#last
   }
 
-  /** Returns the offset below which a partition may be cut: at most `below`, and nothing that is not archived. */
+  /**
+   * Returns the offset below which the log may be truncated: at most `below`, and at most the offset after the last
+   * archived event. Starts archiving if enough events wait.
+   */
   reach(below: number, { firstOffset }: FileState): number {
     if (this.#trouble !== undefined) this.#look()
     if (this.#trouble !== undefined) throw this.#trouble
@@ -114,7 +119,7 @@ export class ArchiveKeeper {
     return events >= segmentEventsMin || performance.now() - this.#waitingSinceMs >= segmentWaitMs
   }
 
-  /** The log was cut without archiving. The archive continues after the gap, and reports the gap once. */
+  /** Continues the archive after a gap: the log was truncated without archiving. Reports the gap once. */
   #skipTo(firstOffset: number): void {
     const from = this.#last + 1
     this.#last = firstOffset - 1
@@ -154,7 +159,7 @@ export class ArchiveKeeper {
   }
 }
 
-/** Returns the fault of a failed job. A retryable one means that the job's thread ended before the job was done. */
+/** Returns the fault of a failed job. A retryable error means that the job's thread ended before the job was done. */
 function archiveFault(error: unknown): unknown {
   if (!(error instanceof Fault) || !error.retryable) return error
   return new Fault('LOG_ARCHIVE_FAILED', error.message, { retryable: true, cause: error })

@@ -128,7 +128,7 @@ export function wholeLog<Event extends LogEvent>(
   }
 }
 
-/** Reads rows of the whole log. */
+/** Reads rows from the archive if the log no longer has them, otherwise from the log. */
 export function wholeRows<Event extends LogEvent>(
   log: LogReader<Event> & RowReader,
   archive: LogArchive<Event>,
@@ -143,14 +143,15 @@ export function wholeRows<Event extends LogEvent>(
   }
 }
 
-/** Reads from the log, or from the archive if the log begins later. */
+/** Reads from the log, or from the archive if `fromOffset` is before the beginning of the log. */
 function readEither<Event extends LogEvent, Read>(
   log: LogReader<Event>,
   archive: LogArchive<Event>,
   { partition, fromOffset }: { readonly partition: number; readonly fromOffset: number },
   read: (from: 'log' | 'archive') => Read[],
 ): Read[] {
-  // A running exchange may cut the log during the read; the archive then has the events.
+  // A running exchange may truncate the log during the read. The archive then has the events, so the second attempt
+  // reads it.
   for (let attempt = 0; attempt < 2; attempt++) {
     if (fromOffset < log.firstOffset(partition)) {
       const found = read('archive')

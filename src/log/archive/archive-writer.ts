@@ -1,7 +1,6 @@
 /**
- * Writes one archive segment: rows of a partition, from an offset on, that are about to be deleted from the log. It
- * runs in its own thread (`background-thread.ts`) with its own connection. The file is complete and on the disk before
- * the rows are deleted.
+ * Writes one archive segment: rows of a partition that are about to be deleted from the log. It runs in its own thread
+ * (`background-thread.ts`) with its own connection. The file is complete and on the disk before the rows are deleted.
  */
 
 import {
@@ -33,7 +32,7 @@ import {
   segmentsIn,
 } from './archive-format.ts'
 
-/** Size at which a block is compressed. */
+/** A block is compressed when it has reached this size. */
 const BLOCK_BYTES = 1024 * 1024
 /** Lowest compression level: it saves nearly as much as the default level, in a quarter of the time. */
 const EFFORT = 1
@@ -41,12 +40,14 @@ const EFFORT = 1
 export type ArchiveJob = {
   /** Folder of the partition's segments; created if missing. */
   readonly folder: string
-  /** The archive of the log, with one folder per partition, and its maximum size in bytes; 0 means unlimited. */
+  /** Folder of the log's archive, with one folder per partition, and its maximum size in bytes; 0 means unlimited. */
   readonly whole: string
   readonly bytesMax: number
   readonly home: RowHome
   readonly database: string
-  /** Copies whole rows from the offset `from` on, all below `below`, until they have about `bytes` bytes. */
+  /**
+   * The job copies whole rows from the offset `from` on, all below `below`, until they have about `segmentBytes` bytes.
+   */
   readonly from: number
   readonly below: number
   readonly segmentBytes: number
@@ -166,8 +167,8 @@ class SegmentDraft {
   }
 
   /**
-   * Writes bytes and syncs them. It does so after every block, because a commit of the log waits for pending writes of
-   * other files in the file system.
+   * Writes bytes and syncs them after every block. Otherwise a commit of the log would have to wait for pending writes
+   * of this file.
    */
   #write(bytes: Buffer): void {
     const file = this.#file!
@@ -190,7 +191,8 @@ function labelOf(length: number, crc: number): Buffer {
 }
 
 /**
- * Removes the oldest segments of the archive, each the first of its partition, until the others fit into `bytesMax`.
+ * Removes the oldest segments until the archive fits into `bytesMax`. Each removed segment is the first of its
+ * partition; the last segment of a partition is never removed.
  */
 function keepWithin(whole: string, bytesMax: number): void {
   const queues = readdirSync(whole).map((name) => segmentsIn(join(whole, name)).flatMap(withSize))
@@ -208,7 +210,7 @@ function keepWithin(whole: string, bytesMax: number): void {
 
 type SizedSegment = NamedSegment & { readonly size: number; readonly mtimeMs: number }
 
-/** Another thread may have just removed it. */
+/** Returns the segment with its size and time; nothing if another thread has just removed the segment. */
 function withSize(segment: NamedSegment): SizedSegment[] {
   const found = statSync(segment.path, { throwIfNoEntry: false })
   return found === undefined ? [] : [{ ...segment, size: found.size, mtimeMs: found.mtimeMs }]

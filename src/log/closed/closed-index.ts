@@ -27,7 +27,7 @@ type Segment = {
 }
 
 export class ClosedIndex {
-  /** Mixed into every slot position, so that no trader can choose hashes that collide. */
+  /** Random value that is mixed into every slot position, so that no trader can choose hashes that collide. */
   readonly #seed = randomInt(0, 2 ** 32)
   readonly #segments: Segment[] = new Array(SEGMENTS).fill(NOTHING)
   #size = 0
@@ -75,8 +75,8 @@ export class ClosedIndex {
       if (found === row && ((cells[2 * slot]! ^ (mixed << 8)) & KEY_MASK) === 0) break
       slot = (slot + 1) & mask
     }
-    // Move later entries back into the empty slot, unless they would then be before the slot where a search for them
-    // begins.
+    // Move later entries back into the empty slot. Skip an entry that would then be before the slot where a search for
+    // it begins.
     let gap = slot
     for (let next = (gap + 1) & mask; rowAt(cells, next) !== 0; next = (next + 1) & mask) {
       const home = (cells[2 * next]! >>> 8) & mask

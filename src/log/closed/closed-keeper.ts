@@ -15,7 +15,7 @@ import type { ClosedTable } from './closed-table.ts'
 
 /**
  * Maximum number of table rows that one step removes after their orders are in a run (a sorted file), and approximate
- * maximum number of orders in them.
+ * maximum number of orders in these rows.
  */
 const REMOVED_ROWS = 2_048
 const REMOVED_ORDERS = 8_192
@@ -33,8 +33,8 @@ type KeeperPorts = {
 type Job = {
   readonly name: string
   /**
-   * `ids` are the runs to replace, `id` is the new run. The next field is true if the new run contains the frozen rows
-   * of the table.
+   * Ids of the runs to replace (`ids`) and of the new run (`id`). `spills` is true if the new run contains the frozen
+   * rows of the table.
    */
   readonly ids: readonly number[]
   readonly id: number
@@ -53,7 +53,7 @@ export class ClosedKeeper {
     this.#tailMax = tailMax
   }
 
-  /** Does one step. Returns whether the next one should follow immediately. */
+  /** Does one step of this work. Returns whether the next step should follow immediately. */
   step(nowSec: number): boolean {
     const { table } = this.#ports
     if (this.#job?.result !== undefined) this.#finish(this.#job, this.#job.result)
@@ -69,7 +69,7 @@ export class ClosedKeeper {
     return this.#job !== undefined
   }
 
-  /** Stops all work on the file, which is being closed. The result of the other thread's job is discarded. */
+  /** Stops all work on the file because the file is being closed. The result of the other thread's job is discarded. */
   close(): void {
     this.#isClosed = true
   }

@@ -19,15 +19,15 @@ export type MergeJob = {
   readonly seeds: RunMeta['seeds']
   /** Source of the merge: rows of the table after `from`, up to and including `to`; or runs, newest first. */
   readonly source: { database: string; from: number; to: number } | { runs: readonly RunMeta[] }
-  /** Orders that may be forgotten before this second are left out. */
+  /** Orders that may be forgotten before this Unix second are left out of the new run. */
   readonly nowSec: number
   /** True if no older run exists, so markers of reopened orders can be dropped. */
   readonly isOldest: boolean
 }
 
 /**
- * Writes the new run and returns its description when it is durable; undefined if no order is left. The run is not used
- * before the partition's table names it.
+ * Writes the new run, and returns its description when it is durable; undefined if no order is left. The run is used
+ * only after the partition's table names it.
  */
 export function mergeClosed(job: MergeJob): RunMeta | undefined {
   const path = join(job.folder, job.name)
@@ -66,12 +66,12 @@ type Cursor = {
   readonly orders: number
   bytes: Buffer
   at: number
-  /** Returns false at the end. */
+  /** Moves to the next order; returns false at the end of the list. */
   next(): boolean
   close(): void
 }
 
-/** Yields one entry for each hash, the newest. Cursors are ordered newest first. */
+/** Yields the newest entry of each hash. Cursors are ordered newest first. */
 function* newestOfEach(sorted: readonly Cursor[]): Generator<Cursor> {
   let left = sorted.filter((cursor) => cursor.next())
   const last = Buffer.alloc(32)
@@ -160,7 +160,10 @@ function ofRows(
   }
 }
 
-/** The orders are sorted by hash; among equal hashes the last one, from the newest row, comes first. */
+/**
+ * Returns the positions of the orders, sorted by hash. Among orders with the same hash, the last one comes first,
+ * because it is from the newest row.
+ */
 function sortedPlaces(bytes: Buffer, orders: number): Uint32Array {
   const firsts = new Uint32Array(orders)
   for (let place = 0; place < orders; place++) {

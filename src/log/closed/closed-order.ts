@@ -36,7 +36,8 @@ export function encodeClosedOrders(orders: readonly ClosedOrder[]): Buffer<Array
     const word = at / 4
     const double = at / 8
     writeDigits(order.orderHash, words, word, 8)
-    // Most consecutive orders of a batch belong to the same market, so its words are copied.
+    // Consecutive orders of a batch mostly belong to the same market, so the words of its id are copied from the order
+    // before.
     if (order.marketId === marketId) words.copyWithin(word + 8, word - 24, word - 16)
     else writeDigits(order.marketId, words, word + 8, 8)
     marketId = order.marketId
@@ -59,12 +60,15 @@ function isUint32(value: number): boolean {
   return value >>> 0 === value
 }
 
-/** The internal function behind `write` for this encoding, without its overhead. */
+/** Internal function that `Buffer.write` uses for Latin-1. Calling it directly is faster. */
 type Latin1Buffer = Buffer<ArrayBuffer> & {
   latin1Write(text: string, at: number, length: number): number
 }
 
-/** A buffer with room for the longest text from byte 2 on, so that the digits after `0x` begin at a word. */
+/**
+ * Buffer for hex text, with room for the longest. Text begins at byte 2, so that the digits after `0x` are aligned to
+ * words.
+ */
 const text = Buffer.from(new ArrayBuffer(68)) as Latin1Buffer
 const textWords = new Int32Array(text.buffer)
 
@@ -118,7 +122,10 @@ function newHashKey(): HashKey {
   return { words, bytes: Buffer.from(words.buffer) }
 }
 
-/** The hash that is searched for, and the one that it is compared with; both valid until the next call. */
+/**
+ * Buffers for two hashes: the one that is searched for, and the one that it is compared with. Both are valid until the
+ * next call.
+ */
 const asked = newHashKey()
 const met = newHashKey()
 
@@ -140,13 +147,13 @@ export function forgetAfterSecAt(bytes: Buffer, at: number): number {
   return bytes.readDoubleLE(at + 112)
 }
 
-/** Each process has its own secret, because fingerprints exist only in its index. */
+/** Each process has its own secret, because fingerprints exist only in the memory of one process. */
 const SECRET = randomInt(0, 2 ** 32)
 
 /**
- * Returns the fingerprint of a hash for the index: its first word, and its second mixed with a secret. Without the
- * secret, a trader could find hashes that share four bytes within seconds, and every lookup would read the rows of all
- * of them.
+ * Returns the fingerprint of a hash for the index: the hash's first word, combined with its second word and a secret.
+ * Without the secret, a trader could find many hashes with the same fingerprint within seconds. Each lookup of one of
+ * them would then read the rows of all.
  */
 function fingerprintOfWords(first: number, second: number): number {
   let mixed = Math.imul(second ^ SECRET, 0x9e3779b1)

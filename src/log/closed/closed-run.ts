@@ -46,14 +46,17 @@ const SYNCED_BYTES = 1024 * 1024
 export type RunMeta = {
   /** File name in the folder of runs. */
   readonly name: string
-  /** Number of times its orders were merged. */
+  /** Level of the run: 0 if its orders came from the table, and one more after each merge of several runs. */
   readonly level: number
   readonly orders: number
   readonly filterWords: number
   readonly seeds: FilterSeeds
-  /** Checksum of the index, which has the checksums of everything else. */
+  /** Checksum of the index, which contains the checksums of all other parts of the file. */
   readonly indexCrc: number
-  /** Sample of the seconds after which its orders may be forgotten: evenly spaced, including the first and the last. */
+  /**
+   * Unix seconds after which orders of the run may be forgotten: an evenly spaced sample, including the first and the
+   * last.
+   */
   readonly forgetAfterSec: readonly number[]
 }
 
@@ -132,7 +135,7 @@ export class ClosedRun {
     closeSync(this.#file)
   }
 
-  /** Memory of its filter in bytes. */
+  /** Bytes of memory that the run's filter uses. */
   get filterBytes(): number {
     return this.#filter === undefined ? 0 : 4 * this.#filter.length
   }
@@ -141,7 +144,7 @@ export class ClosedRun {
     return FENCE_BYTES * this.blocks + 4 * this.#pageCrcs.length + this.filterBytes
   }
 
-  /** Frees the filter; its pages are read on demand from now on. */
+  /** Frees the memory of the filter; its pages are read from disk on demand from now on. */
   leaveFilter(): void {
     this.#filter = undefined
   }

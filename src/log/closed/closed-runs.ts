@@ -1,6 +1,7 @@
 /**
- * The runs of a partition (sorted files of closed orders) by age, and the choice of those to merge. The table
- * `closed_runs` names them; files that it does not name are unused. If several runs have a hash, the newest one counts.
+ * The runs (sorted files of closed orders) of a partition by age, and the choice of the runs to merge. The table
+ * `closed_runs` names the runs; files that it does not name are unused. If several runs have a hash, the newest run
+ * counts.
  */
 
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
@@ -91,7 +92,7 @@ export class ClosedRuns {
     return this.#runs.length
   }
 
-  /** Number of orders, including those that may be forgotten. */
+  /** Number of orders in all runs, including orders that may be forgotten. */
   get orders(): number {
     return this.#runs.reduce((sum, { run }) => sum + run.meta.orders, 0)
   }
@@ -104,7 +105,7 @@ export class ClosedRuns {
     return this.#runs.reduce((sum, { run }) => sum + run.memoryBytes, 0)
   }
 
-  /** Returns the entry of the newest run that has the hash, unless it may already be forgotten. */
+  /** Returns the entry of the newest run that has the hash; undefined if the order may already be forgotten. */
   find(key: HashKey, nowSec: number): Buffer | undefined {
     for (const { run } of this.#runs) {
       const bytes = run.find(key)
@@ -124,7 +125,7 @@ export class ClosedRuns {
     return (this.#runs[0]?.id ?? 0) + 1
   }
 
-  /** Returns runs whose orders may all be forgotten. */
+  /** Returns the ids of runs whose orders may all be forgotten. */
   past(nowSec: number): number[] {
     return this.#runs
       .filter(({ run }) => run.meta.forgetAfterSec.at(-1)! < nowSec)
@@ -136,7 +137,7 @@ export class ClosedRuns {
     return this.#runs.filter(({ run }) => run.meta.level === 0).length >= 2 * FAN_IN
   }
 
-  /** Returns the next merge. */
+  /** Returns the next merge to do; undefined if none is worth it. */
   nextMerge(nowSec: number): RunMerge | undefined {
     const half = this.#runs.find(({ run }) => forgottenShare(run.meta, nowSec) >= FORGOTTEN_SHARE)
     if (half !== undefined) return this.#mergeOf([half], half.run.meta.level)
@@ -152,7 +153,8 @@ export class ClosedRuns {
   }
 
   /**
-   * Returns whether to merge these runs: four of one level, or two small ones next to runs that are too large to merge.
+   * Returns whether to merge these runs: together they must fit into one run, and at least four runs must have this
+   * level.
    */
   #isWorthMerging(window: readonly Open[], level: number): boolean {
     const orders = window.reduce((sum, { run }) => sum + run.meta.orders, 0)
@@ -185,7 +187,7 @@ export class ClosedRuns {
     return plus(tally, crc)
   }
 
-  /** Applies a replacement after it is durable. */
+  /** Applies a replacement of runs to the list in memory, after the replacement is durable in the table. */
   replaced(ids: readonly number[], id: number, run: ClosedRun | undefined): void {
     const old = this.#runs.filter((each) => ids.includes(each.id))
     let left = this.#runs.filter((each) => !ids.includes(each.id))

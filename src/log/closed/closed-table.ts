@@ -1,9 +1,9 @@
 /**
  * Closed orders of a partition, 128 bytes each. Each append adds a row with the orders that it closed, and an index in
  * memory finds them. When there are many rows, they are frozen and become a run (a sorted file, `closed-runs.ts`) in
- * small steps of `closed-keeper.ts`. If a hash has several entries, the newest is valid: rows that are not frozen come
- * before frozen rows, and these before runs. Rows change within the caller's transaction; `apply` updates the index
- * after that transaction has committed.
+ * small steps of `closed-keeper.ts`. If a hash has several entries, the newest is valid: rows that are not frozen are
+ * newer than frozen rows, and frozen rows are newer than runs. Rows change within the caller's transaction; `apply`
+ * updates the index after that transaction has committed.
  */
 
 import assert from 'node:assert/strict'
@@ -33,7 +33,7 @@ import type { ClosedRuns } from './closed-runs.ts'
  * up to 4,096 orders.
  */
 const ROW_ORDERS_MAX = 256
-/** A forget step ends with the row in which it has read this many orders; it takes a few milliseconds. */
+/** Number of read orders after which a forget step stops, at the end of a row. Such a step takes a few milliseconds. */
 const FORGET_ORDERS_MAX = 2_048
 
 type ClosedRow = { id: number; forget_min_sec: number; crc: number; payload: Buffer }
@@ -49,7 +49,7 @@ type Due = {
   readonly more: boolean
 }
 
-/** Entries of the index as two arrays of equal length: an append may have thousands. */
+/** Entries of the index as two arrays of equal length, because an append may add thousands of entries. */
 class IndexEntries {
   readonly fingerprints: number[] = []
   readonly rows: number[] = []
@@ -75,9 +75,9 @@ export class ClosedTable {
   readonly #path: string
   readonly runs: ClosedRuns
   #index = new ClosedIndex()
-  /** Rows up to and including `to` are being moved into a run: they no longer change. */
+  /** Rows up to and including `to` are being moved into a run; they no longer change. */
   #frozen: { readonly index: ClosedIndex; readonly to: number } | undefined
-  /** Rows up to and including this one are in a run, and wait to be removed. */
+  /** Rows up to and including this one are in a run; they are removed in small steps. */
   #spilledTo: number
   #hasSpilled = false
   /** Row that `due` has reached, and the latest second for which it was called. */
@@ -141,7 +141,7 @@ export class ClosedTable {
     return this.#index.size + (this.#frozen?.index.size ?? 0)
   }
 
-  /** Returns the closed order of each hash, in the same order; reads every row once. */
+  /** Returns the closed order of each hash, in the order of `hashes`; reads every row once. */
   find(hashes: readonly OrderHash[]): (ClosedOrder | undefined)[] {
     const found = new Array<ClosedOrder | undefined>(hashes.length).fill(undefined)
     const known = new Set<number>()
@@ -185,8 +185,8 @@ export class ClosedTable {
   }
 
   /**
-   * Removes hashes from their young rows. An entry in a frozen row or a run cannot be removed, so a newer entry that
-   * hides it is written.
+   * Removes hashes from rows that are not frozen. An entry in a frozen row or a run cannot be removed. Instead, a newer
+   * entry is written that hides it.
    */
   reopen(hashes: readonly OrderHash[], state: FileState, changes: IndexChanges): FileState {
     if (hashes.length === 0) return state
@@ -199,7 +199,7 @@ export class ClosedTable {
     return next
   }
 
-  /** Returns the entries of frozen rows and runs, ignoring young rows. */
+  /** Returns the entries of frozen rows and runs; ignores rows that are not frozen. */
   #findOlder(hashes: readonly OrderHash[]): ClosedOrder[] {
     const young = this.#index
     this.#index = new ClosedIndex()
@@ -232,7 +232,7 @@ export class ClosedTable {
     return { ...state, closed: plus(closed, crc), closedRowLast: row }
   }
 
-  /** Removes hashes from their young rows, within the transaction. */
+  /** Removes hashes from rows that are not frozen, within the caller's transaction. */
   #drop(hashes: readonly OrderHash[], closed: Tally, changes: IndexChanges): Tally {
     let rest = closed
     for (const [id, wanted] of this.#byRow(hashes, this.#index)) {
@@ -265,7 +265,7 @@ export class ClosedTable {
     return { from: this.#spilledTo, to: this.#frozen.to }
   }
 
-  /** Marks the frozen rows as moved. Call it when they are durable in a run. */
+  /** Marks the frozen rows as moved. Call it when their orders are durable in a run. */
   spilled(): void {
     this.#spilledTo = this.frozenTo
     this.#frozen = undefined
@@ -329,14 +329,14 @@ export class ClosedTable {
     this.#cursor = cursor
   }
 
-  /** Removes the orders of a row that may be forgotten. */
+  /** Removes those orders of a row that may be forgotten. */
   forget(id: number, nowSec: number, closed: Tally, changes: IndexChanges): Tally {
     const row = this.#row(id)
     assert(row !== undefined, 'a row that was just listed is there')
     return this.#remove(row, closed, changes, (at) => forgetAfterSecAt(row.payload, at) < nowSec)
   }
 
-  /** Call it when the changes are durable. */
+  /** Applies the changes to the index. Call it when they are durable. */
   apply({ added, removed }: IndexChanges): void {
     for (let at = 0; at < removed.count; at++) {
       this.#index.remove(removed.fingerprints[at]!, removed.rows[at]!)
@@ -412,7 +412,7 @@ export class ClosedTable {
   }
 }
 
-/** Calls back for each wanted order of a row, with its place in the row and its positions in the request. */
+/** Calls `found` for each wanted order of a row, with its place in the row and its positions in the request. */
 function eachOf(
   payload: Buffer,
   wanted: Wanted,

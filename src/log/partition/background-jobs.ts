@@ -87,7 +87,7 @@ export function makeBackgroundJobs(): BackgroundJobs {
       running.worker.postMessage({ number, name, job } as JobRequest)
       return asked.promise as never
     },
-    // An unfinished file still has its temporary name, so the next open removes it.
+    // An interrupted job leaves a file with a temporary name, which the next open removes.
     stop: async () => {
       await running?.worker.terminate()
     },

@@ -1,4 +1,4 @@
-/** A small thread beside the writer that runs its long jobs one by one. */
+/** A small thread beside the writer that runs the writer's long jobs one by one. */
 
 import { parentPort } from 'node:worker_threads'
 import { Fault } from '#domain/fault.ts'

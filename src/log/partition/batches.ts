@@ -1,6 +1,6 @@
 /**
- * Reads records from a partition's file, for its owner and for readers in other threads. Checks every row and its
- * offset: a gap between two rows, or a row after the end, is a fault.
+ * Reads records from a partition's file, for its owner and for readers in other threads. The reader checks every row
+ * and its offset: a gap between two rows, or a row after the end, is a fault.
  */
 
 import type BetterSqlite3 from 'better-sqlite3'

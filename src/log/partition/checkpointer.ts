@@ -1,5 +1,6 @@
 /**
- * Starts and stops the checkpoint thread of one writer, and sends it requests: for its partitions, or for the database.
+ * Starts and stops the checkpoint thread of one writer, and sends it requests to checkpoint the writer's database
+ * files.
  */
 
 import { Worker } from 'node:worker_threads'
@@ -9,8 +10,8 @@ export const STOP = 0
 /** Number of requests so far. */
 export const ASKED = 1
 /**
- * Three words per file, starting here: number of requested checkpoints, number of completed ones, and the pages in the
- * write-ahead file at the last one.
+ * Three words per file, starting at this index: number of requested checkpoints, number of completed checkpoints, and
+ * the pages in the write-ahead file after the last checkpoint.
  */
 export const FILES = 2
 export const WORDS = 3
@@ -90,7 +91,7 @@ export function makeCheckpointer(files: readonly string[], name = 'log-checkpoin
     },
     async stop() {
       if (worker === undefined || ended) return
-      // Not `once` of node:events: it would reject if the thread fails, but a failed thread has ended too.
+      // Do not use `once` of `node:events`: it would reject if the thread fails, but a failed thread has ended too.
       const { promise: exited, resolve } = Promise.withResolvers<unknown>()
       worker.once('exit', resolve)
       stopping = true

@@ -1,8 +1,8 @@
 /**
  * Watches the free space on the disk of the log. Below a limit the disk counts as full: the owner accepts no new
  * orders, and the remaining space is for cancels and reports. If the disk still becomes completely full, a reserve file
- * is deleted to make room for them. When there is enough space again, the reserve file is written again and the disk no
- * longer counts as full.
+ * is deleted to make room for cancels and reports. When there is enough space again, the reserve file is written again,
+ * and the disk no longer counts as full.
  */
 
 import {

@@ -1,7 +1,7 @@
 /**
- * The mark: a small file beside each partition with the last offset that is certainly durable. It is written after each
- * commit and before the answers to its commands. It is not synced, so after a power cut it may be behind the log, but
- * never ahead. A log that ends before its mark has lost acknowledged commands.
+ * The mark: a small file beside each partition with the last offset that is certainly durable. The mark is written
+ * after each commit, before the commands of that commit are answered. It is not synced, so after a power cut it may be
+ * behind the log, but never ahead. A log that ends before its mark has lost acknowledged commands.
  */
 
 import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'

@@ -49,7 +49,7 @@ export class MarketTable {
     return this.#rows
   }
 
-  /** Inserts a row for each market whose first event is here, and adds it to `fresh`. */
+  /** Inserts a row for each market whose first event is in this batch, and adds the row to `fresh`. */
   add(
     events: readonly LogEvent[],
     firstOffset: number,
@@ -79,12 +79,12 @@ export class MarketTable {
     return minus(markets, row.crc)
   }
 
-  /** Call it when the row is durable. */
+  /** Adds a market's row to the copy in memory. Call it when the row is durable. */
   added(marketId: MarketId, row: MarketRow): void {
     this.#rows.set(marketId, row)
   }
 
-  /** Call it when the deletion is durable. */
+  /** Removes a market's row from the copy in memory. Call it when the deletion is durable. */
   removed(marketId: MarketId): void {
     this.#rows.delete(marketId)
   }

@@ -41,9 +41,14 @@ type Place = {
   readonly runs: RunsOptions
   /** Maximum size of the database file; an append beyond it fails like a full disk. */
   readonly bytesMax?: number
-  /** Opens a log that ends before its mark: acknowledged commands are lost, and the operator accepts that. */
+  /**
+   * True to open even a log that ends before its mark: acknowledged commands are lost, and the operator accepts that.
+   */
   readonly acceptLoss: boolean
-  /** True for a copy of a log in a database server. It is not synced: data lost by a power cut is fetched again. */
+  /**
+   * True for a local copy of a log in a database server. The copy is not synced: data that a power cut destroys is
+   * fetched again.
+   */
   readonly isCopy?: boolean
   /** Last offset in the archive. */
   readonly archivedTo?: number
@@ -110,8 +115,8 @@ export function openPartitionFile<Event extends LogEvent>(
       snapshots,
       state,
     }
-    // The write-ahead file starts over with new salts, so that the remains of a torn commit can never become part of a
-    // later one.
+    // Truncating makes the write-ahead file start over with new salts, so that the remains of a torn commit can never
+    // become part of a later one.
     const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[]
     if (checkpoint?.busy !== 0) {
       throw new Fault(
@@ -192,7 +197,10 @@ function checkTail<Event extends LogEvent>(
   }
 }
 
-/** If the log was truncated below a snapshot, that snapshot is needed; without it the log is refused. */
+/**
+ * Finds the snapshots that fit the log. If the log was truncated below a snapshot and that snapshot is missing, refuses
+ * the log.
+ */
 function findSnapshots(
   { home, paths, acceptLoss }: Place,
   markets: MarketTable,

@@ -44,12 +44,12 @@ import { BatchEncoder, type BatchRow } from './record.ts'
 import type { FileState } from './schema.ts'
 import { sqliteFault } from './sqlite-fault.ts'
 
-/** The writer requests a checkpoint in another thread after this many pages. */
+/** After this many written pages, the writer requests a checkpoint in another thread. */
 const CHECKPOINT_ASKED_PAGES = 256
 /**
- * When this many pages were written, the writer completes a checkpoint itself, so that the write-ahead file starts
- * over. Between the two limits it does so only right after a checkpoint of the other thread, when few pages are left to
- * copy; at the second limit it does not wait for that.
+ * Numbers of written pages at which the writer completes a checkpoint itself, so that the write-ahead file starts over.
+ * From the first number on, it does so right after a checkpoint of the other thread, when few pages are left to copy.
+ * At the second number, it does so without waiting for the other thread.
  */
 const CHECKPOINT_OWN_PAGES = 2_000
 const CHECKPOINT_OWN_PAGES_MAX = 8_000
@@ -62,9 +62,9 @@ type PartitionOptions<Event extends LogEvent> = FileOptions<Event> & {
   readonly archive?: ArchiveOptions & {
     readonly write: (job: ArchiveJob) => Promise<Segment | undefined>
   }
-  /** Called when enough has been written for a checkpoint in another thread. */
+  /** Requests a checkpoint in another thread, after enough pages were written. */
   readonly askCheckpoint: () => void
-  /** Returns how many of these checkpoints have ended. */
+  /** Returns the number of ended checkpoints of that thread. */
   readonly checkpoints: () => number
 }
 
@@ -75,12 +75,12 @@ export class Partition<Event extends LogEvent> {
   readonly #archive: ArchiveKeeper | undefined
   #open: PartitionFile<Event> | undefined
   #keeper: ClosedKeeper | undefined
-  /** Pages written since the last request to the other thread, and since the last checkpoint of this one. */
+  /** Pages written since the last request to the checkpoint thread, and since the last checkpoint by the writer. */
   #pagesUnasked = 0
   #pagesInWal = 0
-  /** Resolves when the unfinished snapshots of files that were closed have ended. */
+  /** Resolves when the unfinished snapshots of closed files have ended. */
   #ending: Promise<unknown> = Promise.resolve()
-  /** Number of ended checkpoints of the other thread at the last check. */
+  /** Number of ended checkpoints of the checkpoint thread at the last check. */
   #checkpoints = 0
 
   constructor(options: PartitionOptions<Event>) {
@@ -213,7 +213,7 @@ export class Partition<Event extends LogEvent> {
     return this.#options.closedOrdersMax - this.#file().closed.size
   }
 
-  /** Number of closed orders in runs, and the memory of filters and of the index. */
+  /** Number of closed orders in runs, and the memory in bytes of filters and of the index. */
   closedRuns(): { readonly orders: number; readonly filterBytes: number; readonly memory: number } {
     const { runs, size } = this.#file().closed
     return {
@@ -330,7 +330,10 @@ export class Partition<Event extends LogEvent> {
     })
   }
 
-  /** Runs a transaction other than an append. If it fails, the partition is unchanged. */
+  /**
+   * Runs a transaction other than an append. If it fails before the commit, the partition is unchanged. If the commit
+   * fails, the file is closed.
+   */
   #transaction(file: PartitionFile<Event>, change: (state: FileState) => FileState): void {
     let committing = false
     try {
@@ -384,7 +387,8 @@ export class Partition<Event extends LogEvent> {
       // reports it. Any other error is a bug.
       if (!(error instanceof Database.SqliteError)) throw error
     }
-    // Start counting again: if a reader prevented the checkpoint from completing, it is retried after more pages.
+    // Start counting again. If a reader prevented the checkpoint from completing, the writer tries again after more
+    // pages.
     this.#pagesInWal = 0
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Encoding of a batch of events: rows of at most a few megabytes. Each row is a JSON array with one event per line, a
- * version, and a CRC-32 over the row's identity and bytes. It writes only the current version, and converts older ones
- * when reading.
+ * Encoding of a batch of events as rows of at most a few megabytes. Each row is a JSON array with one event per line, a
+ * version, and a CRC-32 over the row's identity and bytes. Only the current version is written; rows of older versions
+ * are converted when they are read.
  */
 
 import assert from 'node:assert/strict'
@@ -40,7 +40,7 @@ export type RowHome = { readonly logId: string; readonly partition: number }
 
 /**
  * Returns the checksum of a row. It covers the row's table, its file, its fields with their types, and its bytes. The
- * types matter, because one flipped bit makes SQLite return bytes for a text with the same content.
+ * types matter, because one flipped bit can make SQLite return a text as bytes with the same content.
  */
 export function rowCrc(
   table: string,
@@ -66,11 +66,11 @@ export const WHOLE: EventForm<LogEvent> = {
   read: (row) => row as LogEvent[],
 }
 
-/** Encodes batches into a reused buffer; a row is valid until the next one. */
+/** Encodes batches into a reused buffer; a row is valid until the next row is encoded. */
 export class BatchEncoder {
   readonly #text = new JsonBytes()
 
-  /** Calls `each` with the rows of the batch, in order. The payload is valid during the call. */
+  /** Calls `each` with the rows of the batch, in order. The payload of a row is valid only during the call. */
   encode<Event extends LogEvent>(
     { home, firstOffset }: { readonly home: RowHome; readonly firstOffset: number },
     events: readonly Event[],
@@ -81,8 +81,8 @@ export class BatchEncoder {
     text.clear()
     let from = firstOffset
     let count = 0
-    // Loops by index, here and in the writers: inside `for … of`, V8 does not inline its fast calls, and writing takes
-    // 1.5 times as long.
+    // Loops by index, here and in the writers of events: inside `for … of`, V8 does not inline its fast calls, and
+    // writing takes 1.5 times as long.
     for (let index = 0; index < events.length; index++) {
       text.raw(count === 0 ? '[\n' : ',\n')
       form.write(events[index]!, count === 0 ? undefined : events[index - 1], text)
@@ -142,7 +142,7 @@ export function decodeBatch<Event extends LogEvent>(
   return events.map((event, index) => ({ offset: row.first_offset + index, event }))
 }
 
-/** Returns a row with its events in the current form. It has the same bytes at every read. */
+/** Returns a row with its events in the current form. The payload has the same bytes at every read. */
 export function currentRow<Event extends LogEvent>(
   home: RowHome,
   row: BatchRow,
@@ -164,7 +164,7 @@ export function currentRow<Event extends LogEvent>(
   return { first, count, payload: payloads[0]! }
 }
 
-/** A row with the right checksum that cannot be parsed was written wrong. */
+/** Parses the events of a row. A row with the right checksum that cannot be parsed was wrong when it was written. */
 function parsed(home: RowHome, row: BatchRow): unknown[] {
   try {
     const stored: unknown = JSON.parse(row.payload.toString('utf8'))

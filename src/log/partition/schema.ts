@@ -2,8 +2,8 @@
  * Tables of a partition's file, and the one row that describes the file's content. A file whose schema differs by a
  * single character is refused.
  *
- * `state` has for every other table the number of rows and the sum of their checksums. Every transaction writes it, so
- * a row that was lost or added by damage is found at the next open.
+ * The table `state` has, for every other table, the number of rows and the sum of their checksums. Every transaction
+ * writes these values, so a row that was lost or added by damage is found at the next open.
  */
 
 import { crc32 } from 'node:zlib'
@@ -21,7 +21,7 @@ const TABLES = [
   `CREATE TABLE closed_runs (id INTEGER PRIMARY KEY, json TEXT NOT NULL, crc INTEGER NOT NULL)`,
 ] as const
 
-/** Number of tables in old files: files without runs may lack the last table. */
+/** Number of tables in files of old versions, which have no table for runs. */
 const TABLES_AT_FIRST = 5
 
 /** Number of rows of a table, and the sum of their checksums modulo 2^48. */

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
 import { corrupt } from './record.ts'
 
-/** SQLite errors of a wrong file; a retry does not help. */
+/** SQLite errors that mean a damaged or wrong file; a retry does not help. */
 const DAMAGE = ['SQLITE_CORRUPT', 'SQLITE_NOTADB', 'SQLITE_FORMAT', 'SQLITE_ERROR', 'SQLITE_SCHEMA']
 
 export function sqliteFault(code: string, doing: string, error: unknown): unknown {

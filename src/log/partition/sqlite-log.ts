@@ -16,7 +16,7 @@ import { sqliteFault } from './sqlite-fault.ts'
 
 /**
  * Maximum number of closed orders in the table of one partition before they are moved into runs (sorted files); each
- * takes about 16 bytes of memory. The second number applies while the disk has no space for runs.
+ * order takes about 16 bytes of memory. The second number applies while the disk has no space for runs.
  */
 const CLOSED_TAIL_MAX = 262_144
 const CLOSED_ORDERS_MAX = 8_000_000
@@ -33,12 +33,12 @@ export type SqliteLogOptions = {
   readonly closedOrdersMax?: number
   /** Small in tests. */
   readonly closedTailMax?: number
-  /** Archive for events that leave the log; without it they are deleted. */
+  /** Archive for events before they are deleted from the log; without an archive they are only deleted. */
   readonly archive?: ArchiveOptions
   readonly partitionBytesMax?: number
-  /** Opens even a partition that has lost acknowledged commands. Only for an operator. */
+  /** True to open even a partition that has lost acknowledged commands; set only if an operator asks for it. */
   readonly acceptLoss?: boolean
-  /** Runs checkpoints in their own thread; on by default. */
+  /** True to run checkpoints in their own thread; true by default. */
   readonly checkpointThread?: boolean
   readonly upcasters?: Upcasters
   /** Page size of new files; small in tests. */

@@ -1,5 +1,5 @@
 /**
- * Table of trade statuses: the last reported outcome of each trade. When a market is retired its statuses become
+ * Table of trade statuses: the last reported outcome of each trade. When a market is retired, its statuses become
  * orphans, which `sweep` removes in small steps.
  */
 
@@ -15,9 +15,9 @@ type TradeRow = { status: TradeStatus; tx_hash: string; at_ms: number; crc: numb
 type KeyedRow = TradeRow & { market_id: Buffer; seq: number; fill: number }
 type TradeKey = [market: Buffer, seq: number, fill: number]
 
-/** Tables up to this many rows are checked when opened: a tenth of a second. */
+/** Tables with at most this many rows are checked when the file is opened, which takes a tenth of a second. */
 const CHECKED_AT_ONCE = 10_000
-/** A key that sorts before those of all markets. */
+/** A key that sorts before the keys of all markets. */
 const NO_BYTES = Buffer.alloc(0)
 
 export class TradeTable {
@@ -32,13 +32,16 @@ export class TradeTable {
 
   readonly #next: BetterSqlite3.Statement
   readonly #from: BetterSqlite3.Statement
-  /** Progress of the check of a large table, made while the partition is in use; undefined once it is complete. */
+  /**
+   * Progress of the check of a large table, which runs in steps while the partition is in use; undefined once the check
+   * is complete.
+   */
   #walk: { market: Buffer; seq: number; fill: number; found: Tally } | undefined
 
   /**
-   * Finds the markets of the table. A market that the partition does not have was retired; its rows are orphans. A
-   * small table is read and checked here. A large one is checked in steps of `check`, and every row when it is read. So
-   * the cost of opening depends on the number of markets, not of trades.
+   * Finds the markets of the table. A market that the partition does not have was retired, so its rows are orphans. A
+   * small table is read and checked here. A large table is checked in steps of `check`; in addition, each row is
+   * checked when it is read. So the cost of opening depends on the number of markets, not of trades.
    */
   constructor(
     db: BetterSqlite3.Database,
@@ -76,7 +79,9 @@ export class TradeTable {
     return this.#walk === undefined
   }
 
-  /** Checks the next rows. At the end of the table, also compares the number of rows with the stated one. */
+  /**
+   * Checks the next rows. At the end of the table, also compares the number and checksums of the rows with `stated`.
+   */
   check(limit: number, stated: Tally): void {
     const walk = this.#walk
     if (walk === undefined) return

@@ -1,17 +1,17 @@
 /**
  * Reads SQLite's write-ahead file before SQLite does, to distinguish an incomplete end from damage in the middle. It
- * only reads, and only the `-wal` file: opening and closing the database file itself would drop SQLite's locks on it in
+ * only reads the `-wal` file: opening and closing the database file itself would drop SQLite's locks on that file in
  * this process.
  *
- * SQLite uses the frames up to the first one with a wrong checksum, and silently drops the rest. That is right after a
- * power cut during a commit. But if a bit flipped in an earlier frame, acknowledged commits would be lost. The two
- * cases can be distinguished: every commit is synced before the next begins, so at most one transaction can be
- * unsynced. If a commit frame at or after the wrong checksum is followed by frames of the same generation (the same
- * salts), the file is damaged.
+ * SQLite uses the frames up to the first one with a wrong checksum, and silently drops all later frames. That is
+ * correct after a power cut during a commit. But if a bit flipped in an earlier frame, acknowledged commits would be
+ * lost. The two cases can be distinguished: every commit is synced before the next begins, so at most one transaction
+ * can be unsynced. If a commit frame at or after the wrong checksum is followed by frames of the same generation (the
+ * same salts), the file is damaged.
  *
- * The file is a header of 32 bytes and frames of 24 bytes plus a page, numbers big-endian. A frame's header: page
- * number, database size in pages (not 0 at a commit), two salts, two checksum words that continue from the frame
- * before.
+ * The file is a header of 32 bytes, and frames of 24 bytes plus a page. Numbers are big-endian. A frame's header has
+ * the page number, the database size in pages (not 0 at a commit), two salts, and two checksum words. The checksum
+ * continues from the frame before.
  */
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
@@ -58,7 +58,7 @@ function check(path: string, file: number, size: number): void {
     sum[1] === header.readUInt32BE(28)
   if (!whole) {
     // The header is written and synced before any frame, within one sector. An incomplete header means that nothing was
-    // committed; a complete but wrong one is damage.
+    // committed. A complete header with wrong content means damage.
     if (size < HEADER_BYTES) return
     throw corrupt(`${path}: the header of the write-ahead file is damaged`)
   }

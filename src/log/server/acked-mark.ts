@@ -1,8 +1,8 @@
 /**
- * A small file beside the local copy of a partition whose log is in a database server. The file has the last row that
- * the server acknowledged or that was read from it: its number, and its checksum over all rows up to it. If the
- * database lacks that row, or has another one there, it has lost acknowledged commands. Like the mark of a local log,
- * the file is not synced: after a power cut it may name an older row, but never a newer one.
+ * A small file beside the local copy of a partition whose log is in a database server. The file describes the last row
+ * that the server acknowledged or that this machine read: the row's number, and a checksum over all rows up to it. If
+ * that row is missing in the database, or differs there, the database has lost acknowledged commands. Like the mark of
+ * a local log, the file is not synced: after a power cut it may name an older row, but never a newer one.
  */
 
 import { closeSync, openSync, readSync, writeSync } from 'node:fs'
@@ -25,7 +25,7 @@ export class AckedMark {
     this.#file = openSync(path, 'r+')
   }
 
-  /** Returns the mark; undefined if none was written or it is damaged, so that nothing is known. */
+  /** Returns the mark; undefined if the file is empty or damaged. */
   read(): Acked | undefined {
     const length = readSync(this.#file, this.#bytes, 0, BYTES, 0)
     const checked = this.#bytes.subarray(0, CHECKED_BYTES)
@@ -48,8 +48,8 @@ export class AckedMark {
 }
 
 /**
- * Throws if the last row that this machine saw acknowledged is missing, unless a base (a stored copy of the files)
- * contains it.
+ * Throws if the database has lost the last row that this machine knows as acknowledged. It does not throw if a base (a
+ * stored copy of the files) contains that row.
  */
 export async function checkAcked({ partition, rows }: Copied, acked: AckedMark): Promise<void> {
   const known = acked.read()

@@ -1,6 +1,6 @@
 /**
- * Uploads the log of a data folder into a database that has none, as the base (the stored files) of each partition. So
- * a log that was restored, or was in files so far, continues in a database server.
+ * Uploads the log of a data folder into a database that has no log, as the base (the stored files) of each partition.
+ * So a log that was restored, or that was stored in files until now, continues in a database server.
  */
 
 import { mkdirSync, rmSync } from 'node:fs'
@@ -42,7 +42,8 @@ export async function adoptLog(dataDir: string, url: string): Promise<void> {
       const own = { dataDir, partitions, own: [partition], checkpointThread: false }
       const log = openSqliteLog(own)
       const { lastOffset, lastMs } = log.state(partition)
-      // The first row has the offset that the base covers, so the partition cannot be mistaken for an empty one.
+      // The first row has the offset up to which the base contains events, so the partition cannot be mistaken for an
+      // empty one.
       const place = { seq: 1, crc: crc32(`${logId} ${partition} ${lastOffset}`) }
       const meta = { [POSITION]: positionText(place) }
       await log.append(partition, { events: [], nowMs: lastMs, meta })

@@ -12,7 +12,7 @@ export type BaseThreadData = {
   readonly address: MysqlAddress
 }
 
-/** `epoch` is that of the partition's owner; if a newer owner exists, no base is made. */
+/** `epoch` is the epoch of the partition's owner; if a newer owner exists, no base is made. */
 export type BaseRequest = { readonly partition: number; readonly epoch: number }
 
 export type BaseAnswer = { readonly partition: number } & (
@@ -61,7 +61,7 @@ export function makeBaseJobs(data: BaseThreadData): BaseJobs {
       worker.postMessage(request)
       return promise
     },
-    // The next base deletes the files of an unfinished one, because no base names them.
+    // An interrupted upload leaves files that no base names; the next upload deletes them.
     stop: async () => {
       await worker?.terminate()
     },

@@ -50,12 +50,14 @@ export function isFence(body: Buffer): boolean {
   return body[0] === FENCE && body.length === 1 + MARK_BYTES
 }
 
-/** Returns the checksum of a row: it covers its bytes and, through the previous checksum, all rows before. */
+/**
+ * Returns the checksum of a row. It covers the row's bytes and, through the previous row's checksum, all rows before.
+ */
 export function chainedCrc(before: number, body: Buffer): number {
   return crc32(body, before)
 }
 
-/** Place of the first event of a body. */
+/** The partition, and the offset of the first event of a body. */
 type BodyPlace = { readonly home: RowHome; readonly firstOffset: number }
 
 export function encodeBody<Event extends LogEvent>(
@@ -95,7 +97,10 @@ function lengthOf(bytes: Uint8Array): Buffer {
   return length
 }
 
-/** Returns the batch in a row's bytes. Their checksum was right, so bytes that cannot be read were written wrong. */
+/**
+ * Returns the batch that a row's bytes encode. The bytes had the right checksum, so if they cannot be decoded, they
+ * were wrong when they were written.
+ */
 export function decodeBody<Event extends LogEvent>(
   body: Buffer,
   { home, firstOffset }: BodyPlace,

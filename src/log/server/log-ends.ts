@@ -1,6 +1,6 @@
 /**
- * Reads the last offsets of a log in a database server. Threads that read a local copy compare them with the copy's, to
- * know whether the copy contains everything up to a certain time.
+ * Reads the last offsets of a log in a database server. Threads that read a local copy compare these offsets with the
+ * last offsets of the copy. So they know whether the copy contains all events up to a certain time.
  */
 
 import { asFault } from './mysql-copy.ts'
@@ -8,7 +8,7 @@ import { refused } from './mysql-rows.ts'
 import { LOG_URL_SHAPE, MysqlServer, meaningOf, parseMysqlAddress } from './mysql-server.ts'
 
 export type LogEnds = {
-  /** Returns the last offset of each partition; it was current at some time after the call. */
+  /** Returns the last offset of each partition, read from the server after the call began. */
   read(): Promise<ReadonlyMap<number, number>>
   close(): Promise<void>
 }

@@ -22,9 +22,12 @@ const PATIENCE = { totalMs: 2_000 }
 const FORGET_STEP = 200
 
 export type LogFollower = {
-  /** Follows exactly these partitions from now on; resolves when the files of all others are closed. */
+  /** Follows exactly these partitions from now on; resolves when the files of all other partitions are closed. */
   follow(partitions: readonly number[]): Promise<void>
-  /** Copies new rows of one partition; returns its last offset, or undefined if it is not followed. */
+  /**
+   * Copies new rows of one partition; returns the last offset of the copy, or undefined if the partition is not
+   * followed.
+   */
   pull(partition: number): Promise<number | undefined>
   readonly followed: readonly number[]
   close(): Promise<void>
@@ -32,8 +35,8 @@ export type LogFollower = {
 
 type Followed<Event extends LogEvent> = Copied & {
   /**
-   * The last row that was read here. The partition's owner may already have acknowledged it, so the next owner must
-   * have it.
+   * The last row that this node has read. The partition's owner may already have acknowledged this row, so the next
+   * owner must have it.
    */
   readonly acked: AckedMark
   copy: EventLog<Event> | undefined
@@ -62,7 +65,7 @@ export async function openLogFollower<Event extends LogEvent>(options: {
     ...(closedTailMax === undefined ? {} : { closedTailMax }),
   })
   const followed = new Map<number, Followed<Event>>()
-  /** The last change to the set of followed partitions; each begins when the one before has ended. */
+  /** The last change to the set of followed partitions; each change begins when the one before has ended. */
   let changing: Promise<unknown> = Promise.resolve()
 
   async function letGo(each: Followed<Event>): Promise<void> {

@@ -48,7 +48,7 @@ export function positionText({ seq, crc }: Position): string {
 type BaseFile = {
   /** Path relative to the partition: `db`, `closed/…` or `snapshots/…`. */
   readonly name: string
-  /** Name of its content: an unchanged file is stored once for all bases. */
+  /** Name of the stored content: a file that did not change is stored once for all bases. */
   readonly stored: string
   readonly bytes: number
   readonly crc: number
@@ -56,7 +56,7 @@ type BaseFile = {
 
 type Base = Position & { readonly files: readonly BaseFile[] }
 
-/** Returns the last row in the files of a partition; no connection may have them open. */
+/** Returns the last row that the files of a partition contain; no connection may have the files open. */
 export function positionIn(paths: PartitionPaths): Position {
   const db = new Database(paths.database, { fileMustExist: true })
   try {
@@ -79,8 +79,8 @@ export async function uploadBase(rows: LogRows, draft: PartitionPaths, at: Place
   for (const [name, path] of filesOf(draft)) {
     const bytes = statSync(path).size
     const crc = await crcOf(path)
-    // A run of closed orders or a snapshot never changes, so its name is a hash of its content. The database file is
-    // named by the last row that it contains.
+    // A run of closed orders or a snapshot never changes, so its stored name contains a checksum of its content. The
+    // stored name of the database file contains the number of the last row in it.
     const stored = name === 'db' ? `${at.seq}-db` : `${basename(name)}-${crc.toString(16)}`
     files.push({ name, stored, bytes, crc })
     if (known.has(stored) && (await isWhole(rows, stored, bytes))) continue
@@ -97,7 +97,7 @@ export async function uploadBase(rows: LogRows, draft: PartitionPaths, at: Place
   await deleteUnnamed(rows, at.epoch)
 }
 
-/** Deletes files of older bases, and remains of an interrupted one. */
+/** Deletes files that only older bases used, and files of an interrupted upload. */
 async function deleteUnnamed(rows: LogRows, epoch: number): Promise<void> {
   const unnamed = await rows.rows<{ file: string }>(
     `SELECT DISTINCT file FROM log_files WHERE part = ? AND ${IS_UNNAMED}`,
@@ -168,7 +168,7 @@ async function fetchFile(rows: LogRows, file: BaseFile, path: string): Promise<v
     closeSync(target)
   }
   if (bytes === file.bytes && crc === file.crc) return
-  // The owner may have replaced this base by a newer one meanwhile.
+  // The owner may have replaced this base by a newer one during the read.
   throw new Fault(
     'LOG_BASE_GONE',
     `partition ${rows.part}: ${file.name} is not whole in its base`,

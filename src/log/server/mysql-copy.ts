@@ -1,6 +1,6 @@
 /**
  * The local copy of a log in a database server: opens it if it matches the log, rebuilds it if it does not, and brings
- * it up to date. Owners and followers of a partition share this.
+ * it up to date. The owner and the followers of a partition use the same code.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -21,8 +21,8 @@ import {
 import { type MysqlAddress, MysqlServer } from './mysql-server.ts'
 
 /**
- * Maximum number of attempts of a first read of a large partition while another node replaces its base (the stored copy
- * of its files).
+ * Maximum number of attempts to read a base (the stored copy of a partition's files). An attempt fails if the
+ * partition's owner replaces the base during the read.
  */
 const FETCH_TRIES_MAX = 3
 
@@ -78,13 +78,16 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
   const { dataDir, form, logId } = options
   const upcasters = options.upcasters ?? UPCASTERS
 
-  /** Opens the copy without its archive, because until the copy is up to date it may end before the archive does. */
+  /**
+   * Opens the copy without the archive. Until the copy is up to date, it may end before the archive does, which would
+   * count as data loss.
+   */
   function openCopy(partition: number): EventLog<Event> {
     const place = { own: [partition], checkpointThread: false, isCopy: true }
     return openSqliteLog<Event>({ ...options, ...place })
   }
 
-  /** Applies new rows of the log to the copy; returns the last row. */
+  /** Applies new rows of the log to the copy; returns the last row of the log. */
   async function follow(copy: EventLog<Event>, { partition, rows }: Copied): Promise<Row> {
     let { seq, crc } = positionOf(copy.state(partition).meta)
     let end: Row | undefined
@@ -129,7 +132,7 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
     await copy.append(partition, { ...batch, meta: { ...batch.meta, ...meta } })
   }
 
-  /** Opens the copy's file if it belongs to this log; otherwise starts from the newest base, or empty. */
+  /** Opens the copy's file if it belongs to this log; otherwise starts with the newest base, or with an empty file. */
   async function fitting({ partition, rows }: Copied): Promise<EventLog<Event>> {
     const paths = partitionPaths(dataDir, partition)
     let copy: EventLog<Event> | undefined
@@ -166,7 +169,7 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
   return {
     follow,
     openWhole,
-    /** Reads all new rows into the files. */
+    /** Brings the files of the copy up to date with the log. */
     async catchUp(each: Copied): Promise<void> {
       await (await openWhole(each)).close()
     },

@@ -1,7 +1,7 @@
 /**
  * The event log in a database server that speaks MySQL's protocol; the rows in the server are the log. A local copy in
  * SQLite serves all reads. The copy may be lost at any time, and is rebuilt from the server. Each partition has one
- * owner: the last node that took it.
+ * owner: the node that has taken it over last.
  */
 
 import assert from 'node:assert/strict'
@@ -55,12 +55,15 @@ type OwnedPartition = {
   readonly rows: LogRows
   readonly acked: AckedMark
   place: Place
-  /** Fence for retaking the partition after a failed append; kept until that has succeeded. */
+  /**
+   * Random value with which the owner takes the partition again after a failed append. The owner keeps it until that
+   * succeeds.
+   */
   fence: Buffer | undefined
-  /** Number of bytes of rows since the last base. The next field is true while a base is being uploaded. */
+  /** Number of bytes of rows since the last base. `isBasing` is true while a base is being uploaded. */
   bytesUnbased: number
   isBasing: boolean
-  /** Reason why the partition accepts no appends; `mending` while it recovers. */
+  /** Reason why the partition accepts no appends. `isMending` is true while the partition recovers. */
   trouble: Fault | undefined
   isMending: boolean
 }
@@ -136,8 +139,8 @@ function makeOwnedPartitions<Event extends LogEvent>(ports: {
   }
 
   /**
-   * Recovers after a failed append. Its row may be in the database, or still on its way there, so the partition is
-   * claimed again. After that, the row is either stored or will be refused.
+   * Recovers after a failed append. The row of that append may be in the database, or still on its way to it, so the
+   * owner takes the partition again. After that, the row is either stored or will be refused.
    */
   async function mend(each: OwnedPartition, copy: EventLog<Event>): Promise<void> {
     const { partition, rows, acked } = each
@@ -228,8 +231,8 @@ export async function openMysqlLog<Event extends LogEvent>(
   }
 
   /**
-   * Returns partitions that another owner has taken. Leaves out partitions with trouble: they accept no appends, and
-   * `mend` handles them.
+   * Returns partitions that another owner has taken over. Leaves out partitions with a fault: they accept no appends,
+   * and `mend` handles them.
    */
   async function takenOver(): Promise<readonly number[]> {
     const sound = [...owned.values()].filter(({ trouble }) => trouble === undefined)
@@ -263,7 +266,7 @@ export async function openMysqlLog<Event extends LogEvent>(
   }
 }
 
-/** Removes the position, which only the copy stores, from the values of the partition's owner. */
+/** Removes the position from the values of the partition's owner. Only the local copy stores the position. */
 function withoutPosition(state: PartitionState): PartitionState {
   const { [POSITION]: _, ...meta } = state.meta
   return { ...state, meta }

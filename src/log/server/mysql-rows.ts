@@ -43,15 +43,15 @@ const FENCE = `INSERT INTO log (part, seq, epoch, first_offset, events, crc, bod
   WHERE part = ? AND seq = ? AND epoch = ?`
 
 /**
- * Condition of a statement: true only while this epoch is the partition's newest. It locks the end of the log until the
- * statement has ended, so no takeover can come in between.
+ * Condition of a statement that is true only while this epoch is the partition's newest. It locks the end of the log
+ * until the statement has ended, so no takeover can come in between.
  */
 const IS_NEWEST = `? = (SELECT epoch FROM (
   SELECT epoch FROM log WHERE part = ? ORDER BY seq DESC LIMIT 1) AS newest)`
 
-/** Maximum number of rows per read; each may have some megabytes. */
+/** Maximum number of rows per read; each row may have some megabytes. */
 const ROWS_READ = 64
-/** Maximum number of rows per delete statement: few, because appends wait for it. */
+/** Maximum number of rows per delete statement: few, because appends wait for the statement. */
 const ROWS_DELETED = 100
 /** Maximum attempts of a takeover: an attempt fails if the live owner appends in between. */
 const FENCE_TRIES_MAX = 50
@@ -91,7 +91,7 @@ export async function doubtsAbout(server: MysqlServer): Promise<string[]> {
 }
 
 /**
- * Returns the settings of a server that make it unsafe for a log. Throws for those with which the log cannot work at
+ * Returns the settings of a server that make it unsafe for a log. Throws for settings with which the log cannot work at
  * all.
  */
 export function doubtsOf(name: string, value: ReadonlyMap<string, string>): string[] {
@@ -132,7 +132,7 @@ export async function nameHome(server: MysqlServer, { id, partitions }: LogHome)
   )
 }
 
-/** Inserts the first row of a partition whose history is in a base; only if there is no log. */
+/** Inserts the first row of a partition whose history is in a base. Throws if the database already has a log. */
 export async function beginAdopted(
   rows: LogRows,
   { seq, crc, nextOffset }: { seq: number; crc: number; nextOffset: number },
@@ -189,8 +189,8 @@ export async function prepareTables(server: MysqlServer, partitions: number): Pr
 }
 
 /**
- * Returns the partitions to which an owner with a higher epoch has written. Rows that this owner appends meanwhile do
- * not count, because their epoch is not higher.
+ * Returns the partitions to which an owner with a higher epoch has written. Rows that the current owner appends
+ * meanwhile do not count, because their epoch is not higher.
  */
 export async function partsTakenOver(
   server: MysqlServer,
@@ -255,7 +255,7 @@ export class LogRows {
     return row
   }
 
-  /** Returns the next rows after this one, in order. */
+  /** Returns the next rows after row `seq`, in order. */
   async after(seq: number): Promise<Row[]> {
     return this.#ask<Row>(
       `SELECT ${COLUMNS} FROM log WHERE part = ? AND seq > ? ORDER BY seq LIMIT ${ROWS_READ}`,
@@ -272,7 +272,7 @@ export class LogRows {
     }, 'LOG_APPEND_FAILED')
   }
 
-  /** Becomes the owner: from then on no row of the previous owner can be inserted. */
+  /** Takes over the partition as its new owner. After that, no row of the previous owner can be inserted. */
   async takeOver(): Promise<Place> {
     for (let tries = 1; tries <= FENCE_TRIES_MAX; tries++) {
       const before = await this.last()
@@ -290,9 +290,9 @@ export class LogRows {
   }
 
   /**
-   * Takes the partition again for its owner, with the next epoch: from then on no late row of the previous epoch can be
-   * inserted. Returns undefined if another owner has taken it. The caller passes the same fence until a call succeeds:
-   * only one row of that epoch can be inserted.
+   * Takes the partition again for its owner, with the next epoch. After that, no late row of the previous epoch can be
+   * inserted. Returns undefined if another owner has taken over the partition. The caller passes the same fence until a
+   * call succeeds: only one row of that epoch can be inserted.
    */
   async retake(epoch: number, fence: Buffer): Promise<Place | undefined> {
     for (let tries = 1; tries <= FENCE_TRIES_MAX; tries++) {
@@ -332,7 +332,10 @@ export class LogRows {
     return this.#ask<Found>(sql, values)
   }
 
-  /** Checks, after no row was inserted, whether the row with this number is this owner's or another's. */
+  /**
+   * Decides the outcome of an append that inserted no row. Returns `landed` if the row after `place` is the appended
+   * one, and `fenced` if another owner wrote it.
+   */
   async #whose(place: Place, body: Buffer): Promise<'landed' | 'fenced'> {
     const seq = place.seq + 1
     const there = await this.at(seq)
@@ -359,7 +362,9 @@ export class LogRows {
   }
 }
 
-/** Repeats a statement, here or at another server, until its outcome is known. */
+/**
+ * Repeats a statement until its outcome is known. If a server fails, the next attempt uses the next server of the list.
+ */
 export async function untilKnown<Result>(
   server: MysqlServer,
   { totalMs, retried, what }: Patience & { readonly what: string },
@@ -394,7 +399,7 @@ function outrun(part: number): Fault {
   )
 }
 
-/** Returns 0 rows for a duplicate key, as if nothing had matched, so that the caller reads the existing row. */
+/** Returns 0 rows for a duplicate key, as if no row had matched, so that the caller reads the existing row. */
 function asNoRow(error: unknown): number {
   if (meaningOf(error) === 'taken') return 0
   throw error

@@ -8,10 +8,13 @@ import type { Connection, ResultSetHeader, SslOptions } from 'mysql2/promise'
 import { Fault } from '#domain/fault.ts'
 import { type MysqlTls, readTlsOptions } from '#domain/mysql-tls.ts'
 
-/** A server that takes longer for one statement counts as gone. */
+/** A server that takes longer for one statement counts as failed. */
 const STATEMENT_MS_MAX = 10_000
 const CONNECT_MS_MAX = 5_000
-/** Statements before which a Galera server applies all earlier commits: reads, updates, deletes and inserts. */
+/**
+ * Setting of Galera servers: before reads, updates, deletes and inserts, a server first applies all earlier commits of
+ * the cluster.
+ */
 const SYNC_WAIT = 7
 
 export type MysqlAddress = MysqlTls & {
@@ -98,8 +101,8 @@ export function meaningOf(error: unknown): Meaning {
 }
 
 /**
- * Returns whether a statement waited too long for a lock. A Galera server also reports this if it cannot catch up with
- * its cluster. Its existing sessions may go on reporting it, so the next call needs another connection.
+ * Returns whether a statement waited too long for a lock. A Galera server also reports this error if it cannot catch up
+ * with its cluster. Its existing sessions may go on reporting the error, so the next call needs another connection.
  */
 function isLockWait(error: unknown): boolean {
   return (error as { errno?: unknown }).errno === LOCK_WAIT
@@ -115,7 +118,7 @@ export class MysqlServer {
     this.#address = address
   }
 
-  /** Name of the server of the current connection, or of the next one. */
+  /** Name of the server that the current connection uses, or that the next one will use. */
   get name(): string {
     const { host, port } = this.#address.servers[this.#at]!
     return `${host}:${port}`
@@ -162,7 +165,8 @@ export class MysqlServer {
       return result
     } catch (error) {
       if (this.#connection !== asked) throw error
-      // Drop the connection if the statement has no answer yet, because the next statement would receive that answer.
+      // If the outcome of the statement is unknown, drop the connection: a late answer would be taken for the answer to
+      // the next statement.
       if (meaningOf(error) === 'unknown') this.#drop()
       else if (isLockWait(error)) this.moveOn()
       throw error
@@ -172,7 +176,8 @@ export class MysqlServer {
   async #connect(): Promise<Connection> {
     const { servers, user, password, database } = this.#address
     const { host, port } = servers[this.#at]!
-    // Load the driver only here: it is a tenth of the code that an exchange with its log in files would load.
+    // Load the driver only here. If the log is in files, the exchange does not need the driver, which would be a tenth
+    // of its loaded code.
     const { createConnection } = await import('mysql2/promise')
     const connection = await createConnection({
       ...{ host, port, user, password, database },
@@ -200,9 +205,9 @@ export class MysqlServer {
 }
 
 /**
- * Sets the session variables that the log relies on, and reads them back. Without autocommit an append would be
- * acknowledged and then rolled back with its connection. On a Galera server, reads and the reads within `INSERT …
- * SELECT` (4), `UPDATE` and `DELETE` (2) wait for everything acknowledged anywhere before.
+ * Sets the session variables that the log relies on, and reads them back. Without autocommit, an append would be
+ * acknowledged and then rolled back when its connection ends. On a Galera server, reads, updates, deletes and inserts
+ * wait until the server has applied everything that any server acknowledged before.
  */
 async function prepareSession(connection: Connection, server: string): Promise<void> {
   await connection.query('SET SESSION autocommit = 1')
@@ -224,8 +229,8 @@ async function prepareSession(connection: Connection, server: string): Promise<v
 }
 
 /**
- * Returns the driver's TLS options. The driver verifies the certificate's chain by itself, but the host name only on
- * request.
+ * Returns the driver's TLS options. The driver verifies the certificate's chain by default, but the host name only with
+ * this option.
  */
 function sslOf({ tls, caFile }: MysqlTls): { readonly ssl?: SslOptions } {
   if (!tls) return {}

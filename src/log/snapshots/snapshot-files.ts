@@ -1,6 +1,6 @@
 /**
- * Snapshots of a partition's markets, one file each. The newest one that fits the log is used. An unfinished or
- * replaced file can be deleted at any time.
+ * Snapshots of a partition's markets, one file each. For each market, the newest snapshot that fits the log is used. An
+ * unfinished or replaced file can be deleted at any time.
  */
 
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
@@ -31,14 +31,17 @@ export class SnapshotFiles {
   readonly #folder: string
   readonly #home: RowHome
   readonly #newest = new Map<MarketId, SnapshotMeta>()
-  /** Files that are not needed, and those among them that must never be read again. */
+  /**
+   * Files that are not needed (`#useless`), and files that must never be read again because the log ends before them
+   * (`#ahead`).
+   */
   readonly #useless: string[] = []
   readonly #ahead: string[] = []
   readonly #writers = new Set<FileWriter>()
   /** The last removal; removals run one after the other. */
   #removing = Promise.resolve()
 
-  /** For each market, finds the newest snapshot that fits the log. It changes no file. */
+  /** Finds the newest snapshot of each market that fits the log. It changes no file. */
   constructor(folder: string, home: RowHome, fitOf: (named: Named) => Fit) {
     this.#folder = folder
     this.#home = home
@@ -125,7 +128,7 @@ export class SnapshotFiles {
     await this.#removing
   }
 
-  /** If a file remains, the next open of the partition removes it. */
+  /** Removes the file of a snapshot. If that fails, the next open of the partition removes it. */
   #discard(meta: SnapshotMeta): void {
     const path = join(this.#folder, nameOf(meta))
     const draft = join(this.#folder, draftOf(meta))

@@ -1,6 +1,6 @@
 /**
- * Format of a snapshot file: each chunk after its length and checksum, then the snapshot's description as JSON, then
- * the length and checksum of that. Numbers are big-endian.
+ * Format of a snapshot file: the chunks, each preceded by its length and checksum; then the snapshot's description as
+ * JSON; then the length and checksum of the description. Numbers are big-endian.
  */
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'

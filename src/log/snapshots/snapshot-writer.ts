@@ -21,8 +21,8 @@ import {
 } from './snapshot-format.ts'
 
 /**
- * Chunks are collected in buffers of this size. Each buffer is written and synced separately: a file system may write
- * pending data of other files with a commit of the log, which then waits for it.
+ * Chunks are collected in buffers of this size. Each buffer is written and synced separately. Otherwise a file system
+ * might write all pending data of the snapshot during a commit of the log, and the commit would have to wait.
  */
 const BUFFER_BYTES = 512 * 1024
 const BUFFERS_UNDER_WAY_MAX = 2

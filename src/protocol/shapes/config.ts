@@ -82,7 +82,7 @@ const LIMITS = {
   ),
 }
 
-/** Limits that an exchange has only if it has rate limits or a relayer. */
+/** Limits that an exchange has only if it uses rate limits or a relayer. */
 const SOME_LIMITS = {
   ipUnitsPerSecond: Type.Optional(limit('Rate limit of an IP address, in units per second')),
   ipUnitsBurst: Type.Optional(
@@ -254,7 +254,7 @@ export const ConfigAnswer = Type.Object({
       ),
     }),
   ),
-  // All limits are named: client generators mishandle `additionalProperties` beside optional properties.
+  // List all limits by name: client generators mishandle `additionalProperties` beside optional properties.
   limits: Type.Object({ ...LIMITS, ...SOME_LIMITS, ...STREAM_LIMITS }),
   chains: Type.Array(ChainConfig),
 })

@@ -2,7 +2,7 @@
 
 import Type, { type Static, type TSchema, type TSchemaOptions, type TUnsafe } from 'typebox'
 
-/** The type of a shape for clients: everything is read-only, because clients only read it. */
+/** The type of a shape for clients. All fields are read-only, because clients only read answers. */
 export type Answer<Shape extends TSchema> = Frozen<Static<Shape>>
 
 type Frozen<T> = T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : T
@@ -15,8 +15,8 @@ export function typeSchemaOf(schema: TSchema): TSchema | undefined {
 }
 
 /**
- * Returns `schema` with the static type of `type`. The published documents keep `schema`: a narrower schema there would
- * change what client generators write.
+ * Returns `schema` with the static type of `type`. The published documents keep `schema`, because a narrower schema in
+ * them would change the code that client generators write.
  */
 function typed<Type extends TSchema>(schema: TSchema, type: Type): TUnsafe<Static<Type>> {
   // The property is hidden, so that it stays out of the documents, and configurable, so that TypeBox can copy it.
@@ -35,14 +35,14 @@ export const outcome = (options: TSchemaOptions = { description: 'Outcome: 0 = Y
 
 export const side = (description = 'Side: 0 = BUY, 1 = SELL') => bit({ description })
 
-/** A schema for one of a few words, which the document describes as text. */
+/** A schema for one of a few words. The published documents describe it as text. */
 export const word = <const Words extends readonly string[]>(words: Words, description?: string) =>
   typed(
     Type.String(description === undefined ? {} : { description }),
     Type.Unsafe<Words[number]>(Type.Enum([...words])),
   )
 
-/** Text with a list of known values. Clients must expect further ones. */
+/** Text with a list of known values. Clients must expect that later versions add values. */
 export const growing = (words: readonly string[]) => typed(Type.Enum([...words]), Type.String())
 
 /** Two values: one of YES and one of NO. */

@@ -8,7 +8,9 @@ export const MARKET_STATUSES = ['open', 'expired', 'resolved', 'withdrawn'] as c
 
 const UNKNOWN = 'null while the database is unavailable'
 
-/** A one-line summary of a market. Pairs are of YES and NO; prices and volumes have 6 decimals. */
+/**
+ * A one-line summary of a market. Pairs have the value of YES first, then of NO; prices and volumes have 6 decimals.
+ */
 export const Ticker = Type.Object({
   status: Type.Enum([...MARKET_STATUSES]),
   quick: Type.Boolean({ description: 'True if the market is a quick market' }),
@@ -117,7 +119,7 @@ const BookLevel = Type.Object(
   { title: 'Level' },
 )
 
-/** A book in JSON; `Orderbook` of the SDK has its sizes as bigint. */
+/** A book in JSON; `Orderbook` of the SDK has the sizes as bigint. */
 export const BookAnswer = Type.Object({
   marketId: Type.String(),
   bids: Type.Array(BookLevel, { description: 'Bids, highest price first' }),

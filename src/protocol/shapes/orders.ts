@@ -41,7 +41,7 @@ export const receipt = {
   ),
 }
 
-/** The answer to a write has the market and its `seq`, for later reads with `minSeq`. */
+/** Fields in the answer to a write: the market and its `seq`, for later reads with `minSeq`. */
 export const SeenFrom = Type.Object(seenFrom)
 export type SeenFrom = Answer<typeof SeenFrom>
 

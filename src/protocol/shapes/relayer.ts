@@ -3,7 +3,7 @@
 import Type from 'typebox'
 import { type Answer, outcome } from './fields.ts'
 
-/** A transaction that the relayer sent, or had sent before for the same signature. */
+/** A transaction that the relayer sent now, or that it sent earlier for the same signature. */
 export const Relayed = Type.Object(
   {
     success: Type.Literal(true),

@@ -1,6 +1,6 @@
 /**
- * The messages that the stream sends. The AsyncAPI document is generated from them, and they are the types of each
- * channel's messages.
+ * The messages that the stream sends. The AsyncAPI document and the types of each channel's messages are derived from
+ * them.
  */
 
 import Type, { type TSchema } from 'typebox'
@@ -109,7 +109,7 @@ export const StreamOrder = Type.Object({
 })
 export type StreamOrder = Answer<typeof StreamOrder>
 
-/** Facts that come with a resolution event. */
+/** Further fields of a resolution event. */
 export const StreamResolution = Type.Object({
   assertionId: Type.Optional(Type.String()),
   proposer: Type.Optional(Type.String()),
@@ -365,7 +365,7 @@ export const SERVER_FRAMES = {
   }),
 } as const satisfies Record<string, TSchema>
 
-/** A book in JSON; `BookMessage` of the SDK has the sizes as parsed. */
+/** A book message in JSON. `BookMessage` of the SDK has sizes beyond 2^53 as text. */
 export const BookFrame = Type.Union([SERVER_FRAMES['book.snapshot'], SERVER_FRAMES['book.delta']])
 export type BookFrame = Answer<typeof BookFrame>
 

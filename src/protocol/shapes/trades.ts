@@ -6,7 +6,7 @@ import Type from 'typebox'
 import { FILL_KINDS, TRADE_STATUSES } from '#domain/trade.ts'
 import { type Answer, outcome, side, TRADE_ID, word } from './fields.ts'
 
-/** The fields that do not change after the match. The stream has the same ones. */
+/** Fields of a trade that do not change after the match; the stream has the same fields. */
 const matched = {
   tradeId: Type.String({ description: TRADE_ID }),
   price: Type.Integer({ description: 'Price of the trade, in millionths of a dollar' }),
@@ -42,7 +42,7 @@ const fields = {
   }),
 }
 
-/** A trade in the stream: its time is in milliseconds, and messages add further fields. */
+/** A trade in the stream: its time is in milliseconds, and the messages of the stream add further fields. */
 export const streamTrade = {
   ...matched,
   takerSide,

@@ -1,7 +1,7 @@
 /**
  * One trader on one chain: the funds according to the chain, and the sums of needs (the amounts that open orders,
- * unsettled trades and granted reservations take). Every change of a need goes through this file, so the sums are
- * always current and never counted again.
+ * unsettled trades and granted reservations take). All changes of needs go through this file, so the sums are always
+ * current and never need to be recomputed.
  */
 
 import {
@@ -30,12 +30,12 @@ import type {
 } from './state.ts'
 
 /**
- * Maximum number of tokens that are read although nothing needs them, so that a later order for one of them need not
- * wait for the chain.
+ * Maximum number of an account’s tokens whose balances are read although no need uses them. A later order for such a
+ * token does not wait for the chain.
  */
 export const IDLE_TOKENS_MAX = 16
 
-/** Maximum number of recently ended orders in each of the two maps (new and old) that remember them. */
+/** Maximum number of recently ended orders in each of the two sets (new and old) that remember them. */
 const ENDED_MAX = 50_000
 
 /** Returns the account; creates and watches it if it does not exist. */
@@ -84,7 +84,7 @@ export function holdingOf(account: Account, token: FundsToken): Holding {
   return holding
 }
 
-/** Counts one more use of the account. */
+/** Counts one more use of the account. An idle account becomes busy. */
 export function use(account: Account): void {
   if (account.uses++ > 0) return
   account.chain.idle.delete(account)
@@ -109,7 +109,7 @@ function forgetIdle(state: AccountsState, chain: ChainAccounts): void {
   }
 }
 
-/** Forgets an idle account. The next request for it reads the chain again. */
+/** Removes an idle account from memory. The next request for the account reads the chain again. */
 export function forget(account: Account): void {
   const { chain, trader } = account
   chain.idle.delete(account)
@@ -157,7 +157,7 @@ export function openOrder(
   return order
 }
 
-/** Sets the open size of the order; 0 ends it. */
+/** Sets the open size of the order. A size of 0 ends the order. */
 export function setRemaining(state: AccountsState, order: OrderNeed, remaining: number): void {
   const need = remaining === 0 ? 0n : BigInt(needOf(order, remaining as Shares))
   const needMin = remaining === 0 ? 0n : BigInt(needMinOf(order, remaining as Shares))
@@ -198,7 +198,10 @@ export function dropClosed(state: AccountsState, account: Account): void {
   for (const order of account.orders) if (order.market.closed) setRemaining(state, order, 0)
 }
 
-/** Remembers an ended order: if a client sends the order again, its market must answer. */
+/**
+ * Remembers the hash of an ended order. If a client sends the order again, the order is passed to its market, which
+ * answers it.
+ */
 export function noteEnded(state: AccountsState, orderHash: OrderHash): void {
   if (state.ended.size >= ENDED_MAX) {
     state.endedBefore = state.ended
@@ -234,7 +237,10 @@ function paidBySeller(trade: NeedsTrade): Paid {
   return { orderHash, permit, cost: BigInt(sellerAmount(trade)) }
 }
 
-/** Adds collateral to the account's needs; returns the permit that the payment uses from now on. */
+/**
+ * Adds the paid collateral to the account’s needs, or removes it if `counted` is false. Returns the permit that the
+ * payment uses from now on.
+ */
 function countPaid(
   account: Account,
   before: TradeNeed['permit'],
@@ -260,7 +266,7 @@ function countDelivered(
   const need = BigInt(size)
   holding.pending += counted ? need : -need
   // A sell order that is filled at once never rests, so `coverChanged` finds its need only through this entry in
-  // `grown`. The need must be checked, because the order may rely on a promise from before a reorg.
+  // `grown`. The need must be checked, because the order may rely on a reservation from before a reorg.
   if (counted) state.grown.push({ account, holding, need })
 }
 

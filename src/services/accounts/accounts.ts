@@ -76,7 +76,8 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     expireWaiting(state, context)
     readTrades(state, context)
     forgetOver(state, context.nowMs)
-    // Chains are read only after the logs were read to their end: before that, the owners to read are not known.
+    // The chains are read only after all logs were read to their end: before that, it is not known which accounts to
+    // read.
     if (state.caughtUpMs > 0) {
       for (const chain of state.chains.values()) {
         step(chain, state, context)
@@ -172,7 +173,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
       if (account === undefined) continue
       account.reading = false
       refuseWaiting(state, account, answer, context)
-      // An account in use is read again after the next successful step.
+      // An account in use is queued to be read again.
       if (account.uses > 0) chain.toRead.add(account)
     }
     context.emit({ type: 'Trouble', what: `funds of chain ${chainId}`, why })
@@ -187,8 +188,8 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
       const need = state.trades.get(tradeId)
       if (need === undefined || need.settledBlock !== undefined) continue
       if (settled[index] === true) markSettled(state, need, at.block)
-      // The chain has not settled this trade. It is checked only once, unless its market considers it settled: then
-      // it is checked again after each step until the chain agrees.
+      // The chain has not settled this trade. The trade is not checked again, unless its market considers it settled.
+      // Then each step checks it again until the chain agrees.
       else if (!need.confirmed) chain.toAsk.delete(need)
     }
     askNext(state, chain, context)
@@ -274,8 +275,8 @@ function drop(state: AccountsState, context: AccountsContext): void {
 }
 
 /**
- * Checks the accounts that the current message changed, and emits one event for each of them whose funds no longer
- * cover its orders.
+ * Checks whether the funds of changed accounts still cover their orders, and emits `FundsChanged` for each account that
+ * the current message changed.
  */
 function emitChanges(state: AccountsState, context: AccountsContext): void {
   coverChanged(state, context)

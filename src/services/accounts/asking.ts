@@ -1,4 +1,4 @@
-/** Requests for an account: answered at once if its funds are known, otherwise after they are read. */
+/** Answers requests for an account: at once if its funds are known, otherwise after a read of the chain. */
 
 import { outcomeToken } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'
@@ -125,7 +125,7 @@ function wait(
     return refused(reject('OVERLOADED', undefined, detail), context)
   }
   const { order } = asked
-  // Adds the order's token to those whose balances the account reads.
+  // Include the balance of the order’s token in the account’s next read.
   if (order !== undefined && order.side !== BUY) {
     holdingOf(account, outcomeToken(order.marketId, order.outcome))
   }
@@ -139,7 +139,7 @@ function wait(
   return ticket
 }
 
-/** Answers the waiting requests of the account whose funds are known. */
+/** Answers the requests that wait for the account, after its funds were read. */
 export function answerWaiting(
   state: AccountsState,
   account: Account,
@@ -201,7 +201,7 @@ function answered(
   unuse(state, account)
 }
 
-/** Refuses requests after their deadline. */
+/** Refuses waiting requests whose deadline has passed. */
 export function expireWaiting(state: AccountsState, context: AccountsContext): void {
   const answer = reject('CHAIN_UNAVAILABLE', undefined, 'funds could not be read in time')
   for (const account of state.waitedFor) {

@@ -22,8 +22,8 @@ import { addTrade, confirmTrade } from './trades.ts'
 const DIFFERENCES_MAX = 1_000
 
 /**
- * Returns the differences between the accounts' sums and fresh ones, computed from `loaded` and `events`. `events`
- * begin after the checkpoints of `loaded` and end where the accounts thread has read to.
+ * Returns the differences between the accounts’ sums and sums computed anew from `loaded` and `events`. The events
+ * begin after the checkpoints of `loaded` and end with the last event that the accounts thread has read.
  */
 export function auditAccounts(
   state: AccountsState,
@@ -69,7 +69,8 @@ function describe({ open, pending }: Pick<Needs, 'open' | 'pending'> = { open: 0
 }
 
 /**
- * Returns the needs by owner and token. Pending trades count as in their markets, even if the chain has settled them.
+ * Returns the needs by owner and token. A trade counts as pending until its market confirms it, even if the chain has
+ * settled it.
  */
 export function needsOf({ chains, trades }: AccountsState): Map<string, Needs> {
   const needs = new Map<string, Needs>()
@@ -88,8 +89,8 @@ export function needsOf({ chains, trades }: AccountsState): Map<string, Needs> {
     for (const account of accounts.values()) {
       add(account, STABLECOIN, account.cash)
       add(account, 'allowance', account.unpermitted)
-      // The log does not show which permits count, so needs of orders with a permit are left out of the allowance
-      // here.
+      // The log does not show which permits the token would accept. So here the allowance needs leave out all orders
+      // with a permit.
       for (const { counts, needs: permitted } of account.permits.values()) {
         if (counts) continue
         const sums = of(account, 'allowance')
@@ -115,8 +116,8 @@ export function needsOf({ chains, trades }: AccountsState): Map<string, Needs> {
 }
 
 /**
- * Returns the factor that corrects a sum by one trade. The audit counts a trade until its market confirms it; the
- * accounts count it until the chain settles it.
+ * Returns the factor (-1, 0 or 1) with which a trade corrects a sum. The audit counts a trade until its market confirms
+ * it; the accounts count the trade until the chain settles it.
  */
 function missing({ confirmed }: TradeNeed, isCounted: boolean): bigint {
   if (confirmed === !isCounted) return 0n

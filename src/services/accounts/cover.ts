@@ -1,9 +1,9 @@
 /**
- * Selects the orders to cancel if a trader's funds do not cover the needs of open orders and pending trades: the newest
- * first, those that need the short token, and only as many as necessary. An order counts with its minimum need. The
- * extra units for rounding many fills (`funds.ts`) are required only when an order arrives: its fills may use them up,
- * and no order is withdrawn because it traded. Promises (reservations for orders on their way) cancel nothing: they are
- * checked when they become orders.
+ * Selects the orders to cancel if a trader’s funds do not cover open orders and pending trades. Only orders that need
+ * the missing token are selected, the newest first, and no more than necessary. An order counts with its minimum need.
+ * The extra units for rounding many fills (`funds.ts`) are required only when an order arrives. Its fills may use up
+ * these units, and no order is cancelled because it traded. Promises (reservations for orders in progress) cancel
+ * nothing: they are checked when they become orders.
  */
 
 import type { OrderHash } from '#domain/ids.ts'
@@ -112,7 +112,9 @@ function uncovered(account: Account): OrderNeed[] {
 
 type Named = { readonly first: OrderHash[]; readonly again: OrderHash[] }
 
-/** Emits the orders to cancel, by market; an order that was emitted recently is skipped. */
+/**
+ * Emits `Withdrawn` with the orders to cancel, per market. Skips orders that were emitted less than `nameAgainMs` ago.
+ */
 function name(
   state: AccountsState,
   account: Account,

@@ -1,6 +1,7 @@
 /**
- * Applies market events to the needs of traders. Where possible, an event's absolute value is used (`remaining`). An
- * event that was applied before changes nothing: it is recognised by its market's gapless `seq`.
+ * Applies market events to the needs of traders. If an event contains an absolute value (`remaining`), that value
+ * replaces the known one. An event that was applied before changes nothing: the `seq` of a market’s events has no gaps,
+ * so repeated events are recognised.
  */
 
 import assert from 'node:assert/strict'
@@ -21,7 +22,7 @@ import { addTrade, confirmTrade, endTrade, revertTrade } from './trades.ts'
 
 /** Maximum number of orders of closed markets that one turn removes. */
 const CLOSED_ORDERS_MAX = 5_000
-/** Maximum number of markets whose end one turn of the timer checks. */
+/** Maximum number of markets that one turn of the timer checks for removal from memory. */
 const MARKETS_LOOKED_AT_MAX = 100
 
 function openMarket(
@@ -114,8 +115,8 @@ function rested(state: AccountsState, market: MarketNeeds, event: OrderRested): 
   }
   order.placedAtMs = placedAtMs
   setRemaining(state, order, remaining)
-  // The promise ends only now, after the order's need is counted, so that the account does not count as unused in
-  // between.
+  // End the promise only after the order’s need is counted. Otherwise the account would be unused in between, and could
+  // be removed from memory.
   keepPromise(state, orderHash)
 }
 

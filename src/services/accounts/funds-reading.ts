@@ -1,6 +1,6 @@
 /**
- * Reads the chain in steps, each up to a block. Reads owners at the block of the last step, starting with those that an
- * order waits for. Checks which trades are settled.
+ * Reads a chain in steps, each of which ends at a block. Reads the funds of owners at the block of the last step, first
+ * for owners for whom a request waits. Checks which trades the chain has settled.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -80,22 +80,22 @@ export function applyFundsStep(
   }
 }
 
-/** Marks the account's funds as too old. */
+/** Marks the account’s funds as older than this block, so that they are read again. Removes an idle account instead. */
 function outdate(account: Account, block: number): void {
   account.wantBlock = Math.max(account.wantBlock, block)
   if (account.uses === 0) forget(account)
   else account.chain.toRead.add(account)
 }
 
-/** Handles a reorg: blocks from this one on were replaced. */
+/** Handles a reorg that replaced the blocks from `block` on. */
 function rewind(state: AccountsState, chain: ChainAccounts, block: number): void {
   const place = chain.place!
   chain.epoch++
   chain.isOpen = false
   chain.asking = []
   chain.isAsking = false
-  // The step could not find a common block, so trades that settled since the last step are checked one by one, as
-  // after the first step.
+  // The step found no block in common, so it does not know which trades settled since the last step. Check the trades
+  // one by one, as after the first step.
   if (block === 0) {
     chain.firstSteppedMs = 0
     chain.hasAskedAll = false
@@ -161,7 +161,7 @@ function questionOf({ trader, holdings }: Account): FundsQuestion {
   for (const holding of holdings.values()) if (isIdle(holding)) idle++
   const tokens: FundsToken[] = []
   for (const holding of holdings.values()) {
-    // Drops the tokens that have been without a need for the longest time.
+    // Drop the tokens without a need that were added first.
     if (isIdle(holding) && idle-- > IDLE_TOKENS_MAX) holdings.delete(holding.token)
     else tokens.push(holding.token)
   }
@@ -196,7 +196,7 @@ export function takeFunds(state: AccountsState, account: Account, funds: ChainFu
   recountSettled(state, account)
 }
 
-/** Returns whether something of the account must still be read. */
+/** Returns whether the account’s funds are outdated, or a balance that open sell orders need was never read. */
 export function isUnread({ block, wantBlock, holdings, sales }: Account): boolean {
   if (block < wantBlock) return true
   if (sales === 0) return false
@@ -207,8 +207,8 @@ export function isUnread({ block, wantBlock, holdings, sales }: Account): boolea
 }
 
 /**
- * Starts the check of trades that no step reported as settled. It begins once the logs are read to their end after
- * the first step: by then the match of every trade that settled before that step is known.
+ * Starts the check of trades that no step reported as settled. The check begins once the logs are read to their end
+ * after the first step. By then the match of every trade that settled before the first step is known.
  */
 export function askAfterStep(
   state: AccountsState,
@@ -268,7 +268,7 @@ export function askNext(
   )
 }
 
-/** All settled trades are known: accounts can be judged. */
+/** Opens the chain: all settled trades are known, so the funds of accounts can be checked. */
 function open(state: AccountsState, chain: ChainAccounts, context: AccountsContext): void {
   if (chain.isOpen) return
   chain.isOpen = true

@@ -1,6 +1,6 @@
 /**
- * Judges whether an order's need (the amount of its token that it takes) is covered, besides everything that its trader
- * has open, pending or reserved.
+ * Decides whether a trader’s funds cover the need of a new order: the amount of its token that the order takes. All
+ * open, pending and reserved needs must be covered as well.
  */
 
 import { needOf, outcomeToken } from '#domain/funds.ts'
@@ -111,15 +111,16 @@ function compared(
 
 function permitFlaw(state: AccountsState, account: Account, permit: Uint64): Rejection | undefined {
   if (permitNonceFlaw(account, permit) === undefined) return undefined
-  // Orders of a closed market may still use their permits' nonces.
+  // Orders of a closed market may still use permit nonces: remove these orders and check again.
   dropClosed(state, account)
   return permitNonceFlaw(account, permit)
 }
 
 /**
- * A permit replaces the allowance of earlier permits, and any account may submit them. So a permit that follows others
- * must cover all payments of the trader; then settlement can send all permits together. If settlement had to wait for
- * each of them, the trader could make the last trade fail in the meantime.
+ * Rejects a permit that follows other open permits and does not cover all payments of the trader. A permit replaces the
+ * allowance of earlier permits, and any account may submit a permit. If the newest permit covers everything, settlement
+ * can send all permits together. If settlement had to wait for each permit, the trader could make the last trade fail
+ * in the meantime.
  */
 function permitValueFlaw(
   state: AccountsState,
@@ -145,7 +146,7 @@ function lacks(
   { sums, has, need }: { readonly sums: Sums; readonly has: bigint; readonly need: bigint },
 ): boolean {
   if (reserved(sums) + need <= has) return false
-  // Orders of a market that has closed may still be counted.
+  // Orders of a closed market may still be part of the sums: remove these orders and compare again.
   dropClosed(state, account)
   return reserved(sums) + need > has
 }

@@ -20,9 +20,9 @@ export function newSums(): Sums {
 }
 
 /**
- * Returns the permit of an order, with one more user: the order itself, one of its trades, or its promise. Returns
- * undefined if the order has no permit. If another order's permit has the same nonce, the token accepts only one of
- * the two, so the second does not count yet.
+ * Returns the permit of an order and counts one more user of it: the order itself, one of its trades, or its promise.
+ * Returns undefined if the order has no permit. If two orders have permits with the same nonce, the token accepts only
+ * one of them, so the second permit cannot be used yet.
  */
 export function holdPermit(
   account: Account,
@@ -65,7 +65,10 @@ function waitingFor({ permits }: Account, nonce: Uint64): PermitNeed | undefined
   return undefined
 }
 
-/** Adds to the allowance that an order or a trade needs, unless its permit covers it. */
+/**
+ * Adds an amount to the needs of an order’s permit, if there is one. If the permit does not count or there is none, the
+ * allowance must cover the amount as well.
+ */
 export function addAllowed(
   account: Account,
   permit: PermitNeed | undefined,
@@ -75,7 +78,10 @@ export function addAllowed(
   if (permit?.counts !== true) add(account.unpermitted, more)
 }
 
-/** Recomputes which permits count, after the chain's nonce has changed or a permit was added or removed. */
+/**
+ * Recomputes which permits the token would accept, after the chain’s nonce has changed or a permit was added or
+ * removed.
+ */
 export function recountPermits(account: Account): void {
   const { nonces, nonce, permitsFrom, permitsEnd } = account
   let end = nonce
@@ -89,8 +95,8 @@ export function recountPermits(account: Account): void {
 }
 
 /**
- * Rejects a permit if its nonce is not the trader's next one. Also rejects one that would fill a gap before later
- * permits, because those were not checked to cover this order, too (`judge.ts`).
+ * Rejects a permit if its nonce is not the trader’s next one. Also rejects a permit that would fill a gap before later
+ * permits, because those later permits were not checked to cover this order (`judge.ts`).
  */
 export function permitNonceFlaw(account: Account, permit: Uint64): Rejection | undefined {
   const { nonce, nonces, permitsEnd, block } = account

@@ -1,8 +1,8 @@
 /**
  * Promises: funds reserved for orders whose events are not read yet. A promise ends when an event of its order is read,
- * or when every request to which it was granted has released it. It also ends when its order can no longer arrive: its
- * market refuses the order after the deadline of its request (`reservedMs`), a grace period for the append has
- * passed, and the logs have been read to their end after that.
+ * or when every request to which it was granted has released it. A promise also ends when its order can no longer
+ * arrive. The market refuses the order after the deadline of its request (`reservedMs`). Then a grace period for the
+ * append must pass, and after it the logs must be read to their end.
  */
 
 import type { OrderHash } from '#domain/ids.ts'
@@ -31,9 +31,9 @@ export function promise(
 }
 
 /**
- * Rejects an order that is in progress with another permit, or with a permit while this submission has none. The permit
- * is not part of an order's hash, and its market accepts the first submission that arrives. So the check of one permit
- * must not let another one pass.
+ * Rejects a submission of an order that is in progress with another permit. A missing permit also differs from a given
+ * one. The permit is not part of an order’s hash, and the market accepts the first submission that arrives. So the
+ * check of one permit must not let an order with another permit pass.
  */
 export function otherPermitFlaw(
   { promises }: AccountsState,
@@ -62,7 +62,7 @@ export function promiseAgain(
   return true
 }
 
-/** Ends the promise: an event of the order has arrived and counts from now on. */
+/** Ends the promise: an event of the order was read, so the order’s own need is counted from now on. */
 export function keepPromise(state: AccountsState, orderHash: OrderHash): void {
   if (state.promises.size === 0) return
   const promised = state.promises.get(orderHash)
@@ -76,7 +76,7 @@ export function releasePromise(state: AccountsState, orderHash: OrderHash): void
   if (promised.asked === 0) removePromise(state, promised)
 }
 
-/** Ends promises for orders that can no longer arrive. The oldest are first. */
+/** Ends promises for orders that can no longer arrive, starting with the oldest promises. */
 export function expirePromises(state: AccountsState): void {
   let looked = 0
   for (const promised of state.promises.values()) {

@@ -1,7 +1,7 @@
 /**
- * Needs computed from the database and the logs, for the audit, which compares them with those of a running exchange.
- * A shadow reads no chain. It cannot know whether a trade that was sent to the chain is settled, so the running
- * exchange may or may not count that trade.
+ * Computes needs from the database and the logs. The audit compares these needs with the needs in a running exchange. A
+ * shadow reads no chain, so it cannot know whether a trade that was sent to the chain is settled. The running exchange
+ * may or may not count such a trade.
  */
 
 import assert from 'node:assert/strict'
@@ -27,7 +27,7 @@ export type ShadowNeeds = {
 
 export type Shadow = {
   fold(events: readonly MarketEvent[]): void
-  /** Returns needs by a key of owner and token. */
+  /** Returns the needs, keyed by owner and token. */
   needs(): Map<string, ShadowNeeds>
 }
 
@@ -42,7 +42,7 @@ export function makeShadow(chainIds: Iterable<number>, loaded: LoadedAccounts): 
         if (event.type === 'TradeSubmitted') sentIds.add(event.tradeId)
         fold(state, event)
       }
-      // Changes are not reported here.
+      // A shadow reports no changes, so discard them.
       for (const account of state.changed.splice(0)) account.changed = false
       state.grown.length = 0
     },

@@ -28,7 +28,7 @@ export type AccountsProtocol = AccountsRequests & {
     takes: { loaded: LoadedAccounts; events: readonly MarketEvent[] }
     answers: AccountsDifference[]
   }
-  /** Timer: starts due work. The first one loads. */
+  /** Sent by the timer: starts due work. The first `Tick` starts the load from the database. */
   Tick: { takes: object; answers: undefined }
   Loaded: { takes: { loaded: LoadedAccounts }; answers: undefined }
   LoadFailed: { takes: { why: string }; answers: undefined }
@@ -60,7 +60,7 @@ export type AccountsProtocol = AccountsRequests & {
     takes: { chainId: number; epoch: number; owners: readonly Address[]; why: string }
     answers: undefined
   }
-  /** Reports for each trade whether it was settled at that block. */
+  /** Reports for each trade whether it was settled at the block `at`. */
   SettledRead: {
     takes: {
       chainId: number
@@ -90,7 +90,7 @@ export type AccountsStatus = {
   readonly trades: number
   readonly promises: number
   readonly waiting: number
-  /** Why funds on some chain cannot be judged now; empty if they can on all. */
+  /** Reason why orders cannot be checked on some chain at present; empty if they can be checked on all chains. */
   readonly chainWhy: string
 }
 
@@ -108,7 +108,8 @@ export type AccountsEvent =
       readonly checkpoints: readonly { readonly partition: number; readonly offset: number }[]
     }
   /**
-   * The orders are no longer covered and must be cancelled as `unfunded`. The event is repeated until they are gone.
+   * The orders are no longer covered and must be cancelled as `unfunded`. The event is repeated until the orders are no
+   * longer open.
    */
   | {
       readonly type: 'Withdrawn'
@@ -116,7 +117,7 @@ export type AccountsEvent =
       readonly marketId: MarketId
       readonly trader: Address
       readonly orderHashes: readonly OrderHash[]
-      /** True if they were emitted before. */
+      /** True if the orders were emitted before. */
       readonly again: boolean
     }
   | { readonly type: 'FundsChanged'; readonly chainId: number; readonly trader: Address }
@@ -125,7 +126,7 @@ export type AccountsEvent =
 
 /** Content of the database, read in one snapshot. */
 export type LoadedAccounts = {
-  /** Every partition of the log, with the position of the database. */
+  /** Every partition of the log, with the last offset that the database contains. */
   readonly checkpoints: readonly { readonly partition: number; readonly offset: number }[]
   readonly markets: readonly NeedsMarket[]
   readonly orders: readonly NeedsOrder[]
@@ -133,24 +134,24 @@ export type LoadedAccounts = {
   readonly trades: readonly NeedsTrade[]
 }
 
-/** Functions that the accounts service needs from outside. If such work fails, its promise rejects with a fault. */
+/** Functions that the accounts service needs from outside. If a function fails, its promise rejects with a `Fault`. */
 export type AccountsPorts = {
   readonly load: () => Promise<LoadedAccounts>
   readonly chains: readonly FundsChain[]
   /** Returns a trade's id on chain; computed for the few trades that may match a report of the chain. */
   readonly tradeKeyOf: (chainId: number, trade: NeedsTrade) => string
-  /** Returns whether trades were settled at a block: for trades that no step reported. */
+  /** Returns for each trade whether it was settled at a block. Used for trades that no step reported. */
   readonly areSettled: (
     chainId: number,
     trades: readonly (NeedsTrade & { readonly tradeKey: string })[],
     at: BlockPlace,
   ) => Promise<readonly boolean[]>
-  /** Returns the trades that the database has, in any status. */
+  /** Returns those of the trades that are in the database, in any status. */
   readonly readTrades: (tradeIds: readonly TradeId[]) => Promise<readonly NeedsTrade[]>
 }
 
 export type AccountsRules = {
-  /** Returns whether this thread serves the trader. It ignores orders of other traders. */
+  /** Returns whether this thread serves the trader. The thread ignores orders of other traders. */
   readonly isMine: (trader: Address) => boolean
   /** Time between two steps of the chain. */
   readonly stepEveryMs: number
@@ -161,8 +162,8 @@ export type AccountsRules = {
   /** Grace period after an order's deadline in which its promise may still become an order. */
   readonly graceMs: number
   /**
-   * Time after the start in which no funds are granted. Orders that a predecessor granted arrive within it; 0 if the
-   * whole exchange starts.
+   * Time after the start in which no funds are granted, because orders that a predecessor granted may still arrive. 0
+   * if the whole exchange starts.
    */
   readonly quietMs: number
   /** A withdrawn order that is still in its book is emitted again after this time. */
@@ -181,9 +182,9 @@ export type AccountsRules = {
 
 /** Needs of one token. */
 export type Sums = {
-  /** Amount that open orders need, with one more unit for each possible fill. */
+  /** Amount that open orders need. For a buy, the amount has one more unit for each possible fill. */
   open: bigint
-  /** Smallest amount that open orders need. */
+  /** Amount that open orders need without extra units for rounding. */
   openMin: bigint
   pending: bigint
   promised: bigint
@@ -196,12 +197,15 @@ export type Account = {
   readonly trader: Address
   readonly chain: ChainAccounts
   readonly cash: Sums
-  /** The part of `cash` that needs an allowance: the needs of all orders except those whose permit counts. */
+  /**
+   * The part of `cash` that the allowance must cover: all needs except those of orders whose permit the token would
+   * accept.
+   */
   readonly unpermitted: Sums
   /** The permits of the account's orders, by order and by nonce. */
   readonly permits: Map<OrderHash, PermitNeed>
   readonly nonces: Map<bigint, PermitNeed>
-  /** The first nonce whose permit counts, and the first nonce after those that count. */
+  /** First nonce whose permit the token would accept, and the first nonce after all such permits. */
   permitsFrom: bigint
   permitsEnd: bigint
   readonly holdings: Map<FundsToken, Holding>
@@ -218,12 +222,12 @@ export type Account = {
   /** Trades of the account that the chain has settled but whose end is not read from the log yet. */
   readonly settled: Set<TradeNeed>
   readonly waiting: Asker[]
-  /** Number of orders, trades, promises, requests and reads that use the account; at 0 it is idle. */
+  /** Number of orders, trades, promises and waiting requests that use the account; at 0 the account is idle. */
   uses: number
   reading: boolean
-  /** True if it is in the list of accounts that the current message changed. */
+  /** True if the account is in the list of accounts that the current message changed. */
   changed: boolean
-  /** Open orders that sell. */
+  /** Number of open sell orders. */
   sales: number
   /** Time when the account's orders were last emitted to be cancelled. */
   namedAtMs: number
@@ -288,14 +292,14 @@ export type Promised = {
   readonly holding: Holding | undefined
   readonly need: bigint
   readonly permit: PermitNeed | undefined
-  /** Number of requests to which this promise was granted. */
+  /** Number of requests to which this promise was granted and that have not released it. */
   asked: number
   untilMs: number
 }
 
 /**
- * A request that waits until an account's funds are read. It asks to judge an order or, without one, for a view of
- * the account.
+ * A request that waits until an account’s funds are read. It asks for a check of `order` or, without an order, for a
+ * view of the account.
  */
 export type Asker = {
   readonly ticket: Deferred
@@ -323,16 +327,17 @@ export type ChainAccounts = {
   readonly accounts: Map<Address, Account>
   /** Owners with an entry in `accounts`; the chain must report changes of their funds. */
   readonly watched: Set<Address>
-  /** Accounts with something open, pending or promised. */
+  /** Accounts in use: with open orders, unsettled trades, promises or waiting requests. */
   readonly busy: Set<Account>
-  /** Other accounts, the least recently used first. */
+  /** Accounts that are not in use, the least recently used first. */
   readonly idle: Set<Account>
   /**
-   * Accounts created after the current step began. The step may miss their changes, so they are read again after it.
+   * Accounts created after the current step began. The step may miss changes of their funds, so these accounts are read
+   * again after the step.
    */
   readonly unseen: Set<Account>
   readonly toRead: Set<Account>
-  /** Accounts that an order waits for. */
+  /** Accounts of all chains for which a request waits. */
   readonly asked: Set<Account>
   sweeping: IterableIterator<Account> | undefined
   reads: number
@@ -341,7 +346,7 @@ export type ChainAccounts = {
   place: BlockPlace | undefined
   /** Time of the first step; trades that settled before it are not reported. */
   firstSteppedMs: number
-  /** True once every trade that may have settled before the first step has been checked, or is about to be. */
+  /** True once the check of all trades that may have settled before the first step has begun. */
   hasAskedAll: boolean
   /** Start of the last successful step. */
   steppedAtMs: number
@@ -351,7 +356,7 @@ export type ChainAccounts = {
   trouble: string
   /** Trades whose settlement is checked after the next step. */
   readonly toAsk: Set<TradeNeed>
-  /** Trades being checked, in parts. */
+  /** Trades that the current check has not read from the chain yet; the check runs in parts. */
   asking: TradeNeed[]
   isAsking: boolean
   /** True once all trades that were pending at the start, or reverted by a reorg, have been checked. */
@@ -360,12 +365,12 @@ export type ChainAccounts = {
   readonly short: Set<Account>
   readonly settled: Set<TradeNeed>
   /**
-   * Trades that have ended: settled, confirmed and no longer needs. They are kept in two maps (new and old), because
-   * a reorg may revert them.
+   * Ended trades: settled, confirmed and included in the funds of both owners. A reorg may revert these trades, so the
+   * latest ones are kept, in two maps (new and old).
    */
   over: Map<TradeId, TradeNeed>
   overBefore: Map<TradeId, TradeNeed>
-  /** Settled trades whose match has not been read yet, keyed by their two orders. */
+  /** Trades that a step reported as settled before their match was read from the log, keyed by their two orders. */
   readonly early: Map<string, ReportedTrade[]>
 }
 
@@ -376,7 +381,7 @@ export type AccountsState = {
   readonly markets: Map<MarketId, MarketNeeds>
   readonly orders: Map<OrderHash, OrderNeed>
   readonly trades: Map<TradeId, TradeNeed>
-  /** Pending trades by their two orders. */
+  /** Unsettled trades, keyed by their two orders. */
   readonly pairs: Map<string, TradeNeed[]>
   readonly promises: Map<OrderHash, Promised>
   /** Hashes of recently ended orders, in two sets (new and old), because clients may send such orders again. */
@@ -397,7 +402,7 @@ export type AccountsState = {
   /** Position of the search for closed markets to forget; undefined when it starts over. */
   looking: IterableIterator<MarketNeeds> | undefined
   waiting: number
-  /** Accounts that an order waits for. */
+  /** Accounts of all chains for which a request waits. */
   readonly waitedFor: Set<Account>
   /** Accounts that the current message changed. */
   readonly changed: Account[]

@@ -1,6 +1,7 @@
 /**
- * An accounts thread: reserves funds for its share of the traders. It reads the logs of all markets from the position
- * of the database, follows the funds on each chain, and cancels orders that are no longer covered.
+ * An accounts thread: reserves funds for its share of the traders. It follows the funds on each chain, and cancels
+ * orders that are no longer covered. It reads the logs of all markets, starting at the position that the database has
+ * reached.
  */
 
 import { databaseUrlOf, isNode, type ThreadData } from '#config/thread-data.ts'
@@ -38,7 +39,7 @@ const LOOK_EVERY_MS = 500
 const TELL_EVERY_MS = 50
 const MAILBOX_MAX = 100_000
 
-/** Answer of this thread while another node reserves funds, or is about to. */
+/** Answer while another node owns this share of the funds, or may be taking it over. */
 const AWAY = reject('OVERLOADED', undefined, 'another node is taking over the funds: retry shortly')
 
 type AccountsWorld = ChainWorld & Pick<Adapters, 'openLogReader' | 'openLogEnds'>
@@ -53,9 +54,15 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
     received: (type) => void (type === 'Appended' && feed?.read()),
   })
   const fronts = makeFollowers<AccountsFollowerProtocol>(settings, kit, ACCOUNTS_FORMS)
-  /** Set in a cluster: notifies this thread when the local copy of the log has grown. */
+  /**
+   * Channels from the thread that copies the log in a cluster. It notifies this thread when the local copy of the log
+   * has grown.
+   */
   const logCopies = makeFollowers<Protocol>(settings, kit)
-  /** With several machines, a lease ensures that only one reserves funds: two would reserve the same funds twice. */
+  /**
+   * In a cluster, a lease ensures that only one node reserves these funds. Two nodes would reserve the same funds
+   * twice.
+   */
   const leases = isNode(settings) ? makeLeases(data, kit, world) : undefined
   const role = `accounts/${index}`
   let logEnds: LogEnds | undefined
@@ -75,7 +82,10 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
     served?.hear(type, message, 0, undefined)
   }
 
-  /** For `quietMs` after the start, orders that a predecessor granted may still arrive. */
+  /**
+   * Starts the actor. For `quietMs` after the start no funds are granted, because orders that a predecessor granted may
+   * still arrive.
+   */
   function begin(quietMs: number): void {
     const chainPorts = followChains(settings, world, meters.unanswered)
     state = newStateOf(settings, chainPorts, { reads, isMine, quietMs, nowMs: clock.nowMs })
@@ -113,7 +123,7 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
       }
       const { lookAtEnds } = feed
       kit.every(LOOK_EVERY_MS, () => kit.detach(lookAtEnds()))
-      // The first holder has no predecessor.
+      // The first owner of the lease has no predecessor.
       await leases.hold(role, ({ epoch }) => begin(epoch === 1 ? 0 : restartMs))
     },
     connect(peer, port) {

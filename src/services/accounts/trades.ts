@@ -1,8 +1,8 @@
 /**
- * Amounts that unsettled trades need, from match to end. A trade settled in block b is a need of an owner only while
- * their funds are of a block before b. So the money is never counted twice between mining and `TradeConfirmed`, and
- * never released too early. A trade that the market considers confirmed stays a need until the chain itself reports it
- * as settled.
+ * Counts the amounts that trades take (their needs), from the match to the end of the trade. If a trade settles in
+ * block b, it stays a need of an owner until the owner’s funds were read at block b or later. So money is never counted
+ * twice between mining and `TradeConfirmed`, and never released too early. A trade that the market considers confirmed
+ * stays a need until the chain itself reports the trade as settled.
  */
 
 import type { NeedsTrade } from '#domain/funds.ts'
@@ -102,8 +102,8 @@ function count(
 }
 
 /**
- * Decides for each side whether the trade is still a need: it is while the owner's funds were read before the
- * settlement's block.
+ * Decides for each side whether the trade is still a need. A settled trade is a need until the owner’s funds were read
+ * at the settlement’s block or later.
  */
 function recount(state: AccountsState, need: TradeNeed): void {
   const { buyer, seller, settledBlock } = need
@@ -112,7 +112,7 @@ function recount(state: AccountsState, need: TradeNeed): void {
   count(state, need, { buyer: isNeed(buyer), seller: isNeed(seller) })
 }
 
-/** Ends a trade that the chain or its market has refused, or that is over. */
+/** Ends a trade that has failed. */
 export function endTrade(state: AccountsState, tradeId: TradeId): void {
   const need = state.trades.get(tradeId)
   if (need !== undefined) letGo(state, need)
@@ -140,8 +140,8 @@ export function revertTrade(state: AccountsState, tradeId: TradeId): boolean {
     overBefore.delete(tradeId)
     need.confirmed = false
     hold(state, need)
-    // The market reverted the trade, but only the chain decides whether it is settled. It counts as settled until a
-    // step reports otherwise.
+    // The market reverted the trade, but only the chain decides whether the trade is settled. Until a step reports
+    // otherwise, the trade counts as settled.
     if (need.settledBlock !== undefined) markSettled(state, need, need.settledBlock)
     return true
   }
@@ -155,7 +155,8 @@ function endIfOver(state: AccountsState, need: TradeNeed): void {
   if (buyer !== undefined && need.isBuyerCounted) return
   if (seller !== undefined && need.isSellerCounted) return
   letGo(state, need)
-  // A full map replaces the old one, which is dropped as a whole. To find the oldest entry each time would be slow.
+  // If the new map is full, it becomes the old map, and the previous old map is dropped as a whole. A search for the
+  // oldest entry would be slow.
   if (chain.over.size >= OVER_MAX) {
     chain.overBefore = chain.over
     chain.over = new Map()
@@ -163,7 +164,7 @@ function endIfOver(state: AccountsState, need: TradeNeed): void {
   chain.over.set(trade.tradeId, need)
 }
 
-/** Marks the trade as settled in that block; its owners' funds must be of that block or later. */
+/** Marks the trade as settled in a block. The funds of its owners must then be read at that block or later. */
 export function markSettled(state: AccountsState, need: TradeNeed, block: number): void {
   const { chain, buyer, seller } = need
   need.settledBlock = block
@@ -181,8 +182,8 @@ export function markSettled(state: AccountsState, need: TradeNeed, block: number
 }
 
 /**
- * Applies a trade that the chain settled. It may be known, it may have a match that is not read yet, or it may belong
- * to another exchange.
+ * Applies a trade that the chain settled. The trade may be known, its match may not be read from the log yet, or the
+ * trade may belong to another exchange.
  */
 export function applySettled(
   state: AccountsState,
@@ -218,9 +219,9 @@ function settleEarly(state: AccountsState, need: TradeNeed): void {
 }
 
 /**
- * Returns true if a trade of the owner may have settled before its match was read from the log. Then the owner's
- * balance is already without the tokens that the trade moved, while the owner's orders still count them as needed. Once
- * the logs are read to their end after the settlement was reported, every earlier match is known.
+ * Returns whether a trade of the owner may have settled before its match was read from the log. The owner’s balance
+ * then no longer contains the tokens that the trade moved, but the owner’s orders still count these tokens as needed.
+ * Once the logs are read to their end after the settlement was reported, every earlier match is known.
  */
 export function hasUnreadMatch({ caughtUpMs }: AccountsState, { chain, trader }: Account): boolean {
   for (const early of chain.early.values()) {

@@ -1,6 +1,6 @@
 /**
- * Dead-man switches at a front: the orders of an account are cancelled when its client is silent. Writes switches
- * through the store thread, and fires those that are due.
+ * Dead-man switches at a front: if a client is silent for too long, the orders of its account are cancelled. The front
+ * writes switches through the store thread, and fires the switches that are due.
  */
 
 import type { DeadmanStore } from '#api/orders/own-orders.ts'
@@ -32,8 +32,8 @@ export function openDeadman(ports: DeadmanPorts): DeadmanStore {
     async cancelAll({ address, delegate }) {
       const chainIds = delegate === undefined ? undefined : await ports.actsOn(address, delegate)
       if (chainIds !== undefined && isRejection(chainIds)) return false
-      // The delegate who set this switch was revoked, which has cancelled the orders that it signed. The account's
-      // other orders stay.
+      // The delegate who set this switch was revoked. The revocation has cancelled the orders that the delegate signed,
+      // and the account’s other orders stay open.
       if (chainIds?.length === 0) return true
       const context = { deadlineAtMs: clock.nowMs() + CANCEL_MS_MAX }
       const cancelled = await gateway.cancelAll(address, { cause: 'deadman', chainIds }, context)

@@ -45,7 +45,10 @@ export function makeHistoryJobs(query: Query): HistoryJobs {
 
 type Span = { readonly fromLeaf: number; readonly toLeaf: number }
 
-/** Calls `take` with the events of a market in some leaves, until it returns false. */
+/**
+ * Calls `take` with each event of a market in a range of leaves, until `take` returns false. Returns false in that
+ * case, otherwise true.
+ */
 async function eachEvent<Event>(
   query: Query,
   partition: number,

@@ -1,4 +1,4 @@
-/** The parts of a front that its links use, and reports of lost messages. */
+/** Parts of a front that its links to other threads use, and reports of lost messages. */
 
 import type { Log } from '#config/logging.ts'
 import type { Authenticator } from '#http/auth.ts'
@@ -34,7 +34,7 @@ export type LinkPorts = {
   readonly priceBoard: PriceBoard
   readonly authenticator: Authenticator
   readonly late: LateParts
-  /** Reports that idle markets are active now. */
+  /** Called when idle markets become active. */
   readonly woken: () => void
 }
 

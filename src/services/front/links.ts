@@ -29,8 +29,8 @@ import { linkPrices } from './price-link.ts'
 export type FrontLinks = ReturnType<typeof linkFront>
 
 /**
- * Makes the links of a front. They need the stream, which does not exist yet: it is set in `late` once the front has
- * started.
+ * Makes the links of a front. The links need the stream, which does not exist yet: `late` contains it once the front
+ * has started.
  */
 export function linkFront(settings: Settings, ports: LinkPorts) {
   const { late } = ports
@@ -74,7 +74,7 @@ export function linkFront(settings: Settings, ports: LinkPorts) {
     )
   }
 
-  /** For each kind of thread, by name, the function that accepts the port to it. */
+  /** Functions that accept the port to a thread, by the thread’s name. */
   const followers = new Map<string, (port: MessagePort) => void>([
     ['store', storeFollower(store, options, ports, lost)],
     ['indexer', chainEvents.follow],

@@ -1,4 +1,7 @@
-/** The links of a front to the market threads: their events, and whether the board has all of them. */
+/**
+ * The links of a front to the market threads. They pass the threads’ events to the board, and report whether the board
+ * is complete.
+ */
 
 import type { MessagePort } from 'node:worker_threads'
 import type { Settings } from '#config/settings-schema.ts'
@@ -24,10 +27,13 @@ import { monotonicMs } from '#runtime/clock.ts'
 import { makeRef } from '#runtime/ref.ts'
 import type { EventHandlers, LinkPorts, LossReports } from './link-ports.ts'
 
-/** Messages of a market thread. */
+/** Messages that a market thread sends to a front. */
 type FollowedProtocol = MarketFollowerProtocol & MovingProtocol
 
-/** Limits for requests to a market thread that moves to another machine: how many wait, and for how long. */
+/**
+ * Limits for requests to a thread that moves to another machine: maximum number of waiting requests, and their maximum
+ * wait.
+ */
 export const patienceOf = (settings: Settings) => ({
   waitingMax: CHANNEL_IN_FLIGHT_MAX,
   deadlineMs: settings.front.deadlineMs,
@@ -44,14 +50,14 @@ function linkMarket(
 ) {
   const topology = topologyOf(settings)
   const plain = makeRef<MarketThreadProtocol & SessionsProtocol & DozeProtocol>()
-  /** Holds requests back while a market's thread moves to another machine; only in a cluster. */
+  /** Delays requests while a market’s thread moves to another machine; set only in a cluster. */
   const patient = isNode(settings) ? makePatientRef(plain, patienceOf(settings)) : undefined
   const thread = patient ?? plain
   const isHere = (marketId: MarketId) => threadOfMarket(marketId, topology) === index
   const load = makeBoardLoad(board, plain, isHere, { woken })
   /**
-   * Watches whether the thread still owns its log: another node may take over a log in a database server, but never
-   * one in files.
+   * Watches whether the thread still owns its log. Another node may take over a log in a database server, but never a
+   * log in files.
    */
   const watch = settings.eventLog.url === '' ? undefined : makeOwnerWatch(plain, monotonicMs)
   const isConfirmed = (): boolean => watch?.isConfirmed() ?? true
@@ -115,7 +121,10 @@ export function linkMarkets(settings: Settings, ports: MarketPorts, losses: Loss
   }, CONFIRM_EVERY_MS)
   confirming.unref()
   const { dozeMs } = settings.cluster
-  /** Only in a cluster: tracks which partitions the clients of this front use, because it follows only these. */
+  /**
+   * Set only in a cluster: tracks which partitions the clients of this front use. The front follows only these
+   * partitions.
+   */
   const use = isNode(settings) && dozeMs > 0 ? usePartitions() : undefined
 
   function usePartitions(): PartitionUse {
@@ -136,17 +145,17 @@ export function linkMarkets(settings: Settings, ports: MarketPorts, losses: Loss
     /** Returns whether every market thread was loaded at least once. */
     isWhole: () => links.every(({ load }) => load.isKnown()),
     /**
-     * Returns whether the thread of this market is loaded and confirmed as the owner of its log; without a market,
-     * whether every market thread is.
+     * Returns whether the thread of this market is loaded and confirmed as the owner of its log. Without a market,
+     * returns whether this is true of every market thread.
      */
     isCurrent: (marketId?: MarketId) =>
       marketId === undefined
         ? links.every((link) => link.isCurrent())
         : linkOf(marketId)?.isCurrent() === true,
     /**
-     * Returns why the board may be incomplete, or stale for longer than a busy machine can explain; empty if neither
-     * is the case. Threads that are being handed over are left out: orders to them wait, and reads of their markets
-     * are marked as stale.
+     * Returns why the board may be incomplete, or why it may be stale for longer than a busy machine can explain;
+     * otherwise an empty string. Threads that are being handed over are left out: orders to them wait, and reads of
+     * their markets are marked as stale.
      */
     why(): string {
       const settled = links.filter(({ handOver }) => !handOver.isUnderWay())

@@ -44,7 +44,7 @@ export function openMemory(data: ThreadData, kit: ThreadContext, late: LateParts
     needThese: (markets) => links.use?.needThese(markets) ?? true,
   })
   const sse = makeSseHub(settings.sse, systemClock)
-  /** Assets with prices; none without providers. */
+  /** Assets with prices; empty if no price provider is used. */
   const assets = settings.feeds.live ? settings.feeds.assets : []
   const priceBoard = makePriceBoard(
     { assets, replayEvents: settings.sse.replayEvents },

@@ -1,4 +1,4 @@
-/** The trading page at a front: built by the main thread on the first visit. */
+/** Serves the trading page. The main thread builds the page on the first visit. */
 
 import { DEVNET_CHAIN_ID } from '#config/devnet.ts'
 import type { Settings } from '#config/settings-schema.ts'
@@ -13,7 +13,7 @@ export function pageRoutes(
   previews: PagePreviews,
 ): AnswerRoute[] {
   if (!web.enabled) return []
-  // On the devnet, the page lets the chain's Ethereum node sign for the demo traders.
+  // On the devnet, the page may connect to the chain’s Ethereum node, which signs for the demo traders.
   const nodes = chains
     .filter(({ chainId }) => chainId === DEVNET_CHAIN_ID)
     .flatMap(({ rpcUrls }) => rpcUrls.slice(0, 1))

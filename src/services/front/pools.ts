@@ -31,8 +31,8 @@ import { type AskPage, LONG_PAGES, type PageTask } from './query-pages.ts'
 /** Maximum number of tasks that wait for a thread of a pool; more are refused. */
 const QUEUE_MAX = 10_000
 /**
- * Maximum number of pages that are requested from a thread in one message. Pages share a message, because sending one
- * costs as much as reading a page.
+ * Maximum number of pages that are requested from a thread in one message. Pages share a message, because sending a
+ * message costs as much as reading a page.
  */
 const PAGES_TOGETHER_MAX = 8
 
@@ -45,8 +45,8 @@ export type FrontPools = {
   /** Returns an answer as JSON text. Answers that scan the history count as long queries. */
   readonly askPage: AskPage
   /**
-   * Reads an API key. If the exchange requires tokens, these reads have a thread of their own, so that no long query
-   * delays them.
+   * Reads an API key. If the exchange requires tokens, a separate thread reads the keys, so that no long query delays
+   * them.
    */
   findKey(id: string): Promise<ApiKey | undefined>
   readonly verifier: OrderVerifier
@@ -59,7 +59,7 @@ export type FrontPools = {
    * is off.
    */
   readonly history: History | undefined
-  /** Returns the CPU time of the verify threads. */
+  /** Returns the CPU time of the verify threads in seconds. */
   verifySeconds(): Promise<number>
   close(): Promise<void>
 }

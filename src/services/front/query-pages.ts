@@ -1,4 +1,4 @@
-/** Answers that are read from the database and written as JSON on a thread of the query pool. */
+/** Reads answers from the database and writes them as JSON, on a thread of the query pool. */
 
 import { type EarlierTradesPage, tradesPageJson } from '#api/markets/trade-pages.ts'
 import {
@@ -35,14 +35,14 @@ export type PageTask<Name extends keyof Pages = keyof Pages> = {
 }
 
 /**
- * Time after which a message writes no further page, so that other reads of the thread can run. Pages that are left
- * are requested again.
+ * Time limit for the pages of one message, so that other reads on the thread can run. Pages that are not written within
+ * it are requested again.
  */
 const TOGETHER_MS = 5
 
 /**
- * Returns a function that writes requested pages on a pool thread: always the first, and further ones within
- * `TOGETHER_MS`. A failed page is returned as a plain value.
+ * Returns a function that writes requested pages on a pool thread. It always writes the first page, and further pages
+ * until `TOGETHER_MS` has passed. A failed page is returned as a plain value.
  */
 export function makePageWriter(
   query: Query,

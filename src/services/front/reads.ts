@@ -178,7 +178,7 @@ function eventRoutes(ports: ReadPorts): Route[] {
   return [listEvents(sources), getEvent(sources)]
 }
 
-/** Returns the chains with contracts, with their balance readers. */
+/** Returns a reader of balances for each chain with an Ethereum node. */
 function chainsOf(settings: Settings): Map<number, ChainBalances> {
   const asked = new Map<number, ChainBalances>()
   for (const chain of settings.chains) {

@@ -63,7 +63,7 @@ type RouteParts = {
   readonly pools: FrontPools
   readonly about: DocumentInfo
   readonly meter: StageMeter
-  /** Sends a message to the followers of a topic of the stream. */
+  /** Publishes a message to the subscribers of a topic of the stream. */
   readonly publish: (topic: string, text: string) => void
 }
 

@@ -23,7 +23,7 @@ type ServerParts = Pick<StartOptions, 'routes' | 'info'> & {
 export function makeServers({ settings, port }: ThreadData, kit: ThreadContext) {
   let front: Front | undefined
   let admin: Front | undefined
-  /** Serves synthetic orders, until it is closed. */
+  /** Server for the synthetic orders of the warm-up. */
   let scratch: Front | undefined
   const { log, registry, tracer } = kit
   const plain = {
@@ -36,7 +36,7 @@ export function makeServers({ settings, port }: ThreadData, kit: ThreadContext) 
 
   return {
     publish: (topic: string, text: string) => void front?.publish(topic, text),
-    /** Called before the servers are opened. */
+    /** Warms up the front; called before the servers are opened. */
     warmUp: (verifier: OrderVerifier, info: StartOptions['info']) =>
       warmUpFront({
         ...{ settings, verifier, log },

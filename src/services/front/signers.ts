@@ -96,7 +96,7 @@ type ChainAsker = {
   hasCode(account: Address): Promise<boolean>
 }
 
-/** For each chain with an Ethereum node: returns a function that loads the queries of contract accounts. */
+/** Returns, for each chain with an Ethereum node, a function that loads the code for queries to contract accounts. */
 function chainAskers(settings: Settings): Map<number, () => Promise<ChainAsker>> {
   const askers = new Map<number, () => Promise<ChainAsker>>()
   for (const chain of settings.chains) {

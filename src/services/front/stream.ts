@@ -57,7 +57,7 @@ export function openStream(
         }),
   }
   const heldSessions = makeHeldSessions({ threads, clock: systemClock })
-  /** A request on the stream is charged like one over HTTP, to the client's IP address and API key. */
+  /** Charges a request on the stream to the client’s IP address and API key, like a request over HTTP. */
   const draw: NonNullable<StreamPorts['draw']> = ({ cost, weight }, ip, principal) => {
     if (limiter === undefined) return { allowed: true }
     const arrival = {

@@ -31,7 +31,7 @@ export function frontThread(data: ThreadData): Thread {
   const servers = makeServers(data, kit)
   const late: LateParts = {}
 
-  // After a bug, the server is closed before the worker exits, because otherwise the whole process would end with it.
+  // After a bug, the server is closed before the worker exits, because otherwise the exit would end the whole process.
   // The supervisor then restarts the thread.
   process.once('uncaughtException', (error) => {
     log.fatal({ err: error }, 'this thread ends because of a bug')
@@ -66,7 +66,7 @@ export function frontThread(data: ThreadData): Thread {
     log.info({ port }, `the front listens; signatures by ${engines}`)
   }
 
-  /** Returns readiness checks of this front, besides those of the other threads. */
+  /** Returns the readiness checks of this front; the checks of the other threads come from the supervisor. */
   function readiness(): Readiness {
     const why = links.why()
     const markets = { ok: why === '', why }

@@ -1,11 +1,12 @@
 /**
- * Ensures that a bearer token is used only once among all nodes that share a database. A front records ("claims") its
- * tokens there, many in one statement, before it accepts them. While the database is away no token is accepted, and the
- * client must retry.
+ * Ensures that a bearer token is used only once on all nodes that share a database. Before a front accepts tokens, it
+ * records (“claims”) them in the database, many in one statement. While the database is unavailable no token is
+ * accepted, and the client must retry.
  *
- * The answer to a claim may be lost after the database stored it, and the token is then refused. The number of a claim
- * is derived from its token: if the token is sent again to this process, its fronts recognise their own claim and
- * accept it. The ledger ensures that the same token is not accepted twice here (`http/nonce-ledger.ts`).
+ * If the answer to a claim is lost after the database stored the claim, the token is refused. The number of a claim is
+ * derived from its token. If the client sends the same token again to this process, its fronts recognise the claim as
+ * their own and accept the token. The ledger ensures that this process does not accept the same token twice
+ * (`http/nonce-ledger.ts`).
  */
 
 import { createHmac } from 'node:crypto'
@@ -35,7 +36,7 @@ const SLACK_SEC = TOKEN_LIFE_SEC
 const CONNECTIONS = 2
 const CLAIM_BYTES = 8
 
-/** Loads the database code. A front whose tokens are valid only in this process never needs it. */
+/** Loads the database code. A front whose tokens are valid only in this process never needs this code. */
 const loadStore = async () => ({
   ...(await import('#store/engine/database.ts')),
   ...(await import('#store/open-database.ts')),
@@ -51,8 +52,8 @@ type Opened = {
 type TokenClaims = { readonly claim: ClaimToken; close(): Promise<void> }
 
 /**
- * Returns the function that records the use of tokens in the database. Undefined if tokens are valid only in this
- * process, which then records their uses in memory.
+ * Returns the function that records the use of tokens in the database. Returns undefined if tokens are valid only in
+ * this process, which then records uses in memory.
  */
 export function openTokenClaims(
   settings: Settings,
@@ -64,8 +65,8 @@ export function openTokenClaims(
   const isShared = settings.auth.nonces === 'database' || isNode(settings)
   if (!isShared || !settings.auth.singleUseNonce) return undefined
   let opening: Promise<Opened> | undefined
-  // Uses count as recorded from the start of the front, not from the first claim. So a token that was issued after
-  // the start is accepted even if it had to wait for the database.
+  // Uses count as recorded since the start of the front, not since the first claim. So a token that was issued after
+  // the start is accepted even if its claim had to wait for the database.
   const startedSec = Math.floor(clock.nowMs() / 1_000)
 
   async function open(): Promise<Opened> {

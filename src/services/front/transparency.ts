@@ -1,4 +1,4 @@
-/** Routes of the public log. They read the database, so that every front of every node returns the same. */
+/** Routes of the public log. They read the database, so every front of every node gives the same answers. */
 
 import { logFiles } from '#api/transparency/log-files.ts'
 import { proofs } from '#api/transparency/proofs.ts'
@@ -17,7 +17,7 @@ import { verifierKeyText } from '#transparency/note.ts'
 import { receiptText } from '#transparency/receipt.ts'
 import { parseWitness } from '#transparency/witness-request.ts'
 
-/** Maximum time for which published trees are cached. It adds to the age of a checkpoint. */
+/** Maximum time for which published trees are cached. A checkpoint may be older by this time. */
 const TREES_KEPT_MS = 50
 
 /** Opens the routes of the public log, and the receipts that other routes add to their answers. */

@@ -1,7 +1,8 @@
 /**
- * Places synthetic orders before a front serves, so that V8 has compiled this code before the first trader's order
- * arrives. They pass through local sockets, a scratch server, the verify pool and a channel whose other end accepts
- * every order. No market thread takes part, and the market of the orders does not exist.
+ * Places synthetic orders before a front serves clients, so that V8 has compiled the code for orders before the first
+ * trader’s order arrives. The synthetic orders pass through local sockets, a scratch server, the verify pool and a
+ * channel whose other end accepts every order. No market thread takes part, and the market of the orders does not
+ * exist.
  */
 
 import { connect, type Socket } from 'node:net'
@@ -35,8 +36,8 @@ const HOST = '127.0.0.1'
 const DAY_SEC = 86_400
 
 /**
- * Address of the private key 1, which is no secret. Its public key is the generator of the curve, whose order and x
- * coordinate follow.
+ * Address of the private key 1, which is no secret. The public key is the generator point of the curve. The next
+ * constants are the order of the curve and the generator’s x coordinate.
  */
 const TRADER = '0x7e5f4552091a69125d5dfcb7b8c2659029395bdf' as Address
 const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
@@ -57,7 +58,7 @@ function signatureOf(digest: Uint8Array): string {
   return `0x${hexOf(GENERATOR_X)}${hexOf(isHigh ? CURVE_ORDER - s : s)}${isHigh ? '1c' : '1b'}`
 }
 
-/** Returns the requests, as they are sent. */
+/** Returns HTTP requests that place synthetic orders. */
 function requestsOf(count: number, domain: OrderDomain, nowSec: number): string[] {
   const hash = makeOrderHasher(domain, makeWasmKeccak())
   return Array.from({ length: count }, (_, number) => {
@@ -143,7 +144,7 @@ export async function warmUpFront(options: {
     readonly settings: Omit<FrontOptions['settings'], 'host' | 'port'>
   }
   readonly log: Log
-  /** Maximum time of the warm-up; the front then serves without the rest of it. */
+  /** Maximum time of the warm-up. After it the front serves clients, even if synthetic orders are left. */
   readonly limitMs?: number
   /** Called with the scratch server, which must be closed before the thread exits. */
   readonly opened: (scratch: Front) => void

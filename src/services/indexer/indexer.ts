@@ -1,10 +1,11 @@
 /**
- * The indexer of one chain. It reads the chain range by range, lets the store write each range together with its
- * position, and then notifies its followers. If its last block is no longer on the chain, it finds the last common
- * block, lets the store undo everything above it, and continues from there.
+ * The indexer of one chain. It reads the chain range by range. The store writes each range together with the indexer’s
+ * position, and then the indexer notifies its followers. If the last indexed block is no longer on the chain, the
+ * indexer finds the last common block. The store undoes everything above that block, and the indexer continues from
+ * there.
  *
  * One step runs at a time: read the head, read a range, write it, find the ancestor, undo. A failed step is retried
- * after a pause; the position in the database is authoritative.
+ * after a pause. The position in the database is authoritative.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -43,7 +44,10 @@ type Failure = { readonly code: string; readonly why: string; readonly retry: bo
 export type IndexerProtocol = {
   /** Reads the chain; sent by the timer. */
   Tick: { takes: object; answers: undefined }
-  /** Compares the markets on the chain with the open ones, and emits those to open or close. */
+  /**
+   * Compares the markets on the chain with the open markets. Emits the markets to open or close, and withdrawn orders
+   * to cancel.
+   */
   Reconcile: { takes: object; answers: undefined }
   Claimed: { takes: { progress: ChainProgress }; answers: undefined }
   HeadSeen: { takes: { head: BlockMark }; answers: undefined }
@@ -79,7 +83,8 @@ type IndexedChain = {
 /** Functions of the database that the indexer needs. */
 type IndexStore = {
   /**
-   * Returns the position of the database. If the database is new, returns the block before the first one to index.
+   * Returns the last block whose events are in the database. If the database is new, returns the block before the first
+   * block to index.
    */
   readonly claim: () => Promise<ChainProgress>
   readonly write: (range: ChainRange) => Promise<ChainWritten>
@@ -102,7 +107,7 @@ export type IndexerState = {
   span: number
   /** Number of blocks of the last requested range, which may be smaller than `span`. */
   asked: number
-  /** Number of blocks that are still to be read from receipts, because a node refused to return their logs. */
+  /** Number of blocks that must still be read from receipts, because a node refused to return their logs. */
   receiptsFor: number
   busy: boolean
   reconciling: boolean
@@ -176,14 +181,14 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
   HeadSeen(state, { head }, context) {
     const { indexed } = state
     if (indexed === undefined) return idle(state)
-    // A lower head usually means that the node lags. If its block differs from the indexed one of that height, it is
-    // a reorg.
+    // A head below the indexed block usually means that the node lags. If the indexed block at the head’s height has
+    // another hash, a reorg happened.
     state.head = Math.max(state.head, head.number)
     const known = state.marks.findLast(({ number }) => number === head.number)
     if (known !== undefined && known.hash !== head.hash) return findAncestor(state, context)
     const target = head.number - state.confirmations
     if (target <= indexed.number) {
-      // Nothing new, and the chain answers.
+      // There is no new block to index, and the chain answers.
       state.head = head.number < indexed.number ? state.head : head.number
       state.failures = 0
       state.why = head.number < indexed.number ? `the node is behind, at ${head.number}` : ''
@@ -246,8 +251,8 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
     context.emit({ type: 'ChainAdvanced', chainId, indexed, head: state.head, events, withdrawn })
     const due = dueOf(events, withdrawn)
     if (isDue(due)) context.emit({ type: 'MarketsDue', ...due })
-    // Events name withdrawn orders only by hash, nonce or delegate. Their markets are found by comparing with the
-    // database.
+    // Events of withdrawals contain only an order’s hash, a nonce or a delegate. A comparison with the database finds
+    // the markets of the withdrawn orders.
     if (events.some(isWithdrawal)) indexer.Reconcile(state, {}, context)
     return indexer.Tick(state, {}, context)
   },
@@ -310,8 +315,8 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
   },
 
   ChainFailed(state, { code, why }, context) {
-    // Any failure halves the next range. A range that is too long is read again at once, other failures after a
-    // pause.
+    // Any failure reduces the next range to half or less. A range that was too large is read again at once; other
+    // failures are followed by a pause.
     if (code !== 'CHAIN_RANGE_TOO_LARGE') {
       state.span = Math.max(1, state.span >> 1)
       return pause(state, why, context)
@@ -378,8 +383,8 @@ function endOfRange(
   { head, by }: { readonly head: number; readonly by: LogSource },
 ): number {
   const upTo = Math.min(head - confirmations, indexed + (by === 'receipts' ? 1 : span))
-  // A node may lack logs of the newest blocks without knowing it. Ranges near the head are so short that every header
-  // is checked, which detects missing logs.
+  // A node may not have the logs of the newest blocks yet, and may not report this. Ranges near the head are so short
+  // that every header is checked, which detects missing logs.
   const [short, far] = [indexed + CHAIN_HEADERS_PER_RANGE_MAX, head - CHAIN_HEADERS_PER_RANGE_MAX]
   return Math.min(upTo, Math.max(short, far))
 }

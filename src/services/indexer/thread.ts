@@ -1,6 +1,6 @@
 /**
- * The indexer thread: one actor per chain with contracts. It reads the database, writes through the store, opens and
- * closes markets at their threads, and notifies its followers.
+ * The indexer thread: one actor per chain with an Ethereum node. It reads the database, writes through the store, asks
+ * market threads to open and close markets, and notifies its followers.
  */
 
 import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
@@ -22,7 +22,7 @@ import { indexerMeters } from './metrics.ts'
 import { makeMarketArranger } from './thread/arrange-markets.ts'
 import { indexerOn } from './thread/index-chain.ts'
 
-/** Interval between comparisons of the chain's markets with the open ones. */
+/** Interval between comparisons of the markets on the chain with the open markets. */
 const RECONCILE_EVERY_MS = 2_000
 /** Approximate size in bytes of a chain event in a message. */
 const CHAIN_EVENT_BYTES = 512
@@ -127,12 +127,12 @@ type PassParts = {
   readonly isSure: (role: string) => boolean
 }
 
-/** Makes the function that passes an indexer's events on: to market threads, to followers, or to the metrics. */
+/** Makes the function that sends an indexer’s events to market threads, to followers, or to the metrics. */
 function makePass({ arranger, followers, meters, log, isSure }: PassParts) {
   return function pass(chainId: number, said: IndexerEvent): void {
     if (said.type === 'MarketsDue') {
-      // Sends nothing if another node may hold the lease by now. The next comparison of markets repeats what is left
-      // out.
+      // Send nothing if another node may hold the lease by now. The next comparison of markets emits the same changes
+      // again.
       if (isSure(roleOf({ chainId }))) void arranger.arrange(said)
       return
     }

@@ -1,4 +1,7 @@
-/** The real world of threads that use a chain and the database: the functions that open them. */
+/**
+ * The world of threads that use a chain and the database: time, timers, and the functions that open chain clients and
+ * the database.
+ */
 
 import { makeChainClient } from '#chain/clients.ts'
 import { openDatabase } from '#store/open-database.ts'

@@ -1,7 +1,7 @@
 /**
- * Shares rate limits among fronts on several machines. A few times a second, each node sends the amounts drawn from
- * its buckets to the other nodes, and applies the amounts that it receives. So a rate holds over all nodes, except
- * that each front may allow one burst before the others know.
+ * Shares rate limits among fronts on several machines. A few times a second, each node sends the amounts drawn from its
+ * buckets to the other nodes, and applies the amounts that it receives. So a rate applies to all nodes together. But
+ * before a node receives the amounts of other nodes, each front may allow one burst.
  */
 
 import type { MessagePort } from 'node:worker_threads'
@@ -13,8 +13,8 @@ import { makeRef } from '#runtime/ref.ts'
 import type { ThreadContext } from './kit.ts'
 
 /**
- * Messages about drawn amounts: from a front to its node's bridge (the thread that talks to other nodes), and from
- * the bridge to a front about other nodes.
+ * Drawn amounts. A front sends its amounts to its node’s bridge (the thread that exchanges messages with other nodes).
+ * The bridge sends amounts of other nodes to a front.
  */
 export type DrawsProtocol = {
   Drawn: { takes: { draws: readonly Draw[] }; answers: undefined }

@@ -1,6 +1,6 @@
 /**
- * Metrics of keys that pay for transactions: the ether that each key has left, and the ether that it has spent. Both
- * together give the days until the key is empty.
+ * Metrics of keys that pay for transactions: the ether that each key has left, and the ether that it has spent. From
+ * these two metrics follow the days until the key is empty.
  */
 
 import { Counter, Gauge, type Registry } from 'prom-client'
@@ -11,14 +11,14 @@ import type { Address } from '#domain/ids.ts'
 const GWEI_PER_ETHER = 1e9
 
 type MeteredKey = {
-  /** The setting that holds the key. */
+  /** Name of the setting that contains the key. */
   readonly setting: string
   readonly chainId: number
   readonly address: Address
 }
 
 export type KeyMeters = {
-  /** Records a balance that was read from the chain. If it has become low, that is logged once. */
+  /** Records a balance that was read from the chain. Logs a warning once when the balance has become low. */
   weighed(key: MeteredKey, wei: bigint, isLow: boolean): void
 }
 

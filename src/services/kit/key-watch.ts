@@ -1,8 +1,8 @@
 /**
- * Watches whether a key of the exchange can do its job on a chain: it needs its role in the contract, and ether for
- * its transactions. If it cannot, its thread is not ready, and states the reason. The check is repeated, so no
- * restart is needed after the operator has granted the role or sent ether. While the chain does not answer, the last
- * result counts.
+ * Watches whether a key of the exchange can be used on a chain: the key needs its role in the contract, and ether for
+ * transactions. If the role or ether is missing, the thread that uses the key is not ready and reports the reason. The
+ * check is repeated, so no restart is needed after the operator has granted the role or sent ether. While the chain
+ * does not answer, the last result remains valid.
  */
 
 import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
@@ -14,18 +14,18 @@ import { etherOf, type KeyMeters } from './key-metrics.ts'
 import type { ThreadContext } from './kit.ts'
 
 type KeyWatch = {
-  /** Returns the reason why the key cannot do its job; empty if it can. */
+  /** Returns the reason why the key cannot be used; empty if it can. */
   why(): string
   look(): Promise<void>
 }
 
 type WatchedKey = {
-  /** The setting that holds the key. */
+  /** Name of the setting that contains the key. */
   readonly setting: string
   readonly chainId: number
   readonly address: Address
   readonly balanceWei: () => Promise<bigint>
-  /** The contract in which the key needs a role, and the check of it; absent for keys without a role. */
+  /** The contract in which the key needs a role, and the check of that role; absent for keys without a role. */
   readonly role?: { readonly contract: string; readonly isHeld: () => Promise<boolean> }
 }
 

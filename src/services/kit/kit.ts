@@ -40,7 +40,7 @@ export type ThreadContext = World & {
   /** Undefined if traces are off. */
   readonly tracer: Tracer | undefined
   metrics(): Promise<object[]>
-  /** Calls `act` at this interval until `quiet`. */
+  /** Calls `act` at this interval until `quiet` is called. */
   every(ms: number, act: () => void): void
   quiet(): void
   /**
@@ -82,7 +82,7 @@ export function makeThreadContext(
   }
 }
 
-/** Runs an actor that has no log, so its events are published immediately. */
+/** Runs an actor without an event log, so that its events are published immediately. */
 export function serveActor<State, P extends Protocol, Event = never>(actor: {
   readonly behaviour: Behaviour<State, P, Event>
   readonly state: State
@@ -127,8 +127,8 @@ export type Writers = {
 }
 
 /**
- * Links a thread to the store and the market threads. `received` is called with their messages, of which some may be
- * lost. `missed` is called with a market thread that lost messages from this one.
+ * Links a thread to the store and the market threads. `received` is called with the messages of these threads, some of
+ * which may be lost. `missed` is called with a market thread that has lost messages from this thread.
  */
 export function linkWriters(
   settings: Settings,
@@ -173,7 +173,7 @@ export function linkWriters(
 
 /** Threads that receive events from this thread, and may send requests to it. */
 type Followers<P extends Protocol> = {
-  /** Adds a follower. `missed` is called if it lost messages and cannot reload them on its own. */
+  /** Adds a follower. `missed` is called after the follower has lost messages from this thread. */
   add(
     peer: string,
     port: MessagePort,

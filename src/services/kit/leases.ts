@@ -1,14 +1,14 @@
 /**
- * Leases: the right to do the work of a role, which one node at a time has. They are stored in the database. While
- * another node holds its role, a thread stands by, which is not a failure; once it has the lease, the role starts as
- * after any restart. Writes of a role carry the epoch of its lease, so a node that lost its lease cannot write
- * (`store/engine/fence.ts`).
+ * Leases of roles: one node at a time has the lease of a role and does its work. The leases are stored in the database.
+ * While another node has the lease, a thread is on standby, which is not a failure. Once this node has the lease, the
+ * role starts as after any restart. Writes of a role carry the epoch of its lease, so a node that has lost the lease
+ * cannot write (`store/engine/fence.ts`).
  *
- * A node that learns that it lost a lease stops the role at once. A node that cannot reach the database continues,
- * because perhaps no other node took the lease. But nothing that requires the lease is sent while it is in doubt
- * (`isSure`).
+ * A node that learns that it has lost a lease stops the role at once. A node that cannot reach the database continues
+ * the role, because perhaps no other node has taken the lease. But while the lease is in doubt, the node sends nothing
+ * that requires the lease (`isSure`).
  *
- * A database file belongs to one process: there every role starts at once without a lease.
+ * A database file belongs to one process, so every role starts there at once without a lease.
  */
 
 import { hostname } from 'node:os'
@@ -28,22 +28,25 @@ import { leaseMeters } from './lease-metrics.ts'
 import type { Adapters } from './world.ts'
 
 /**
- * Time from the last renewal until a lease expires. Another node takes it at most `LOOK_MS` later, so after 7 s in
- * all.
+ * Time from the last renewal until a lease expires. Another node takes an expired lease at most `LOOK_MS` later, so at
+ * most 7 s after the last renewal.
  */
 const LEASE_MS = 6_000
-/** Interval at which a holder renews its lease, and a standby node requests it. */
+/** Interval at which an owner renews its lease, and at which a standby node requests the lease. */
 const LOOK_MS = 1_000
 const HOLDER_CHARS_MAX = 255
-/** If the database has not answered about leases for this long, that is logged, and again after each such period. */
+/**
+ * Time without an answer of the database about leases after which a warning is logged. The warning is repeated after
+ * each such period.
+ */
 const SILENT_MS = 10_000
 /** Leases taken within this time are logged in one line, because a store takes one for each partition. */
 const TAKEN_LOGGED_MS = 250
 
 type Leases = {
   /**
-   * Starts the role once this node has its lease; resolves when the role has started or the node stands by. `lost` is
-   * called if another node takes the lease later; without `lost`, the thread ends.
+   * Starts the role once this node has its lease. Resolves when the role has started or the node is on standby. `lost`
+   * is called if another node takes the lease later; without `lost`, the thread ends.
    */
   hold(
     role: string,
@@ -54,7 +57,7 @@ type Leases = {
   writeQueue(role: string, writeQueue: WriteQueueRef): WriteQueueRef
   /** Returns true while it is certain that no other node has the lease of the role. */
   isSure(role: string): boolean
-  /** Returns why this thread stands by; empty if it does not. Standing by is not a failure. */
+  /** Returns why this thread is on standby; empty if it is not. Standby is not a failure. */
   standby(): string
   /** Releases all leases. */
   close(): Promise<void>
@@ -84,7 +87,7 @@ export function makeLeases(
   return sharedLeases(() => world.openDatabase(url, { connectionsMax: 1 }), holderOf(data), kit)
 }
 
-/** All roles belong to this process. */
+/** Leases without a shared database: all roles belong to this process. */
 const ownLeases: Leases = {
   hold: async (role, begin) => begin({ role, epoch: 0 }),
   writeQueue: (_role, writeQueue) => writeQueue,
@@ -94,8 +97,8 @@ const ownLeases: Leases = {
 }
 
 /**
- * Returns a name that identifies this process among all nodes. A data folder is used by only one process of a machine
- * at a time.
+ * Returns a name that identifies this process among all nodes. On a machine, only one process at a time uses a data
+ * folder.
  */
 function holderOf({ settings }: ThreadData): string {
   const { node, name } = settings.cluster
@@ -235,8 +238,8 @@ function makeConnection(open: () => Promise<Database>) {
 type SilenceWatch = ReturnType<typeof makeSilenceWatch>
 
 /**
- * Logs when the database has not answered about leases for some time. Meanwhile no role starts, and no holder is
- * certain of its lease.
+ * Logs when the database has not answered about leases for some time. Meanwhile no role starts, and no node is certain
+ * that it still has its leases.
  */
 function makeSilenceWatch({ log, monotonicMs }: Pick<ThreadContext, 'log' | 'monotonicMs'>) {
   let answeredMs = 0
@@ -258,7 +261,7 @@ function makeSilenceWatch({ log, monotonicMs }: Pick<ThreadContext, 'log' | 'mon
   }
 }
 
-/** Logs the leases that this node takes, those within `TAKEN_LOGGED_MS` in one line. */
+/** Logs the leases that this node takes. Leases taken within `TAKEN_LOGGED_MS` are logged in one line. */
 function makeAnnouncements(
   { log, clock }: Pick<ThreadContext, 'log' | 'clock'>,
   isAsking: () => boolean,
@@ -300,8 +303,8 @@ async function keptOf(
 }
 
 /**
- * Returns a write queue whose writes carry their role's lease. If the database's fence refuses one, the lease is
- * lost.
+ * Returns a write queue that adds the lease of its role to each write. If the database’s fence refuses a write, the
+ * lease is lost.
  */
 function fencedQueue(
   writeQueue: Parameters<Leases['writeQueue']>[1],
@@ -330,7 +333,7 @@ function standBy(role: Role, heldBy: string, log: ThreadContext['log']): void {
   role.heldBy = heldBy
 }
 
-/** Returns why a thread stands by: it lacks one of its leases. Empty if it has all of them. */
+/** Returns why a thread is on standby: it does not have all of its leases. Returns an empty string if it has them. */
 function standbyOf(roles: Iterable<Role>): string {
   for (const { name, lease, heldBy } of roles) {
     if (lease !== undefined) continue
@@ -354,7 +357,7 @@ function loseLease(role: Role, log: ThreadContext['log']): void {
   role.lease = undefined
   const why = `another node has taken the lease of ${name} after epoch ${lease.epoch}`
   log.warn({ role: name, epoch: lease.epoch }, why)
-  // Without `lost` the thread ends. It is then restarted, and stands by.
+  // Without `lost`, the thread ends. It is then restarted, and is on standby.
   if (role.lost === undefined) throw new Error(why)
   role.lost()
 }

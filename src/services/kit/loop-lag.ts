@@ -9,7 +9,7 @@ const BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
 /** Calls `observe` about every 100 ms with the time by which the loop was late, until cancelled. */
 export type WatchLoop = (observe: (lateMs: number) => void) => () => void
 
-/** Returns a function that ends the measurement. */
+/** Starts to measure the lag of the event loop; returns a function that ends the measurement. */
 export function loopLagMeter(registry: Registry, watch: WatchLoop): () => void {
   const lag = new Histogram({
     name: 'sibyl_thread_loop_lag_seconds',

@@ -1,4 +1,4 @@
-/** Requests of operators that every process answers: its readiness and its metrics. */
+/** Answers requests of operators in every process: its readiness and its metrics. */
 
 import { AggregatorRegistry } from 'prom-client'
 import type { Settings } from '#config/settings-schema.ts'
@@ -8,8 +8,8 @@ import { type Clock, hasClockJumped } from '#runtime/clock.ts'
 import type { RemoteSupervisor } from '#runtime/thread.ts'
 
 /**
- * Makes the handlers. Each answer is computed at most once per interval, however many clients ask for it. `more`
- * returns further checks.
+ * Makes the handlers. Simultaneous requests share one answer, and metrics are also reused for `metricsCacheMs`. `more`
+ * returns further readiness checks.
  */
 export function makeOperation(
   { front }: Settings,

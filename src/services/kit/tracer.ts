@@ -1,6 +1,7 @@
 /**
- * Sends spans to an OpenTelemetry collector as OTLP over HTTP, in JSON. Off without `SIBYL_TRACES_URL`. Spans wait in a
- * bounded queue; those that the collector does not accept are dropped and counted, so tracing never delays an order.
+ * Sends spans to an OpenTelemetry collector as OTLP over HTTP, in JSON. Without `SIBYL_TRACES_URL`, traces are off.
+ * Spans wait in a bounded queue. Spans that the queue or the collector does not accept are dropped and counted, so
+ * tracing never delays an order.
  */
 
 import { Counter, type Registry } from 'prom-client'
@@ -18,7 +19,7 @@ import {
 const QUEUED_MAX = 4_096
 const SEND_MAX = 512
 const SEND_EVERY_MS = 1_000
-/** Maximum number of requests per second and thread that are traced because their client asks for it by a header. */
+/** Maximum number of requests per second and thread that are traced because a header of the client requests it. */
 const ASKED_PER_SECOND_MAX = 10
 const SERVER = 2
 const INTERNAL = 1
@@ -29,7 +30,7 @@ type Value = { readonly stringValue: string } | { readonly intValue: string }
 type OtlpSpan = {
   readonly traceId: string
   readonly spanId: string
-  /** Span that caused this one; absent for the first span of a trace. */
+  /** Id of the parent span; absent for the first span of a trace. */
   readonly parentSpanId?: string
   readonly name: string
   readonly kind: number
@@ -55,7 +56,7 @@ type TracerKit = {
   readonly random: { bytes(count: number): Buffer }
 }
 
-/** Returns undefined if traces are off. */
+/** Makes the tracer of a thread; returns undefined if traces are off. */
 export function makeTracer(
   { settings, name }: Pick<ThreadData, 'settings' | 'name'>,
   kit: TracerKit,
@@ -106,8 +107,8 @@ export function makeTracer(
   }
 
   /**
-   * Returns whether a client's wish for a trace is granted. The rate is limited, because any client can send the
-   * header.
+   * Returns whether a trace that a client requests by a header is within the rate limit. The rate is limited, because
+   * any client can send the header.
    */
   function isAskedFor(): boolean {
     const second = Math.floor(world.wallMs() / 1_000)
@@ -186,7 +187,7 @@ function attributesOf(attributes: SpanAttributes): OtlpSpan['attributes'] {
   }))
 }
 
-/** Returns nanoseconds, exact to the microsecond. */
+/** Converts milliseconds to nanoseconds, exact to the microsecond. */
 function nanosOf(ms: number): string {
   return String(BigInt(Math.round(ms * 1_000)) * 1_000n)
 }

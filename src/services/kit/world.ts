@@ -14,7 +14,7 @@ import type { makeReads } from '#store/reads/reads.ts'
 import { SAMPLE_MS, type WatchLoop } from './loop-lag.ts'
 import type { TracerWorld } from './tracer.ts'
 
-/** Maximum time of a request to the collector of traces; the next spans are sent after it. */
+/** Maximum time of a request to the collector of traces. The next spans are sent after the request has ended. */
 const POST_MS_MAX = 5_000
 
 type Cancel = () => void
@@ -54,7 +54,7 @@ export type Adapters = {
   readonly openLogReader: typeof openLogReader
 }
 
-/** The timer keeps no thread alive. */
+/** Measures how late the event loop is, with a timer that does not keep the thread alive. */
 export const watchLoop: WatchLoop = (observe) => {
   let lastMs = performance.now()
   const timer = setInterval(() => {

@@ -8,7 +8,10 @@ import type { OrderCancelled } from '#protocol/market.ts'
 import { close, closedBy, type MarketContext, secondsOf } from './orders.ts'
 import type { MarketState } from './state.ts'
 
-/** Cancels a filled order; returns undefined if no quantity of it can return, so that nothing is left to cancel. */
+/**
+ * Cancels a filled order. Returns undefined if nothing is left to cancel, because no quantity of the order can return
+ * to the book.
+ */
 export function cancelFilled(
   state: MarketState,
   filled: ClosedOrder,

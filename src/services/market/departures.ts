@@ -1,6 +1,6 @@
 /**
- * Removes many orders of one trader: all of them on request, or those of a trader without funds. Each removal is an
- * event, so a step removes a limited number and the caller repeats it for the rest.
+ * Removes many orders of one trader: all orders or certain ones on request, or the orders of a trader without funds.
+ * Each removal is an event, so a step removes a limited number of orders, and the caller repeats the step.
  */
 
 import type { RestingOrder } from '#book/order-record.ts'
@@ -35,9 +35,9 @@ export function ordersOf({ books: [yes, no] }: MarketState, trader: Address): nu
 }
 
 /**
- * Called when a trade fails by the fault of a trader with too many orders here for one step. Removes some of these
- * orders; returns whether others may be left. The caller undoes the trade only after the last one is removed: the
- * quantity that returns to the other side's order must not match them again.
+ * Removes some orders of a trader at fault for a failed trade, if the trader has too many orders here for one step.
+ * Returns whether orders may be left. The caller undoes the trade only after the last of these orders is removed.
+ * Otherwise the quantity that returns to the other side’s order would match them again.
  */
 export function hasTooMany(
   state: MarketState,

@@ -8,8 +8,8 @@ import { type MarketContext, secondsOf, withdraw } from './orders.ts'
 import type { MarketState } from './state.ts'
 
 /**
- * Returns the first answer to an order, or `ORDER_CLOSED` if it has ended otherwise than by a fill; undefined if the
- * order is new.
+ * Returns the first answer to a known order, or `ORDER_CLOSED` if the order ended for another reason than a fill.
+ * Returns undefined if the order is new.
  */
 export function firstAnswer(
   state: MarketState,

@@ -16,7 +16,7 @@ export type HeldOrder = {
   readonly trader: Address
 }
 
-/** Row of a snapshot: a session order, or a former one whose trades have all settled. */
+/** Row of a snapshot: a session order, or a former session order whose trades have all settled. */
 export type HeldRow = RowOf<'held'> | RowOf<'settled'>
 
 type RowOf<Kind> = readonly [
@@ -67,7 +67,7 @@ export class SessionIndex {
 }
 
 /**
- * Maximum number of settled orders that a market remembers, because a reorg may bring them back; the oldest are
+ * Maximum number of settled orders that a market remembers, because a reorg may revert their trades. The oldest are
  * dropped.
  */
 const SETTLED_MAX = 1_000
@@ -77,7 +77,7 @@ type Held = { readonly session: string; readonly side: Side; readonly trader: Ad
 export class LoggedHolds {
   readonly #marketId: MarketId
   readonly #index: SessionIndex
-  /** Session orders of the market; undefined while it has none, as most markets do. */
+  /** Session orders of the market; undefined while there are none, as in most markets. */
   #orders: Map<OrderHash, Held> | undefined
   /** Orders whose trades have all settled, the newest last. */
   #settled: Map<OrderHash, Held> | undefined
@@ -96,7 +96,9 @@ export class LoggedHolds {
     return this.#index.sizeOf(session) >= max && !this.#index.has(session, orderHash)
   }
 
-  /** Applies an event of the market, and the trade that it ended. Called after all other state is updated. */
+  /**
+   * Applies an event of the market. `ended` is the trade that the event ended. Called after all other state is updated.
+   */
   follow(event: MarketEvent, ended: PendingTrade | undefined, around: Around): void {
     if (event.type === 'OrderRested') {
       const { orderHash, side, trader, held } = event
@@ -112,7 +114,7 @@ export class LoggedHolds {
     else if (this.#orders === undefined) return
     else if (event.type === 'OrderClosed') {
       const { orderHash, trader, reason } = event
-      // The order stays in the session while a pending fill may fail and open it again.
+      // The order stays in the session while a pending fill may fail and return quantity to the book.
       const mayReturn = reason === 'filled' && around.pending.sizeOf(trader, orderHash) > 0
       if (!mayReturn) this.#release(orderHash)
     } else if (event.type === 'TradeConfirmed' && ended !== undefined) {
@@ -121,7 +123,7 @@ export class LoggedHolds {
     }
   }
 
-  /** Removes an order whose trades have all settled from its session. */
+  /** Removes an order from its session if all of its trades have settled. */
   #settle(orderHash: OrderHash, around: Around): void {
     const held = this.#orders?.get(orderHash)
     this.forgetEnded(orderHash, around)
@@ -130,7 +132,10 @@ export class LoggedHolds {
     remember(this.#settled, orderHash, held, SETTLED_MAX)
   }
 
-  /** Adds an order to its session again: a reorg removed one of its trades, so its quantity may return to the book. */
+  /**
+   * Adds an order to its session again, because a reorg removed one of its trades and its quantity may return to the
+   * book.
+   */
   #holdAgain(orderHash: OrderHash): void {
     const settled = this.#settled?.get(orderHash)
     if (settled === undefined) return
@@ -138,7 +143,7 @@ export class LoggedHolds {
     this.#hold(orderHash, settled)
   }
 
-  /** Returns rows for a snapshot. It leaves out filled orders of which no quantity can return to the book. */
+  /** Returns rows for a snapshot, without filled orders whose quantity can no longer return to the book. */
   rows(around: Around): HeldRow[] {
     for (const orderHash of this.#orders?.keys() ?? []) this.forgetEnded(orderHash, around)
     return [...rowsOf('held', this.#orders), ...rowsOf('settled', this.#settled)]
@@ -152,7 +157,7 @@ export class LoggedHolds {
     }
   }
 
-  /** Forgets all orders: the market has closed, or is unloaded. */
+  /** Forgets all orders. Called when the market has closed or is unloaded. */
   drop(): void {
     for (const [orderHash, { session }] of this.#orders ?? [])
       this.#index.delete(session, orderHash)
@@ -174,7 +179,7 @@ export class LoggedHolds {
     this.#index.delete(session, orderHash)
   }
 
-  /** Forgets an order if no part of it rests, and no part can return to the book. */
+  /** Forgets an order if no part of it is in a book, and no part can return to the book. */
   forgetEnded(orderHash: OrderHash, { books, pending }: Around): void {
     const held = this.#orders?.get(orderHash)
     if (held === undefined || pending.sizeOf(held.trader, orderHash) > 0) return

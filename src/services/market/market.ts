@@ -1,7 +1,7 @@
 /**
  * A market owns its two books and is their only writer. Handlers change the books and emit events, which are durable
- * before any answer is sent. Recovery applies the same events to the same state; nothing else changes it. The steps of the
- * handlers are in `orders.ts` and `trades.ts`.
+ * before any answer is sent. Recovery applies the same events to the same state. No other code changes this state. The
+ * steps of the handlers are in `orders.ts` and `trades.ts`.
  */
 
 import assert from 'node:assert/strict'
@@ -33,7 +33,10 @@ import type { MarketRules, MarketState, Recall } from './state.ts'
 import { TaggedOrders } from './tagged-orders.ts'
 import { failTrade, isOverdrawn, mayBecome, recordTrade, reported, reportFlaw } from './trades.ts'
 
-/** `counts` has the number of pending trades of each trader on the chain, in all markets of the thread. */
+/**
+ * Makes the state of a market without orders. `counts` has the number of pending trades of each trader on the chain, in
+ * all markets of the thread.
+ */
 export function newMarket(
   market: Market,
   rules: MarketRules,
@@ -55,7 +58,10 @@ export function newMarket(
   }
 }
 
-/** Books have spare capacity: quantities that failed trades return must fit too. */
+/**
+ * Returns the options of a market’s books. Books have spare capacity, because quantities that failed trades return must
+ * fit too.
+ */
 export function bookOptions({ ordersMax, seed }: MarketRules, market: Market) {
   return { ordersMax: 2 * ordersMax, seed, hasArrivals: isComplementary(market) }
 }
@@ -135,7 +141,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
       }
     }
     // The accounts thread reports only resting orders without cover. An order that was filled since then needs no
-    // funds until a failed trade returns its quantity, and is checked again then, so it is not cancelled here.
+    // funds, so it is not cancelled here. If a failed trade returns its quantity, the order is checked again.
     const isLate = reason === 'unfunded' && wanted !== undefined
     for (const orderHash of isLate ? [] : state.pending.ordersOf(trader)) {
       if (wanted !== undefined && !wanted.has(orderHash)) continue
@@ -149,7 +155,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
   },
 
   CloseMarket(state, { reason }, context) {
-    // Changes an open market, or one that expired and is resolved now. A resolved market never changes again.
+    // Change an open market, or an expired market that is resolved now. A resolved market never changes again.
     const changes = state.closed === undefined || (reason === 'resolved' && state.closed !== reason)
     if (changes) endMarket(state, reason, context)
     return { seq: state.seq }
@@ -199,7 +205,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
   },
 }
 
-/** These lists are reused by every market of the thread, like `matched` in `orders.ts`. */
+/** Expired orders. Every market of the thread reuses this list, like `matched` in `orders.ts`. */
 const expired = new OrderList()
 
 function allCancelled(cancelled: readonly OrderCancelled[]): {

@@ -19,7 +19,10 @@ export function marketMeters({ registry }: ThreadContext) {
     committed(tookMs: number): void {
       commitSeconds.observe(tookMs / 1_000)
     },
-    /** Each caller waits until its whole batch is handled, so each counts the time of the batch. */
+    /**
+     * Records the stage times of a batch. Each caller waits until its whole batch is handled, so the time of the batch
+     * is recorded once per caller.
+     */
     handled(batch: readonly Command<MarketThreadProtocol>[], times: BatchTimes): void {
       const { begunMs, handledMs, durableMs } = times
       let waiting = 0

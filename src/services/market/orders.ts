@@ -82,7 +82,7 @@ export function note(state: MarketState, event: MarketEvent): void {
   }
 }
 
-/** Returns the traders at fault for a failed trade, as the chain reports it, without a side that is excused. */
+/** Returns the traders at fault for a failed trade according to the chain, except traders whose side is excused. */
 export function tradersAtFault(
   { fault, excused }: Pick<TradeFailed, 'fault' | 'excused'>,
   { buyer, seller }: { readonly buyer: Address; readonly seller: Address },
@@ -110,7 +110,7 @@ function pauseAtFault(state: MarketState, event: TradeFailed, trade: PendingTrad
   }
 }
 
-/** Returns whether the market is closed to orders. Closes it first if its expiration has passed. */
+/** Returns whether the market is closed to orders. If the market’s expiration has passed, closes the market first. */
 export function closedBy(state: MarketState, nowSec: number, context: MarketContext): boolean {
   if (state.closed === undefined && nowSec >= state.market.expiration) {
     endMarket(state, 'expired', context)
@@ -151,9 +151,9 @@ export function withdraw(
 
 /**
  * Matches `quantity` and rests the remainder, or cancels it if `atOnce` (IOC and FOK). Returns the number of makers
- * that were matched. Events are ordered so that a replay never crosses a book: removals, fills, then the resting
- * order. `first` is the original state of an order that a failed trade returns to the book. `held` is the session
- * that the order ends with; `tags` and `terms` are those of a new order.
+ * that were matched. Events are ordered so that a replay never crosses a book: removals, fills, then the resting order.
+ * `first` is the original state of an order that a failed trade returns to the book. If `held` is set, the order is
+ * cancelled when that session ends. `tags` and `terms` are set only for a new order.
  */
 export function admit(
   state: MarketState,
@@ -200,7 +200,8 @@ export function admit(
   if (left === 0) {
     close(state, outcome, life, order.orderHash, atOnce ? 'taken' : 'filled', context)
   } else if (limited || atOnce) {
-    // The order matched the maximum number of makers. The rest cannot enter the book, because it would cross it.
+    // The remainder cannot enter the book. Either the order is IOC or FOK, or it matched the maximum number of makers,
+    // and the remainder would cross the book.
     close(state, outcome, { ...life, remaining: 0 }, order.orderHash, 'cancelled', context)
     if (first === undefined && matches > 0) rememberTaken(state, order.orderHash, quantity - left)
   } else {
@@ -218,14 +219,14 @@ export function admit(
   return matches
 }
 
-/** Returns the two books of a complementary market as an order of this outcome sees them: its own book first. */
+/** Returns the two books of a complementary market for an order of this outcome: first the book of its own outcome. */
 export function pairOf({ books }: MarketState, outcome: Outcome): BookPair {
   return { same: books[outcome], other: books[otherOutcome(outcome)] }
 }
 
 /**
- * Rests an order. In a complementary market, the number of its event decides its place among orders at the same
- * price.
+ * Rests an order. In a complementary market, the sequence number of the order’s event decides its place among orders at
+ * the same price.
  */
 export function restIn(
   state: MarketState,
@@ -448,7 +449,7 @@ function closeOne(
 }
 
 /**
- * Closes orders of one outcome. After a match over both books, orders with the taker's side (`met`) belong to the other
+ * Closes orders of one outcome. After a match over both books, orders on the taker’s side (`met`) belong to the other
  * outcome.
  */
 export function closeAll(

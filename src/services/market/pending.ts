@@ -1,7 +1,8 @@
 /**
- * Trades of a market that the chain has not decided yet. Later decisions need them: which quantity of an order may
- * return, how many trades of a trader are pending, and whether a seller lacks tokens only because a purchase is pending
- * or has failed. It is derived from events alone, so a replay gives the same result; a snapshot contains its rows.
+ * Trades of a market that the chain has not decided yet. They determine which quantity of an order may return to the
+ * book, and how many trades of a trader are pending. They also show whether a seller is missing tokens only because a
+ * purchase is pending or has failed. This state is derived from events alone, so a replay gives the same result. A
+ * snapshot contains the state as rows.
  */
 
 import {
@@ -22,7 +23,7 @@ import { buyerLeg, sellerLeg } from '#domain/trade-legs.ts'
 /** Number of pending trades of each trader on a chain, in all markets of a thread. */
 export class PendingCounts {
   readonly #traders = new Map<Address, number>()
-  /** For each trader, the number of pending trades whose settlement the trader is charged for. */
+  /** For each trader, the number of pending trades for whose settlement the trader is charged. */
   readonly #paying = new Map<Address, number>()
   #total = 0
 
@@ -61,7 +62,7 @@ function add(counts: Map<Address, number>, trader: Address, by: 1 | -1): void {
 
 /** Pending trades of a trader in this market. */
 type TraderPending = {
-  /** By order: the size of its pending trades. */
+  /** Total size of the pending trades of each order. */
   readonly orders: Map<OrderHash, number>
   /** Keys (`keyOf`) of pending trades in which the trader bought from others, in the order of matching. */
   readonly buys: Set<number>
@@ -82,7 +83,7 @@ export type PendingRow =
   | readonly ['trade', key: number, trade: PendingTrade, excused: number]
   | readonly ['lost', key: number, lost: Omit<LostBuy, 'key'>]
 
-/** A purchase that failed by another trader's fault excuses sales of its tokens for this long. */
+/** Time for which a purchase that failed by another trader’s fault excuses sales of its tokens. */
 const EXCUSED_FOR_MS = 10 * 60_000
 /** Maximum number of failed purchases kept per market; the oldest are dropped. */
 const LOST_BUYS_MAX = 1_000
@@ -90,7 +91,7 @@ const LOST_BUYS_MAX = 1_000
 export class PendingTrades {
   readonly #trades = new Map<number, PendingTrade>()
   readonly #traders = new Map<Address, TraderPending>()
-  /** Size of the sales that each pending purchase has excused. Both buyers of a mint share it. */
+  /** Size of the sales that each pending purchase has excused. The two buyers of a mint share one value. */
   readonly #excused = new Map<number, number>()
   readonly #counts: PendingCounts
   /** False if the exchange does not settle this market's trades: such trades never end, so none is remembered. */
@@ -194,7 +195,9 @@ export class PendingTrades {
     }
   }
 
-  /** Called when the market is unloaded from its thread: subtracts its trades from the counts. */
+  /**
+   * Subtracts the market’s trades from the counts and removes them. Called when the market is unloaded from its thread.
+   */
   drop(): void {
     for (const trade of this.#trades.values()) this.#counts.count(trade, -1)
     this.#trades.clear()
@@ -206,8 +209,7 @@ export class PendingTrades {
     for (let index = 0; index < fills.length; index++) {
       const { maker, makerHash, size, price: makerPrice, kind } = fills[index]!
       const isBuy = isTakerBuyer(taker, fills[index]!)
-      // Takes the buyer's own price, not the maker's: if the trade fails, its quantity returns to the order at that
-      // price.
+      // Use the price of the buyer’s order: if the trade fails, its quantity returns to that order at that price.
       const price = isBuy ? taker.price : makerPrice
       const sides = isBuy
         ? { buyer: trader, seller: maker, buyHash: orderHash, sellHash: makerHash }
@@ -299,7 +301,7 @@ export class PendingTrades {
     return trade
   }
 
-  /** Records an excused sale: the purchase that excuses it can excuse less from now on. */
+  /** Records an excused sale. The purchases that excuse the sale can excuse less from now on. */
   #excuse(
     { size }: PendingTrade,
     { seller, outcome }: { readonly seller: Address; readonly outcome: Outcome },
@@ -346,7 +348,10 @@ export class PendingTrades {
   }
 }
 
-/** Encodes a trade of this market as one number: its event and its position there. */
+/**
+ * Encodes the id of a trade of this market as one number, from the sequence number of its event and its position in
+ * that event.
+ */
 function keyOf(tradeId: string): number {
   const place = parseTradeId(tradeId)
   return place === undefined ? -1 : numberOf(place.sequence, place.fillIndex)

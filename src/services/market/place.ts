@@ -1,7 +1,7 @@
 /**
- * Places orders in three steps: checks without changing anything, cancels the replaced order, and places the new one. A
- * refused order changes nothing, with one exception: in a batch, all replaced orders are cancelled before the first new
- * order is placed.
+ * Places orders in three steps: checks the order without changing anything, cancels the replaced order, and places the
+ * new order. A refused order changes nothing, with one exception. In a batch, all replaced orders are cancelled before
+ * the first new order is placed, and a new order may still be refused then.
  */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
@@ -69,7 +69,7 @@ export function placeAll(
   })
 }
 
-/** Returns the first answer to an order that the market already knows; undefined for a new one. */
+/** Returns the first answer to an order that the market already knows; undefined for a new order. */
 function seenBefore(
   state: MarketState,
   { order, session }: PlacedOrder,
@@ -78,12 +78,15 @@ function seenBefore(
   const crowded = session === undefined ? undefined : sessionFlaw(state, session, order)
   if (crowded !== undefined) return crowded
   const seen = firstAnswer(state, order, context)
-  // If a session sends a known order again, the order ends with that session from now on.
+  // If a session sends a known order again, the order is cancelled when that session ends.
   if (seen !== undefined && session !== undefined) mark(state, order.orderHash, session, context)
   return seen
 }
 
-/** Returns why a new order is refused, computed as if the replaced orders had left. */
+/**
+ * Returns why a new order is refused, as if the replaced orders had already left the book; undefined if it is not
+ * refused.
+ */
 function flawOf(
   state: MarketState,
   { order, timeInForce, tags, bookByMs }: PlacedOrder,
@@ -111,8 +114,8 @@ function flawOf(
 }
 
 /**
- * Returns why the order cannot replace the named one. Returns undefined if the named order is open, or if the mode
- * does not require that.
+ * Returns why the order cannot replace the order `replaces`. Returns undefined if that order is open, or if the mode
+ * does not require this.
  */
 function replaceFlaw(
   state: MarketState,
@@ -162,7 +165,7 @@ function enter(
   return { orderHash, status: 'accepted', matches, timestamp, filled }
 }
 
-/** Returns the conditions that the order's first event states; undefined if it has none. */
+/** Returns the conditions that the order’s first event contains; undefined if the order has no conditions. */
 function termsOf({ timeInForce, bookByMs, replaces }: PlacedOrder): PlacementTerms | undefined {
   if (timeInForce === undefined && bookByMs === undefined && replaces === undefined)
     return undefined
@@ -175,7 +178,7 @@ function termsOf({ timeInForce, bookByMs, replaces }: PlacedOrder): PlacementTer
 
 const NONE: readonly OrderHash[] = []
 
-/** Returns the resting orders of the trader among those to be replaced. */
+/** Returns the orders to be replaced that belong to the trader and are still in a book. */
 function leavingOf(
   { books }: MarketState,
   trader: Address,
@@ -191,7 +194,8 @@ function leavingOf(
 }
 
 /**
- * Returns why another order does not fit into the book, or into the trader's number of orders; undefined if it does.
+ * Returns why another order would exceed the maximum number of orders in the market or of the trader; undefined if it
+ * would not.
  */
 function crowdedFor(
   { books, rules }: MarketState,
@@ -223,7 +227,7 @@ function groupFlaw(
   return reject('RATE_LIMITED', 'group', detail)
 }
 
-/** Rejects an order of a session that already holds the maximum number of orders. */
+/** Rejects an order of a session that already has the maximum number of orders. */
 function sessionFlaw(
   state: MarketState,
   session: string,
@@ -235,7 +239,10 @@ function sessionFlaw(
   return reject('RATE_LIMITED', undefined, detail)
 }
 
-/** Emits that a resting order ends with this session from now on, or with none. */
+/**
+ * Emits that a resting order is cancelled when this session ends. Without a session, emits that the order outlives its
+ * session.
+ */
 export function mark(
   state: MarketState,
   orderHash: OrderHash,

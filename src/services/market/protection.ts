@@ -1,4 +1,7 @@
-/** Market-maker protection: cancels the rest of a group whose fills exceeded its limit, in the step of the last fill. */
+/**
+ * Market-maker protection: if the fills of a group exceed its limit, the market cancels the group’s other orders in the
+ * step of the last fill.
+ */
 
 import type { OrderHash } from '#domain/ids.ts'
 import { OUTCOMES } from '#domain/order.ts'
@@ -7,7 +10,9 @@ import { cancelFilled } from './cancels.ts'
 import { type MarketContext, withdraw } from './orders.ts'
 import type { MarketState } from './state.ts'
 
-/** Called after every match, before the command is answered. */
+/**
+ * Cancels the orders of groups whose limits were exceeded. Called after every match, before the command is answered.
+ */
 export function protect(state: MarketState, context: MarketContext): void {
   for (const orderHash of state.tagged.takeExceeded()) {
     cancelByMarket(state, orderHash, 'protection', context)
@@ -15,7 +20,7 @@ export function protect(state: MarketState, context: MarketContext): void {
 }
 
 /**
- * Cancels an order of a group: a resting one, or a filled one whose quantity may return. Returns whether it was
+ * Cancels a resting order, or a filled order whose quantity may return to the book. Returns whether the order was
  * cancelled.
  */
 export function cancelByMarket(
@@ -35,8 +40,8 @@ export function cancelByMarket(
 }
 
 /**
- * Returns how a filled order of a group ended, in the form in which the partition stores ended orders. The partition
- * itself cannot be asked, because it looks up only hashes of the current batch.
+ * Returns how a filled order of a group ended, in the form in which the partition stores ended orders. The partition’s
+ * records cannot be used, because the market looks up only orders of the current batch there.
  */
 function filledOf(state: MarketState, orderHash: OrderHash) {
   const filled = state.tagged.filledOf(orderHash)

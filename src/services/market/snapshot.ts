@@ -1,8 +1,8 @@
 /**
- * Format of a market's snapshot: a head as JSON, then chunks in any order. A chunk of a book starts with eight bytes,
- * the first of which is the outcome. A chunk of pending trades and session orders has JSON rows after eight bytes, the
- * first of which is 2. Version 1 had no pending trades, version 2 no session orders, version 3 no tags, version 5 no
- * settled session orders.
+ * Format of a market’s snapshot: a head as JSON, then chunks in any order. Each chunk starts with eight bytes. If the
+ * chunk contains orders of a book, the first byte is the outcome. If the chunk contains rows of pending trades, session
+ * orders and tags as JSON, the first byte is 2. Version 1 had no pending trades, version 2 no session orders, version 3
+ * no tags, version 5 no settled session orders.
  */
 
 import assert from 'node:assert/strict'

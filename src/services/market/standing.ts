@@ -5,7 +5,7 @@ import { PENDING_TRADES_MAX } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { MarketState } from './state.ts'
 
-/** Returns the first reason that applies; undefined if none does. */
+/** Returns the first reason why the trader may place no order now; undefined if there is none. */
 export function standingFlaw(
   state: MarketState,
   trader: Address,

@@ -12,8 +12,8 @@ import type { PendingTrades } from './pending.ts'
 import type { TaggedOrders } from './tagged-orders.ts'
 
 /**
- * State of the orders and trades that the current batch names, from the partition's records, updated as the batch is
- * handled.
+ * State of the orders and trades to which the current batch refers. It is read from the partition’s records, and
+ * updated while the batch is handled.
  */
 export type Recall = {
   readonly closed: Map<OrderHash, ClosedOrder>
@@ -26,7 +26,7 @@ export type MarketState = {
   seq: Sequence
   closed: CloseReason | undefined
   updatedAtMs: number
-  /** Trades that the chain has neither confirmed nor refused. */
+  /** Number of trades that the chain has neither confirmed nor refused. */
   unsettled: number
   readonly pending: PendingTrades
   /** Orders that are cancelled when their session ends, according to the log. */
@@ -46,7 +46,7 @@ export type MarketRules = {
   /** Chains with settlement; undefined means all. */
   readonly settled?: Pick<ReadonlySet<number>, 'has'>
   readonly risk?: RiskRules
-  /** The orders of all sessions on this thread, and how many one session may hold here. */
+  /** The orders of all sessions on this thread, and the maximum number of orders per session. */
   readonly sessions?: { readonly index: SessionIndex; readonly ordersMax: number }
   /** Counts the open orders of a trader in all markets of a chain on this thread. */
   readonly openOrders?: (trader: Address, chainId: number) => number
@@ -58,7 +58,7 @@ export type MarketRules = {
 export type RiskRules = {
   /** Minimum of price times size of an order, in millionths of the stablecoin. */
   readonly minNotional: number
-  /** New orders of a trader are refused above this number of pending trades on a chain. */
+  /** Number of pending trades on a chain from which new orders of the trader are refused. */
   readonly pendingTradesMax: number
   /** Paused traders; undefined if pauses are off. */
   readonly pauses?: TraderPauses

@@ -12,8 +12,8 @@ type TaggedOrder = {
   readonly trader: Address
   readonly tags: OrderTags
   /**
-   * The last event of a filled order with unsettled trades: if it is cancelled later, a second `OrderClosed` has to
-   * repeat its values.
+   * `OrderClosed` event of a filled order with unsettled trades. If the order is cancelled later, a second
+   * `OrderClosed` has to repeat these values.
    */
   filled?: OrderClosed
 }
@@ -26,7 +26,7 @@ type Group = {
   readonly name: string
   protection: Protection | undefined
   readonly orders: Set<OrderHash>
-  /** Fills within the protection's window, the oldest first; at most as many as it allows. */
+  /** Fills within the protection’s window, the oldest first; at most as many as the protection allows. */
   fills: CountedFill[]
 }
 
@@ -43,8 +43,8 @@ type Around = {
 
 const FILLS_PER_ROW = 100
 /**
- * Minimum number of groups before groups without orders are searched for and removed. Later searches follow each time
- * the number has doubled.
+ * Minimum number of groups before the market searches for groups without orders and removes them. The next search
+ * follows when the number of groups has doubled.
  */
 const SWEPT_MIN = 64
 
@@ -82,7 +82,9 @@ export class TaggedOrders {
     return orders
   }
 
-  /** Applies an event of the market, and the trade that it ended. Called after all other state is updated. */
+  /**
+   * Applies an event of the market. `ended` is the trade that the event ended. Called after all other state is updated.
+   */
   follow(event: MarketEvent, ended: PendingTrade | undefined, around: Around): void {
     if (event.type === 'OrderRested') {
       if (event.tags !== undefined) this.#tag(event.orderHash, event.trader, event.tags)
@@ -112,7 +114,7 @@ export class TaggedOrders {
     }
   }
 
-  /** Returns rows for a snapshot. It leaves out filled orders of which no quantity can return to the book. */
+  /** Returns rows for a snapshot, without filled orders whose quantity can no longer return to the book. */
   rows(around: Around, nowMs: number): TagRow[] {
     for (const orderHash of this.#orders?.keys() ?? []) this.forgetEnded(orderHash, around)
     this.#sweep(nowMs)
@@ -147,7 +149,7 @@ export class TaggedOrders {
   #tag(orderHash: OrderHash, trader: Address, tags: OrderTags): void {
     this.#orders ??= new Map()
     const isNew = !this.#orders.has(orderHash)
-    // A failed trade returned this order to the book, so its old ending is forgotten.
+    // A failed trade returned this order to the book, so its earlier `OrderClosed` event is forgotten.
     this.#orders.set(orderHash, { trader, tags })
     if (tags.group === undefined) return
     const group = this.#group(trader, tags.group)
@@ -202,8 +204,8 @@ export class TaggedOrders {
   }
 
   /**
-   * Forgets groups without orders whose fills can no longer count, whatever window the next order sets. So it may be
-   * called at any time.
+   * Forgets groups without orders whose fills are older than the longest protection window. No later order can make
+   * these fills count, so this may be called at any time.
    */
   #sweep(nowMs: number): void {
     for (const [key, { orders, fills }] of this.#groups) {
@@ -214,7 +216,7 @@ export class TaggedOrders {
     this.#sweepAt = Math.max(SWEPT_MIN, 2 * this.#groups.size)
   }
 
-  /** Forgets an order if no part of it rests, and no part can return to the book. */
+  /** Forgets an order if no part of it is in a book, and no part can return to the book. */
   forgetEnded(orderHash: OrderHash, { books, pending }: Around): void {
     const order = this.#orders?.get(orderHash)
     if (order === undefined || pending.sizeOf(order.trader, orderHash) > 0) return

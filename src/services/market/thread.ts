@@ -1,6 +1,6 @@
 /**
- * A market thread: its partitions of the log, their markets and timers. Each partition is served separately: a batch is
- * one append to one file, and its callers do not wait for other partitions.
+ * A market thread: its partitions of the log, their markets and timers. With a log in files, each partition is served
+ * separately: a batch is one append to one file, and a batch's callers do not wait for other partitions.
  */
 
 import assert from 'node:assert/strict'

@@ -27,7 +27,7 @@ import {
 import { protect } from './protection.ts'
 import type { MarketState } from './state.ts'
 
-/** Returns why a report cannot be about a trade of this market. */
+/** Returns why a report cannot be about a trade of this market; undefined if it can. */
 export function reportFlaw(state: MarketState, report: TradeReport): Rejection | undefined {
   const { tradeId, buy, sell } = report
   const place = parseTradeId(tradeId)
@@ -43,14 +43,17 @@ export function reportFlaw(state: MarketState, report: TradeReport): Rejection |
     : reject('INVALID_FIELD', 'report', 'the two orders are not a pair of this market')
 }
 
-/** Returns whether more quantity would return to an order than was ever filled. */
+/** Returns true if undoing the trade would return more quantity to an order than has been filled. */
 export function isOverdrawn(state: MarketState, { buy, sell, size }: TradeReport): boolean {
   const gone = ({ outcome, orderHash, size: whole }: VerifiedOrder): number =>
     whole - (state.books[outcome].find(orderHash)?.remaining ?? 0)
   return !isShares(size) || size > Math.min(gone(buy), gone(sell))
 }
 
-/** Legal status changes of a trade. Failed is final: its quantity is back in the book. */
+/**
+ * Returns whether a trade may change from one status to the other. A failed trade never changes, because its quantity
+ * is back in the book.
+ */
 export function mayBecome(from: TradeStatus, to: TradeStatus): boolean {
   switch (to) {
     case 'submitted':
@@ -110,7 +113,10 @@ export function recordTrade(
   state.recall.trades.set(tradeId, { tradeId, status, txHash, atMs: context.nowMs })
 }
 
-/** Returns the result of the report, and the pauses of its traders for the threads of other markets. */
+/**
+ * Returns the new status of the trade. If the trade failed, also returns the pauses of its traders, for the threads of
+ * other markets.
+ */
 export function reported(
   { market, rules }: MarketState,
   { buy, sell }: TradeReport,
@@ -144,7 +150,7 @@ function tradeOf({ size, buy, sell }: TradeReport): PendingTrade {
 /** Refusals because of missing tokens. Other refusals, such as a missing approval, are never another trader's fault. */
 const LACKS_TOKENS: ReadonlySet<string> = new Set(['InsufficientShares', 'BothUnfunded'])
 
-/** Set if a side at fault lacked only tokens that another trader owes it. */
+/** Names the sides at fault whose missing tokens are owed to them by other traders. */
 type Excuse = { readonly excused?: ExcusedSide }
 
 export function excuseOf(
@@ -163,9 +169,9 @@ export function excuseOf(
 }
 
 /**
- * Undoes a trade that the chain refused: the trader at fault loses their orders in this market, and the other side's
- * quantity returns to its order. The orders at fault leave first, so that the returned quantity does not match them
- * again. An excused side keeps its orders but gets nothing back, because it has no tokens for it.
+ * Undoes a trade that the chain refused: cancels the orders of the trader at fault in this market, and returns the
+ * other side's quantity to its order. The cancels come first, so that the returned quantity does not match the
+ * cancelled orders. An excused side keeps its orders but gets no quantity back, because it has no tokens for it.
  */
 export function failTrade(state: MarketState, report: TradeReport, context: MarketContext): void {
   const { fault, buy, sell } = report
@@ -195,8 +201,9 @@ export function failTrade(state: MarketState, report: TradeReport, context: Mark
 }
 
 /**
- * A resting order keeps its place and grows: it was there before the orders behind it. An order that the failed trade
- * had filled returns as a new arrival. An order that ended otherwise stays ended.
+ * Returns quantity to an order. A resting order grows and keeps its place, because it was there before the orders
+ * behind it. An order that the failed trade had filled re-enters the book as a new order. An order that ended for
+ * another reason stays ended.
  */
 function giveBack(
   state: MarketState,

@@ -13,7 +13,7 @@ export function adminThread(data: ThreadData): Thread {
   const { log } = kit
   let server: Front | undefined
 
-  // The server must be closed before the worker exits, because otherwise the whole process would end with it.
+  // Close the server before the worker exits; otherwise the whole process would end with the worker.
   process.once('uncaughtException', (error) => {
     log.fatal({ err: error }, 'this thread ends because of a bug')
     void (server?.close({ drainMs: 0 }) ?? Promise.resolve()).finally(() => process.exit(1))

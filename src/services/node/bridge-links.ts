@@ -2,7 +2,7 @@
  * The links between threads of this node and threads of other nodes. A link is opened by the thread whose list of links
  * names the other thread.
  *
- * Protocol of a link: open (a request), opened or refused, *[frames in both directions], close by either.
+ * Protocol of a link: open (a request), opened or refused, *[frames in both directions], closed by either side.
  */
 
 import { MessageChannel } from 'node:worker_threads'
@@ -16,8 +16,8 @@ import { encode, type Opening, readOpened, readOpening } from './messages.ts'
 const LINK_EVERY_MS = 50
 const MARK_EVERY_MS = 1_000
 /**
- * A link ends if it has received no mark (the number of frames sent so far) for this multiple of `silenceMs`, after
- * which a node without beats counts as dead.
+ * A link ends if it has received no frame, not even a mark (the number of frames sent so far), for this multiple of
+ * `silenceMs`. After `silenceMs` without beats, a node counts as dead.
  */
 const MARK_SILENCES = 5
 const OPEN_MS_MAX = 2_000
@@ -68,7 +68,7 @@ export function makeBridgeLinks(
   async function openLink(thread: string, peer: string, owner: Owner): Promise<void> {
     const id = random.bytes(LINK_BYTES)
     const { port1, port2 } = new MessageChannel()
-    // The link is added before the request, because frames may arrive before the answer; they wait in the port.
+    // Add the link before the request, because frames may arrive before the answer. Early frames wait in the port.
     const link = table.add(id, `${thread}>${peer}`, owner, port1)
     const asked: Opening = {
       ...{ link: id.toString('hex'), node, incarnation },

@@ -21,12 +21,12 @@ export type BridgePorts = {
    * start.
    */
   readonly begin: (slot: string, isWanted: () => boolean) => Promise<void>
-  /** Resolves when a started thread has ended, with the reason. */
+  /** Resolves with the reason when a started thread has ended. */
   readonly ended: (slot: string) => Promise<string>
   /** Resolves when the thread of a released slot has stopped all work that the next owner takes over. */
   readonly handOver: (slot: string) => Promise<void>
   readonly end: (slot: string) => Promise<void>
-  /** Hands a thread the port of its link to `peer`; returns false if the thread does not exist here. */
+  /** Hands a thread the port of its link to `peer`; returns false if the thread does not exist on this node. */
   readonly connect: (thread: string, peer: string, port: MessagePort) => Promise<boolean>
   /** Called when this node cannot be part of the cluster any more. */
   readonly unfit: (why: string) => void

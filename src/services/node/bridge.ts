@@ -25,19 +25,19 @@ type BridgeOptions = {
   /** Time without a beat after which a node counts as dead. */
   readonly silenceMs: number
   /**
-   * Slots that may move to their first node (by rendezvous hash) after that node has been ready for `moveAfterMs`; 0
-   * means never.
+   * Slots that may move to their first node (by rendezvous hash) after that node has been ready for `moveAfterMs`. If
+   * `moveAfterMs` is 0, slots never move.
    */
   readonly moves: readonly string[]
   readonly moveAfterMs: number
 }
 
 export type Bridge = {
-  /** Hands all slots over; resolves when none is left here. */
+  /** Hands over all slots of this node; resolves when none is left. */
   leave(): Promise<void>
   /**
-   * Reports that this node has a current copy of the log, so that it can serve a slot within moments and slots may
-   * move here.
+   * Reports that this node has a current copy of the log, so that it can serve a slot within moments and slots may move
+   * to it.
    */
   warmed(): void
   /** Ends the links and sends the last beat. */
@@ -46,13 +46,13 @@ export type Bridge = {
   sayAll(message: object): void
   /** Reports that the connection is lost, or that messages on it may be missing. */
   lost(why: string): void
-  /** Returns the problem; empty if there is none. */
+  /** Returns why the bridge is unhealthy; empty if it is healthy. */
   why(): string
   nodes(): readonly Beat[]
-  /** Returns the node that serves each slot of the cluster; undefined where none does. */
+  /** Returns the node that serves each slot of the cluster; the node is undefined if no node serves the slot. */
   owners(): readonly { readonly slot: string; readonly node: string | undefined }[]
   readonly links: number
-  /** Resolves when this node knows the other nodes; rejects if this node cannot join them. */
+  /** Resolves when this node knows the other nodes; rejects if this node cannot join the cluster. */
   readonly joined: Promise<void>
 }
 

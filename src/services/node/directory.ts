@@ -1,29 +1,29 @@
 /**
  * Decides which node serves which slot: a state machine without clock, randomness or network. It receives the beats of
- * all nodes, including its own, and returns what this node has to do. It may be wrong for a while: the log's fence
- * decides which node may write.
+ * all nodes, including its own node, and returns the duties of its node. The directory may be wrong for a while: the
+ * log's fence decides which node may write.
  *
  * A slot is a thread that runs on one node at a time. A node claims a slot by stating, in its beats (regular messages),
  * that it runs the thread. The claim of a live node counts while its epoch is the highest known for the slot. A slot
- * without a claim goes to the node that is first by rendezvous hash among those that offer it. If the slot was served
- * before, nodes that can serve it within moments come first. A node that has just started, or did not receive its own
- * beats, listens before it takes slots.
+ * without a claim goes to the first node, by rendezvous hash, that offers the slot. If the slot was served before,
+ * nodes that can serve it within moments come first. A node that has just started, or did not receive its own beats,
+ * listens before it takes slots.
  *
- * Some slots are shared evenly: each goes to the first node, by that hash, that has fewer of them than its share. They
- * move there when that node arrives later, one at a time, by a planned hand-over, after it has been ready for long
- * enough.
+ * Some slots are shared evenly: each slot goes to the first node, by rendezvous hash, that has fewer such slots than
+ * its share. If that node arrives later, the slot moves to it by a planned hand-over, after the node has been ready for
+ * long enough. Slots move one at a time.
  */
 
 import { createHash } from 'node:crypto'
 
-/** First pause and maximum pause before a slot is started here again after its thread failed. */
+/** First pause and maximum pause before this node restarts the thread of a slot that failed. */
 const FAILED_PAUSE_MS = 500
 const FAILED_PAUSE_MS_MAX = 15_000
 /** Minimum time for which a thread must serve so that its end does not count as a failure. */
 const SERVED_WELL_MS = 10_000
 /**
- * Maximum number of times that the wait before a slot's next move doubles. It doubles each time the slot moves away
- * from here again.
+ * Maximum number of times that the wait before a slot's next move doubles. The wait doubles each time the slot moves
+ * away from this node.
  */
 const MOVE_DOUBLINGS_MAX = 7
 /** Maximum number of remembered hashes. */
@@ -47,31 +47,31 @@ type Claim = {
 
 export type Beat = {
   readonly node: string
-  /** Random for each start of the node. */
+  /** Random text that identifies one run of the node; each start creates a new one. */
   readonly incarnation: string
   /** Text of the settings that must be the same on all nodes. */
   readonly shape: string
   /**
-   * Number of this beat within its incarnation, so that a beat which is sent again is ignored; undefined from older
-   * versions.
+   * Number of this beat within its incarnation. Receivers ignore a beat with an old number, because it was sent again.
+   * Undefined in beats of older versions.
    */
   readonly number?: number
   readonly offers: readonly string[]
   readonly claims: readonly Claim[]
-  /** True if the node takes no more slots and releases those that it has. */
+  /** True if the node takes no more slots and releases the slots that it has. */
   readonly leaving: boolean
   /** True if the node can serve a slot within moments. */
   readonly warm?: boolean
   /** True if the node has received beats for long enough to know the other nodes. */
   readonly settled?: boolean
-  /** True for its last beat. */
+  /** True for the last beat of the node. */
   readonly gone: boolean
 }
 
 export type Duty =
   | { readonly type: 'take'; readonly slot: string; readonly epoch: number }
   | { readonly type: 'release'; readonly slot: string; readonly why: string }
-  /** This incarnation of a node has ended and sends nothing more. */
+  /** Another node's incarnation has left, was replaced by a restart, or counts as dead after silence. */
   | {
       readonly type: 'gone'
       readonly node: string
@@ -92,7 +92,8 @@ type DirectoryOptions = {
   /** Time without a beat after which a node counts as dead. */
   readonly silenceMs: number
   /**
-   * Slots that may move to their first node, and the time for which that node must have been ready; 0 means never.
+   * Slots that may move to their first node by rendezvous hash, and the time for which that node must have been ready.
+   * A time of 0 means that slots never move.
    */
   readonly moves: readonly string[]
   readonly moveAfterMs: number
@@ -112,14 +113,14 @@ export class Directory {
   /** Highest epoch ever received for each slot. */
   readonly #epochs = new Map<string, number>()
   readonly #failures = new Map<string, Failure>()
-  /** For each slot that moved away from here: the number of moves, and the earliest time of the next one. */
+  /** For each slot that moved away from this node: the number of moves, and the earliest time of the next move. */
   readonly #moved = new Map<string, Failure>()
-  /** For each incarnation, also those that are gone: the number of its newest beat. */
+  /** Number of the newest beat of each incarnation, including incarnations that have ended. */
   readonly #numbers = new Map<string, number>()
   #sent = 0
-  /** Refused nodes; each is reported once. */
+  /** Nodes that were refused because their settings differ. A second beat of such a node is ignored. */
   readonly #refused = new Set<string>()
-  /** Time since which this node has received its own beats without interruption; undefined while it does not. */
+  /** Time since which this node has received its own beats without interruption; undefined while it receives none. */
   #ownBeatsSinceMs: number | undefined
   #echoAtMs = 0
   /** Weights of nodes for slots (rendezvous hashing): a slot prefers the node with the highest weight. */
@@ -127,7 +128,10 @@ export class Directory {
   #leaving = false
   #warm = false
   #unfit = false
-  /** True after this node was settled for the first time; from then on it refuses nodes with different settings. */
+  /**
+   * True after this node was settled for the first time. From then on, it ignores nodes with different settings; before
+   * that, such a node makes this node unfit.
+   */
   #joined = false
 
   constructor(own: DirectoryOptions) {
@@ -158,9 +162,7 @@ export class Directory {
     )
   }
 
-  /**
-   * Returns the node that runs the thread of this slot; undefined if there is none whose thread is ready for links.
-   */
+  /** Returns the node that runs the thread of this slot; undefined if no node has the thread ready for links. */
   ownerOf(slot: string): Owner | undefined {
     const { node, incarnation } = this.#own
     const held = this.#held.get(slot)
@@ -203,8 +205,8 @@ export class Directory {
     const duties: Duty[] = []
     const known = this.#peers.get(beat.node)
     const isOther = known !== undefined && known.beat.incarnation !== beat.incarnation
-    // The last beat of an earlier incarnation does not end the current one. Nor does that of a node which joined with
-    // a taken name.
+    // Ignore the last beat of another incarnation: it comes from an earlier run of the node, or from a node that joined
+    // with a taken name.
     if (beat.gone && isOther) return this.#decide(nowMs)
     if (known !== undefined && (beat.gone || isOther)) {
       duties.push(...this.#forget(known.beat, beat.gone ? 'it has left' : 'it was started again'))
@@ -250,7 +252,8 @@ export class Directory {
       const { servingSinceMs } = held
       const isWell = servingSinceMs !== undefined && nowMs - servingSinceMs >= SERVED_WELL_MS
       const times = (isWell ? 0 : (this.#failures.get(slot)?.times ?? 0)) + 1
-      // A thread that has served is restarted without a pause at first; if it keeps ending, the pauses grow.
+      // A thread that was ready is restarted without a pause after its first failure. If the thread keeps ending, the
+      // pauses grow.
       const isFirst = servingSinceMs !== undefined && times === 1
       const pauseMs = Math.min(FAILED_PAUSE_MS_MAX, FAILED_PAUSE_MS * 2 ** (times - 1))
       this.#failures.set(slot, { times, untilMs: isFirst ? nowMs : nowMs + pauseMs })
@@ -282,8 +285,8 @@ export class Directory {
   }
 
   /**
-   * Returns whether the beat is not newer than the last one. NATS keeps the order of beats, so another client
-   * recorded it and sent it again.
+   * Returns true if the beat is not newer than the last beat of its incarnation. NATS keeps the order of beats, so
+   * another client recorded this beat and sent it again.
    */
   #isRepeated({ incarnation, number }: Beat): boolean {
     const before = this.#numbers.get(incarnation)
@@ -300,8 +303,8 @@ export class Directory {
 
   #receivedNamesake(beat: Beat, nowMs: number): Duty[] {
     if (beat.gone || this.#unfit) return []
-    // Another node has the same name. This node leaves if it has joined later, if it was away when the other one
-    // joined, or, of two nodes that a network partition separated, if it has the higher incarnation.
+    // Another node has the same name. This node leaves if it joined later, or if it was away when the other node
+    // joined. If a network partition separated the two nodes, the node with the higher incarnation leaves.
     const goes =
       beat.settled === true
         ? !this.isSettled(nowMs) || beat.incarnation > this.#own.incarnation
@@ -360,7 +363,7 @@ export class Directory {
     return duties
   }
 
-  /** Releases one slot whose first node is another node, unless a slot is already moving. */
+  /** Releases one slot whose first node, by rendezvous hash, is another node, unless a slot is already moving. */
   #moveOne(nowMs: number): Duty[] {
     const { node, moves, moveAfterMs } = this.#own
     if (moveAfterMs === 0 || this.#leaving || !this.isSettled(nowMs) || !this.#isAtRest()) return []
@@ -373,8 +376,8 @@ export class Directory {
       const since = this.#peers.get(first)?.warmSinceMs
       if (first === node || since === undefined || nowMs - since < moveAfterMs) continue
       held.releasing = true
-      // Each move doubles the wait for the slot's next move, in case the other node fails to start it, or often
-      // leaves and returns.
+      // Double the wait for the slot's next move after each move, because the other node may fail to start the slot, or
+      // may leave and return often.
       const pauseMs = moveAfterMs * 2 ** Math.min(times + 1, MOVE_DOUBLINGS_MAX)
       this.#moved.set(slot, { times: times + 1, untilMs: nowMs + pauseMs })
       return [{ type: 'release', slot, why: `it belongs to ${first}` }]
@@ -382,7 +385,7 @@ export class Directory {
     return []
   }
 
-  /** Returns true if every movable slot is served and none is being handed over. */
+  /** Returns true if every movable slot is served and no slot is being handed over. */
   #isAtRest(): boolean {
     const served = new Set<string>()
     const claims = [...this.#peers.values()].flatMap(({ beat }) => beat.claims)
@@ -401,7 +404,10 @@ export class Directory {
     return (this.#failures.get(slot)?.untilMs ?? 0) <= nowMs
   }
 
-  /** Returns a live node that claims the slot with a higher epoch; undefined if there is none. */
+  /**
+   * Returns a live node whose claim to the slot beats the given epoch: with a higher epoch, or with the same epoch and
+   * a higher node name. Returns undefined if there is no such node.
+   */
   #rivalOf(slot: string, epoch: number): string | undefined {
     const own = { node: this.#own.node, epoch }
     for (const { beat } of this.#peers.values()) {
@@ -412,8 +418,8 @@ export class Directory {
   }
 
   /**
-   * Returns whether another node claims the slot with the highest known epoch. A claim with a lower epoch is lost,
-   * even if its node does not know that yet.
+   * Returns whether another node claims the slot with the highest known epoch. A claim with a lower epoch is lost, even
+   * if the claiming node has not noticed yet.
    */
   #isClaimed(slot: string): boolean {
     const highest = this.#epochs.get(slot) ?? 0
@@ -425,8 +431,8 @@ export class Directory {
 
   #firstFor(slot: string, nowMs: number): string {
     const nodes = this.nodes(nowMs)
-    // If the slot was served before, a node with a current copy of the log is preferred. Without a copy, clients
-    // would wait for it.
+    // If the slot was served before, prefer a node with a current copy of the log. On a node without a copy, clients
+    // would wait until the log is copied.
     const ready = this.#epochs.has(slot)
       ? nodes.filter(({ warm, offers }) => warm === true && offers.includes(slot))
       : []
@@ -437,8 +443,8 @@ export class Directory {
   }
 
   /**
-   * Returns the first node of each movable slot. Slots are shared evenly: each goes to the first node by rendezvous
-   * hash that has fewer slots than its share.
+   * Returns the first node of each movable slot. Slots are shared evenly: each slot goes to the first node by
+   * rendezvous hash that has fewer slots than its share.
    */
   #places(nodes: readonly Beat[]): Map<string, string> {
     const { moves } = this.#own

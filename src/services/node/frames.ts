@@ -1,12 +1,16 @@
 /**
  * Format of the NATS messages (frames) in which a link sends its batches. A frame has 12 bytes for the name of the
- * link, 4 for the number of the frame in this direction, 1 for its kind, and a piece of a batch.
+ * link, 4 bytes for the number of the frame in this direction, 1 byte for the kind of the frame, and a piece of a
+ * batch.
  */
 
 export const LINK_BYTES = 12
 export const HEADER_BYTES = LINK_BYTES + 5
 
-/** Kinds of frames. `mark` states the number of frames sent so far, which shows a loss of the last frames. */
+/**
+ * Kinds of frames. A `mark` states the number of frames sent so far, so that the receiver detects the loss of the last
+ * frames.
+ */
 export const FRAME = { last: 0, more: 1, mark: 2, close: 3 } as const
 
 export type Frame = {
@@ -26,7 +30,7 @@ export function frameOf(link: Buffer, number: number, kind: number, body?: Uint8
   return frame
 }
 
-/** Parses a frame; undefined if the bytes are invalid. */
+/** Parses a frame; returns undefined if the bytes are invalid. */
 export function readFrame(bytes: Uint8Array): Frame | undefined {
   if (bytes.byteLength < HEADER_BYTES) return undefined
   const frame = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

@@ -1,6 +1,6 @@
 /**
- * The links with one end at a thread of this node. They are found by the name in their frames, and by the pair of
- * threads that they connect.
+ * The links with one end at a thread of this node. A link is found by its name, which each of its frames contains, or
+ * by the pair of threads that it connects.
  */
 
 import type { MessagePort } from 'node:worker_threads'
@@ -23,7 +23,7 @@ export function makeLinkTable(
   const ways = new Map<string, Link>()
   let stopped = false
 
-  /** Adds a link with one end here; `way` is the pair of the thread here and its peer. */
+  /** Adds a link that ends at a thread of this node. `way` is the pair of that thread and its peer. */
   function add(
     id: Buffer,
     way: string,
@@ -40,8 +40,8 @@ export function makeLinkTable(
       ended(why) {
         links.delete(name)
         if (ways.get(way) === link) ways.delete(way)
-        // A link that could not be opened is not logged: the requested thread has just moved to another node, and the
-        // request is repeated soon.
+        // Do not log a link that could not be opened: the requested thread has just moved to another node, and this
+        // node soon repeats the request.
         if (!stopped && why !== NOT_OPENED)
           log.info({ way, node: to.node, why }, `the link ${way} has ended: ${why}`)
       },
@@ -60,15 +60,15 @@ export function makeLinkTable(
     add,
     end,
     find: (name: string): Link | undefined => links.get(name)?.link,
-    /** Returns the incarnation of the node at the other end. */
+    /** Returns the incarnation of the node at the other end of the link; undefined if the link does not exist. */
     peerOf(way: string): string | undefined {
       const link = ways.get(way)
       for (const known of links.values()) if (known.link === link) return known.incarnation
       return undefined
     },
     /**
-     * Sends a mark (the number of frames sent so far) over every link, and ends links that have received none for
-     * `silenceMs`.
+     * Sends a mark (the number of frames sent so far) over every link. Ends links that have received no frame for
+     * longer than `silenceMs`.
      */
     mark(silenceMs: number): void {
       for (const { link } of [...links.values()]) link.mark(silenceMs)

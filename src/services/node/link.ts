@@ -1,8 +1,8 @@
 /**
- * One end of a link between threads of two machines. Messages of the port are sent as numbered frames, and frames
- * from the other machine are delivered to the port. If a frame is missing, or none arrives for too long, the link
- * ends and closes the port. The link itself stores only the pieces of one batch; the two threads limit the messages
- * in flight (`runtime/credit.ts`).
+ * One end of a link between threads of two machines. The link sends the messages of its port as numbered frames, and
+ * delivers frames from the other machine to the port. If a frame is missing, or no frame arrives for too long, the link
+ * ends and closes the port. The link itself stores only the pieces of one batch; the two threads limit the messages in
+ * flight (`runtime/credit.ts`).
  */
 
 import { deserialize, serialize } from 'node:v8'
@@ -10,12 +10,15 @@ import type { MessagePort } from 'node:worker_threads'
 import { monotonicMs } from '#runtime/clock.ts'
 import { FRAME, type Frame, frameOf, HEADER_BYTES } from './frames.ts'
 
-/** Maximum size of a batch. It may have several megabytes, such as the states of many markets; more is a mistake. */
+/**
+ * Maximum size of a batch. A valid batch, such as the states of many markets, may have several megabytes; a larger
+ * batch is a mistake.
+ */
 const BATCH_BYTES_MAX = 64 * 1024 * 1024
 
 type LinkPorts = {
   readonly port: MessagePort
-  /** Maximum size of a message. */
+  /** Maximum size of a NATS message, in bytes. */
   readonly payloadMax: number
   readonly send: (frame: Uint8Array) => void
   /** Called once, when either side has ended the link. */
@@ -58,8 +61,8 @@ export class Link {
   }
 
   /**
-   * Sends a mark, the number of frames sent so far. Ends the link if the other end was silent for longer than
-   * `silentMsMax`.
+   * Ends the link if the other end was silent for longer than `silentMsMax`; otherwise sends a mark, the number of
+   * frames sent so far.
    */
   mark(silentMsMax: number): void {
     if (!this.#open) return
@@ -99,7 +102,7 @@ export class Link {
     }
     this.#pieces.push(body)
     if (kind === FRAME.more) return
-    // The bytes are copied: rows of the batch are views into them, and the connection reuses its buffer.
+    // Copy the bytes: rows of the batch are views into the bytes, and the connection reuses its buffer.
     const bytes = Buffer.concat(this.#pieces)
     this.#pieces = []
     this.#pieceBytes = 0
@@ -108,15 +111,15 @@ export class Link {
       this.end('a batch cannot be read')
       return
     }
-    // The last value of a batch is its send time by the other machine's clock. It is replaced by a time of this
-    // machine that always increases, because it identifies the batch and measures how long it waited.
+    // The last value of a batch is its send time by the other machine's clock. Replace it with a time of this machine
+    // that always increases: this time identifies the batch and measures how long the batch waited.
     this.#deliveredAtMs = Math.max(monotonicMs(), this.#deliveredAtMs + 0.001)
     batch[batch.length - 1] = this.#deliveredAtMs
     this.#ports.port.postMessage(batch)
   }
 }
 
-/** Returns the batch; undefined if the bytes are invalid. */
+/** Parses a batch; returns undefined if the bytes are invalid. */
 function readBatch(bytes: Buffer): unknown[] | undefined {
   try {
     const batch: unknown = deserialize(bytes)

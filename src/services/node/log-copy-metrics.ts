@@ -1,4 +1,4 @@
-/** Metrics of the copy of the log: a node whose copy is late takes longer to take over. */
+/** Metrics of the copy of the log. A node whose copy is late takes longer to take over a partition. */
 
 import { Gauge } from 'prom-client'
 import type { ThreadContext } from '#services/kit/kit.ts'
@@ -30,7 +30,7 @@ export function logCopyMeters({
     },
   })
   return {
-    /** Sets the partitions that are copied from now on; the values of others are removed. */
+    /** Sets the partitions that are copied from now on; removes the values of all other partitions. */
     follow(partitions: readonly number[]): void {
       for (const partition of copies.keys()) {
         if (!partitions.includes(partition)) copies.delete(partition)
@@ -47,7 +47,10 @@ export function logCopyMeters({
         if (copy !== undefined) copy.appended = Math.max(copy.appended, offset)
       }
     },
-    /** Records the offset up to which a partition is copied; undefined if it is no longer copied here. */
+    /**
+     * Records the offset up to which a partition is copied. The offset is undefined if this node no longer copies the
+     * partition.
+     */
     pulled(partition: number, offset: number | undefined): void {
       const copy = copies.get(partition)
       if (copy === undefined || offset === undefined) return

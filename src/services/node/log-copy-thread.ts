@@ -1,7 +1,7 @@
 /**
  * The log-copy thread of a node: copies all partitions that other nodes own, so that this node can take them over
- * quickly, and so that its store and accounts threads can read them. Market threads notify it of new records; it also
- * looks for them at intervals.
+ * quickly, and so that its store and accounts threads can read them. Market threads notify the log-copy thread of new
+ * records; it also looks for new records at intervals.
  */
 
 import { channelOptions, type ThreadData } from '#config/thread-data.ts'
@@ -18,7 +18,7 @@ import { makeFollowers, makeThreadContext } from '#services/kit/kit.ts'
 import { realWorld, type World } from '#services/kit/world.ts'
 import { logCopyMeters } from './log-copy-metrics.ts'
 
-/** Requests of the bridge. */
+/** Requests from the bridge thread. */
 export type LogCopyProtocol = {
   /** Copies exactly these partitions from now on. Answered when the files of the other partitions are closed. */
   Follow: { takes: { partitions: readonly number[] }; answers: { why: string } }
@@ -42,7 +42,7 @@ export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): Thr
   let stopped = false
   /** Reason why a partition cannot be copied now. */
   const whys = new Map<number, string>()
-  /** Partitions that are being copied; true if their logs have grown meanwhile. */
+  /** Partitions that are being copied. The value is true if the partition's log has grown since the copy began. */
   const pulling = new Map<number, boolean>()
   const readers = makeFollowers<LogReaderProtocol>(settings, kit)
   const tellers = makeFollowers<Protocol>(settings, kit)
@@ -52,7 +52,7 @@ export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): Thr
     if (type !== 'Appended') return
     const { offsets, ...more } = message as Appended
     const followed = new Set(follower.followed)
-    // Records of partitions that this node owns need no copy: its own threads wrote them to the files.
+    // Records of partitions that this node owns need no copy: the node's own threads wrote the records to the files.
     const own = offsets.filter(([partition]) => !followed.has(partition))
     if (own.length > 0 || more.traces !== undefined)
       readers.tell('Appended', { ...more, offsets: own })

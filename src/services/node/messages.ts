@@ -11,7 +11,7 @@ export type Opening = {
   readonly link: string
   readonly node: string
   readonly incarnation: string
-  /** The thread that requests the link, and the requested thread, which runs on the node with this incarnation. */
+  /** The requesting thread, the requested thread, and the incarnation of the node that runs the requested thread. */
   readonly thread: string
   readonly peer: string
   readonly peerIncarnation: string
@@ -19,7 +19,7 @@ export type Opening = {
 
 type Said = { readonly incarnation: string; readonly message: object }
 
-/** A name becomes part of subjects. */
+/** Valid name of a node: the name becomes part of NATS subjects. */
 const NODE = /^[a-z0-9-]{1,32}$/
 const LINK = /^[0-9a-f]{24}$/
 
@@ -27,7 +27,7 @@ export function encode(value: object): Uint8Array {
   return Buffer.from(JSON.stringify(value))
 }
 
-/** Parses a beat, and leaves out slots that this cluster does not have; undefined if it is invalid. */
+/** Parses a beat, and leaves out slots that this cluster does not have. Returns undefined if the beat is invalid. */
 export function readBeat(bytes: Uint8Array, slots: ReadonlySet<string>): Beat | undefined {
   const beat = decode(bytes) as Beat | undefined
   if (beat === undefined || !areTexts(beat.node, beat.incarnation, beat.shape)) return undefined

@@ -1,6 +1,6 @@
 /**
- * A node's connection to NATS, which sends to all nodes or to one, and receives. No other file uses the NATS library.
- * NATS keeps the order of one sender's messages on one subject, and does not guarantee delivery.
+ * A node's connection to NATS: sends messages to all nodes or to one, and receives messages. No other file uses the
+ * NATS library. NATS keeps the order of one sender's messages on one subject, and does not guarantee delivery.
  */
 
 import { readFileSync } from 'node:fs'
@@ -13,8 +13,8 @@ import {
 import { Fault } from '#domain/fault.ts'
 
 /**
- * Interval of pings to the NATS server, and the number without an answer after which another server is used. They are
- * short, because other nodes soon count a silent node as dead.
+ * Interval of pings to the NATS server, and the number of unanswered pings after which the node uses another server.
+ * The times are short, because other nodes soon count a silent node as dead.
  */
 const PING_EVERY_MS = 2_000
 const PINGS_MAX = 2
@@ -22,17 +22,18 @@ const RECONNECT_MS = 100
 const CONNECT_MS_MAX = 5_000
 
 export type NodeLine = {
-  /** Maximum size of a message. */
+  /** Maximum size of a message, in bytes. */
   readonly payloadMax: number
   readonly isConnected: boolean
   publish(subject: string, bytes: Uint8Array): void
   /** Calls `handle` with each message; `answer` is defined if the sender waits for an answer. */
   subscribe(subject: string, handle: (bytes: Uint8Array, answer?: Answer) => void): void
   /**
-   * Resolves with the answer; undefined if none arrived within `timeoutMs`, or immediately if there is no subscriber.
+   * Resolves with the answer. Resolves with undefined if no answer arrives within `timeoutMs`, or immediately if the
+   * subject has no subscriber.
    */
   request(subject: string, bytes: Uint8Array, timeoutMs: number): Promise<Uint8Array | undefined>
-  /** Sends queued messages, and closes. */
+  /** Sends queued messages, and closes the connection. */
   close(): Promise<void>
 }
 
@@ -44,7 +45,10 @@ type NodeLineOptions = {
   /** Path of a file with NATS credentials; empty if there is none. */
   readonly credsFile: string
   readonly name: string
-  /** `lost` is called when the connection is lost or messages may be missing, `back` when it is restored. */
+  /**
+   * `lost` is called when the connection is lost or messages may be missing. `back` is called when the connection is
+   * restored.
+   */
   readonly lost: (why: string) => void
   readonly back: () => void
 }
@@ -140,7 +144,7 @@ export async function openNodeLine(options: NodeLineOptions): Promise<NodeLine> 
       try {
         return (await connection.request(subject, bytes, { timeout: timeoutMs })).data
       } catch (error) {
-        // There was no subscriber, no answer in time, or no connection; the caller retries.
+        // The subject had no subscriber, no answer arrived in time, or there is no connection; the caller retries.
         if (error instanceof Error && !(error instanceof TypeError)) return undefined
         throw error
       }

@@ -1,6 +1,7 @@
 /**
- * The slots (threads that one node at a time runs) that this node has taken: starts and ends their threads. A slot
- * may be released and taken again before its earlier thread has ended, so each start waits for that end.
+ * Starts and ends the threads of the slots that this node has taken. A slot is a thread that one node at a time runs.
+ * This node may release a slot and take it again before the slot's earlier thread has ended, so each start waits for
+ * that end.
  */
 
 import type { BridgePorts } from './bridge-ports.ts'
@@ -21,9 +22,9 @@ export function makeOwnedSlots(
   /** Epoch of each slot that this node has taken. */
   const taken = new Map<string, number>()
   const releasing = new Set<string>()
-  /** Starts in progress by slot, including those of slots that this node has released meanwhile. */
+  /** Starts in progress, by slot, including starts for slots that this node has released since. */
   const beginnings = new Map<string, Promise<void>>()
-  /** Threads of released slots that are still ending here; another node may already serve these slots. */
+  /** Threads of released slots that are still ending on this node; another node may already serve these slots. */
   const endings = new Map<string, Promise<void>>()
 
   async function take(slot: string, epoch: number): Promise<void> {
@@ -69,7 +70,8 @@ export function makeOwnedSlots(
   }
 
   /**
-   * Notes that a slot has ended here. Ignored if the slot was taken again meanwhile, or if its end was noted before.
+   * Records that this node no longer runs a slot. Does nothing if this node took the slot again, or if the end is
+   * already recorded.
    */
   function slotEnded(slot: string, epoch: number | undefined): void {
     if (taken.get(slot) !== epoch) return

@@ -26,7 +26,7 @@ import { bridgeMeters } from './metrics.ts'
 import { type NodeLine, openNodeLine } from './node-line.ts'
 import { signLine } from './signed-line.ts'
 
-/** Threads of a node, from `boot/thread-specs.ts`. */
+/** Data of the bridge thread. The plan of the node's threads comes from `boot/thread-specs.ts`. */
 export type BridgeData = ThreadData & {
   readonly plan: {
     readonly slots: readonly string[]
@@ -53,7 +53,7 @@ type BridgeWorld = World & { readonly openNodeLine: typeof openNodeLine }
 
 const REAL: BridgeWorld = { ...realWorld, openNodeLine }
 
-/** Connects to NATS; its messages are signed if the nodes share a key. */
+/** Connects to NATS. If the nodes share a key, messages are signed. */
 async function openLine(
   { cluster }: BridgeData['settings'],
   world: Pick<BridgeWorld, 'openNodeLine'>,
@@ -79,7 +79,7 @@ async function openLine(
   }
 }
 
-/** Makes the functions that control which partitions the log-copy thread copies, and that wait for it. */
+/** Makes the functions that control which partitions the log-copy thread copies, and that wait for the copy. */
 function makeLogCopying(
   { settings, plan }: BridgeData,
   { log, timers }: Pick<ThreadContext, 'log' | 'timers'>,
@@ -90,7 +90,9 @@ function makeLogCopying(
   const { running, isStopped } = ports
   const pause = (ms: number) => new Promise<void>((done) => void timers.after(ms, done))
 
-  /** Returns the partitions to copy: all except those of market threads here, which open the files themselves. */
+  /**
+   * Returns the partitions to copy: all except those of this node's market threads, which open the files themselves.
+   */
   function othersPartitions(): number[] {
     return Array.from({ length: topology.partitions }, (_, partition) => partition).filter(
       (partition) => !running.has(marketThreadName(threadOf(partition, topology))),
@@ -119,8 +121,8 @@ function makeLogCopying(
   }
 
   /**
-   * Resolves when the copy of the log is current. From then on, a partition that moves to this node needs only its
-   * tail to be read.
+   * Resolves when the copy of the log is current. When a partition moves to this node later, the node needs to read
+   * only the partition's tail.
    */
   async function caughtUp(): Promise<void> {
     while (plan.hasCopy && !isStopped()) {
@@ -136,10 +138,13 @@ function makeLogCopying(
   return { logCopy, askCopy, copyOthers, notCopied, caughtUp }
 }
 
-/** Returns the function that starts the threads of slots, each after its part of the log was copied here. */
+/**
+ * Returns `begin`, which starts the thread of a slot after the log-copy thread is ready for the start, and `freed`,
+ * which must be called when the thread has ended.
+ */
 function makeSlotStarts(ports: {
   readonly marketNames: ReadonlySet<string>
-  /** Market threads that run here or are being started here. */
+  /** Market threads that run or are being started on this node. */
   readonly running: Set<string>
   readonly copying: ReturnType<typeof makeLogCopying>
   readonly isStopped: () => boolean
@@ -158,8 +163,8 @@ function makeSlotStarts(ports: {
       // The database may have rows that the store of another node wrote. The local copy must contain the records
       // behind these rows.
       else if (slot === 'store' || isAccountsThread(slot)) await askCopy('CatchUp', {})
-      // The slot may have been released while the log was copied. Its thread must not start then, because the next
-      // owner may run it already.
+      // The slot may have been released while the log was copied. In that case, do not start its thread, because the
+      // next owner may run it already.
       if (!isWanted())
         throw new Error('this node released the thread to another node before it had started')
       await supervisor.begin(slot)
@@ -185,7 +190,7 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
   const marketNames = new Set(
     Array.from({ length: markets.threads }, (_, thread) => marketThreadName(thread)),
   )
-  /** Market threads that run here or are being started here. */
+  /** Market threads that run or are being started on this node. */
   const running = new Set<string>()
   let line: NodeLine | undefined
   let bridge: Bridge | undefined
@@ -205,7 +210,7 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
 
   return {
     async start(supervisor) {
-      // Ends threads that an earlier bridge thread started before it died: no other thread can end them.
+      // End the threads that an earlier bridge thread started before it died: no other thread can end them.
       for (const slot of await supervisor.begun()) await supervisor.end(slot)
       if (cluster.key === '') {
         log.warn({}, 'SIBYL_CLUSTER_KEY is not set: any client of NATS can impersonate a node')
@@ -226,7 +231,8 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
             await freed(slot)
             return why
           },
-          // A market thread only finishes its work: its files are closed while another node already starts it.
+          // For a market thread, only finish its work: its files are closed later, while another node already starts
+          // the thread.
           async handOver(slot) {
             if (marketNames.has(slot)) await supervisor.drain(slot)
             else await supervisor.end(slot)
@@ -239,7 +245,8 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
           // cannot join.
           unfit: (why) => kit.crash(new Error(why)),
           connect: (thread, peer, port) => handPort(supervisor, thread, peer, port),
-          // The fronts of one node share their buckets, so one of them receives the draws of other nodes.
+          // The fronts of one node share their rate-limit buckets, so only one front needs to receive the draws of
+          // other nodes.
           broadcast: (message) => {
             const draws = readDraws((message as { draws?: unknown }).draws)
             fronts.find(({ isOpen }) => isOpen)?.tell('Drawn', { draws })
@@ -261,7 +268,7 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
       }
       if (peer !== LOG_COPY_THREAD) return
       logCopy.replace(new Channel(port, channelOptions(settings), { received() {} }))
-      // A restarted thread follows nothing yet.
+      // A restarted log-copy thread does not copy any partition yet.
       void copyOthers().catch(notCopied)
     },
     health: () => bridge?.why() ?? 'starting',

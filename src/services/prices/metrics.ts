@@ -10,11 +10,11 @@ import type { PricesEvent, PricesState } from './prices.ts'
 import type { QuickMarketsEvent, QuickMarketsState } from './quick-markets/state.ts'
 
 /**
- * Time without an active provider after which a warning is logged. If the machine's clock is set, all providers count
- * as silent for a moment.
+ * Time without an active provider after which a warning is logged. A shorter time would cause false warnings: if the
+ * machine's clock is set, all providers count as silent for a moment.
  */
 const SILENCE_MS = 5_000
-/** At the start, providers have this long to deliver the first price of an asset. */
+/** Time after the start in which providers can deliver the first price of an asset before a warning is logged. */
 const FIRST_PRICE_MS = 30_000
 /** Period in which the same trouble of a provider is logged only once. */
 const LOG_AGAIN_MS = 600_000
@@ -31,12 +31,12 @@ export function pricesMeters(
     readonly feeds: () => readonly Feed[]
     readonly prices: () => PricesState | undefined
     readonly quickMarkets: () => QuickMarketsState | undefined
-    /** Monotonic: setting the system time does not change it. */
+    /** Returns the time of the monotonic clock: setting the system time does not change it. */
     readonly monotonicMs: () => number
   },
 ) {
   const registers = [registry]
-  /** Time since which prices are expected; undefined on a standby node, which expects none. */
+  /** Time since which prices are expected; undefined on a standby node, which expects no prices. */
   let waitsSinceMs: number | undefined
   const observed = new Counter({
     name: 'sibyl_price_observations_total',
@@ -166,7 +166,7 @@ export function pricesMeters(
       refusedRows.inc({ row }, count)
       log.warn({ row, count }, 'the database refused rows of prices: they are left out')
     },
-    /** Logs each lasting absence of prices once; called at intervals. */
+    /** Logs a warning once for each asset that has had no active provider for too long. Called at intervals. */
     lookAtSilences(): void {
       for (const [asset, silence] of silences) {
         const limitMs = spoken.has(asset) ? SILENCE_MS : FIRST_PRICE_MS

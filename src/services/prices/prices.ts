@@ -1,6 +1,6 @@
 /**
- * The latest price of each asset, and those of the last minutes. The actor receives observations of the providers,
- * lets the failover choose the active source, and publishes a price when that source has a new one. The times of
+ * The latest price of each asset, and the prices of the last minutes. The actor receives observations of the providers,
+ * lets the failover choose the active source, and publishes a price when the active source has a new one. The times of
  * published prices never go back.
  */
 
@@ -14,7 +14,7 @@ import type { Failover, GateVerdict } from './feeds/failover.ts'
 
 export type PricesProtocol = {
   Observed: { takes: { observation: Observation }; answers: undefined }
-  /** Called at intervals: providers may have become stale, and waiting prices are written. */
+  /** Sent at intervals: the actor detects stale providers and writes waiting prices. */
   Tick: { takes: object; answers: undefined }
   PricesWritten: { takes: { count: number }; answers: undefined }
   PricesNotWritten: { takes: { why: string }; answers: undefined }
@@ -53,7 +53,7 @@ type PricesOptions = {
   readonly writeMs: number
 }
 
-/** Functions that prices need from outside. */
+/** Functions that the prices actor needs from other modules. */
 export type PricesPorts = {
   readonly failover: Failover
   readonly write: (batch: PriceBatch) => Promise<unknown>
@@ -66,7 +66,7 @@ export type PricesState = PricesPorts & {
   /** Number of prices at the start of `waiting` that are being written. */
   writing: number
   wroteAtMs: number
-  /** Why the last write failed; '' if it did not. */
+  /** Reason why the last write failed; '' if the write succeeded. */
   trouble: string
 }
 
@@ -110,7 +110,7 @@ export const prices: Behaviour<PricesState, PricesProtocol, PricesEvent> = {
       return undefined
     }
     review(state, known, context)
-    // A suspect source disagrees with the others. Its price may be wrong, so it counts as refused.
+    // A suspect source disagrees with the others. Its price may be wrong, so the observation counts as refused.
     if (failover.isSuspect(asset, source)) {
       context.emit({ type: 'ObservationRefused', observation, why: 'suspect' })
     } else context.emit({ type: 'ObservationAccepted', observation })
@@ -174,7 +174,7 @@ function review(state: PricesState, known: AssetState, context: PricesContext): 
 
 /**
  * Adds a price to the list, which keeps one price per second: a later price of the same second replaces the last one.
- * The first `fixed` prices are never replaced: they are being written, and are later removed by their number.
+ * Never replaces the first `fixed` prices: they are being written, and are removed by count after the write.
  */
 function remember(list: PriceRecord[], price: PriceRecord, fixed = 0): void {
   const last = list.length > fixed ? list.at(-1) : undefined
@@ -214,7 +214,7 @@ export function assetPricesOf(state: PricesState): AssetPrices[] {
   }))
 }
 
-/** Returns why prices are missing; '' if none are. */
+/** Returns why prices are missing; '' if no price is missing. */
 export function whyUnpriced(state: PricesState): string {
   const silent = [...state.assets.values()].filter(({ speaker }) => speaker === undefined)
   return silent.map(({ asset, why }) => `${asset}: ${why}`).join('; ')

@@ -1,6 +1,6 @@
 /**
  * The thread of prices and quick markets: the providers' feeds, the actor that publishes prices, and the actor that
- * opens markets on them. Both store their state in the database.
+ * opens quick markets. Both actors store their state in the database.
  */
 
 import { databaseUrlOf, quickChain, type ThreadData } from '#config/thread-data.ts'
@@ -172,7 +172,8 @@ function makePass(
   function quickSaid(event: QuickMarketsEvent): void {
     meters.quickSaid(event)
     const { type, quickMarket, atMs } = event
-    // Fronts read a contested market from the database: for them it stays unresolved.
+    // Do not notify fronts of a contested market: they read it from the database, and for fronts the market stays
+    // unresolved.
     if (type !== 'QuickMarketContested') fronts.tell(type, { quickMarket, atMs })
   }
 

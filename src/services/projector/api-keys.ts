@@ -1,7 +1,7 @@
 /**
  * Registers and revokes API keys, in the store thread, which alone writes the database. Changes are written one after
- * another, because each must count the keys that an address has already. A change is answered once the database has
- * it, and the fronts are notified.
+ * another, because each change must count the existing keys of its address. Once the database has a change, its caller
+ * is answered and the fronts are notified.
  */
 
 import type { ApiKey } from '#domain/api-key.ts'
@@ -10,7 +10,7 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import type { ApiKeysRequests } from '#protocol/projector.ts'
 import type { Behaviour, Context, Deferred } from '#runtime/actor.ts'
 
-/** A change is skipped after `untilMs`, when its caller no longer waits. */
+/** A change is skipped after `untilMs`, because its caller no longer waits. */
 export type ApiKeysProtocol = ApiKeysRequests & {
   KeyWritten: {
     takes: { ticket: Deferred; registered: ApiKey | undefined; revoked: readonly string[] }
@@ -27,7 +27,7 @@ type Change = {
   readonly untilMs: number
   /** Key to register. */
   readonly registers?: ApiKey
-  /** Resolves with the revoked keys. */
+  /** Writes the change; resolves with the ids of the revoked keys. */
   readonly write: () => Promise<readonly string[]>
 }
 

@@ -1,7 +1,7 @@
 /**
- * Keeps the trading volumes by which events (groups of markets) are sorted. The projector reports markets whose
- * trades changed. Every few seconds the volumes of their events are summed again, outside of the projector's
- * transactions. A restart sums all events once.
+ * Keeps the trading volumes by which events (groups of markets) are sorted. The projector reports markets whose trades
+ * changed. Every few seconds, the volumes of these markets' events are summed again, outside of the projector's
+ * transactions. After a restart, all events are summed once.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -16,7 +16,7 @@ type EventVolumesPorts = {
 }
 
 type EventVolumes = {
-  /** Reports a batch that the database has, to find the markets whose trades changed. */
+  /** Reports a batch that the database has. The markets whose trades changed are summed at the next refresh. */
   written(batch: Pick<ProjectionBatch, 'trades' | 'tradeChanges'>): void
   /** Sums the volumes of the reported markets' events; does nothing while an earlier call runs. */
   refresh(): Promise<void>

@@ -1,7 +1,7 @@
 /**
- * Ends orders in the database that were open when their market closed. There may be a million, so they are ended in
- * short steps, apart from the projector. At the start it also scans all markets, in steps, for orders that an earlier
- * process left. No client waits for this, and repeating a step changes nothing.
+ * Ends orders in the database that were open when their market closed. A market may have a million such orders, so they
+ * are ended in short steps, apart from the projector. At the start, the actor also scans all markets, in steps, for
+ * orders that an earlier process left open. No client waits for these steps, and repeating a step changes nothing.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -9,7 +9,7 @@ import type { MarketId } from '#domain/ids.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
 
 export type OrderEndingsProtocol = {
-  /** Starts to scan all markets for closed ones with open orders. */
+  /** Starts the scan of all markets for closed markets with open orders. */
   Start: { takes: object; answers: undefined }
   /** Markets have closed in the database. */
   MarketsClosed: { takes: { marketIds: readonly MarketId[] }; answers: undefined }
@@ -18,7 +18,7 @@ export type OrderEndingsProtocol = {
     answers: undefined
   }
   Stepped: { takes: { marketId: MarketId; more: boolean }; answers: undefined }
-  /** A step failed for this market; without a market, the scan of all markets failed. */
+  /** The step for this market failed. If `marketId` is undefined, the scan of all markets failed. */
   Failed: {
     takes: { marketId: MarketId | undefined; why: string; retry: boolean }
     answers: undefined
@@ -29,8 +29,8 @@ export type OrderEndingsProtocol = {
 }
 
 /**
- * The database refuses a write. The market's orders stay open there. Without a market, the scan was refused, and the
- * orders of markets it has not reached stay open.
+ * The database refused a write, so the market's orders stay open in the database. If `marketId` is undefined, the scan
+ * was refused, and the orders of markets that it has not reached stay open.
  */
 export type OrderEndingsEvent = {
   readonly type: 'OrdersNotEnded'
@@ -39,7 +39,7 @@ export type OrderEndingsEvent = {
 }
 
 export type OrderEndingsPorts = {
-  /** Ends some orders of a closed market in the database; returns whether there may be more. */
+  /** Ends some orders of a closed market in the database; returns whether more may be open. */
   end(marketId: MarketId): Promise<boolean>
   /** Returns some closed markets that still have open orders. `after` is the last market of the previous page. */
   find(
@@ -95,13 +95,12 @@ export const orderEndings: Behaviour<OrderEndingsState, OrderEndingsProtocol, Or
   Failed(state, { marketId, why, retry }, context) {
     state.underway = false
     if (retry) {
-      // Retries the other markets first, because the failure may concern only this one.
+      // Retry the other markets first, because the failure may concern only this market.
       if (marketId !== undefined && state.closed.delete(marketId)) state.closed.add(marketId)
       if (!state.stopped) context.after(RETRY_MS, { type: 'Again', message: {} })
       return undefined
     }
-    // Gives the market up until the next start. Reads are still right, because they check whether the market is
-    // closed.
+    // Give up the market until the next start. Reads are still right, because they check whether the market is closed.
     if (marketId === undefined) state.look = undefined
     else state.closed.delete(marketId)
     context.emit({ type: 'OrdersNotEnded', marketId, why })

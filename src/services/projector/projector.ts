@@ -1,7 +1,7 @@
 /**
- * Follows the logs and writes them to the database. For each partition it reads the log from the checkpoint, derives
- * rows from the events, and writes them together with the new checkpoint. Markets never wait for it: an unavailable
- * database stops only the projection, which catches up later.
+ * Follows the logs and writes their events to the database. For each partition, the projector reads the log from the
+ * checkpoint, derives rows from the events, and writes the rows together with the new checkpoint. Markets never wait
+ * for the projector: an unavailable database stops only the projection, which catches up later.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -42,7 +42,7 @@ export type StoreProtocol = LogReaderProtocol & {
   /** Positions of partitions that another store writes. */
   Followed: { takes: { checkpoints: readonly Checkpoint[] }; answers: undefined }
   BatchFailed: { takes: { partition: number; why: string; retry: boolean }; answers: undefined }
-  /** Sent when the store of another node takes over: the current write is finished, and no other starts. */
+  /** Sent when the store of another node takes over: the current write is finished, and no further write starts. */
   Leave: { takes: object; answers: undefined }
 }
 
@@ -51,38 +51,38 @@ export type StoreEvent =
   | { readonly type: 'Projected'; readonly partition: number; readonly offset: number }
   /** New trades are in the database and can be settled. */
   | { readonly type: 'TradesWritten' }
-  /** Markets are closed in the database; their open orders must still be ended there. */
+  /** Markets are closed in the database; their open orders must still be ended in the database. */
   | { readonly type: 'MarketsClosed'; readonly marketIds: readonly MarketId[] }
 
 type PartitionProgress = {
   projected: number
   appended: number
   writing: boolean
-  /** Events up to this offset are written without waiting for more. */
+  /** Events up to this offset are written without waiting for more events. */
   due: number
   fault: string
   /**
-   * True if the database refuses the partition's next events, or contradicts them. To skip them could lose a trade
-   * unnoticed, so this partition stops, and the others continue.
+   * True if the database refuses the partition's next events, or contradicts them. Skipping these events could lose a
+   * trade unnoticed, so this partition stops, and the other partitions continue.
    */
   refused: boolean
 }
 
 /** Functions of the database that the store needs. */
 export type StoreDatabase = {
-  /** Claims the database for the log, and returns its positions. */
+  /** Claims the database for the log, and returns the database's position in each partition. */
   readonly claim: (log: { logId: string; partitions: number }) => Promise<readonly Checkpoint[]>
   /**
-   * Writes a batch; returns the position of the database afterwards. It may differ from the end of the batch: an
-   * earlier batch may have been committed without an answer, and the log has grown since. Several batches may share a
-   * transaction.
+   * Writes a batch; returns the position of the database afterwards. This position may differ from the end of the
+   * batch: an earlier batch may have been committed without an answer, and the log has grown since. Several batches may
+   * share a transaction.
    */
   readonly write: (batch: ProjectionBatch) => Promise<{ readonly offset: number }>
   /** Set if several stores share the database, each writing some partitions. */
   readonly shared?: {
     /** Returns whether this store writes the partition. */
     readonly isOwn: (partition: number) => boolean
-    /** Returns the positions of all partitions in the database, also those that other stores write. */
+    /** Returns the positions of all partitions in the database, including partitions that other stores write. */
     readonly read: () => Promise<readonly Checkpoint[]>
   }
 }
@@ -97,23 +97,24 @@ export type StoreState = {
   gathering: boolean
   /** Time of the next retry. */
   retryAtMs: number
-  /** Why the last claim failed; empty if it did not. */
+  /** Why the last claim failed; empty if it succeeded. */
   fault: string
   /**
-   * Set if the database belongs to another log. Nothing is written then, because that would only hide the mistake.
+   * Set if the database belongs to another log. Nothing is written in this case, because writing would only hide the
+   * mistake.
    */
   refused: string
   leaving: boolean
 }
 
 /**
- * Time for which events are collected before they are written. Large transactions are cheaper, because their rows
- * share index pages: per order, one of 2,000 orders takes half the time of one of 100. Each sync of the database also
- * delays one of the log, and no client reads the newest changes from the database.
+ * Time for which events are collected before they are written. Large transactions are cheaper, because their rows share
+ * index pages: per order, a transaction with 2,000 orders takes half the time of one with 100. Each sync of the
+ * database also delays a sync of the log, and no client reads the newest changes from the database.
  */
 const GATHER_MS = 100
 /**
- * Number of waiting events, of all partitions together, from which on they are written before `GATHER_MS` has passed.
+ * Number of waiting events, in all partitions together, at which the events are written before `GATHER_MS` has passed.
  */
 const GATHER_EVENTS = PROJECTION_ROWS_MAX
 
@@ -226,7 +227,7 @@ export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
   },
 }
 
-/** Returns why the database falls behind the logs; empty if it does not. */
+/** Returns why the database falls behind the logs; empty if it keeps up. */
 export function whyBehind(state: StoreState): string {
   if (state.refused !== '') return state.refused
   for (const { fault } of state.partitions.values()) if (fault !== '') return fault
@@ -267,7 +268,10 @@ function isOwn({ database: { shared } }: StoreState, partition: number): boolean
   return shared === undefined || shared.isOwn(partition)
 }
 
-/** Reads the positions of partitions that other stores write. Market threads here need them to truncate the log. */
+/**
+ * Reads the positions of partitions that other stores write. This node's market threads need these positions to
+ * truncate the log.
+ */
 function follow(state: StoreState, context: StoreContext): void {
   const { shared } = state.database
   if (shared === undefined || state.leaving || [...state.partitions.keys()].every(shared.isOwn))

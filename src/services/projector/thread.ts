@@ -1,4 +1,4 @@
-/** The store thread: runs the projector on the logs, and has the only connections that write. */
+/** The store thread: runs the projector on the logs, and has the only connections that write the database. */
 
 import { databaseUrlOf, isNode, type ThreadData } from '#config/thread-data.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -19,7 +19,7 @@ import { type StoreActors, startActors } from './thread/store-actors.ts'
 import { makeStoreLinks } from './thread/store-links.ts'
 import { makeProjectionTraces } from './thread/trade-traces.ts'
 
-/** Interval at which the store reads the logs even without a notification, because one may be lost. */
+/** Interval at which the store reads the logs even without a notification, because a notification may be lost. */
 const LOOK_EVERY_MS = 1_000
 /** Maximum age of the volumes by which events are sorted, while the database answers. */
 const VOLUMES_EVERY_MS = 2_000
@@ -34,14 +34,14 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): Thread 
   const { log } = kit
   let database: Database
   /**
-   * Connection that writes the partitions. On a database server it is separate, so that other writes never delay a
-   * partition.
+   * Connection that writes the partitions. On a database server, this connection is separate, so that other writes
+   * never delay a partition.
    */
   let projection: Database
   let reader: LogReader<MarketEvent>
   let actors: StoreActors | undefined
   let stopped = false
-  /** True while another node takes over: from then on nothing is written here. */
+  /** True once another node takes over the store; from then on, this node writes nothing. */
   let leaving = false
   const leases = makeLeases(data, kit, world)
   const isDatabaseShared = isShared(databaseUrlOf(settings))
@@ -57,7 +57,8 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): Thread 
   storeMeters(kit, () => actors?.state)
 
   /**
-   * Holds the leases of the partitions: one node at a time projects a partition, the others only read its position.
+   * Holds the leases of the partitions. One node at a time projects a partition; the other nodes only read the
+   * partition's position.
    */
   async function holdProjectors(): Promise<void> {
     for (let partition = 0; partition < reader.partitions; partition++) {
@@ -90,8 +91,8 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): Thread 
         projectors: isDatabaseShared ? projectors : undefined,
       })
       actors.endings.hear('Start', {}, 0, undefined)
-      // Not awaited: this thread must start without the database too, because API keys and other services wait for
-      // its start.
+      // Do not await the leases: this thread must start even without the database, because API keys and other services
+      // wait for its start.
       if (isDatabaseShared) kit.detach(holdProjectors())
       look()
       kit.every(LOOK_EVERY_MS, look)
@@ -104,12 +105,13 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): Thread 
     health: () => (actors === undefined ? 'starting' : whyBehind(actors.state)),
     metrics: kit.metrics,
     async drain() {
-      // In a cluster, other nodes continue to append to the log meanwhile, and the next store reads that. So only the
+      // In a cluster, other nodes continue to append to the log, and the next store reads the new records. So only the
       // current write is finished.
       leaving = isNode(settings)
       actors?.projector.hear(leaving ? 'Leave' : 'Tick', {}, 0, undefined)
       await actors?.projector.drained()
-      // Orders of closed markets that are still open in the database are ended after the next start.
+      // Stop ending orders of closed markets. Orders that are still open in the database are ended after the next
+      // start.
       actors?.endings.hear('Stop', {}, 0, undefined)
       await Promise.all([
         actors?.endings.drained(),

@@ -1,7 +1,7 @@
 /**
- * Writes for other services, in the store thread, which alone writes the database. Writes run one after another in
- * the order of arrival, and are answered once the database has them. Small writes that wait share a commit, because a
- * commit costs as much for many as for one.
+ * Writes for other services, in the store thread, which alone writes the database. Writes run one after another in the
+ * order of arrival, and are answered once the database has them. Small writes that wait share a commit, because a
+ * commit costs as much for many writes as for one.
  */
 
 import { WRITES_TOGETHER_MAX, WRITES_WAITING_MAX } from '#domain/limits.ts'
@@ -21,7 +21,9 @@ export type WriteQueueProtocol = WriteRequests & {
 type Asked = { readonly ticket: Deferred; readonly task: WriteTask }
 
 export type WriteQueueState = {
-  /** Runs several writes in one commit. Resolves with a reply for each and never rejects: a fault is a reply, too. */
+  /**
+   * Runs several writes in one commit. Resolves with one reply per write and never rejects: a fault is a reply, too.
+   */
   readonly run: (tasks: readonly WriteTask[]) => Promise<readonly StoreReply[]>
   /** Returns whether a write can share its commit with others. */
   readonly shares: (task: WriteTask) => boolean
@@ -67,7 +69,10 @@ function writeNext(state: WriteQueueState, context: Context<WriteQueueProtocol, 
   })
 }
 
-/** Removes the next write from the queue, together with those directly after it if all of them can share a commit. */
+/**
+ * Removes the next write from the queue. If it can share a commit, also removes the writes directly after it that can
+ * share one.
+ */
 function takeNext({ waiting, shares }: WriteQueueState): Asked[] {
   let count = 0
   while (count < waiting.length && count < WRITES_TOGETHER_MAX) {

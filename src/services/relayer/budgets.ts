@@ -1,9 +1,9 @@
 /**
  * Limits of the relayer: operations of an owner per minute, and gas per day (UTC) of one owner and of all owners
- * together. Redemptions have a budget of their own, so that other operations cannot use up the gas that winners need.
- * Owners with settled trades may spend more, and a part of each budget is kept for them, so one person with many
- * wallets cannot use it up. Operations signed by a delegate get half of the owner's rate and gas: a stolen key must
- * not use up what the owner needs to revoke it.
+ * together. Redemptions have a separate budget, so that other operations cannot use up the gas that winners need.
+ * Owners with settled trades may spend more. A part of each budget is reserved for these owners, so one person with
+ * many wallets cannot use the budget up. Operations signed by a delegate get half of the owner's rate and gas: a stolen
+ * delegate key must not use up the gas that the owner needs to revoke the delegate.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -18,8 +18,8 @@ const DAY_MS = 86_400_000
 export const nothingSpent = (): Record<RelayPurpose, number> => ({ redemption: 0, other: 0 })
 
 /**
- * Returns what an owner has spent today; adds an unknown owner. At the maximum number of owners, the oldest is
- * forgotten.
+ * Returns the gas that an owner has spent today; adds an unknown owner. At the maximum number of owners, drops the
+ * oldest owner.
  */
 export function ownerOf(state: RelayerState, address: Address, nowMs: number): Owner {
   const day = dayOf(nowMs)
@@ -80,7 +80,7 @@ export function budgetFlaw(
   const { gasPerDay, newcomers } = state.rules
   const { ownerGas, allGas } = gasPerDay[purpose]
   const owner = ownerOf(state, address, nowMs)
-  // An owner's gas grows with the number of settled trades: creating wallets is free, settled trades are not.
+  // An owner's gas limit grows with the number of settled trades: creating wallets is free, settled trades are not.
   const earned = newcomers.ownerGas + owner.trades * newcomers.gasPerTrade
   const most = partFor(byDelegate, Math.min(ownerGas, earned))
   if (owner.gas[purpose] + gas > most) {

@@ -27,8 +27,8 @@ export function hear(state: RelayerState, news: LaneUpdate, context: RelayerCont
   const transaction = { lane: news.lane, nonce: news.nonce }
   const { key, attempt } = readReference(news.reference)
   if (attempt !== one.attempt || one.stage !== 'follow') {
-    // This transaction belongs to an abandoned attempt. Its end is still written, unless a later attempt exists, and
-    // acknowledged.
+    // This transaction belongs to an abandoned attempt. When it ends, write its end, unless a later attempt exists, and
+    // acknowledge it.
     if (news.type !== 'finished') return
     const change = changeOf({ key, attempt, status: endOf(news), txHash: news.txHash }, context)
     write(state, { change, turn: 0, transaction }, context)
@@ -54,8 +54,8 @@ export function hear(state: RelayerState, news: LaneUpdate, context: RelayerCont
       const { gas, txHash } = one
       const paid = news.gasUsed ?? 0
       context.emit({ type: 'ended', key, kind: one.operation?.kind, status, gas: paid, reason })
-      // After a restart, the gas limit of an attempt after the first is unknown. Its row then keeps its gas, which
-      // includes that limit.
+      // After a restart, the gas limit of a second or later attempt is unknown. The row then keeps its stored gas,
+      // which includes that limit.
       const isSumKnown = one.trial !== undefined || attempt === 1
       const known = news.gasUsed !== null && isSumKnown ? { gas } : {}
       const change = changeOf({ key, attempt, status, txHash, reason, ...known }, context)
@@ -87,7 +87,7 @@ export function submission(one: Underway, context: RelayerContext): Writing {
   }
 }
 
-/** Called when the operation's transaction is in a block: the owner's next operation can be examined. */
+/** Records that the operation's transaction is in a block: the owner's next operation can be examined. */
 function mined(
   state: RelayerState,
   one: Underway,
@@ -107,7 +107,8 @@ function mined(
 }
 
 /**
- * Called when a reorg removed the operation's transaction from its block: in another block it may use all its gas.
+ * Records that a reorg removed the operation's transaction from its block: in another block, the transaction may use
+ * all its gas.
  */
 function unmined(state: RelayerState, one: Underway, context: RelayerContext): void {
   one.isMined = false

@@ -43,8 +43,8 @@ export function tradesPending(
 }
 
 /**
- * Returns the orders to refuse again for an operation that an earlier process sent. Only its kind is known, not its
- * details.
+ * Returns the orders to refuse again for an operation that an earlier process sent. Only the operation's kind is known,
+ * not its details.
  */
 export function heldAgain(kind: RelayKind): HeldOrders | undefined {
   if (kind === 'ctf-approval') return 'sells'

@@ -1,4 +1,4 @@
-/** Functions that the relayer needs from outside: chain, sender and database. */
+/** Functions that the relayer needs from other modules: access to the chain, the sender and the database. */
 
 import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
@@ -11,15 +11,15 @@ import type { LaneTransaction, LaneUpdate } from './chain/relay-lanes.ts'
 
 export type SentRelay = { readonly txHash: string; readonly nonce: number }
 
-/** Functions from outside, provided by the thread. Each throws a fault on failure. */
+/** Functions that the thread provides to the relayer. Each throws a fault on failure. */
 export type RelayerPorts = {
   readonly recover: () => Promise<readonly LaneTransaction[]>
   readonly unfinished: () => Promise<readonly RelayRecord[]>
-  /** Returns the gas spent since that time, by budget. */
+  /** Returns the gas spent since the given time, by budget. */
   readonly gasSince: (sinceMs: number) => Promise<Readonly<Record<RelayPurpose, number>>>
   /**
-   * Looks up an operation: returns its row if it was requested before, the gas that the owner has spent from its
-   * budget, and the number of the owner's recently settled trades.
+   * Looks up an operation: returns its row if the operation was requested before. Also returns the gas that the owner
+   * has spent from the operation's budget, and the number of the owner's recently settled trades.
    */
   readonly find: (
     key: RelayKey,
@@ -32,8 +32,8 @@ export type RelayerPorts = {
   }>
   readonly examine: (operation: RelayOperation) => Promise<RelayExamination | Rejection>
   /**
-   * Makes the market threads refuse such new orders of the owner until `lift` is called; returns the needs of the
-   * owner's open orders and unsettled trades. After a rejection, `lift` must be called too.
+   * Makes the market threads refuse these kinds of new orders of the owner until `lift` is called; returns the needs of
+   * the owner's open orders and unsettled trades. After a rejection, `lift` must be called too.
    */
   readonly hold: (
     key: RelayKey,

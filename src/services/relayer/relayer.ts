@@ -95,7 +95,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       return ticket
     }
     if (state.closedFor !== '') return reject('RELAYER_UNAVAILABLE', undefined, state.closedFor)
-    // The last places are for redemptions.
+    // The last places below the maximum are reserved for redemptions.
     const most = purposeOf(kind) === 'redemption' ? RELAYS_UNDERWAY_MAX : RELAYS_UNREDEEMING_MAX
     if (state.underway.size >= most) return reject('OVERLOADED')
     const crowded = lineFlaw(state, operation)
@@ -155,8 +155,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     for (const { key, attempt, kind, owner } of unfinished) {
       const sent = state.underway.get(key)
       if (sent !== undefined) holdAgain(state, sent, { kind, owner }, context)
-      // If a transaction of an earlier attempt is followed, this attempt was stored but never sent: the answer about
-      // its row was lost.
+      // If the relayer follows a transaction of an earlier attempt, the attempt in the row was stored but never sent:
+      // the answer about the row was lost.
       if (sent?.attempt === attempt) continue
       // The journal has every transaction before it is sent, so an attempt that is not in the journal was never sent.
       const change = changeOf({ key, attempt, status: 'failed', reason: NEVER_SENT }, context)
@@ -185,8 +185,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       return undefined
     }
     if (record?.status === 'sending') {
-      // The row says that an earlier request is being sent, but none is in progress here: it was never sent, because
-      // the answer to `open` was lost.
+      // The row has the status `sending`, but this thread has no request in progress for it. The earlier request was
+      // never sent, because the answer to `open` was lost.
       moveTo(one, 'open')
       const change = changeOf(
         { key, attempt: record.attempt, status: 'failed', reason: NEVER_SENT },
@@ -273,8 +273,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const one = state.underway.get(key)
     if (one?.operation === undefined || one.trial === undefined) return undefined
     if (!opened) {
-      // The row exists already. Only this thread opens rows of its chain, so it opened this one, and the answer was
-      // lost.
+      // The row exists already. Only this thread opens rows of its chain, so an earlier `open` of this thread succeeded
+      // and its answer was lost.
       const isSent = record.txHash !== '' && record.status !== 'failed'
       const wanted = isSent ? answerOf(record) : reject('OUTCOME_UNKNOWN')
       spend(state, one.operation, -one.trial.gas, context.nowMs)
@@ -307,8 +307,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const tookMs = context.nowMs - one.beganAtMs
     context.emit({ type: 'sent', kind, lane: one.lane, txHash: sent.txHash, tookMs })
     for (const ticket of one.tickets.splice(0)) context.answer(ticket, answerOf(one))
-    // An operation with claims is listed by them, so its row gets the hash at once. Others wait: most are mined soon,
-    // and then one write is enough. The journal has the hash anyway.
+    // An operation with claims is listed by its claims, so write the hash to its row at once. Delay this write for
+    // other operations: most are mined soon, and then one write is enough. The journal has the hash in any case.
     if ((one.examination?.claims.length ?? 0) > 0) submitted(state, one, context)
     else context.after(SUBMITTED_AFTER_MS, { type: 'Write', message: submission(one, context) })
     pollLane(state, one.lane, context)
@@ -322,7 +322,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const gas = one.trial?.gas ?? 0
     if (one.operation !== undefined) spend(state, one.operation, -gas, context.nowMs)
     if (at === 'open' || at === 'send') {
-      // If `send` failed, nothing was sent. If `open` failed, the row of the next attempt may exist all the same.
+      // If `send` failed, nothing was sent. If `open` failed, the database may still have stored the row of the next
+      // attempt.
       const attempt = at === 'open' && one.trial !== undefined ? one.attempt + 1 : one.attempt
       const lane = one.lane === undefined ? undefined : state.lanes.get(one.lane)
       lane?.waiting.delete(referenceOf(one))
@@ -360,7 +361,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
 
   Write(state, writing, context) {
     const { change, turn } = writing
-    // Skips a change that is outdated by a newer one.
+    // Skip a change if the operation has a newer change.
     if (turn !== 0 && state.underway.get(change.key)?.turn !== turn) return undefined
     write(state, writing, context)
     return undefined
@@ -374,8 +375,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
   Unwritten(state, { trouble, ...writing }, context) {
     context.emit({ type: 'trouble', where: 'write', trouble })
     if (trouble.retryable) context.after(AGAIN_MS, { type: 'Write', message: writing })
-    // The database refuses the change for good. The operation ends here, and the journal keeps its transaction as
-    // open for the next start.
+    // The database refuses the change for good. End the operation; the journal keeps its transaction as open for the
+    // next start.
     else if (writing.transaction !== undefined) release(state, writing, context)
     return undefined
   },
@@ -404,7 +405,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
   },
 }
 
-/** Ends an operation after the end of its transaction was written. */
+/** Ends an operation after the end of its transaction was written to the database. */
 function release(state: RelayerState, { change, transaction }: Writing, context: RelayerContext) {
   const one = state.underway.get(change.key)
   if (transaction === undefined || one?.attempt !== change.attempt) return
@@ -434,7 +435,7 @@ function tryOut(
   return undefined
 }
 
-/** Makes market threads refuse orders again for an operation that an earlier process sent, until it ends. */
+/** Makes market threads refuse orders again for an operation that an earlier process sent, until the operation ends. */
 function holdAgain(
   state: RelayerState,
   one: Underway,

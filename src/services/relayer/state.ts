@@ -40,7 +40,7 @@ export type RelayerProtocol = RelayerRequests & {
   Tried: { takes: Work & { trial: RelayTrial | Rejection }; answers: undefined }
   Opened: { takes: Work & { record: RelayRecord; opened: boolean }; answers: undefined }
   Sent: { takes: Work & { sent: SentRelay }; answers: undefined }
-  /** A step of an operation failed outside. */
+  /** A step of an operation failed in work outside the actor. */
   Failed: { takes: Work & { step: Step; trouble: Trouble }; answers: undefined }
   Poll: { takes: { lane: Address; turn: number }; answers: undefined }
   Polled: { takes: { lane: Address; news: readonly LaneUpdate[] }; answers: undefined }
@@ -52,7 +52,7 @@ export type RelayerProtocol = RelayerRequests & {
   Weigh: { takes: Record<never, never>; answers: undefined }
   Weighed: { takes: { balances: readonly { lane: Address; wei: string }[] }; answers: undefined }
   NoncesRead: { takes: { ticket: Deferred; answer: RelayNonces | Rejection }; answers: undefined }
-  /** Outside work failed that belongs to no request. It is started again by the message `again`. */
+  /** Work outside the actor that belongs to no request failed. The message `again` starts this work again. */
   Missed: {
     takes: { what: string; trouble: Trouble; again: 'Begin' | 'Weigh' }
     answers: undefined
@@ -61,7 +61,7 @@ export type RelayerProtocol = RelayerRequests & {
 
 export type Writing = {
   readonly change: RelayChange
-  /** Number of this change among those of its operation; 0 if the operation is not followed here. */
+  /** Number of this change among the changes of its operation; 0 if the relayer does not follow the operation. */
   readonly turn: number
   /** Transaction whose end is acknowledged with this change, so that the sender may forget it. */
   readonly transaction?: { readonly lane: Address; readonly nonce: number }
@@ -112,12 +112,12 @@ export type RelayerRules = {
     readonly ownerGas: number
     /** Gas that each settled trade adds to `ownerGas`, up to the limit that every owner has. */
     readonly gasPerTrade: number
-    /** Part of each budget that is kept for owners with trades. */
+    /** Percentage of each budget that is reserved for owners with trades. */
     readonly keptPercent: number
   }
-  /** A key with less is not used. */
+  /** Minimum balance of a key, in wei. A key with less is not used. */
   readonly balanceMin: bigint
-  /** A key with less causes a warning. */
+  /** Balance of a key, in wei, below which a warning is logged. */
   readonly balanceLow: bigint
   /** A key whose oldest transaction has waited this long for a block is used only if there is no other key. */
   readonly stuckAfterMs: number
@@ -128,13 +128,13 @@ export type RelayerRules = {
 
 export type Underway = {
   readonly key: RelayKey
-  /** Undefined for an operation that an earlier process sent. */
+  /** The operation; undefined if an earlier process sent it. */
   readonly operation: RelayOperation | undefined
   readonly scope: string
   readonly beganAtMs: number
   tickets: Deferred[]
   deadlineAtMs: number
-  /** Changed by `moveTo` only. */
+  /** Stage of the operation; only `moveTo` changes it. */
   readonly stage: Stage
   attempt: number
   gas: number
@@ -146,7 +146,7 @@ export type Underway = {
   nonce: number
   txHash: string
   isMined: boolean
-  /** Part of the gas limit that the transaction did not use in its block; 0 while it is in no block. */
+  /** Part of the gas limit that the transaction did not use in its block; 0 while the transaction is in no block. */
   saved: number
   /** Number of changes of the operation so far. A write that failed is not retried if a newer change exists. */
   turn: number
@@ -156,10 +156,12 @@ export type Underway = {
 export type Stage = 'waiting' | Step | 'follow'
 
 /**
- * Every step that an operation may take. An operation that an earlier process sent starts as `follow`, any other as
- * `waiting`. It is dropped when it is answered without a transaction, or when its transaction has ended.
+ * Every step that an operation may take. An operation that an earlier process sent starts as `follow`, any other
+ * operation as `waiting`. An operation is dropped when it is answered without a transaction, or when its transaction
+ * has ended.
  *
- * `find` leads to `open` if the database has a row that was never sent: the row is closed, and the search continues.
+ * `find` leads to `open` if the database has a row that was never sent: the row is closed, and the operation continues
+ * with `examine`.
  */
 export const STEPS: Readonly<Record<Stage, readonly Stage[]>> = {
   waiting: ['find'],
@@ -198,16 +200,16 @@ export type Owner = {
   fullAtMs: number
   gas: Record<RelayPurpose, number>
   day: number
-  /** Number of its recently settled trades. */
+  /** Number of the owner's recently settled trades. */
   trades: number
 }
 
 export type Lane = {
   readonly address: Address
-  /** Undefined before the first read. */
+  /** Balance in wei; undefined before the first read. */
   balance: bigint | undefined
   isLow: boolean
-  /** For each transaction that is in no block yet: its reference, and the time when it was sent. */
+  /** Reference and send time of each transaction that is in no block yet. */
   readonly waiting: Map<string, number>
   /** References of transactions that were sent and have not ended. */
   readonly open: Set<string>

@@ -43,7 +43,8 @@ import { relayRulesOf } from './thread/relay-rules.ts'
 import { relayStore } from './thread/relay-store.ts'
 
 /**
- * Maximum wait for operations in progress when the thread stops. The next process finds the others in the journal.
+ * Maximum wait for operations in progress when the thread stops. The next process finds unfinished operations in the
+ * journal.
  */
 const DRAIN_MS = 3_000
 
@@ -183,7 +184,7 @@ async function relayerOn(client: ChainClient, context: RelayContext): Promise<Re
   )
 }
 
-/** Finds the signer of an operation. */
+/** Returns the function that finds the signer and the digest of a message. */
 async function makeRecover(): Promise<RelayExaminerOptions['recover']> {
   const recovery = await loadRecovery()
   const keccak = loadKeccak()

@@ -1,4 +1,4 @@
-/** Faults of outside work, in two forms: as parts of messages, and as answers to clients. */
+/** Faults of work outside the actor, in two forms: as parts of messages, and as answers to clients. */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
 

@@ -54,7 +54,10 @@ export function find(state: RelayerState, one: Underway, context: RelayerContext
   }))
 }
 
-/** Starts one step of outside work of an operation; if it fails, the actor receives `Failed` with the step's name. */
+/**
+ * Starts one step of an operation's work outside the actor. If the step fails, the actor receives `Failed` with the
+ * step's name.
+ */
 export function step<T>(
   { key }: Underway,
   { name, work }: { readonly name: Step; readonly work: Promise<T> },
@@ -98,7 +101,7 @@ export function forget(state: RelayerState, one: Underway, context: RelayerConte
   pass(state, one, context)
 }
 
-/** Starts the owner's next waiting operation at this contract; skips operations whose caller no longer waits. */
+/** Starts the next waiting operation of this operation's queue; rejects operations whose caller no longer waits. */
 export function pass(state: RelayerState, one: Underway, context: RelayerContext): void {
   const queue = state.scopes.get(one.scope)
   if (queue === undefined || queue[0] !== one.key) return
@@ -138,7 +141,7 @@ export function lineFlaw(state: RelayerState, operation: RelayOperation): Reject
 export function scopeOf(operation: RelayOperation): string {
   const { kind, owner } = operation
   if (kind === 'propose-resolution' || kind === 'settle-market') {
-    // Permits for the relayer's own bond use nonces of its keys, so all such operations share one queue.
+    // Permits for the relayer's own bond use nonces of the relayer's keys, so all such operations share one queue.
     const ownBond = kind === 'propose-resolution' && operation.bond === undefined
     return ownBond ? BOND_SCOPE : `${operation.marketAddress} ${owner}`
   }

@@ -3,9 +3,10 @@
  * window, an assertion that the oracle's voters have decided, and the payout of a market after a failed report. The
  * indexer reports proposals, disputes and settlements; this actor only does the last step, which any account may do.
  *
- * Due resolutions are read from the database, simulated without cost, and sent if they would succeed. The simulation
- * refuses an undecided dispute, or a settlement that another account has just made; these are checked again after a
- * growing pause. The reference of a transaction names the settled resolution, so nothing is sent twice after a restart.
+ * The actor reads due resolutions from the database, simulates them without cost, and sends them if they would succeed.
+ * The simulation refuses an undecided dispute, or a settlement that another account has just made. A refused resolution
+ * is checked again after a growing pause. The reference of a transaction names the settled resolution, so nothing is
+ * sent twice after a restart.
  */
 
 import assert from 'node:assert/strict'
@@ -30,11 +31,11 @@ type ResolutionSent = { readonly nonce: number; readonly txHash: string }
 export type SettledStep = ResolutionSent & {
   readonly reference: string
   readonly type: 'waiting' | 'finished'
-  /** How the transaction of the step ended. */
+  /** Outcome of the step's transaction; undefined while it has not ended. */
   readonly outcome: 'succeeded' | 'reverted' | 'cancelled' | 'lost' | undefined
 }
 
-/** Functions from outside, provided by the thread. Each throws a fault on failure. */
+/** Functions that the thread provides to the actor. Each throws a fault on failure. */
 export type ResolutionPorts = {
   /** Returns the references of open journal entries. */
   readonly recover: () => Promise<readonly string[]>
@@ -54,7 +55,7 @@ export type ResolutionProtocol = {
   Sent: { takes: { due: ResolutionDue; sent: ResolutionSent }; answers: undefined }
   Polled: { takes: { news: readonly SettledStep[] }; answers: undefined }
   Acknowledged: { takes: { reference: string }; answers: undefined }
-  /** The search for due steps failed or, with a reference, this step failed. */
+  /** The step with this reference failed. Without a reference, the search for due steps failed. */
   Failed: { takes: { why: string; reference?: string }; answers: undefined }
 }
 
@@ -82,9 +83,10 @@ type Underway = {
 }
 
 /**
- * Every change of stage. A step that an earlier process sent starts as `follow`, any other as `simulate`. The end of a
- * transaction may be reported before the answer to sending it; during `simulate` if an earlier transaction was recorded
- * although recording it seemed to fail. A step is dropped when it is refused or not sent, or when its end is acknowledged.
+ * Every change of stage. A step that an earlier process sent starts as `follow`, any other step as `simulate`. The end
+ * of a transaction may be reported before the answer to `send`. It may even be reported during `simulate`, if an
+ * earlier transaction was recorded although recording it seemed to fail. A step is dropped when it is refused or not
+ * sent, or when its end is acknowledged.
  */
 const STEPS: Readonly<Record<Stage, readonly Stage[]>> = {
   simulate: ['send', 'ended'],
@@ -107,17 +109,22 @@ export type ResolutionState = {
   readonly underway: Map<string, Underway>
   /** For each refused step, the time of its next attempt. */
   readonly pauses: Map<string, Pause>
-  /** For each step, the number of its transactions that reverted. It is limited, because each costs gas. */
+  /**
+   * For each step, the number of its transactions that reverted. The number is limited, because each revert costs gas.
+   */
   readonly reverts: Map<string, number>
   recovered: boolean
   looking: boolean
-  /** Why the last check failed; empty if it did not. */
+  /** Why the last check failed; empty if it succeeded. */
   why: string
 }
 
 const PAUSE_MS = 5_000
 const PAUSE_MS_MAX = 3_600_000
-/** Maximum number of reverted transactions for one resolution, although each was simulated successfully. */
+/**
+ * Maximum number of reverted transactions for one resolution. Transactions can revert although each was simulated
+ * successfully.
+ */
 const REVERTS_MAX = 5
 
 export function newResolution(ports: ResolutionPorts): ResolutionState {
@@ -145,7 +152,7 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
       )
       return undefined
     }
-    // Open transactions are polled before due steps are read: each one that has ended makes room for another step.
+    // Poll open transactions before reading due steps: each transaction that has ended makes room for another step.
     context.pipe(
       ports.poll(),
       (news) => ({ type: 'Polled', message: { news } }),
@@ -190,8 +197,8 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
 
   Acknowledged(state, { reference }, context) {
     state.underway.delete(reference)
-    // Pauses the step. The database still has it as due until the indexer reports the result; if it failed, it is
-    // retried after the pause.
+    // Pause the step, because the database still has it as due until the indexer reports the result. If the step
+    // failed, it is retried after the pause.
     hold(state, reference, context.nowMs)
     return undefined
   },
@@ -252,8 +259,8 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
       state.why = why
       return undefined
     }
-    // An end that could not be acknowledged stays in the list, and the next check repeats that. Any other failure is
-    // one before sending, because the sender throws only if nothing was sent: the step is dropped.
+    // If acknowledging an end failed, the step stays in the list, and the next check acknowledges it again. Any other
+    // failure occurred before sending, because the sender throws only if nothing was sent, so the step is dropped.
     if (state.underway.get(reference)?.stage !== 'ended') state.underway.delete(reference)
     hold(state, reference, context.nowMs)
     return undefined

@@ -80,9 +80,9 @@ export function markSent(state: SettlementState, batch: Batch): void {
 }
 
 /**
- * Follows a transaction again: one that the journal has after a restart, or one that a reorg removed. The transaction
- * is abandoned if one of its trades must not settle: the trade has failed, or the removed block refused it by the
- * fault of a side.
+ * Follows a transaction again after a restart found it in the journal, or after a reorg removed it. The transaction is
+ * abandoned if one of its trades must not settle: the trade has failed, or the removed block refused it by the fault of
+ * a side.
  */
 export function resumeBatch(
   state: SettlementState,
@@ -141,8 +141,8 @@ export function applyUpdate(
 }
 
 /**
- * Records that a block contains this batch: trades that wait for these can go on, and the permits of settled trades
- * are used.
+ * Records that a block contains this batch. Trades that wait for trades of this batch can go on, and the permits of
+ * settled trades are used.
  */
 function noteBlock(
   state: SettlementState,
@@ -182,7 +182,7 @@ function finishBatch(
     if (pending?.isConfirmed !== true) continue
     const verdict = verdictOf.get(pending.trade.tradeKey)
     // A reorg removed the block by which the market recorded the trade as confirmed, and the new block did not settle
-    // it.
+    // the trade.
     const isSettled = verdict?.settled === true || verdict?.reason === 'AlreadySettled'
     if (!isSettled) revertConfirmed(state, tradeId, txHash)
   }
@@ -206,7 +206,7 @@ function finishBatch(
   }
 }
 
-/** Fails trades that an earlier block refused, although a reorg removed that block; returns the others. */
+/** Fails trades that an earlier block refused, even if a reorg removed that block; returns the other trades. */
 function failRefused(
   state: SettlementState,
   tradeIds: readonly TradeId[],

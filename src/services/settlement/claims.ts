@@ -27,7 +27,7 @@ type Claim = {
   spare: bigint
 }
 
-/** Leaves out trades that would take from a claimed balance more than it can spare. */
+/** Leaves out trades that would take more from a claimed balance than the claim leaves for younger trades. */
 export function withoutClaimed(
   state: SettlementState,
   waiting: readonly TradeToSettle[],
@@ -47,7 +47,7 @@ export function withoutClaimed(
   })
 }
 
-/** True if the trade has to settle after the one with the claim. */
+/** True if the trade has to settle after the trade with the claim. */
 function isYounger(state: SettlementState, trade: TradeToSettle, claim: Claim): boolean {
   if (byAge(claim.trade, trade) >= 0 || claim.side.changes.has(trade.tradeId)) return false
   return !isPermitBefore(state, trade, claim.trade)
@@ -71,7 +71,7 @@ function claimsOf(state: SettlementState, nowMs: number): Claim[] {
 }
 
 /**
- * Returns whether the trade has a claim. A trade that is being retried has none, because its retries may take long.
+ * Returns whether the trade has a claim. A trade that is being retried has no claim, because its retries may take long.
  */
 function hasClaim(
   { missing, stage, retries, submitFailures }: PendingSettlement,

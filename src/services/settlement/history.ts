@@ -18,8 +18,8 @@ import type { Ended, PendingSettlement, SettlementContext, SettlementState } fro
 /** Time for which an ended trade is ignored, even if the database still returns it as pending. */
 const ENDED_KEPT_MS = 60_000
 /**
- * Maximum difference between the clocks of two nodes. It matters because the markets, and the previous settlement
- * thread, may run on other nodes.
+ * Maximum difference between the clocks of two nodes. The difference matters because the markets, and the previous
+ * settlement thread, may run on other nodes.
  */
 const CLOCKS_APART_MS = 60_000
 /** Maximum time for which all trades wait for the markets' first answers, so that verified trades share a batch. */
@@ -41,7 +41,9 @@ export function verifyWithMarket(
   addReport(state, trade.tradeId, { status: 'matched', txHash: '', reason: '', fault: 'none' })
 }
 
-/** True while markets are expected to answer soon. No batch is sent meanwhile, which avoids many small batches. */
+/**
+ * True while markets are expected to answer soon. No batch is sent during this time, which avoids many small batches.
+ */
 export function isVerifying({ history }: SettlementState, nowMs: number): boolean {
   const { unverified, verifyingSinceMs } = history
   return unverified.size > 0 && nowMs - verifyingSinceMs < ANSWERS_MS
@@ -64,7 +66,7 @@ export function expireEnded(state: SettlementState, nowMs: number): void {
   removeEnded(state, ({ atMs }) => nowMs - atMs >= ENDED_KEPT_MS)
 }
 
-/** Removes ended trades, the oldest first, until `isDue` is false for one. */
+/** Removes ended trades, the oldest first, until `isDue` returns false for a trade. */
 function removeEnded(state: SettlementState, isDue: (ended: Ended) => boolean): void {
   for (const [tradeId, ended] of state.history.ended) {
     if (!isDue(ended)) return

@@ -5,7 +5,7 @@ import type { SettlementContext, SettlementState, SettlementStatus } from './sta
 
 const MISSING_KEPT_MS = 10 * MARKET_AGAIN_MS
 
-/** Returns why settlement makes no progress; empty if it does. */
+/** Returns why settlement makes no progress; empty if it makes progress. */
 function whyStuck(state: SettlementState): string {
   if (state.chain.misfit !== '') return state.chain.misfit
   if (state.chain.stopped !== '') return state.chain.stopped
@@ -38,8 +38,8 @@ export function statusOf(state: SettlementState): SettlementStatus {
 
 /**
  * Computes the lag of settlement: the time that the oldest unsettled trade has waited since it could have settled. A
- * trade that is retried while others settle does not count, because one trade must not stop the chain's markets. Nor
- * does a trade whose market has not yet answered that it is pending.
+ * trade that is retried while other trades settle does not count, because one trade must not stop the chain's markets.
+ * A trade also does not count before its market has answered that the trade is pending.
  */
 export function watchLag(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
@@ -64,8 +64,8 @@ export function watchLag(state: SettlementState, context: SettlementContext): vo
     )
     oldestMs = Math.min(oldestMs, couldMs)
   }
-  // While the database cannot be read, older trades may be in it that are unknown here, so the lag grows from the
-  // last read.
+  // While the database cannot be read, it may contain older trades that settlement does not know, so the lag grows from
+  // the last read.
   const blind = state.steps.pauses.has('read') || state.steps.pauses.has('recover')
   if (blind) oldestMs = Math.min(oldestMs, state.reads.lastMs)
   state.lag.ms = nowMs - oldestMs

@@ -1,15 +1,16 @@
 /**
- * Trades that were mined during a submission. A refusal in that submission may have been computed before their block:
- * shares that a trader bought a moment ago may have been missing in the simulation and be there when the answer
- * arrives. So these trades count as in flight when the refusal is judged, unless they have failed, or the refusal was
- * computed at their block or later.
+ * Trades that were mined during a submission. A refusal in that submission may have been computed before the block of
+ * these trades. For example, shares that a trader bought a moment ago may be missing in the simulation, and be there
+ * when its answer arrives. So these trades count as in flight when the refusal is judged, unless they have failed, or
+ * the refusal was computed at their block or later.
  */
 
 import type { TradeToSettle } from '#domain/trade.ts'
 import type { SettlementState } from './state.ts'
 
 /**
- * Forgets the trades of earlier submissions; called when one begins, because its simulation includes their blocks.
+ * Forgets the trades of earlier submissions; called when a submission begins, because its simulation includes the
+ * blocks of these trades.
  */
 export function beginMinedWatch({ older }: SettlementState): void {
   older.minedSince.clear()

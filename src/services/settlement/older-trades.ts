@@ -40,8 +40,8 @@ type Judged = {
 }
 
 /**
- * Judges refused trades that are still being submitted, the oldest first: returns for each whether it waits for older
- * trades.
+ * Judges refused trades that are still being submitted, the oldest first. Returns for each trade whether it waits for
+ * older trades.
  */
 export function judge(
   state: SettlementState,
@@ -58,7 +58,7 @@ export function judge(
   const inFlight: InFlight = isOwing ? tradesInFlight(state, refused) : new Map()
   return found.map(({ pending, refusal }) => {
     const missing = missingOf(state, pending.trade, refusal, { inFlight, nowMs })
-    // Trades judged after this one are younger, and may need the tokens that it brings.
+    // Trades judged later are younger, and may need the tokens that this trade brings.
     if (missing !== undefined) note(inFlight, pending.trade, false)
     return { pending, refusal, missing }
   })
@@ -96,17 +96,17 @@ function settlingBefore(
   inFlight: InFlight,
 ): TradeToSettle[] {
   return (inFlight.get(trade[side]) ?? []).flatMap(({ other, isSent }) => {
-    // An unsent trade counts only if it is older; a sent one always counts.
+    // An unsent trade counts only if it is older; a sent trade always counts.
     if (!isSent && byAge(other, trade) >= 0) return []
-    // Skips an older trade whose permit comes later: it waits for the given trade, not the reverse.
+    // Skip an older trade whose permit comes later: the older trade waits for the given trade, not the reverse.
     return !isSent && isPermitBefore(state, trade, other) ? [] : [other]
   })
 }
 
 /**
- * Returns the allowance of a paying side as a balance that earlier trades reduce. If they leave too little, the trade
- * must not wait, because the trader could raise the allowance meanwhile. Returns undefined if a permit sets the
- * allowance: that of this trade, or of an earlier one.
+ * Returns the allowance of a paying side as a balance that earlier trades reduce. If earlier trades leave too little
+ * allowance, the given trade must not wait, because the trader could raise the allowance during the wait. Returns
+ * undefined if a permit of this trade, or of an earlier trade, sets the allowance.
  */
 function allowanceOf(
   trade: TradeToSettle,
@@ -156,8 +156,8 @@ function note(inFlight: InFlight, other: TradeToSettle, isSent: boolean): void {
 }
 
 /**
- * Returns, for each trader, the trades that are to be sent, or are sent and in no block that the simulation has seen.
- * It leaves out refused trades, and trades with retries, which may take long.
+ * Returns, for each trader, the trades that will be sent, or that are sent and in no block that the simulation has
+ * seen. Leaves out refused trades, and trades with retries, because retries may take long.
  */
 function tradesInFlight(state: SettlementState, refused: readonly RefusedTrade[]): InFlight {
   const seen = refused.find(({ block }) => block !== undefined)?.block ?? 0
@@ -177,7 +177,8 @@ function tradesInFlight(state: SettlementState, refused: readonly RefusedTrade[]
 }
 
 /**
- * Makes the trade wait for older ones. Those that a block has settled since its submission began are applied at once.
+ * Makes the trade wait for older trades. Older trades that a block has settled since the submission began are applied
+ * at once.
  */
 export function awaitOlder(
   state: SettlementState,
@@ -195,11 +196,11 @@ export function awaitOlder(
 }
 
 /**
- * Checks trades that wait for older ones. Once all of these are decided, the trade is queued if its balance suffices,
- * and fails if not.
+ * Checks the trades that wait for older trades. Once all older trades of a waiting trade are decided, the waiting trade
+ * is queued if its balance suffices; otherwise it fails.
  */
 export function resumeWaiting(state: SettlementState, context: SettlementContext): void {
-  // Repeats: a trade that fails in this loop is itself decided, and other trades may wait for it.
+  // Repeat the check: a trade that fails in this loop is itself decided, and other trades may wait for it.
   while (state.older.decided.size > 0) {
     const decided = [...state.older.decided]
     state.older.decided.clear()
@@ -209,7 +210,7 @@ export function resumeWaiting(state: SettlementState, context: SettlementContext
         state.older.waiting.delete(waiting)
         continue
       }
-      // Applies all decided trades first: the block that brings the missing balance may also take it.
+      // Apply all decided trades first: the block that brings the missing balance may also take it away.
       for (const [tradeId, block] of decided) {
         applyDecided(pending, tradeId, block, state.trades.get(tradeId)?.trade)
       }
@@ -219,10 +220,10 @@ export function resumeWaiting(state: SettlementState, context: SettlementContext
 }
 
 /**
- * Applies a decided trade to a trade that waits. `block` is the block that settled it; undefined if it failed, which
- * changes no balance. If the waiting trade was not waiting for it, only the amounts that it took count: it may be
- * younger, made during the wait, so the amounts that it brought do not count. A block is skipped if the waiting
- * trade's balance was read at that block or later.
+ * Applies a decided trade to a waiting trade. `block` is the block that settled the decided trade; undefined if the
+ * decided trade failed, which changes no balance. If the waiting trade was not waiting for the decided trade, only the
+ * amounts that the decided trade took count. The decided trade may be younger, made during the wait, so the amounts
+ * that it brought do not count. A block is skipped if the waiting trade's balance was read at that block or later.
  */
 function applyDecided(
   { missing }: PendingSettlement,
@@ -253,7 +254,8 @@ function requeueOrFail(
   if (missing.sides.some(({ changes }) => changes.size > 0)) return
   const ahead = unminedTrades(state)
   const isCovered = ({ trader, token, has, needs }: MissingSide): boolean => {
-    // A sent trade settles before this one. Its result is unknown, so the amounts that it takes count as gone.
+    // A sent trade settles before the waiting trade. The result of the sent trade is unknown, so the amounts that it
+    // takes count as gone.
     const taken = ahead.map((other) => changeOf(other, trader, token)).filter((by) => by < 0n)
     return taken.reduce((sum, by) => sum + by, has) >= needs
   }

@@ -51,9 +51,9 @@ export function onePermitEach(
 }
 
 /**
- * Returns whether the trade is the oldest of a ring of mints that wait for each other's permits. Example: one mint
- * has Ann's first permit and Bob's second; the other has Bob's first and Ann's second. The oldest mint of a ring is
- * sent together with the earlier permits of its owners.
+ * Returns whether the trade is the oldest of a ring of mints that wait for each other's permits. Example: one mint has
+ * Ann's first permit and Bob's second; another mint has Bob's first and Ann's second. The oldest mint of a ring is sent
+ * together with the earlier permits of its owners.
  */
 function isFirstOfRing(
   trade: TradeToSettle,
@@ -70,8 +70,8 @@ function isFirstOfRing(
 }
 
 /**
- * Returns the owners whose permits may be sent together: each permit except the first covers the owner's payments
- * under it and under all earlier permits.
+ * Returns the owners whose permits may be sent together: each permit except the first covers the owner's payments under
+ * this permit and under all earlier permits.
  */
 function coveringOwners({ trades }: SettlementState): ReadonlySet<Address> {
   const payments = [...trades.values()]
@@ -150,7 +150,7 @@ export function isPermitBefore(
   })
 }
 
-/** True if every trade that this one waits for can go on without waiting for a turn to send a permit. */
+/** True if every trade that the given trade waits for can continue without waiting for its turn to send a permit. */
 function waitsForNoTurn(state: SettlementState, { missing }: PendingSettlement): boolean {
   const isFree = (tradeId: TradeId): boolean => {
     const pending = state.trades.get(tradeId)

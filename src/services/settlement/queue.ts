@@ -17,15 +17,15 @@ import { failure, mayBegin, tryBegin } from './steps.ts'
 import { endTurns, inTurns, takerOf } from './turns.ts'
 
 /**
- * Maximum time after a new trade is read in which it does not count as lag; it counts earlier if its first submission
- * ends.
+ * Maximum time for which a newly read trade does not count as lag. The trade counts earlier if its first submission
+ * ends earlier.
  */
 const UNTRIED_MS = 5_000
 
 /** Maximum gas of a mint or merge, as a multiple of the gas of an ordinary trade (see contracts/README.md). */
 const SET_WEIGHT = 2.5
 
-/** Returns the pending trade in the given stage; adds it if it is new. */
+/** Moves the pending trade to the given stage and returns it; adds the trade if it is new. */
 export function track(
   state: SettlementState,
   trade: TradeWithOrders,
@@ -63,8 +63,8 @@ export function track(
 }
 
 /**
- * Returns the trade's id on the chain. Returns '' for a trade that cannot be hashed: the contract cannot settle it,
- * so its own submission fails.
+ * Returns the trade's id on the chain. Returns '' for a trade that cannot be hashed: the contract cannot settle such a
+ * trade, so its submission fails.
  */
 function keyOf({ ports }: SettlementState, trade: TradeWithOrders): string {
   try {
@@ -74,7 +74,7 @@ function keyOf({ ports }: SettlementState, trade: TradeWithOrders): string {
   }
 }
 
-/** Appends a trade with the stage `queued`. */
+/** Appends a trade with the stage `queued` to the queue. */
 export function enqueue(state: SettlementState, pending: PendingSettlement): void {
   state.queue.tradeIds.push(pending.trade.tradeId)
   state.queue.turns.add(takerOf(pending.trade))
@@ -130,7 +130,7 @@ function takeOut(state: SettlementState, chosen: TradeId[]): TradeToSettle[] {
   return taken
 }
 
-/** Returns the trades of the next batch; empty while it waits for more trades. */
+/** Returns the trades of the next batch; empty while the batch waits for more trades. */
 function nextBatch(state: SettlementState, nowMs: number): TradeId[] {
   const ready = (tradeId: TradeId): boolean =>
     (state.trades.get(tradeId)?.notBeforeMs ?? Number.POSITIVE_INFINITY) <= nowMs
@@ -152,7 +152,7 @@ function nextBatch(state: SettlementState, nowMs: number): TradeId[] {
   return withinGas(chosen, batchMax).map(({ tradeId }) => tradeId)
 }
 
-/** Keeps the first trades, at least one, whose gas does not exceed that of `batchMax` ordinary trades. */
+/** Keeps the first trades, at least one, whose total gas does not exceed the gas of `batchMax` ordinary trades. */
 function withinGas(trades: readonly TradeToSettle[], batchMax: number): readonly TradeToSettle[] {
   let room = batchMax
   return trades.filter(({ kind }, index) => {

@@ -51,8 +51,8 @@ export function end(
   moveTo(pending, 'ended')
   if (status === 'failed') forgetMined(state, pending.trade)
   addReport(state, tradeId, { status, txHash, reason, fault })
-  // One poll may report both the block of this trade and the trade's end. Then the block is recorded already, and
-  // must not be overwritten.
+  // One poll may report both the block of this trade and the trade's end. In this case the block is recorded already,
+  // and must not be overwritten.
   if (!state.older.decided.has(tradeId) || status === 'failed')
     state.older.decided.set(tradeId, undefined)
   state.progress.lastMs = context.nowMs
@@ -75,7 +75,7 @@ export function isInFlight(state: SettlementState, tradeId: TradeId): boolean {
   return state.flight.vanished.some(({ tradeIds }) => tradeIds.includes(tradeId))
 }
 
-/** Adds a report. A newer report replaces an unsent `submitted`. */
+/** Adds a report. A newer report replaces an unsent `submitted` report. */
 export function addReport(
   state: SettlementState,
   tradeId: TradeId,
@@ -115,7 +115,7 @@ export function isTransient({ rejected }: Rejection): boolean {
   return rejected === 'OVERLOADED' || rejected === 'OUTCOME_UNKNOWN'
 }
 
-/** Applies the status that a market answered to a report. */
+/** Applies the status with which a market answered a report. */
 export function applyAnswer(
   state: SettlementState,
   pending: PendingSettlement,
@@ -124,14 +124,14 @@ export function applyAnswer(
 ): void {
   const { tradeId } = pending.trade
   if (report.status === 'reverted') {
-    // No further report of the trade is needed. If the market has recorded it as failed, no transaction may settle it
-    // later.
+    // No further report of the trade is needed. If the market has recorded the trade as failed, no transaction may
+    // settle it later.
     if (status === 'failed') abandonFailed(state, pending)
     return
   }
   if (status === report.status) return
   if (report.status === 'matched') {
-    // The database lags behind the market.
+    // The database lags behind the market, so the market's status counts.
     if (status === 'failed') abandonFailed(state, pending)
     else markSentBefore(pending, status)
   } else if (report.status === 'submitted' && status === 'failed') {
@@ -142,8 +142,8 @@ export function applyAnswer(
     if (pending.stage !== 'sent' && pending.stage !== 'ended')
       revertConfirmed(state, tradeId, report.txHash)
   } else if (report.status === 'failed' && status === 'confirmed') {
-    // The market has recorded the trade as confirmed, but a reorg removed that block. So the trade is reported as
-    // reverted first, then as failed.
+    // The market has recorded the trade as confirmed, but a reorg removed the block that settled it. So report the
+    // trade as reverted first, then as failed.
     const before = { status: 'reverted', reason: REORGANISED, fault: 'none' } as const
     pending.reports.unshift({ ...report, ...before }, report)
   } else if (report.status === 'confirmed' && status === 'failed') {
@@ -184,8 +184,8 @@ function abandonFailed(state: SettlementState, pending: PendingSettlement): void
 }
 
 /**
- * True if the market has not acknowledged the trade's end, or a reorg that reverted it. Until then its transaction
- * stays open in the journal, because a restart loses such a report.
+ * True if the market has not acknowledged the report of the trade's end, or of a reorg that reverted the trade. Until
+ * the market acknowledges it, the trade's transaction stays open in the journal, because a restart loses such a report.
  */
 export function isUnreported(pending: PendingSettlement | undefined): boolean {
   if (pending === undefined) return false

@@ -1,7 +1,7 @@
 /**
- * Handles trades that do not settle. With a side at fault they fail at once, without a transaction. Otherwise they are
- * retried until their deadline, the end of their orders' grace, or `retryGasMax` gas. A batch that reverts as a whole is
- * halved until the trade that causes it is alone.
+ * Handles trades that do not settle. If a side is at fault, the trade fails at once, without a transaction. Otherwise
+ * the trade is retried until its deadline, the end of its orders' grace, or `retryGasMax` gas. A batch that reverts as
+ * a whole is halved until the trade that causes the revert is alone.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -20,7 +20,7 @@ import {
 
 export const MARKET_AGAIN_MS = 2_000
 const SYSTEMIC_AGAIN_MS = 2_000
-/** Pause before the first retry; it doubles with each. */
+/** Pause before the first retry; the pause doubles with each retry. */
 const RETRY_MS = 2_000
 const RETRY_MS_MAX = 600_000
 
@@ -42,7 +42,7 @@ export function noteMissingMarket(state: SettlementState, marketId: MarketId, no
   state.markets.missing.set(marketId, nowMs + MARKET_AGAIN_MS)
 }
 
-/** Makes a trade wait until its market is on the chain. The wait ends when its orders can no longer settle. */
+/** Makes a trade wait until its market is on the chain. The wait ends when the trade's orders can no longer settle. */
 export function awaitMarket(
   state: SettlementState,
   pending: PendingSettlement,
@@ -58,9 +58,9 @@ export function awaitMarket(
 }
 
 /**
- * Retries a trade with growing pauses until its deadline. No side is at fault: its transaction reverted, or the chain
- * refused it after a simulation that succeeded. If the refusals have cost too much gas, the trade fails with fault
- * `both`, so that the two quantities do not match again.
+ * Retries a trade with growing pauses until its deadline. No side is at fault: the trade's transaction reverted, or the
+ * chain refused the trade after a simulation that succeeded. If the refusals have cost too much gas, the trade fails
+ * with fault `both`, so that the two quantities do not match again.
  */
 export function retryLater(
   state: SettlementState,
@@ -85,16 +85,16 @@ export function retryLater(
 
 /**
  * Reason for which no trader is at fault, although the contract names a side. Every order matches before it expires,
- * and can still settle during the grace after that. The grace passes only if the exchange or the chain was
- * unavailable for as long.
+ * and can still settle during the grace after its expiration. A matched trade misses the grace only if the exchange or
+ * the chain was unavailable for as long.
  */
 export const OUT_OF_TIME = 'OrderExpired'
 
 /**
- * Handles trades that the simulation refused. A trade fails at once by the fault of the side that lacks something: a
- * retry would let that side act meanwhile. It waits only for older trades that bring the missing balance. A trade that
- * the contract refuses without naming a side would be refused again: it fails with fault `both`, so that the two
- * quantities do not match again.
+ * Handles trades that the simulation refused. If a side is at fault, the trade fails at once by the fault of that side,
+ * because a retry would give the side time to act. The trade waits only if older trades bring the missing balance. If
+ * the contract refuses a trade without naming a side, it would refuse the trade again. Such a trade fails with fault
+ * `both`, so that the two quantities do not match again.
  */
 export function applyRefusals(
   state: SettlementState,
@@ -120,8 +120,8 @@ export function applyRefusals(
 
 /**
  * Handles a batch that could not be built or simulated although the chain is reachable, because one of its trades is
- * bad. The batch is halved until that trade is alone. The trade fails if this process cannot handle its data. If a
- * node does not accept it, it is retried with growing pauses until its deadline.
+ * bad. The batch is halved until the bad trade is alone. The bad trade fails if this process cannot handle its data. If
+ * a node does not accept the trade, it is retried with growing pauses until its deadline.
  */
 export function isolateFailing(
   state: SettlementState,
@@ -140,8 +140,8 @@ export function isolateFailing(
     end(state, first.trade.tradeId, ending, context)
     return
   }
-  // Other batches were sent since this trade last failed, so only this trade is stuck. It counts as retried, and no
-  // longer as lag.
+  // Other batches were sent since this trade last failed, so only this trade is stuck. The trade counts as retried, and
+  // no longer as lag.
   if (state.flight.lastSentMs > first.submitFailedAtMs && first.submitFailures > 0) first.retries++
   first.submitFailedAtMs = context.nowMs
   first.trouble = why
@@ -157,9 +157,9 @@ function halve(state: SettlementState, tradeIds: readonly TradeId[]): void {
 }
 
 /**
- * Fails trades that have not settled by their deadline, which counts only time in which the chain was reachable. A
- * trade in a transaction is left out, because the transaction decides it. So is a trade whose market does not answer,
- * because its end cannot be reported.
+ * Fails trades that have not settled by their deadline, which counts only time in which the chain was reachable. Leaves
+ * out a trade in a transaction, because the transaction decides it. Also leaves out a trade whose market does not
+ * answer, because the trade's end cannot be reported.
  */
 export function failOverdue(state: SettlementState, context: SettlementContext): void {
   for (const [tradeId, { stage, reachableAtMs, trouble }] of state.trades) {
@@ -204,7 +204,7 @@ export function retryMissingMarkets(state: SettlementState, nowMs: number): void
   }
 }
 
-/** Halves a batch that reverts as a whole; a trade that is alone is retried later. */
+/** Halves a batch that reverts as a whole; a batch with only one trade is retried later. */
 export function isolateReverting(
   state: SettlementState,
   tradeIds: readonly TradeId[],

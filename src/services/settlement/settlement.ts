@@ -52,14 +52,14 @@ const READ_TRADES = 500
 /** Minimum time between two reads of the database, however fast new trades arrive. */
 const READ_GAP_MS = 50
 /**
- * Maximum number of ended trades that a read excludes, the newest. The database usually has the end of older ones.
+ * Maximum number of ended trades that a read excludes; the newest are excluded. The database usually has the end of
+ * older trades.
  */
 const ENDED_READ_MAX = 2_000
 const REPORT_AGAIN_MS = 200
 const UNCONFIRMED_AGAIN_MS = 2_000
 /**
- * Maximum time between two polls of the chain. If more time passes, it does not count as time in which the chain was
- * reachable.
+ * Maximum time between two polls of the chain. A longer time does not count as time in which the chain was reachable.
  */
 const OUTAGE_MS = 30_000
 /** Number of failed submissions in a row, while polls succeed, after which a batch is halved. */
@@ -90,7 +90,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     done(state, 'recover')
     state.reads.recovered = true
     for (const batch of open) resumeBatch(state, batch, context)
-    // Reads at once: the age of the oldest pending trade, and so the lag, is unknown before.
+    // Read at once: before the first read, the age of the oldest pending trade is unknown, and so is the lag.
     readPending(state, context)
     poll(state, context)
     return undefined
@@ -222,7 +222,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     done(state, 'note')
     for (const note of notes) {
       const pending = state.trades.get(note.tradeId)
-      // A trade that is no longer pending has ended meanwhile: its note must be deleted.
+      // If the trade is no longer pending, it has ended since: its note must be deleted.
       if (pending === undefined) state.notes.ended.add(note.tradeId)
       else pending.noted = note
     }
@@ -231,8 +231,8 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
   },
 
   Acknowledged(state, { batch }) {
-    // Stops following the batch, unless a reorg reopened it since. Then it is followed until its transaction has
-    // ended again.
+    // Stop following the batch, unless a reorg reopened it since. A reopened batch is followed until its transaction
+    // has ended again.
     if (state.flight.batches.get(batch)?.acknowledging === true) state.flight.batches.delete(batch)
     return undefined
   },
@@ -286,10 +286,10 @@ function readPending(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
   const { readEveryMs, batchMax } = state.rules
   const isNew = state.reads.notified > state.reads.notifiedBefore
-  // Waits longer between two reads the more trades they exclude, because each excluded trade makes a read more
-  // expensive.
+  // The more trades a read excludes, the longer the pause between two reads, because each excluded trade makes a read
+  // more expensive.
   const noticeMs = Math.min(readEveryMs, READ_GAP_MS + state.trades.size)
-  // If two batches are queued already, a read is not repeated at once to fetch the rest.
+  // If trades for two batches are queued already, do not repeat the read at once to fetch the remaining trades.
   const isEnough = state.queue.tradeIds.length >= 2 * batchMax
   const pauseMs = state.reads.isFull && !isEnough ? 0 : isNew ? noticeMs : readEveryMs
   if (nowMs - state.reads.lastMs < pauseMs) return
@@ -325,8 +325,8 @@ function readWithNotes(
 function poll(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
   if (nowMs - state.chain.lastPollMs < state.rules.pollEveryMs) return
-  // No poll while a batch is vanished (removed by a reorg): a poll would send it again before its markets have
-  // acknowledged that.
+  // Do not poll while a batch is vanished (removed by a reorg): a poll would send the batch again before its markets
+  // have acknowledged the reorg.
   for (const { vanished } of state.flight.batches.values()) if (vanished) return
   if (state.flight.vanished.length > 0 || !tryBegin(state, 'poll', nowMs)) return
   context.pipe(

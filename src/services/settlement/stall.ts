@@ -1,6 +1,6 @@
 /**
- * Logs why settlement waits. If trades are open and none has ended for 10 s, an event states the reason, and again
- * every 30 s, whichever part of settlement is slow.
+ * Logs why settlement waits. If trades are open and no trade has ended for 10 s, an event states the reason. The event
+ * is repeated every 30 s, whichever part of settlement is slow.
  */
 
 import type { PendingSettlement, SettlementContext, SettlementState } from './state.ts'

@@ -77,14 +77,14 @@ export type RecoveredBatch = OpenSettlement & {
   readonly notes: readonly TradeNote[]
 }
 
-/** The answer of a market, or the reason why it gave none. */
+/** The answer of a market, or the reason why the market did not answer. */
 export type ReportAnswer = { readonly status: TradeStatus } | Rejection | { unanswered: string }
 
 export type SettlementStatus = {
   readonly queued: number
   readonly inFlight: number
   readonly waiting: number
-  /** Number of trades that did not settle through no side's fault and are being retried. */
+  /** Number of trades that are being retried because they did not settle, without a side at fault. */
   readonly retrying: number
   readonly unreported: number
   readonly why: string
@@ -106,7 +106,7 @@ export type SettlementEvent =
       readonly reason: string
       readonly fault: FaultySide
       readonly waitedMs: number
-      /** Gas that was paid for this trade in transactions in which it did not settle. */
+      /** Gas that was paid for this trade in transactions that did not settle it. */
       readonly wastedGas: number
     }
   | { readonly type: 'BatchVanished'; readonly trades: number }
@@ -135,11 +135,11 @@ export type SettlementRules = {
   readonly inFlightMax: number
   readonly readEveryMs: number
   readonly pollEveryMs: number
-  /** Maximum lag; above it, the chain's markets accept cancels only. 0 for no limit. */
+  /** Maximum lag. If the lag is higher, the chain's markets accept cancels only. 0 means no limit. */
   readonly maxLagMs: number
   /** Maximum time that a trade may stay unsettled while the chain is reachable. */
   readonly tradeDeadlineMs: number
-  /** Maximum gas that may be spent on refusals of one trade without a side at fault. */
+  /** Maximum gas that may be spent on transactions that refuse one trade without a side at fault. */
   readonly retryGasMax: number
 }
 
@@ -153,7 +153,7 @@ export type SettlementPorts = {
     readonly exceptTakers: readonly Address[]
     readonly exceptTrades: readonly TradeId[]
   }) => Promise<PendingTrades>
-  /** Reads these trades, in the order of their ids; unknown ones are left out. */
+  /** Reads these trades, in the order of their ids; leaves out unknown trades. */
   readonly readTrades: (tradeIds: readonly TradeId[]) => Promise<readonly TradeWithOrders[]>
   /** Computes a trade's id on the chain; called once per trade. */
   readonly keyOf: (trade: TradeWithOrders) => string
@@ -165,7 +165,7 @@ export type SettlementPorts = {
   }) => Promise<void>
   /** Sends a report to the market; never rejects. */
   readonly report: (marketId: MarketId, report: TradeReport) => Promise<ReportAnswer>
-  /** Traders who have used up today's budget by failed fills; omitted if there is no budget. */
+  /** Returns the traders who have used up today's budget by failed fills; omitted if there is no budget. */
   readonly barred?: () => ReadonlySet<Address>
 }
 
@@ -175,22 +175,22 @@ export type Stage =
   | 'queued'
   /** The trade is in a batch that is being simulated and sent. */
   | 'submitting'
-  /** In a transaction that is not final. */
+  /** The trade is in a transaction that is not final. */
   | 'sent'
-  /** Its market is not on chain yet. */
+  /** The market of the trade is not on chain yet. */
   | 'awaitingMarket'
-  /** The trade lacks a balance that older trades of the same trader will bring. */
+  /** The trade waits for a missing balance that older trades of the same trader will bring. */
   | 'awaitingOlder'
-  /** Confirmed or failed; its market has not acknowledged that yet. */
+  /** The trade is confirmed or failed; its market has not acknowledged this end yet. */
   | 'ended'
 
 /**
- * Every step that a trade may take. A trade starts as `queued`, or as `sent` if the journal has its transaction; it
- * is dropped once it has ended and its market knows.
+ * Every step that a trade may take. A trade starts as `queued`, or as `sent` if the journal has its transaction. A
+ * trade is dropped once it has ended and its market has acknowledged the end.
  *
  * Each stage leads to `sent`: a reorg or a replaced transaction can put a trade back into a transaction at any time,
- * even one that has ended. A trade that its market has recorded as failed ends again if a block settles it all the
- * same; its market then contradicts the report.
+ * even a trade that has ended. A block may still settle a trade that its market has recorded as failed. This trade ends
+ * again, and its market contradicts the report.
  */
 export const STEPS: Readonly<Record<Stage, readonly Stage[]>> = {
   queued: ['submitting', 'sent', 'ended'],
@@ -231,44 +231,50 @@ export type MissingSide = {
   readonly counted: Set<TradeId>
 }
 
-/** A trade that settlement follows: from its read from the database until its market has acknowledged its end. */
+/**
+ * A trade that settlement follows, from the read from the database until the trade's market has acknowledged its end.
+ */
 export type PendingSettlement = {
   trade: TradeToSettle
-  /** Changed by `moveTo` only. */
+  /** Stage of the trade; only `moveTo` changes it. */
   readonly stage: Stage
   /** Time at which the trade could first have been sent. */
   readonly readySinceMs: number
   /** Time at which the trade could first have settled. */
   settleableSinceMs: number
   /**
-   * Time from which the trade counts as lag. Before its first submission it is unknown whether it can settle at all.
+   * Time from which the trade counts as lag. Before the first submission, it is unknown whether the trade can settle at
+   * all.
    */
   lagFromMs: number
   notBeforeMs: number
-  /** The balance that was too low when the trade was last submitted, until the trade is sent. */
+  /** The balance that was too low when the trade was last submitted; undefined once the trade is sent. */
   missing: MissingBalance | undefined
-  /** Set if a block refused the trade by the fault of one side. It stays set if a reorg removes that block. */
+  /** Set if a block refused the trade by the fault of one side. The refusal stays set if a reorg removes that block. */
   refusal: TradeRefusal | undefined
-  /** Number of failed attempts to settle the trade that were no side's fault, while other trades settled. */
+  /** Number of failed attempts to settle the trade, without a side at fault, while other trades settled. */
   retries: number
   /** Number of times that a transaction with only this trade could not be simulated. */
   submitFailures: number
   submitFailedAtMs: number
   /** The last known reason why the trade has not settled; empty if there is none. */
   trouble: string
-  /** Value of `chain.reachableMs` when the trade was read, minus the time counted for it before a restart. */
+  /**
+   * Value of `chain.reachableMs` when the trade was read, minus the time that was counted for the trade before a
+   * restart.
+   */
   reachableAtMs: number
   /** The note about this trade in the database. */
   noted: TradeNote | undefined
-  /** Gas that was paid for this trade in transactions in which it did not settle. */
+  /** Gas that was paid for this trade in transactions that did not settle it. */
   wastedGas: number
-  /** Reports that its market has not acknowledged, the oldest first. */
+  /** Reports that the trade's market has not acknowledged, the oldest first. */
   readonly reports: TradeReport[]
   isReporting: boolean
   reportAgainMs: number
   /**
-   * True if its market has recorded the trade as confirmed. If a reorg undoes the confirmation, the market must be
-   * notified.
+   * True if the trade's market has recorded the trade as confirmed. If a reorg undoes the confirmation, the market must
+   * be notified.
    */
   isConfirmed: boolean
 }
@@ -281,10 +287,10 @@ export type Batch = {
   txHash: string
   tradeIds: readonly TradeId[]
   mined: boolean
-  /** True if the transaction is final. The journal is updated once its trades are reported. */
+  /** True if the transaction is final. The journal is updated once the trades of the batch are reported. */
   ended: boolean
   acknowledging: boolean
-  /** True if a reorg removed the transaction. Nothing is sent until the markets have acknowledged that. */
+  /** True if a reorg removed the transaction. Nothing is sent until the markets have acknowledged the reorg. */
   vanished: boolean
   /** Trades of the batch, by their id on the chain, that have failed and must not settle any more. */
   readonly unwanted: Map<string, TradeId>
@@ -298,7 +304,10 @@ export type SettlementState = {
     readonly tradeIds: TradeId[]
     /** Takers with queued trades, in the order in which they are served. */
     readonly turns: Set<Address>
-    /** Batches that are sent separately, before the queue: the halves of a batch that reverts. */
+    /**
+     * Batches that are sent separately, before the queue: the halves of a batch that failed, and single trades to
+     * retry.
+     */
     readonly groups: TradeId[][]
   }
   /** Transactions under way. */
@@ -309,12 +318,12 @@ export type SettlementState = {
     readonly usedPermits: Set<OrderHash>
     lastSentMs: number
   }
-  /** Trades that wait for older ones. */
+  /** Trades that wait for older trades. */
   readonly older: {
     readonly waiting: Set<TradeId>
     /**
-     * Trades decided since the waiting trades were last checked; the value is the block that settled the trade, if
-     * one did.
+     * Trades decided since the waiting trades were last checked. The value is the block that settled the trade;
+     * undefined if no block settled it.
      */
     readonly decided: Map<TradeId, number | undefined>
     /** Trades that were mined during a submission. */
@@ -324,28 +333,28 @@ export type SettlementState = {
     /** Markets that the chain does not know yet, and the time of the next check. */
     readonly missing: Map<MarketId, number>
     /**
-     * Time until which each market was missing on the chain. Before that time none of the market's trades could have
-     * settled.
+     * Time until which each market was missing on the chain. No trade of the market could have settled before that
+     * time.
      */
     readonly missingUntilMs: Map<MarketId, number>
   }
-  /** Trades that have ended, or may have, while the database still has them as pending. */
+  /** Trades that have ended, or may have ended, while the database still has them as pending. */
   readonly history: {
     readonly ended: Map<TradeId, Ended>
     /**
-     * Trades matched before this time are verified with their market: they may have ended and been forgotten, here or
-     * before a restart.
+     * Trades matched before this time are verified with their market: they may have ended and been forgotten, in this
+     * process or before a restart.
      */
     trustedFromMs: number
     /** Trades whose market has not answered yet whether they are pending; they are neither sent nor failed. */
     readonly unverified: Set<TradeId>
     verifyingSinceMs: number
   }
-  /** Ended trades whose notes have still to be deleted. */
+  /** Ended trades whose notes must still be deleted. */
   readonly notes: { readonly ended: Set<TradeId> }
   readonly reports: {
     inFlight: number
-    /** Why the last report was not acknowledged; empty if it was. */
+    /** Why the last report was not acknowledged; empty if it was acknowledged. */
     unanswered: string
   }
   /** Times at which the last trade ended, and at which a stall was last logged. */
@@ -353,7 +362,7 @@ export type SettlementState = {
   readonly steps: {
     /** Steps in progress, with the time of their start. */
     readonly busy: Map<Step, number>
-    /** For each step that failed: the time before which it is not repeated. */
+    /** Pause of each failed step: the step is not repeated before `untilMs`. */
     readonly pauses: Map<Step, { untilMs: number; failures: number; why: string }>
   }
   /** Reads of the database. */
@@ -361,7 +370,7 @@ export type SettlementState = {
     recovered: boolean
     lastMs: number
     isFull: boolean
-    /** Number of `TradesWritten` messages, now and when the last read began. */
+    /** Number of `TradesWritten` messages received so far, and the number when the last read began. */
     notified: number
     notifiedBefore: number
   }
@@ -373,7 +382,7 @@ export type SettlementState = {
     graceSec: number
     /** The problem that the transaction sender reports; empty if there is none. */
     trouble: string
-    /** Why the settings do not fit the contract; empty if they do. */
+    /** Why the settings do not fit the contract; empty if they fit. */
     misfit: string
     /** Why no batches are sent although the chain answers; empty if there is no such reason. */
     stopped: string

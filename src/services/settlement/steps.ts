@@ -1,6 +1,6 @@
 /**
- * Steps: kinds of asynchronous work, such as a read or a poll. Each runs at most once at a time, and pauses longer
- * after each failure.
+ * Steps: kinds of asynchronous work, such as a read or a poll. Each kind of step runs at most once at a time, and
+ * pauses longer after each failure.
  */
 
 import { backoff } from '#domain/backoff.ts'

@@ -33,7 +33,10 @@ import { makeSettlementTraces } from './thread/trade-traces.ts'
 /** Bounds of the time between two ticks of an actor. */
 const TICK_MS_MIN = 10
 const TICK_MS_MAX = 50
-/** Interval at which market threads that have not returned their pauses are asked again. */
+/**
+ * Interval at which the settlement thread repeats its request for traders' pauses to market threads that have not
+ * answered.
+ */
 const PAUSES_EVERY_MS = 1_000
 /** Interval between reads of the journal for the traders' spending. */
 const SPENDING_EVERY_MS = 1_000
@@ -110,7 +113,7 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
     market.tell('SettlementLag', { chainId, behind, ...epochOf(leaseOf.get(chainId)) })
   }
 
-  /** Sends a market thread everything that it needs, after it was linked or has lost messages. */
+  /** Sends a market thread the lag, the pauses and the spending, after this thread was linked or has lost messages. */
   function sendAll(market: (typeof markets)[number]): void {
     for (const [chainId, { lag }] of states) sendLag(market, chainId, lag.behind)
     pauses.linked(market)
@@ -143,7 +146,8 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
       sendAll(market)
     },
     health() {
-      // An unreachable chain does not make the thread unready. Lag does: no other health check shows it.
+      // An unreachable chain does not make the thread unready, but lag does, because no other health check shows the
+      // lag.
       for (const state of states.values()) {
         if (state.chain.misfit !== '') return state.chain.misfit
         if (state.lag.behind)

@@ -10,7 +10,7 @@ type Amount = { readonly token: FundsToken; readonly amount: bigint }
 export const SIDES = ['buyer', 'seller'] as const
 export type TradeSide = (typeof SIDES)[number]
 
-/** Returns the token and amount that a trade takes from a side: dollars if its order buys, otherwise shares. */
+/** Returns the token and amount that a trade takes from a side: dollars if the side buys, otherwise shares. */
 export function takenFrom(trade: Trade, side: TradeSide): Amount {
   return isPaying(trade, side) ? dollarsOf(trade, side) : sharesOf(trade, side)
 }
@@ -32,7 +32,7 @@ export function broughtTo(trade: Trade, side: TradeSide): Amount {
   return isPaying(trade, side) ? sharesOf(trade, side) : dollarsOf(trade, side)
 }
 
-/** Returns whether the side pays dollars: a buyer, unless it is a merge, and the seller of a mint. */
+/** Returns whether the side pays dollars. The buyer does, except in a merge; the seller does only in a mint. */
 export function isPaying(trade: Trade, side: TradeSide): boolean {
   return legOf(trade, side).side === BUY
 }

@@ -1,11 +1,11 @@
 /**
  * Takers take turns, so that a trader with thousands of trades does not delay the others. A trade belongs to the turn
- * of its taker, because the maker did not choose the moment. Each round takes the oldest trade of every taker, the
- * taker with the oldest last turn first. The chosen trades are sent by age, because a trade may need tokens that an
- * older one brings.
+ * of its taker, because the maker did not choose when to trade. Each round takes the oldest trade of every taker,
+ * starting with the taker whose last turn was longest ago. The chosen trades are sent oldest first, because a trade may
+ * need tokens that an older trade brings.
  *
- * Worked example with batches of four. Ann took a1 to a9, then Bob b1 and Cid c1 and c2. The first batch has a1, a2, b1
- * and c1. The next one has a3, a4, a5 and c2, because Bob has none left.
+ * Worked example with batches of four trades. Ann took a1 to a9, then Bob took b1, and Cid c1 and c2. The first batch
+ * is a1, a2, b1 and c1. The next batch is a3, a4, a5 and c2, because Bob has no trades left.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -53,7 +53,7 @@ export function inTurns(
   return chosen.sort(byAge)
 }
 
-/** Moves the takers of sent trades to the end of the turns, or removes them if they have nothing queued. */
+/** Moves takers whose trades were sent to the end of the turn order. Removes takers without queued trades. */
 export function endTurns(state: SettlementState, chosen: readonly TradeToSettle[]): void {
   const { queue, trades } = state
   const { turns, tradeIds } = queue
@@ -71,8 +71,8 @@ export function endTurns(state: SettlementState, chosen: readonly TradeToSettle[
 }
 
 /**
- * Returns takers with enough queued trades: two batches, or, if less, their equal share of half of
- * `SETTLEMENT_HELD_MAX`. Their other trades stay in the database, which leaves room for younger trades of other
+ * Returns the takers with enough queued trades: two batches, or their equal share of half of `SETTLEMENT_HELD_MAX` if
+ * that is less. Further trades of these takers stay in the database, which leaves room for younger trades of other
  * takers.
  */
 export function takersAtQuota({ queue, trades, rules }: SettlementState): Address[] {

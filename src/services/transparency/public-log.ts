@@ -1,6 +1,7 @@
 /**
- * Publishes the event log as a transparency log. Each turn reads new rows of all partitions, adds their entries to
- * the trees, and stores the trees' entries, tiles, sizes and roots. Only then it signs and publishes the checkpoints.
+ * Publishes the event log as a transparency log. Each turn reads new rows of all partitions, adds their entries to the
+ * trees, and stores the trees' entries, tiles, sizes and roots. The checkpoints are signed and published only after
+ * this data is stored.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -26,7 +27,7 @@ export type PublicLogProtocol = {
   Grown: { takes: { growths: readonly TreeGrowth[] }; answers: undefined }
   GrowFailed: { takes: { why: string; retry: boolean }; answers: undefined }
   Published: { takes: object; answers: undefined }
-  /** Another node takes over: the current turn is finished, and no other starts. */
+  /** Sent when another node takes over: the current turn is finished, and no further turn starts. */
   Leave: { takes: object; answers: undefined }
 }
 
@@ -83,7 +84,7 @@ export type PublicLogState = {
    * already have them.
    */
   growing: readonly TreeGrowth[]
-  /** Why the last turn failed; empty if it did not. */
+  /** Reason why the last turn failed; empty if it succeeded. */
   fault: string
   leaving: boolean
 }
@@ -149,7 +150,7 @@ export const publicLog: Behaviour<PublicLogState, PublicLogProtocol, PublicLogEv
   GrowFailed(state, { why, retry }, context) {
     state.busy = false
     fail(state, why, context)
-    // Loads the trees again: the database has another tree than expected, so another writer may have extended it.
+    // Load the trees again: the database has another tree than expected, so another writer may have extended it.
     if (!retry) {
       state.growing = []
       state.trees.clear()
@@ -178,7 +179,7 @@ function load(state: PublicLogState, context: PublicLogContext): void {
   )
 }
 
-/** Makes the tree in memory from its stored state; throws if it is damaged or belongs to another log. */
+/** Makes the tree in memory from its stored state. Throws if the stored state is damaged or belongs to another log. */
 function treeOf(ports: PublicLogPorts, { stored, partition, tiles, throughMs }: LoadedTree): Tree {
   if (stored === undefined) {
     const beginsAt = ports.firstOffset(partition)
@@ -204,14 +205,14 @@ function treeOf(ports: PublicLogPorts, { stored, partition, tiles, throughMs }: 
   return { builder, beginsAt, nextOffset, throughMs, publishFrom }
 }
 
-/** Adds new rows to the trees, up to a maximum number of events in all, and stores the new parts. */
+/** Adds new rows to the trees, up to a maximum number of events for all trees together, and stores the new parts. */
 function turn(state: PublicLogState, context: PublicLogContext): void {
   if (state.growing.length === 0) {
     try {
       state.growing = grownTrees(state)
     } catch (error) {
       if (!(error instanceof Fault)) throw error
-      // Loads the trees again, because some may have grown in memory only.
+      // Load the trees again, because some may have grown in memory but not in the database.
       state.trees.clear()
       fail(state, error.message, context)
       return

@@ -40,11 +40,14 @@ import { makeCosigners } from './thread/cosigners.ts'
 
 const ROLE = 'transparency'
 /**
- * Maximum wait for the store, so that a store that hangs does not stop the thread forever; the write is then
- * repeated.
+ * Maximum wait for a write to the store, so that a store that hangs does not stop the thread forever. After this wait
+ * the write is repeated.
  */
 const WRITE_DEADLINE_MS = 30_000
-/** Minimum time between two segments of past books, which leaves time for checkpoints while the index catches up. */
+/**
+ * Minimum time between storing two segments of past books, which leaves time for checkpoints while the index catches
+ * up.
+ */
 const BOOKS_EVERY_MS = 100
 /** Shortest time between two rounds of cosignatures. */
 const COSIGN_EVERY_MS = 1_000
@@ -66,7 +69,7 @@ export function transparencyThread(data: ThreadData, world: TransparencyWorld = 
   const kit = makeThreadContext(data, world)
   const leases = makeLeases(data, kit, world)
   const writers = linkWriters(settings, kit)
-  /** On a cluster node the log is a local copy, and the log-copy thread sends a notification when it grows. */
+  /** On a cluster node, the log is a local copy. The log-copy thread notifies this thread when the copy grows. */
   const logCopies = makeFollowers<Protocol>(settings, kit)
   const reads = world.makeReads(databaseUrlOf(settings))
   const store = leases.writeQueue(ROLE, writers.store)
@@ -124,7 +127,10 @@ export function transparencyThread(data: ThreadData, world: TransparencyWorld = 
     kit.log.info({ origin: key?.name, partitions: reader.partitions }, 'the log is public')
   }
 
-  /** Starts rounds of cosignatures by the configured witnesses. Checkpoints do not wait for them. */
+  /**
+   * Starts rounds that collect cosignatures of the configured witnesses. Checkpoints are published without waiting for
+   * a round.
+   */
   function cosign(): void {
     const cosigners = makeCosigners({
       witnesses: settings.transparency.witnesses.flatMap((text) => parseWitness(text) ?? []),
@@ -161,7 +167,7 @@ export function transparencyThread(data: ThreadData, world: TransparencyWorld = 
   }
 }
 
-/** Returns a function that starts work, unless earlier work of it is still in progress. */
+/** Returns a runner that starts work only if none of its earlier work is still in progress. */
 function oneAtATime(onFailure: (error: unknown) => void) {
   let underWay: Promise<void> | undefined
   return {

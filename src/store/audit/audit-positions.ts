@@ -1,6 +1,7 @@
 /**
  * Compares stored positions with the sum of the chain's movements that the indexer wrote: shares, cost, realised
- * profits, holders and open interest. A caller that can read the chain also compares them with the result of `heldAt`.
+ * profits, holders and open interest. A caller that can read the chain also compares the positions with the result of
+ * `heldAt`.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'
@@ -54,7 +55,7 @@ export async function auditPositions(database: Database): Promise<PositionAudit>
         total.profits.set(holder, (total.profits.get(holder) ?? 0n) + profit)
       }
     }
-    // Also compares chains that have rows but no market; they must have no holdings.
+    // Also compare chains that have rows in these tables but no market; they must have no holdings.
     const others = await sql.all<{ chain_id: number | string }>(
       'select chain_id from chain_holdings union select chain_id from holder_profits',
       [],
@@ -74,7 +75,7 @@ export async function auditPositions(database: Database): Promise<PositionAudit>
       const what = (holder: Address) => `profit of ${holder} on chain ${chainId}`
       compareProfits(made, profits, (holder, ...both) => compare(what(holder), ...both))
     }
-    // The loop above skips rows of markets that the chain does not have. Comparing the number of rows finds them.
+    // The loop above skips rows of markets that the chain does not have. Comparing the number of rows finds such rows.
     compare('rows of positions', await counted(sql, 'positions'), String(positions))
     compare('markets that are held', await counted(sql, HELD), String(held))
     compare('rows of profits', await counted(sql, 'position_profits'), String(profitable))
@@ -82,7 +83,7 @@ export async function auditPositions(database: Database): Promise<PositionAudit>
   })
 }
 
-/** Condition for markets with holders: a market that lost all of them keeps a row with zeros. */
+/** Selects markets with holders or locked collateral. A market that has lost both keeps a row with zeros. */
 const HELD = "market_holdings where holders <> 0 or locked_e6 <> '0'"
 
 async function counted(sql: Statements, from: string): Promise<string> {
@@ -101,7 +102,7 @@ function holdingsText(row: HoldingsRow | undefined): string {
   return `${row?.locked ?? 0} of ${row?.holders ?? 0} holders`
 }
 
-/** A profit of zero has no row. */
+/** Compares the profits of all holders; a profit of zero has no row. */
 function compareProfits(
   kept: ReadonlyMap<Address, bigint>,
   expected: ReadonlyMap<Address, bigint>,
@@ -172,8 +173,8 @@ type IndexedPosition = {
 }
 
 /**
- * Returns all positions on a chain and the block they belong to. Includes holders with a balance of zero, so that a
- * balance missing from the database is found.
+ * Returns all positions on a chain and the block they belong to. Includes holders whose indexed balance is zero, so
+ * that a comparison with the chain finds balances missing in the database.
  */
 export async function heldAt(
   database: Database,

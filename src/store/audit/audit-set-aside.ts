@@ -1,6 +1,6 @@
 /**
- * Lists the events of all chains that were set aside, because the indexer could not decode or store them. They change
- * no table, so nothing is compared.
+ * Lists the events of all chains that were set aside, because the indexer could not decode or store them. These events
+ * change no table, so nothing is compared.
  */
 
 import type { SetAside } from '#domain/chain-event.ts'

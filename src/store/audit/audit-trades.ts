@@ -1,5 +1,6 @@
 /**
- * Compares the projector's sums with the trades. It reads in one transaction, so it can run beside a working exchange.
+ * Compares the projector's sums with the trades. The audit reads in one transaction, so it can run while the exchange
+ * works.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -45,7 +46,7 @@ export async function auditTrades(database: Database): Promise<TradeAudit> {
       trades += chain.trades
       await compareChain(sql, chainId, chain, compare)
     }
-    // The loop above skips rows of markets without trades. Comparing the number of rows finds them.
+    // The loop above skips rows of markets without trades. Comparing the number of rows finds such rows.
     compare('rows of candles', await counted(sql, 'candles'), String(candles))
     compare('markets that have traded', await counted(sql, TRADED), String(markets))
     return { markets, trades, candles, differences }

@@ -10,7 +10,7 @@ export function isMove(event: ChainEvent): event is TokensMoved {
   return event.type === 'TokensMoved'
 }
 
-/** Adds the movements to the balances, or subtracts them. */
+/** Adds the movements to the balances, or subtracts the movements if `sign` is -1. */
 export async function moveBalances(
   sql: Statements,
   chainId: number,

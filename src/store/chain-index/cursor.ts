@@ -1,6 +1,6 @@
 /**
- * The cursor of a chain in the database, and the blocks whose hashes are known. The cursor moves only from the block
- * before a range, so neither a second writer nor a retry applies a range twice.
+ * The cursor of a chain in the database, and the blocks whose hashes are known. The cursor moves over a range only if
+ * it is at the block before the range. So neither a second writer nor a retry applies a range twice.
  */
 
 import type { BlockMark } from '#domain/chain-event.ts'

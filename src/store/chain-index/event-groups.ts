@@ -11,7 +11,7 @@ import { bytesOf, hexOf } from '../engine/hex.ts'
 import type { Statements } from '../engine/statements.ts'
 import { VOLUME_OF_EVENT } from '../writes/event-volumes.ts'
 
-/** Adds a market to its event, and the event if it is new. */
+/** Adds a market to its event. Creates the event first if it is new. */
 export async function joinEvent(
   sql: Statements,
   chainId: number,
@@ -53,7 +53,7 @@ export async function joinEvent(
   await sql.insert('event_markets', [
     { market_id: bytesOf(marketId), chain_id: chainId, event_hash: hash, ...at },
   ])
-  // Add the market's volume to the event's: while a database is rebuilt, the market may already have trades.
+  // Set the volume of the event again: while a database is rebuilt, the added market may already have trades.
   await sql.run(
     `update events set volume_e6 = ${VOLUME_OF_EVENT} where chain_id = ? and event_hash = ?`,
     [chainId, hash],

@@ -23,7 +23,7 @@ import { dropSyncsUpTo } from './sync-position.ts'
 
 export type ChainRange = {
   readonly chainId: number
-  /** Expected position of the cursor. */
+  /** Block at which the cursor must be before this write. */
   readonly after: BlockMark
   /** Last block of the range; the cursor moves here. */
   readonly upTo: BlockMark
@@ -33,15 +33,18 @@ export type ChainRange = {
   readonly events: readonly ChainEvent[]
   /** Events that the reader could not decode. */
   readonly setAside: readonly SetAside[]
-  /** Markets that a reorg removed from a block up to this one are given up, unless the chain has them again. */
+  /**
+   * If a reorg removed a market while the indexer was at this block or an earlier one, the market is withdrawn, unless
+   * the chain has it again.
+   */
   readonly giveUpOrphansOf: number
   readonly atMs: number
 }
 
-/** `already` is true if an earlier call wrote this range. */
+/** `written` is `already` if an earlier call wrote this range. */
 export type ChainWritten = {
   readonly written: 'applied' | 'already'
-  /** Markets that are given up because the chain no longer has them. */
+  /** Markets that are withdrawn because the chain no longer has them. */
   readonly withdrawn: readonly MarketId[]
   /** Events of the range that the reader or the database set aside. */
   readonly setAside: readonly SetAside[]
@@ -60,7 +63,9 @@ export async function indexRange(database: Database, range: ChainRange): Promise
   }
 }
 
-/** Runs the transaction of a range. `write` applies its events and returns those that it set aside. */
+/**
+ * Runs the transaction of a range. `write` applies the events of the range and returns the events that it set aside.
+ */
 async function writeRange(
   database: Database,
   range: ChainRange,

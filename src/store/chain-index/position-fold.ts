@@ -22,7 +22,7 @@ import { type Outcome, YES } from '#domain/order.ts'
 /** Shares of one outcome and their cost, both with six decimals. */
 export type Holding = { shares: bigint; cost: bigint }
 
-/** A holder's shares of both outcomes of a market. The profit is that of both together. */
+/** A holder's shares of both outcomes of a market. `profit` covers both outcomes together. */
 export type Stake = { readonly sides: readonly [yes: Holding, no: Holding]; profit: bigint }
 
 /** The fields of a token movement that positions need. */
@@ -63,7 +63,7 @@ function give(holding: Holding, amount: bigint): bigint {
   return left
 }
 
-/** Sets the number of shares. If it falls, the shares that are gone take their part of the cost with them. */
+/** Sets the number of shares. If the number falls, the removed shares take their part of the cost with them. */
 export function correct(holding: Holding, shares: bigint): void {
   if (shares < holding.shares) give(holding, holding.shares - shares)
   else holding.shares = shares
@@ -97,11 +97,12 @@ export function applyConversion(
 
 /**
  * Returns the price that the receiver of a movement paid. The contract emits the report of a trade right after it moves
- * the tokens. So the price is in the first report after the movement with the same two traders and the same size. Each
- * report is used for one movement.
+ * the tokens. So the price is in the first later report with the same two traders and the same size. Each report is
+ * used for one movement.
  *
- * In a mint or merge each trader's tokens come from the settlement contract, or go to it. The tokens of the trade's
- * outcome have its cost, those of the other outcome the rest of `size`. Each report is used once per outcome.
+ * In a mint or merge, each trader's tokens come from the settlement contract or go to it. Tokens of the trade's outcome
+ * have the cost of the trade; tokens of the other outcome have `size` minus this cost. Each report is used once per
+ * outcome.
  */
 export function makeCostOf(trades: readonly SettledTrade[]): (move: Move) => bigint {
   const byTransaction = new Map<string, SettledTrade[]>()
@@ -132,7 +133,7 @@ export function makeCostOf(trades: readonly SettledTrade[]): (move: Move) => big
 }
 
 /**
- * Returns whether the movement is the one of a reported trade, or one half of the movements of a reported mint or
+ * Returns whether the movement belongs to a reported trade: its only movement, or one of the two movements of a mint or
  * merge.
  */
 function isOf({ buyer, seller, outcome }: SettledTrade, { from, to, ...move }: Move): boolean {

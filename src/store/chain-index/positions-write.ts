@@ -34,14 +34,14 @@ type Position = Stake & {
   readonly holder: Address
   /** True if the position has a row. */
   isKept: boolean
-  /** The profit that the tables have for this position; `profit` is the new one. */
+  /** The stored profit of this position; `profit` is the new profit. */
   counted: bigint
 }
 
 /** Maximum number of keys per query. */
 const KEYS_MAX = 100
 
-/** Applies the events of a range, in chain order; their rows are already in the tables. */
+/** Applies the events of a range to the positions, in chain order. The rows of the events are already in the tables. */
 export async function movePositions(
   sql: Statements,
   chainId: number,
@@ -80,8 +80,8 @@ export async function movePositions(
 }
 
 /**
- * Computes the positions of markets again after their movements were undone. Call it after the rows of the movements
- * were deleted.
+ * Computes the positions of markets again after their movements were undone. Must be called after the rows of these
+ * movements were deleted.
  */
 export async function refoldMarkets(
   sql: Statements,
@@ -91,7 +91,7 @@ export async function refoldMarkets(
   for (const marketId of marketIds) await foldMarket(sql, chainId, marketId)
 }
 
-/** Returns markets whose tokens or collateral moved above a block. */
+/** Returns the markets whose tokens or collateral moved after the given block. */
 export async function marketsMovedAbove(
   sql: Statements,
   chainId: number,
@@ -158,7 +158,7 @@ async function foldMarket(sql: Statements, chainId: number, marketId: MarketId):
     'select holders, cast(locked_e6 as char) as locked from market_holdings where market_id = ?',
     [bytesOf(marketId)],
   )
-  // Includes profits of holders without a position.
+  // Include the profits of holders who no longer have a position.
   for (const { holder, profit } of await profitsOfMarket(sql, marketId)) {
     positionIn(positions, marketId, holder).counted = profit
   }
@@ -271,7 +271,7 @@ async function tradesOfMoves(
   return trades
 }
 
-/** Returns the conditions that are markets. */
+/** Returns the given condition ids that belong to markets of this exchange. */
 async function marketsAmong(
   sql: Statements,
   chainId: number,
@@ -414,7 +414,8 @@ async function writePositions(
 }
 
 /**
- * Number of digits to which amounts are padded (the sum of two uint256 values), so that text sorts like the amounts.
+ * Number of digits to which amounts are padded, so that text sorts like the amounts: enough for the sum of two uint256
+ * values.
  */
 const DIGITS = 78
 
@@ -433,7 +434,10 @@ function overwriting(isMysql: boolean): string {
     : ` on conflict (market_id, holder) do update set ${set}`
 }
 
-/** Adds in code: amounts may have 256 bits, and the databases have no such integers. */
+/**
+ * Changes the holdings of a market and of its chain. Adds in code, because amounts may have 256 bits and the databases
+ * have no such integers.
+ */
 async function changeHoldings(
   sql: Statements,
   chainId: number,

@@ -60,7 +60,7 @@ function profitOf(row: ProfitRow): Profit {
   }
 }
 
-/** Writes changed profits, and adds the differences to the holders' sums on the chain. */
+/** Writes changed profits, and adds the differences to the sum of each holder for this chain. */
 export async function writeProfits(
   sql: Statements,
   chainId: number,

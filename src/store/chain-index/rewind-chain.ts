@@ -21,9 +21,9 @@ export type ChainRewind = {
 
 export type ChainRewound = {
   readonly written: 'applied' | 'already'
-  /** Markets that are no longer on the chain, for now. */
+  /** Markets that the reorg removed from the chain; a later block may contain them again. */
   readonly orphaned: readonly MarketId[]
-  /** Markets with an undone step of their resolution. */
+  /** Markets whose resolution had a step in an undone block. */
   readonly reverted: readonly MarketId[]
 }
 
@@ -119,7 +119,7 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
         where chain_id = ? and payouts_block > ?`,
       above,
     )
-    // The market may come back in another block, so its row stays, hidden from reads, until the market is given up.
+    // A later block may contain the market again, so its row stays, hidden from reads, until the market is withdrawn.
     await sql.run(
       `update chain_markets set orphaned_block = ?, listed = 0
         where chain_id = ? and created_block > ? and orphaned_block is null`,

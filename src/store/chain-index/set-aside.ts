@@ -1,6 +1,6 @@
 /**
- * Events of the chain that were set aside: the event, its place, and the reason. Only the newest are kept, so strangers
- * cannot fill the table.
+ * Events of the chain that were set aside: the event, its place, and the reason. Only the newest events are kept, so
+ * strangers cannot fill the table.
  */
 
 import type { SetAside } from '#domain/chain-event.ts'
@@ -11,8 +11,8 @@ import type { Statements } from '../engine/statements.ts'
 const WHY_CHARS_MAX = 200
 
 /**
- * Inserts the events, and deletes blocks that are older than the newest events up to the limit. The block of the oldest
- * of these stays whole, so up to twice the limit can remain.
+ * Inserts the newest events. If the table then exceeds its limit, deletes the oldest blocks. Only whole blocks are
+ * deleted, so up to twice the limit can remain.
  */
 export async function insertSetAside(
   sql: Statements,
@@ -46,7 +46,7 @@ export async function insertSetAside(
   )
 }
 
-/** Returns events that were set aside above one block, up to another, oldest first. */
+/** Returns the events that were set aside in blocks after `above` and up to `upTo`, oldest first. */
 export async function setAsideOf(
   sql: Pick<Statements, 'all'>,
   chainId: number,

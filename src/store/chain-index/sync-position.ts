@@ -1,8 +1,8 @@
 /**
  * Reads of single positions from the chain, at the request of users. The block of such a read may be newer than the
- * indexer's last block. So the result is stored beside the position and shown instead of it until the indexer has
- * passed the block (`index-range.ts`); a reorg deletes it (`rewind-chain.ts`). The position itself is unchanged, so no
- * movement is counted twice when the indexer reaches it.
+ * indexer's last block. So the result is stored beside the position, and shown instead of the position until the
+ * indexer has passed the block (`index-range.ts`). A reorg deletes the result (`rewind-chain.ts`). The position itself
+ * does not change, so no movement is counted twice when the indexer reaches the block.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'
@@ -42,7 +42,10 @@ type Amounts = {
 
 const NOTHING: Amounts = { yesShares: 0n, noShares: 0n, yesCost: 0n, noCost: 0n }
 
-/** Returns the position with its shares replaced by those read; shares that are gone take their cost with them. */
+/**
+ * Returns the position with its shares replaced by the shares read from the chain. Removed shares take their cost with
+ * them.
+ */
 export function overlaid(
   position: Amounts = NOTHING,
   { yesShares, noShares }: Pick<Amounts, 'yesShares' | 'noShares'>,
@@ -55,9 +58,10 @@ export function overlaid(
 }
 
 /**
- * Stores a reading of the chain at a block. If that block is ahead of the indexer or on another branch, the reading is
- * stored beside the position. If it is the indexer's own block, the position itself is corrected. If the indexer is
- * further on the same branch, nothing is stored, and its position and block are returned.
+ * Stores the shares of a position, read from the chain at a block. If that block is ahead of the indexer or on another
+ * branch, the shares are stored beside the position. If it is the indexer's last block, the position itself is
+ * corrected. If the indexer is further on the same branch, nothing is stored, and the indexed position and block are
+ * returned.
  */
 export async function syncPosition(
   database: Database,
@@ -131,7 +135,7 @@ async function overlay(sql: Statements, sync: PositionSync): Promise<void> {
   await keepNewest(sql, 'chain_id = ?', [sync.chainId], { max: POSITION_SYNCS_MAX })
 }
 
-/** Deletes the oldest readings above the limit; their positions are shown as indexed. */
+/** Deletes the oldest readings above the limit; the positions of deleted readings are then shown as indexed. */
 async function keepNewest(
   sql: Statements,
   where: string,
@@ -156,7 +160,7 @@ async function keepNewest(
   }
 }
 
-/** Deletes readings up to a block that the indexer has reached: the positions contain them. */
+/** Deletes readings up to a block that the indexer has reached, because the positions already contain them. */
 export async function dropSyncsUpTo(
   sql: Statements,
   chainId: number,

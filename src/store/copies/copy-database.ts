@@ -42,7 +42,7 @@ function copyFile(path: string, into: string): void {
   }
 }
 
-/** Refuses a copy of another version that this version cannot upgrade; changes nothing. */
+/** Throws if the copy has a version that this version cannot upgrade. Changes nothing. */
 export async function checkCopyVersion(dialect: Dialect, folder: string): Promise<void> {
   refuseUnknown(await migrationsInCopy(dialect, folder), migrationsOf(dialect))
 }
@@ -64,7 +64,7 @@ async function migrationsInCopy(dialect: Dialect, folder: string): Promise<strin
   }
 }
 
-/** Returns the reason why a copy cannot be restored into this database; empty if it can. */
+/** Returns the reason why a copy cannot be restored into this database; empty if it can be restored. */
 export async function inTheWay(url: string): Promise<string> {
   const address = parseDatabaseUrl(url)
   if (address.dialect === 'sqlite') {
@@ -75,7 +75,7 @@ export async function inTheWay(url: string): Promise<string> {
   return tables.length === 0 ? '' : `the tables ${tables.slice(0, 5).join(', ')}`
 }
 
-/** Restores into a database for which `inTheWay` is empty. */
+/** Restores a copy into a database for which `inTheWay` returned an empty text. */
 export async function fillDatabase(url: string, folder: string): Promise<void> {
   const address = parseDatabaseUrl(url)
   if (address.dialect === 'mysql') return fillServer(url, folder)

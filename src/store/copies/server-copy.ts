@@ -24,10 +24,12 @@ type Head = { readonly table: string; readonly create: string; readonly columns:
 type Field = { readonly name: string; string(): string | null; buffer(): Buffer | null }
 
 const END = '.rows.gz'
-/** Maximum number of rows per statement, and approximate maximum number of their characters. */
+/** Maximum number of rows per statement, and approximate maximum number of characters of these rows. */
 const ROWS_MAX = 500
 const CHARACTERS_MAX = 1_000_000
-/** Tables of an event log in the same database. They are not copied here, but with the log (`src/log/copy-log.ts`). */
+/**
+ * Tables of an event log in the same database. These tables are copied with the log instead (`src/log/copy-log.ts`).
+ */
 const LOG_TABLES = ['log', 'log_homes', 'log_bases', 'log_files']
 /**
  * This table is restored first: if the restore is interrupted, the exchange refuses to start, because the database has
@@ -170,7 +172,7 @@ async function columnsOf(connection: Connection, table: string): Promise<Column[
     .map(({ name, type }) => ({ name, isBinary: /binary|blob/.test(type) }))
 }
 
-/** Runs work on a connection of its own, because a transaction belongs to one connection. */
+/** Runs work on a separate connection, because a transaction belongs to one connection. */
 async function onServer<Result>(
   url: string,
   readOnly: boolean,

@@ -1,7 +1,7 @@
 /**
- * Opens and closes the database, and runs reads and transactions. Only the store thread opens it for writing; all
- * others read. Opening never waits for a MySQL server. While the server is away each call fails with a retryable fault;
- * the next call after its return succeeds.
+ * Opens and closes the database, and runs reads and transactions. Only the store thread opens the database for writing;
+ * all other threads only read. Opening never waits for a MySQL server. While the server is unreachable, each call fails
+ * with a retryable fault; after the server returns, the next call succeeds.
  */
 
 import { mkdirSync, readFileSync } from 'node:fs'
@@ -39,11 +39,11 @@ export type Database = {
   readonly servers?: Servers | undefined
   /** MySQL only. */
   readonly logins?: Logins
-  /** SQLite opened for writing only. */
+  /** Defined only if SQLite is open for writing. */
   readonly writeAhead?: WriteAhead | undefined
   /** The transaction that is open, if any; a transaction inside it is a savepoint. */
   readonly within?: Transaction
-  /** Lease that every transaction checks: once it is lost, nothing is committed. */
+  /** Lease that every transaction checks. Once the lease is lost, no transaction is committed. */
   readonly fence?: Lease
 }
 
@@ -55,8 +55,8 @@ export type DatabaseOptions = {
   /** Maximum number of connections to a MySQL server; SQLite always has one connection. */
   readonly connectionsMax?: number
   /**
-   * Maximum time without a byte from the server while an answer is due; after that, connections go to the next of
-   * several servers. An operator's slow statements need `Infinity`.
+   * Maximum time without a byte from the server while an answer is due. After this time, connections go to the next of
+   * several servers. Slow statements of an operator need `Infinity`.
    */
   readonly silentMsMax?: number
   /** Opens a thread that copies SQLite's write-ahead file into the database; for threads that write a lot. */
@@ -70,7 +70,7 @@ const PATIENCE_MS = 5_000
 
 const SILENT_MS_MAX = 10_000
 
-/** Maximum number of calls that wait for a connection; further ones fail as unavailable. */
+/** Maximum number of calls that wait for a connection; further calls fail as unavailable. */
 const WAITING_MAX = 4_096
 
 /** Maximum number of attempts of a read if its connections turn out to be dead. */
@@ -91,17 +91,17 @@ const MYSQL_SESSION =
   `/*M!100300 , idle_write_transaction_timeout = ${PATIENCE_MS / 1_000} */`
 
 /**
- * Each server of a Galera cluster applies commits of the others a little later. With this setting, statements first
- * wait for all earlier commits on any server: reads (1), and reads within updates and deletes (2) and inserts (4), such
- * as that of a fence. It is set for every address, because one address may lead to any server of a cluster. MariaDB
- * without a cluster ignores it.
+ * Each server of a Galera cluster applies commits of the other servers a little later. With this setting, a statement
+ * first waits for all earlier commits on any server: reads (1), reads within updates and deletes (2) and within inserts
+ * (4). The update of a fence contains such a read. The setting is used for every address, because one address may lead
+ * to any server of a cluster. MariaDB without a cluster ignores it.
  */
 const SYNC_WAIT = 'set session wsrep_sync_wait = 7'
 
 /** Statement that fails if the server is not part of its cluster. */
 const PROBE = 'select 1'
 
-/** MySQL's answer to `SYNC_WAIT`: it has no such variable, so it is no Galera server. */
+/** Error code with which MySQL answers `SYNC_WAIT`: MySQL has no such variable, so it is no Galera server. */
 const UNKNOWN_VARIABLE = 1193
 
 /** Opens a database with these ORM entities. */
@@ -115,8 +115,8 @@ export async function openEntities(
   const connectionsMax = options.connectionsMax ?? (readOnly ? 2 : 4)
   let orm: MikroORM<AbstractSqlDriver> | undefined
   try {
-    // Create the ORM by its constructor below: `MikroORM.init` would look for ORM extensions, and load the one for
-    // migrations each time.
+    // Create the ORM by its constructor below, because `MikroORM.init` would look for ORM extensions, and load the
+    // migrations extension each time.
     const servers = serversOf(address, options.silentMsMax ?? SILENT_MS_MAX)
     const logins = makeLogins(options.nowMs)
     const given = await ormOptions(address, { readOnly, connectionsMax, servers, logins })
@@ -131,8 +131,8 @@ export async function openEntities(
 }
 
 /**
- * Closes the database permanently. Later queries must fail, because the ORM would open a connection for them that
- * nothing closes.
+ * Closes the database permanently. Later queries must fail, because the ORM would open a new connection, and nothing
+ * would close it.
  */
 export async function closeDatabase({ orm, writeAhead }: Database): Promise<void> {
   orm.em.getConnection().connect = () => Promise.reject(closedFault())
@@ -140,7 +140,7 @@ export async function closeDatabase({ orm, writeAhead }: Database): Promise<void
   await orm.close(true)
 }
 
-/** Runs a read. It may run more than once if its first connection was dead. */
+/** Runs a read. The read may run more than once if its first connection was dead. */
 export async function read<T>(
   database: Database,
   ask: (em: SqlEntityManager) => Promise<T>,
@@ -158,7 +158,7 @@ export async function read<T>(
   }
 }
 
-/** Transactions that check a lease before they commit; their savepoints do so, too. */
+/** Transactions that check a lease before they commit. Savepoints inside them do not check the lease again. */
 const fenced = new WeakSet<Transaction>()
 
 /** Runs a transaction once. After a fault it is unknown whether it was committed. */
@@ -198,7 +198,10 @@ export async function transact<T>(
   }
 }
 
-/** Notes a refused login. Abandons a server that is reachable but not part of its cluster, or too far behind it. */
+/**
+ * Records a refused login. Abandons a server that is reachable but is not part of its cluster, or too far behind the
+ * cluster.
+ */
 function noteFailure({ servers, logins }: Database, error: unknown): void {
   if (isServerIdle(error)) servers?.leave('the server is not part of the cluster')
   if (isLockWait(error)) servers?.leave('the server does not keep up with the cluster')
@@ -216,7 +219,7 @@ export function sqlConnection(database: Database): AbstractSqlConnection {
   return database.orm.em.getConnection()
 }
 
-/** Returns the ORM's options for this address. Its log is off, because it would contain statements. */
+/** Returns the ORM's options for this address. The ORM's log is off, because it would contain statements. */
 export async function ormOptions(
   address: DatabaseAddress,
   {
@@ -267,8 +270,8 @@ export async function ormOptions(
 }
 
 /**
- * Dials the current server, and makes the driver check the certificate against that server's name. By default it would
- * check against the first name of the address.
+ * Dials the current server, and makes the driver check the certificate against that server's name. By default, the
+ * driver would check against the first name of the address.
  */
 function dialer(
   { host, port }: { readonly host: string; readonly port: number },
@@ -311,7 +314,8 @@ async function prepareConnections(
     if (database.readOnly) return undefined
     file.pragma('journal_mode = WAL')
     file.pragma('cache_size = -65536')
-    // Sync each commit before it is acknowledged: some data of other actors, such as API keys, is not in the log.
+    // Sync each commit before it is acknowledged, because some data of other actors, such as API keys, is not in the
+    // event log.
     return keepWriteAhead(file, copier?.(database.address.path))
   }
   const pool = await (connection as MySqlConnection).getNativeClient()

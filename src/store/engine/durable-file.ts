@@ -1,7 +1,7 @@
 /**
- * Syncs files without blocking the thread. When a sync has ended, everything written before it is durable. Linux
- * reports a failed sync only once: it then treats the lost pages as written, so the next sync succeeds although these
- * pages are not on the disk. Only writing the content again makes it durable (`writeAgain`).
+ * Syncs files without blocking the thread. When a sync has ended, everything written before it began is durable. Linux
+ * reports a failed sync only once. After the failure, Linux treats the lost pages as written, so the next sync succeeds
+ * although these pages are not on the disk. Only writing the content again (`writeAgain`) makes it durable.
  */
 
 import { closeSync, existsSync, fdatasyncSync, openSync, readSync, writeSync } from 'node:fs'
@@ -14,7 +14,7 @@ export type DurableFile = {
 
 const CHUNK_BYTES = 1024 * 1024
 
-/** The file is opened by the first sync that finds it; a missing file needs no sync. */
+/** Makes a file that can be synced. The first sync that finds the file opens it; a missing file needs no sync. */
 export function openDurableFile(path: string): DurableFile {
   let file: FileHandle | undefined
   let opening: Promise<void> | undefined

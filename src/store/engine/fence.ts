@@ -1,10 +1,10 @@
 /**
- * The fence of a lease: a check that a transaction makes right before it commits. It increments a counter in the
+ * The fence of a lease: a check that a transaction makes right before it commits. The check increments a counter in the
  * lease's row, only if the row still has the writer's epoch. So a writer whose lease another node has taken commits
- * nothing. A node that takes a lease waits for a commit that has passed the fence, and reads its result afterwards. The
- * fence is a write, not a locking read, because a Galera cluster detects conflicts between writes only. It is the last
- * statement of a transaction, because the lease's row is locked until the commit, and a long transaction must not
- * prevent its own node from renewing the lease.
+ * nothing. A node that takes a lease waits for a commit that has passed the fence, and reads the result of that commit
+ * afterwards. The fence is a write and not a locking read, because a Galera cluster detects conflicts between writes
+ * only. The fence is the last statement of a transaction, because it locks the lease's row until the commit. A long
+ * transaction must not prevent its own node from renewing the lease.
  */
 
 import type { QueryResult, Transaction } from '@mikro-orm/core'

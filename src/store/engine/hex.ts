@@ -1,6 +1,6 @@
 /**
- * Hashes, ids, addresses and signatures are bytes in the database: half the size of their hex, which halves the indexes
- * too. Everywhere else they are 0x-hex.
+ * Hashes, ids, addresses and signatures are stored as bytes in the database. Bytes need half the space of hex text,
+ * also in the indexes. Everywhere else these values are 0x-hex.
  */
 
 import assert from 'node:assert/strict'
@@ -26,8 +26,8 @@ export function fillBytes(bytes: Buffer, hex: string): void {
 }
 
 function assertHex(hex: string, length: number): void {
-  // This check is faster than a regular expression: Node stops at the first character whose low byte is not a hex
-  // digit. The byte length excludes characters beyond ASCII.
+  // This check is faster than a regular expression. Node stops at the first character whose low byte is not a hex
+  // digit; the comparison of byte lengths excludes characters beyond ASCII.
   const isHex = length * 2 === hex.length - 2 && Buffer.byteLength(hex) === hex.length
   assert(isHex && hex.startsWith('0x'), 'expected 0x-hex')
 }
@@ -36,14 +36,16 @@ export function hexOf(bytes: Uint8Array): string {
   return `0x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')}`
 }
 
-/** Lets the database convert a column to hex digits: text costs half as much as bytes to transfer. */
+/**
+ * Lets the database convert a column to hex digits, because transferring text costs half as much as transferring bytes.
+ */
 export function hexColumn(column: string): string {
   return `lower(hex(${column}))`
 }
 
 /**
- * Converts hex digits from `hexColumn` to 0x-hex. Returns '' for null and for no digits, because the databases differ
- * in which they return.
+ * Converts hex digits from `hexColumn` to 0x-hex. Returns '' for null and for no digits, because some databases return
+ * null and others no digits.
  */
 export function hexOfDigits(digits: string | null): string {
   return digits === null || digits === '' ? '' : `0x${digits}`

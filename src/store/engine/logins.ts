@@ -1,7 +1,7 @@
 /**
- * Logins to a MySQL server. After a refused login the next one is delayed, twice as long after each refusal: a server
- * may lock an account after too many of them, and its log fills up. Meanwhile calls fail immediately with the same
- * refusal, unless a connection from before is free.
+ * Logins to a MySQL server. After a refused login, the next login is delayed; each further refusal doubles the delay.
+ * Without the delay, a server may lock the account, and the server's log fills up. During the delay, calls fail
+ * immediately with the same refusal, unless an open connection is free.
  */
 
 import { Socket } from 'node:net'

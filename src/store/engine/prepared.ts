@@ -1,6 +1,7 @@
 /**
- * Prepared reads. The ORM writes values into the statement, so SQLite parses and plans every statement again: a quarter
- * of a query thread's time. Here a read-only connection keeps its prepared statements and binds the values.
+ * Prepared reads. The ORM writes values into the statement, so SQLite parses and plans every statement again, which
+ * takes a quarter of a query thread's time. Here a read-only connection keeps its prepared statements and binds the
+ * values.
  */
 
 import type { SqliteConnection } from '@mikro-orm/sqlite'
@@ -12,13 +13,13 @@ import { storeFault } from './store-fault.ts'
 type Value = number | string | Buffer
 type Prepared = Map<string, Statement<Value[]>>
 
-/** Maximum number of prepared statements per connection; the store has fewer. */
+/** Maximum number of prepared statements per connection; the store uses fewer statements. */
 const STATEMENTS_MAX = 100
 
 /**
- * Replaces each bound value by an expression. SQLite plans a statement again whenever a value is bound that its plan
- * used: limits and, after `analyze`, conditions. This took longer than the reads. Plans never use expressions. MariaDB
- * accepts no expression as a limit.
+ * Replaces each bound value by an expression. If the plan of a statement used a value, SQLite plans the statement again
+ * whenever that value is bound. Such values are limits and, after `analyze`, values in conditions. Planning took longer
+ * than the reads. Plans never use expressions. MariaDB accepts no expression as a limit.
  */
 function withHiddenValues(sql: string): string {
   return sql.replaceAll('limit ?', 'limit 0 + ?').replaceAll(/(?<!\+ )\?/g, '+?')
@@ -34,7 +35,8 @@ export async function rowsOf<R>(
   values: readonly Value[],
 ): Promise<R[]> {
   const isOwn = database.address.dialect === 'sqlite' && database.readOnly
-  // While the connection has an open snapshot, this read would see an old state, so it waits until the snapshot ends.
+  // While the connection has an open snapshot, a prepared read would see an old state, so this read waits until the
+  // snapshot ends.
   if (!isOwn || (snapshots.get(database) ?? 0) > 0) {
     return read(database, () => sqlConnection(database).execute<R[]>(sql, [...values], 'all'))
   }
@@ -47,8 +49,9 @@ export async function rowsOf<R>(
 }
 
 /**
- * Runs reads in one transaction on a read-only SQLite connection: beginning and ending a read costs as much as a short
- * read. Other reads of the connection see the same instant meanwhile, so keep it short.
+ * Runs reads in one transaction on a read-only SQLite connection, because beginning and ending a read costs as much as
+ * a short read. Until the transaction ends, other reads of the connection see the same instant, so `work` must be
+ * short.
  */
 export async function readTogether<T>(database: Database, work: () => Promise<T>): Promise<T> {
   const isOwn = database.address.dialect === 'sqlite' && database.readOnly
@@ -64,8 +67,8 @@ export async function readTogether<T>(database: Database, work: () => Promise<T>
 }
 
 /**
- * Notes that a snapshot is open on this connection, so that other reads wait. Call it before the snapshot begins, and
- * the returned function when it ends.
+ * Notes that a snapshot is open on this connection, so that other reads wait. Call this function before the snapshot
+ * begins, and the returned function when the snapshot ends.
  */
 export function beginSnapshot(database: Database): () => void {
   const change = (by: number): void => {

@@ -1,4 +1,4 @@
-/** Answer of the thread that has the database, to a query or a write. Results and faults are plain data. */
+/** Answer to a query or a write, from the thread that has the database. Results and faults are plain data. */
 
 import { Fault } from '#domain/fault.ts'
 

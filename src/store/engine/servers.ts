@@ -1,8 +1,8 @@
 /**
  * Connections to several servers that are one database (a Galera cluster). All connections lead to the same server: the
- * first of the address as long as it works, then the next. Two writers on one server wait for each other's locks; on
- * two servers, one of them would be rolled back at its commit. When a server is abandoned, calls in progress fail like
- * any call whose connection was lost.
+ * first server of the address while it works, then the next server. Two writers on one server wait for each other's
+ * locks; on two servers, one of them would be rolled back at its commit. When a server is abandoned, calls in progress
+ * fail like any call whose connection was lost.
  */
 
 import { connect, type Socket } from 'node:net'
@@ -12,9 +12,12 @@ export type ServerPlace = { readonly host: string; readonly port: number }
 export type Servers = {
   /** Opens a connection to the current server, for the driver. Pass the same `owner` to `loggedIn`. */
   dial(owner: object): Socket
-  /** Call it after a login. `isAsking` returns whether a statement on this connection has no complete answer yet. */
+  /**
+   * Must be called after each login. `isAsking` returns whether a statement on this connection has no complete answer
+   * yet.
+   */
   loggedIn(owner: object, isAsking: () => boolean): void
-  /** Abandons the current server: ends its connections, and opens further ones to the next server. */
+  /** Abandons the current server: ends its connections, and opens later connections to the next server. */
   leave(why: string): void
   /** Server to which the next connection is opened. */
   readonly place: ServerPlace
@@ -35,8 +38,8 @@ type Line = {
 }
 
 /**
- * Makes the connections. `silentMsMax` is the maximum time without a byte of an answer: a paused server sends nothing,
- * and may stop within an answer.
+ * Makes the set of servers. `silentMsMax` is the maximum time without a byte while an answer is due: a paused server
+ * sends nothing, and may stop in the middle of an answer.
  */
 export function makeServers(
   places: readonly ServerPlace[],

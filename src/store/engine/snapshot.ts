@@ -8,7 +8,7 @@ import { storeFault } from './store-fault.ts'
 
 /**
  * Runs the reads once, without retries, because the caller may have used earlier results. On SQLite, other calls of
- * this database wait until they have ended.
+ * this database wait until the reads have ended.
  */
 export async function snapshot<T>(
   database: Database,

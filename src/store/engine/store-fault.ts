@@ -39,7 +39,7 @@ const BUSY = new Set([
   'ER_DISK_FULL',
   'ER_RECORD_FILE_FULL',
   'ER_OPTION_PREVENTS_STATEMENT',
-  // A member of a cluster answers this before it has joined again, or after it has left.
+  // A cluster member answers with this code before it has joined the cluster again, or after it has left.
   'ER_UNKNOWN_COM_ERROR',
   // The cluster lost its majority during the commit. As after any failed transaction, the commit may have succeeded.
   'ER_ERROR_DURING_COMMIT',
@@ -73,10 +73,10 @@ const REFUSED = new Map([
   [TABLE_REFUSED, 'the database user lacks rights to a table: GRANT them'],
 ])
 
-/** MariaDB's error numbers that the driver does not know, or confuses with MySQL's. */
+/** MariaDB's error numbers for lost connections that the driver does not know, or confuses with numbers of MySQL. */
 const CONNECTION_LOST_NUMBERS = new Set([1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031])
 
-/** The fault of a query after its database was closed. */
+/** Returns the fault of a query after its database was closed. */
 export function closedFault(): Fault {
   return new Fault('STORE_UNAVAILABLE', 'the database is closed', { retryable: true })
 }
@@ -136,7 +136,7 @@ export function isConnectionLost(error: unknown): boolean {
   )
 }
 
-/** Returns the server's answer if it refused a login; undefined for every other error. */
+/** Returns the server's answer if the server refused a login; undefined for every other error. */
 export function loginRefusal(error: unknown): object | undefined {
   const description = described(error)
   return REFUSED.has(description.code) && description.code !== TABLE_REFUSED
@@ -150,16 +150,16 @@ export function isServerIdle(error: unknown): boolean {
 }
 
 /**
- * Returns whether a statement waited too long for a lock. A Galera server also reports this if it cannot catch up with
- * its cluster. Its existing sessions may go on reporting it for every later statement.
+ * Returns whether a statement waited too long for a lock. A Galera server also reports this error if it cannot catch up
+ * with its cluster. Sessions that are open then may go on reporting the error for every later statement.
  */
 export function isLockWait(error: unknown): boolean {
   return described(error).errno === 1205
 }
 
 /**
- * Returns whether the transaction lost a deadlock, or on Galera a conflict with another server. It was undone as a
- * whole, and the other transaction continues, so it can be repeated immediately.
+ * Returns whether the transaction lost a deadlock, or on Galera a conflict with another server. The database has rolled
+ * the whole transaction back, and the other transaction continues. So the lost transaction can be repeated immediately.
  */
 export function isDeadlock(error: unknown): boolean {
   return described(error instanceof Fault ? error.cause : error).errno === 1213

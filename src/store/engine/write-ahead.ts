@@ -1,14 +1,14 @@
 /**
- * Copies SQLite's write-ahead file into the database in another thread, so that the writing thread does not have to. A
- * batch changes pages all over the indexes. Copying only from time to time, not after every batch, writes most pages
- * once instead of many times.
+ * Copies SQLite's write-ahead file into the database in another thread, to relieve the writing thread. A batch changes
+ * pages all over the indexes. If the file is copied only from time to time, most pages are written once, instead of
+ * once after every batch.
  *
- * The copying thread cannot finish while the writer adds pages. So it copies twice: first while the writer continues,
- * until few pages are left; then these few, before the next transaction writes anything. Then SQLite writes the
- * write-ahead file from its beginning again.
+ * The copying thread cannot finish while the writer adds pages, so it copies twice. The first copy runs while the
+ * writer continues, until few pages are left. The second copy writes these few pages before the next transaction writes
+ * anything. After the second copy, SQLite writes the write-ahead file from its beginning again.
  *
- * A commit is on the disk before it is acknowledged, but the thread does not block for that: SQLite only writes, and
- * one of Node's file threads syncs the file.
+ * A commit is on the disk before it is acknowledged, but the writing thread does not block for that. SQLite only
+ * writes, and one of Node's file threads syncs the file.
  */
 
 import { statSync } from 'node:fs'
@@ -23,9 +23,9 @@ export type Copier = {
 }
 
 export type WriteAhead = {
-  /** Await before the first statement of each transaction. */
+  /** Must be awaited before the first statement of each transaction. */
   begun(): Promise<void> | undefined
-  /** Await after each commit; the commit is then on the disk. */
+  /** Must be awaited after each commit; the commit is then on the disk. */
   wrote(): Promise<void> | undefined
   close(): Promise<void>
 }
@@ -59,8 +59,8 @@ export function keepWriteAhead(
   let doneMs = performance.now()
   let everyMs = minMs
   /**
-   * True once the write-ahead file has grown large. Until then it is not copied: a database with few writes needs no
-   * thread for that.
+   * True once the write-ahead file has grown large. A small file is not copied: a database with few writes needs no
+   * copying thread.
    */
   let isLarge = false
 
@@ -88,9 +88,9 @@ export function keepWriteAhead(
   let next: Promise<void> | undefined
 
   /**
-   * Syncs the file, one sync at a time: if two syncs wait for the same pages, only one of them receives the write
-   * error. After a failed sync it is unknown which pages are on the disk: this thread ends, and the next one writes the
-   * file again.
+   * Syncs the file, one sync at a time, because only one of several syncs that wait for the same pages receives the
+   * write error. After a failed sync it is unknown which pages are on the disk. So this thread ends, and its successor
+   * writes the file again.
    */
   function sync(): Promise<void> {
     next ??= syncing.then(() => {
@@ -132,8 +132,8 @@ export function keepWriteAhead(
 
 /**
  * Writes the content of the write-ahead file again. The previous writer may have ended because the disk failed, so
- * pages may be missing on the disk; a power cut would then lose everything after them. The transaction keeps others
- * from writing the file meanwhile.
+ * pages may be missing on the disk; a power cut would then lose everything after them. The transaction keeps other
+ * writers from changing the file meanwhile.
  */
 function writeAnew(file: DatabaseFile): void {
   file.exec('BEGIN IMMEDIATE')

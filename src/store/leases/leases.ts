@@ -31,7 +31,7 @@ export async function takeLease(
   { role, holder, forMs }: LeaseWish,
 ): Promise<Taken> {
   const micros = forMs * US_PER_MS
-  // Two statements, not one transaction: two nodes that request a new lease at the same time would deadlock in it.
+  // Use two statements: in one transaction, two nodes that request a new lease at the same time would deadlock.
   const taken = await run(
     database,
     `update leases set epoch = last_insert_id(epoch + 1), holder = ?, expires_at = ${UNTIL}
@@ -73,7 +73,7 @@ export async function giveLeases(database: Database, leases: readonly Lease[]): 
   await change(database, leases, `epoch = epoch + 1, expires_at = utc_timestamp(3)`, [])
 }
 
-/** Changes the rows that still have their epoch, and returns how many. */
+/** Changes the rows of the leases that still have their epoch, and returns the number of these rows. */
 async function change(
   database: Database,
   leases: readonly Lease[],

@@ -90,8 +90,8 @@ const TABLES: Readonly<Record<string, Table>> = {
       ],
     },
   },
-  // Time at which the orders of a key's address are cancelled unless the key renews it. `delegate` is the key's own
-  // address if it set the switch for another account.
+  // The orders of `address` are cancelled at `due_at_ms` unless the API key renews the switch. `delegate` is the key's
+  // own address if the key set the switch for another account.
   deadman_switches: {
     columns: `key_id varchar(64), address char(42), due_at_ms bigint, delegate char(42) null`,
     key: 'key_id',
@@ -107,15 +107,15 @@ const TABLES: Readonly<Record<string, Table>> = {
       delegated_orders_by_end: '(expires_at_sec)',
     },
   },
-  // Facts about unsettled trades that settlement must still know after a kill.
+  // Facts about unsettled trades that settlement must still know after it was killed and restarted.
   settlement_notes: {
     columns: `market_id hash, seq bigint, fill_index int, chain_id bigint, reachable_ms bigint,
       retries int, wasted_gas bigint, fault varchar(8) null, reason words(1024) null`,
     key: 'market_id, seq, fill_index',
     withoutRowid: true,
   },
-  // Data that the indexer read from each chain. Each row names its block, so that the rows of blocks that a reorg
-  // removed can be undone.
+  // Data that the indexer read from each chain. Each row names its block, so that the rows of removed blocks can be
+  // undone after a reorg.
   chain_cursors: {
     columns: `chain_id bigint, deployment varchar(512), start_block bigint, indexed_block bigint,
       indexed_hash hash, updated_at_ms bigint`,
@@ -224,7 +224,7 @@ const TABLES: Readonly<Record<string, Table>> = {
       chain_withdrawn_orders_of_trader: '(chain_id, trader)',
     },
   },
-  // The newest row of an account and a delegate counts. `markets` is a list of hashes without 0x; empty for all.
+  // For each account and delegate, only the newest row counts. `markets` is a list of hashes without 0x; empty for all.
   chain_delegates: {
     columns: `chain_id bigint, account address, delegate address, until_sec bigint,
       settles_until_sec bigint, max_order_size_e6 bigint, max_open_notional_e6 bigint,
@@ -426,7 +426,7 @@ const TABLES: Readonly<Record<string, Table>> = {
     columns: 'log_partition smallint, tile_level smallint, tile_index bigint, hashes blob',
     key: 'log_partition, tile_level, tile_index',
   },
-  // `through_ms` is the time of the newest event so far, so that it never falls.
+  // `through_ms` is the time of the newest event up to this entry, so that it never falls.
   public_entries: {
     columns: `log_partition smallint, leaf bigint, first_offset bigint, through_ms bigint, entry blob`,
     key: 'log_partition, leaf',
@@ -438,7 +438,7 @@ const TABLES: Readonly<Record<string, Table>> = {
     key: 'log_partition',
   },
   // The books of a changed market at the end of a segment of the public log. The segment's leaves are `from_leaf` to
-  // `to_leaf` − 1. `seq` and `through_ms` are those of the market's last event in the segment.
+  // `to_leaf` - 1. `seq` and `through_ms` belong to the market's last event in the segment.
   public_books: {
     columns: `market_id hash, seq bigint, log_partition smallint, through_ms bigint, from_leaf bigint, to_leaf bigint,
       levels bytes`,

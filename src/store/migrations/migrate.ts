@@ -43,7 +43,7 @@ export async function isMigrated(database: Database): Promise<boolean> {
   try {
     const orm = await openMigrations(database, migrationsOf(database.address.dialect))
     try {
-      // Read without the migrator, which would create its table in order to read it, in every process that waits.
+      // Read the table without the migrator, because every waiting process would otherwise create the migrator's table.
       const made = await orm.em.getConnection().execute(MIGRATIONS_TABLE)
       return made.length > 0 && (await new Migrator(orm.em).getPending()).length === 0
     } finally {
@@ -54,7 +54,7 @@ export async function isMigrated(database: Database): Promise<boolean> {
   }
 }
 
-/** Returns the names of the migrations that ran now. */
+/** Runs the migrations that are missing, and returns their names. */
 export async function migrate(
   database: Database,
   migrations: Migrations = migrationsOf(database.address.dialect),

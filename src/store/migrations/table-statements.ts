@@ -3,13 +3,13 @@
  *
  * A type is a MySQL type, or a name in `MYSQL_TYPES`. SQLite has three types, in strict tables, so that an amount can
  * only be an integer. A column is not null unless it is declared null. Amounts of a chain have 256 bits and are decimal
- * text; `total_shares_e6` has leading zeros, so that text sorts like the amounts. There are no foreign keys: the log is
- * the source of truth, and its content was checked.
+ * text; `total_shares_e6` has leading zeros, so that text sorts like the amounts. There are no foreign keys, because
+ * the log is the source of truth, and its content was checked.
  *
  * MySQL commits every schema change immediately. So each table is created with its indexes in one statement that may be
  * repeated: a migration that was killed half way can run again. InnoDB stores a table in the order of its primary key
- * and repeats that key in every other index. Hashes are random, so `numbered` tables have a row number as their key
- * there: otherwise each new order would change a random page of the table.
+ * and repeats that key in every other index. Hashes are random, so a hash as the key would make each new order change a
+ * random page. So `numbered` tables have a row number as their key on MySQL.
  */
 
 export type Dialect = 'sqlite' | 'mysql'

@@ -29,11 +29,11 @@ export type BulkWriter = {
   readonly updateTrades: (changes: readonly Value[][]) => Promise<number>
   /** Returns the trades with these keys. */
   readonly tradesOf: (keys: readonly Value[][]) => Promise<StoredTrade[]>
-  /** Each of these functions adds to the row with its key, or inserts a row. */
+  /** Each of these functions adds the values to the row with the same key, or inserts a row if there is none. */
   readonly addMarketStats: (rows: readonly Value[][]) => Promise<void>
   readonly addChainStats: (rows: readonly Value[][]) => Promise<void>
   readonly addChainSpans: (rows: readonly Value[][]) => Promise<void>
-  /** The prices must be of later trades than the prices in the stored rows. */
+  /** The prices must be from later trades than the prices in the stored rows. */
   readonly addCandles: (rows: readonly Value[][]) => Promise<void>
   /** Returns the number of new traders. */
   readonly addTraders: (rows: readonly Value[][]) => Promise<number>

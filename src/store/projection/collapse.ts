@@ -10,10 +10,12 @@ import type { OrderHash, TradeId } from '#domain/ids.ts'
 import type { FaultySide, TradeStatus } from '#domain/trade.ts'
 import type { OrderChange, OrderRow, ProjectionBatch, TradeChange, TradeRow } from './rows.ts'
 
-/** State of a trade. `attempts` counts all submissions of a new trade, and the additional ones of a stored trade. */
+/**
+ * State of a trade. For a new trade, `attempts` counts all submissions; for a stored trade, only the additional ones.
+ */
 type TradeState = {
   readonly status: TradeStatus
-  /** Hash of the transaction; empty if there is none, or if the stored hash stays. */
+  /** Hash of the transaction; empty if there is none, or if the stored hash must not change. */
   readonly txHash: string
   readonly reason: string
   readonly fault?: FaultySide

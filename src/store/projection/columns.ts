@@ -15,7 +15,7 @@ import type { MarketRow, OrderChange, OrderRow } from './rows.ts'
 
 export type Value = string | number | null
 
-/** Columns in order, and how each value is written: bytes given as 0x-hex, or unchanged. */
+/** Columns in order, and how each value is written: `hex` is converted to bytes, other values are unchanged. */
 export type Columns = Readonly<Record<string, 'hex' | 'int' | 'text'>>
 
 export const MARKET_COLUMNS: Columns = {
@@ -118,7 +118,7 @@ export function orderTagsValues({ order, tags }: OrderRow): Value[][] {
   return [[order.orderHash, label ?? null, group ?? null]]
 }
 
-/** Columns of an order that can change; its key is last. */
+/** Columns of an order that can change; the key column is last. */
 export const ORDER_CHANGE_COLUMNS: Columns = {
   status: 'text',
   remaining_e6: 'int',
@@ -186,7 +186,7 @@ export function tradeValues(trade: CollapsedBatch['trades'][number], chainId: nu
   ]
 }
 
-/** Columns of a trade that can change; its key is last. */
+/** Columns of a trade that can change; the key column is last. */
 export const TRADE_CHANGE_COLUMNS: Columns = {
   status: 'text',
   pending: 'int',
@@ -228,7 +228,7 @@ export function tradeKey(tradeId: TradeId): {
   return key
 }
 
-/** Returns whether the chain has yet to decide about the trade. */
+/** Returns whether the trade is neither confirmed nor failed yet. */
 export function isPending(status: TradeStatus): boolean {
   return status === 'matched' || status === 'submitted' || status === 'reverted'
 }
@@ -256,7 +256,9 @@ function textOrNull(text: string): string | null {
   return text === '' ? null : text
 }
 
-/** Sums of a market. The first column is the key; the values of the last three are added to the stored ones. */
+/**
+ * Sums of a market. The first column is the key; the values of the last three columns are added to the stored values.
+ */
 export const MARKET_STATS_COLUMNS: Columns = {
   market_id: 'hex',
   chain_id: 'int',

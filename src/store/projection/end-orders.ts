@@ -13,7 +13,7 @@ import { ORDERS_ENDED_MAX } from '#domain/limits.ts'
 import { type Database, read, transact } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 
-/** SQLite does not support a limit in an update; MySQL does not support one in its subquery. */
+/** SQLite does not support `limit` in an update, and MySQL does not support it in a subquery. */
 const UPDATES = {
   sqlite: `update orders set status = 'market-closed' where order_hash in (
     select order_hash from orders where market_id = ? and status = 'open' limit ?)`,
@@ -21,7 +21,7 @@ const UPDATES = {
     where market_id = ? and status = 'open' limit ?`,
 } as const
 
-/** Ends some orders of a closed market; returns whether there may be more. */
+/** Ends some orders of a closed market; returns whether more of its orders may still be open. */
 export async function endOrders(database: Database, marketId: MarketId): Promise<boolean> {
   const ended = await transact(database, async (transaction, connection) => {
     const result = await connection.execute<QueryResult>(
@@ -35,12 +35,13 @@ export async function endOrders(database: Database, marketId: MarketId): Promise
   return ended === ORDERS_ENDED_MAX
 }
 
-/** Closed markets read at a time. */
+/** Maximum number of markets per read. */
 const MARKETS_READ_MAX = 500
 
 /**
- * Reads one part of the list of all markets, and returns those of its closed markets that still have open orders. Such
- * orders remain if a process ended between two steps. Also returns where the next part begins; undefined at the end.
+ * Reads one part of the list of all markets. Returns the closed markets in this part that still have open orders, which
+ * happens if a process ended between two steps. Also returns the position at which the next part begins; undefined at
+ * the end.
  */
 export async function marketsToEnd(
   database: Database,

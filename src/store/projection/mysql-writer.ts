@@ -28,7 +28,7 @@ import {
 /** Rows per statement: a few hundred kilobytes, well below the smallest default packet limit. */
 const ROWS_MAX = 500
 
-/** Maximum number of markets per statement: a single one, because its texts can be long. */
+/** Maximum number of markets per statement: one, because a market's texts can be long. */
 const MARKETS_MAX = 1
 
 const UPDATE_ORDERS = `update json_table(?, '$[*]' columns (
@@ -71,7 +71,7 @@ const SELECT_TRADES = `select t.market_id, t.seq, t.fill_index, t.chain_id, t.ou
 const SUMS = ['volume_whole', 'volume_millionths', 'trades']
 const CHAIN_SUMS = [...SUMS, 'pending', 'traders', 'markets', 'markets_closed', 'markets_resolved']
 
-/** Adds to the existing row. */
+/** Returns the SQL clause that adds the values to the existing row. */
 function added(sums: readonly string[]): string {
   const each = sums.map((sum) => `${sum} = ${sum} + values(${sum})`)
   return ` on duplicate key update ${each.join(', ')}`

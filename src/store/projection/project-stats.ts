@@ -1,10 +1,10 @@
 /**
- * Keeps the sums for reads in step with the trades, in the transaction that writes them: volumes and counts of markets
- * and chains, candles by minute, hour and day, and traders.
+ * Updates the sums for reads in the transaction that writes the trades: volumes and counts of markets and chains,
+ * candles by minute, hour and day, and traders.
  *
- * A trade counts from its match until it fails. Then its amounts are subtracted. The candle of its minute is computed
- * again from the remaining trades, but only if the failed trade was the first, the last, the highest or the lowest.
- * Hours are computed from minutes and days from hours, so no computation reads more than an hour of trades.
+ * A trade counts from its match until it fails. Then its amounts are subtracted. If the failed trade was the first,
+ * last, highest or lowest of its minute, the candle of that minute is computed again from the remaining trades. Hours
+ * are computed from minutes and days from hours, so no computation reads more than a minute of trades.
  */
 
 import type { QueryResult, Transaction } from '@mikro-orm/core'
@@ -37,8 +37,8 @@ type Sql = { readonly connection: AbstractSqlConnection; readonly transaction: T
 export type MarketCounts = { markets: number; closed: number; resolved: number }
 
 /**
- * Adds up the changes of sums by a batch. Call it before the batch is written: it compares the changes with the stored
- * states, because a trade may fail only once.
+ * Adds up the changes of sums by a batch. Must be called before the batch is written, because it compares the changes
+ * with the stored states: a trade may fail only once.
  */
 export async function tallyBatch(
   writer: BulkWriter,
@@ -89,7 +89,7 @@ type BatchSums = {
   readonly marketCounts: ReadonlyMap<number, MarketCounts>
 }
 
-/** Writes the sums. Call it after the trades were written with their new states. */
+/** Writes the sums. Must be called after the trades were written with their new states. */
 export async function writeTally(sql: Sql, writer: BulkWriter, sums: BatchSums): Promise<void> {
   const { partition, tally } = sums
   await writer.addMarketStats(
@@ -205,7 +205,7 @@ async function takeFromMinute(sql: Sql, failed: readonly CountedTrade[]): Promis
   }
 }
 
-/** Returns whether the candle would differ without this trade. */
+/** Returns whether the prices of the candle may differ without this trade. */
 function shapes(candle: CandleRow, { price, seq, fillIndex }: CountedTrade): boolean {
   if (price === candle.high_e6 || price === candle.low_e6) return true
   const isFirst = seq === Number(candle.first_seq) && fillIndex === candle.first_fill

@@ -17,7 +17,7 @@ type Waiting = {
 }
 
 /**
- * Makes a function that writes a batch together with the others that wait. A caller waits for its batch before it
+ * Makes a function that writes a batch together with the other waiting batches. A caller waits for its batch before it
  * passes the next batch of the same partition, so at most one batch per partition waits.
  */
 export function makeTurnProjector(
@@ -34,8 +34,8 @@ export function makeTurnProjector(
   }
 
   /**
-   * Writes some batches in one transaction. If the database refuses it, writes each batch in its own transaction, so
-   * that only the bad batch fails.
+   * Writes some batches in one transaction. If the database refuses this transaction, writes each batch in its own
+   * transaction, so that only the bad batch fails.
    */
   async function writeSome(some: readonly Waiting[]): Promise<void> {
     try {

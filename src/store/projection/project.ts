@@ -1,7 +1,7 @@
 /**
- * Writes projection batches: rows, changes and the partition's checkpoint in one transaction. It first moves the
- * checkpoint, and only if the checkpoint is at the start of the batch. So neither a second writer nor a replay after a
- * crash applies a batch twice, and a failed batch leaves nothing behind.
+ * Writes projection batches: rows, changes and the partition's checkpoint in one transaction. The transaction first
+ * moves the checkpoint, but only if the checkpoint is at the start of the batch. So neither a second writer nor a
+ * replay after a crash applies a batch twice, and a failed batch leaves nothing behind.
  */
 
 import assert from 'node:assert/strict'
@@ -122,7 +122,7 @@ async function projectOne(
   expectAll('orders', orderChanges.length, await writer.updateOrders(orderChanges))
   const tradeChanges = collapsed.tradeChanges.map(tradeChangeValues)
   expectAll('trades', tradeChanges.length, await writer.updateTrades(tradeChanges))
-  // A market closes permanently: orders that are still open after the batch ended with it (`end-orders.ts`).
+  // A market closes permanently: `end-orders.ts` later ends the orders that are still open after the batch.
   const marketCounts = new Map<number, MarketCounts>()
   for (const { market } of batch.markets) countsOf(marketCounts, market.chainId).markets += 1
   for (const change of batch.marketChanges) {
@@ -132,7 +132,7 @@ async function projectOne(
   return { written: 'applied', offset: batch.to }
 }
 
-/** Traders that the database has, for all partitions that are written here; this cache avoids most inserts. */
+/** Cache of traders that the database has, for all partitions that are written here. The cache avoids most inserts. */
 const knownTraders = new WeakMap<Database['orm'], Set<string>>()
 const KNOWN_TRADERS_MAX = 100_000
 
@@ -145,7 +145,7 @@ function tradersKnownTo({ orm }: Database): Set<string> {
   return known
 }
 
-/** Returns each trader of the batch once, without known ones. */
+/** Returns each trader of the batch once, except traders that are already known. */
 function unknownTraders(
   trades: readonly TradeRow[],
   chainOf: (marketId: MarketId) => number,
@@ -171,7 +171,10 @@ function countsOf(counts: Map<number, MarketCounts>, chainId: number): MarketCou
   return known
 }
 
-/** Moves the checkpoint. If it is already within or after the batch, returns its offset instead. */
+/**
+ * Moves the checkpoint to the end of the batch. If the checkpoint is already within or after the batch, returns its
+ * offset instead.
+ */
 async function moveCheckpoint(
   connection: AbstractSqlConnection,
   transaction: Transaction,
@@ -210,7 +213,7 @@ async function moveCheckpoint(
   )
 }
 
-/** Chain of each market of this database; it never changes. */
+/** Chain of each market of this database. The chain of a market never changes. */
 const knownChains = new WeakMap<Database['orm'], Map<MarketId, number>>()
 
 async function chainIds(

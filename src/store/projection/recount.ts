@@ -65,7 +65,7 @@ export async function recount(
         marketId = id
       }
       const chain = chainIn(chains, Number(row.chain_id))
-      // Both sides count as traders, even if the chain refused the trade.
+      // Both sides of a trade count as traders, even if the chain refused the trade.
       chain.traders.add(hexOf(row.buyer) as Address)
       chain.traders.add(hexOf(row.seller) as Address)
       chain.pending += row.pending

@@ -20,7 +20,7 @@ export type MarketRow = {
   readonly atMs: number
 }
 
-/** A closed market. Its orders that are still open after the batch were ended by the closing. */
+/** A closed market. The closing ended all of its orders that are still open after the batch. */
 export type MarketChange = {
   readonly marketId: MarketId
   readonly closed: CloseReason
@@ -28,7 +28,7 @@ export type MarketChange = {
   readonly atMs: number
 }
 
-/** An accepted order; `remaining` and `status` are those after its first event. */
+/** An accepted order, with `remaining` and `status` as they are after its first event. */
 export type OrderRow = {
   readonly order: VerifiedOrder
   readonly status: OrderStatus
@@ -41,7 +41,7 @@ export type OrderRow = {
   readonly tags?: EchoedTags | undefined
 }
 
-/** State of an order after an event. It contains everything that can change, so the last one wins. */
+/** State of an order after an event. Each change contains all fields that can change, so the last change wins. */
 export type OrderChange = {
   readonly orderHash: OrderHash
   readonly status: OrderStatus
@@ -53,7 +53,7 @@ export type OrderChange = {
 /** A fill; its first status is `matched`. */
 export type TradeRow = Trade
 
-/** The chain's result for a trade. An empty `txHash` keeps the stored one. */
+/** The chain's result for a trade. An empty `txHash` keeps the stored hash. */
 export type TradeChange = {
   readonly tradeId: TradeId
   readonly status: TradeStatus
@@ -65,8 +65,8 @@ export type TradeChange = {
 }
 
 /**
- * One batch of one partition. It is applied only if the partition's checkpoint is `from`, and sets it to `to`. Changes
- * are in the order in which they happened; a change may refer to a row of the same batch.
+ * One batch of one partition. The batch is applied only if the partition's checkpoint is `from`, and sets the
+ * checkpoint to `to`. Changes are in the order in which they happened; a change may refer to a row of the same batch.
  */
 export type ProjectionBatch = {
   readonly logId: string

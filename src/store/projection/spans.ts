@@ -21,8 +21,8 @@ export function spanStartSec(atMs: number, spanSec: number): number {
 
 /**
  * A sum of collateral as two integers that a database can add without overflow: whole units and millionths, without a
- * carry. One order may be worth 2^53, and funds are not checked before a match, so a thousand of them would overflow a
- * 64-bit sum.
+ * carry. One order may be worth 2^53 millionths, and funds may be unchecked before a match. So a thousand such orders
+ * would overflow a 64-bit sum.
  */
 export type Sum = { whole: number; millionths: number }
 

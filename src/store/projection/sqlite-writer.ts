@@ -142,8 +142,8 @@ function binder(columns: Columns): (row: readonly Value[]) => Bound[] {
 }
 
 /**
- * Converts a column's hex in a buffer that is reused for every row, because SQLite has copied it. A value equal to the
- * previous one is not converted again.
+ * Converts a column's hex into a buffer. The buffer is reused for every row, because SQLite copies the bytes. A value
+ * equal to the previous value is not converted again.
  */
 function keptBytes(): (hex: string) => Buffer {
   let text = ''

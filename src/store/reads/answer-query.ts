@@ -167,7 +167,9 @@ export type QueryTask<Name extends QueryName = QueryName> = {
   readonly args: Queries[Name]['takes']
 }
 
-/** Answers one task. Faults are returned, not thrown, because an error does not cross a thread intact. */
+/**
+ * Answers one task. Faults are returned and not thrown, because a thrown error does not reach another thread intact.
+ */
 export async function answerQuery<Name extends QueryName>(
   open: () => Promise<Database>,
   { query, args }: QueryTask<Name>,
@@ -179,7 +181,7 @@ export async function answerQuery<Name extends QueryName>(
   }
 }
 
-/** A fault in the form that crosses a thread. */
+/** Converts an error to a fault that can be sent to another thread. */
 export function faultReply(error: unknown): StoreReply {
   const { code, message, retryable } = storeFault(error)
   return { ok: false, code, message, retryable }

@@ -6,7 +6,7 @@ import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 
 /**
- * Maximum number of keys per statement. The number of keys depends on transactions of anyone, and databases limit the
+ * Maximum number of keys per statement. Anyone's transactions can raise the number of keys, and databases limit the
  * parameters of a statement.
  */
 const KEYS_MAX = 200
@@ -59,7 +59,7 @@ export async function followedTokens(
     ),
   )
   const known = new Set(ofMarkets.map((row) => hexOf(row.position_id)))
-  // A token may have very many holders; one is enough.
+  // A token may have very many holders; one row is enough to show that the token has moved.
   const one = `select * from (select position_id from chain_token_balances
     where chain_id = ? and position_id = ? limit 1) as held`
   const others = await inParts(

@@ -12,7 +12,10 @@ export type ChainMarketRecord = Market & {
   readonly resolved: boolean
   readonly winningOutcome: Outcome | null
   readonly resolvedTx: string | null
-  /** True if the exchange withdrew the market after a reorg: it accepts no orders even if it came back. */
+  /**
+   * True if the exchange withdrew the market after a reorg. A withdrawn market accepts no orders, even if the chain has
+   * it again.
+   */
   readonly withdrawn: boolean
 }
 
@@ -20,15 +23,18 @@ type ChainMarketFilter = {
   readonly chainId?: number
   readonly category?: Category
   readonly resolved?: boolean
-  /** True for quick markets only, false for all others only. */
+  /** True selects only quick markets, false only other markets. */
   readonly quick?: boolean
   /** Selects markets with these words in the question or description; case is ignored. */
   readonly search?: string
-  /** Open markets first, then those that ended by `nowSec`; without it all are sorted by age alone. */
+  /**
+   * If set, open markets come first, then markets that ended by `nowSec`. If not set, all markets are sorted by age
+   * alone.
+   */
   readonly nowSec?: number
   /** Selects only open or only ended markets; requires `nowSec`. */
   readonly status?: MarketStatus
-  /** Last market of the previous page, and whether it had ended. */
+  /** Last market of the previous page; `ended` is true if that market had ended. */
   readonly after?: { readonly createdAt: number; readonly id: MarketId; readonly ended?: boolean }
   readonly limit: number
 }
@@ -44,7 +50,7 @@ type AssertionRecord = {
   readonly assertedAtSec: number
   readonly windowEndsAtSec: number
   readonly disputed: boolean
-  /** How the assertion ended; null while it is open. */
+  /** Result of the assertion; null while it is open. */
   readonly endedAs: 'settled' | 'overturned' | 'abandoned' | null
 }
 
@@ -94,7 +100,8 @@ async function listByAge(
   database: Database,
   filter: ChainMarketFilter,
 ): Promise<ChainMarketRecord[]> {
-  // The index separates quick markets from others; listing both by age in one query would sort all of them.
+  // The index separates quick markets from other markets. One query for both kinds, sorted by age, would sort all
+  // markets.
   if (filter.quick === undefined) {
     const kinds = await Promise.all(
       [false, true].map((quick) => listByAge(database, { ...filter, quick })),
@@ -140,7 +147,7 @@ function conditions(filter: ChainMarketFilter): {
   if (filter.after !== undefined) {
     const { createdAt, id } = filter.after
     // The database finds `created_at_sec >= ?` by an index. The other condition skips markets of the same second that
-    // an earlier page had.
+    // were on an earlier page.
     need(
       'created_at_sec >= ? and (created_at_sec > ? or market_id > ?)',
       createdAt,
@@ -151,7 +158,7 @@ function conditions(filter: ChainMarketFilter): {
   return { where: where.join(' and '), values }
 }
 
-/** Returns one market of the chain; undefined also if a reorg has removed it. */
+/** Returns one market of the chain; undefined if the market is unknown, or a reorg has removed it. */
 export async function chainMarketById(
   database: Database,
   marketId: MarketId,
@@ -192,11 +199,11 @@ export async function chainMarketsByContract(
   return rows.map(marketRecord)
 }
 
-/** Nonces are decimal text without leading zeros: the shorter is the lower. */
+/** Nonces are decimal text without leading zeros, so a shorter text is a lower nonce. */
 const BELOW_EPOCH = `(length(o.nonce) < length(w.before_nonce)
   or (length(o.nonce) = length(w.before_nonce) and o.nonce < w.before_nonce))`
 
-/** Number of newest pending trades of a chain that are searched for orders withdrawn on chain. */
+/** Maximum number of pending trades of a chain, newest first, that are searched for orders withdrawn on chain. */
 const PENDING_LOOKED_AT_MAX = 10_000
 
 /**
@@ -210,10 +217,10 @@ export async function marketsToReconcile(
   open: Market[]
   close: { marketId: MarketId; reason: 'resolved' | 'withdrawn' }[]
   /**
-   * Orders that must be cancelled. First, those that their traders withdrew on chain: resting ones, and filled ones
-   * whose quantity returns to the book if their trade fails. Second, orders of delegates who may no longer sign them:
-   * the delegation has ended or was revoked, a reorg removed it, or the account has since excluded the market or
-   * lowered the order size.
+   * Orders that must be cancelled. First, orders that their traders withdrew on chain: resting orders, and filled
+   * orders whose quantity returns to the book if their trade fails. Second, orders of delegates who may no longer sign
+   * them. The delegation has ended, was revoked or was removed by a reorg; or the account has since excluded the market
+   * or lowered the order size.
    */
   cancel: { marketId: MarketId; trader: Address; orderHash: OrderHash }[]
 }> {
@@ -266,7 +273,7 @@ export async function marketsToReconcile(
           and ${IS_NEWEST}) limit ${limit}`,
     [args.chainId, args.nowSec],
   )
-  // Orders that were filled by unsettled trades. Their quantity returns if such a trade fails.
+  // Orders that were filled by unsettled trades. If such a trade fails, the quantity returns to the book.
   const pending = (side: 'buy' | 'sell'): string =>
     `select * from (select ${side}_order_hash as order_hash from trades
       where pending = 1 and chain_id = ? order by matched_at_ms desc, seq desc, fill_index desc
@@ -327,8 +334,8 @@ export async function assertionsToSettle(
 }
 
 /**
- * Returns resolved markets of a chain whose tokens cannot be redeemed yet, because the report of their payouts has
- * failed.
+ * Returns resolved markets of a chain whose tokens cannot be redeemed yet, because reporting their payouts to the chain
+ * has failed.
  */
 export async function marketsWithoutPayout(
   database: Database,
@@ -365,7 +372,7 @@ export async function tokenBalancesOf(
   }))
 }
 
-/** Returns the sum of a holder's outcome tokens that have not lost, as decimal text. */
+/** Returns the sum of a holder's outcome tokens, without tokens of losing outcomes, as decimal text. */
 export async function tokensHeldBy(
   database: Database,
   { holder, chainId }: { readonly holder: Address; readonly chainId: number },

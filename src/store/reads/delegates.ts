@@ -21,7 +21,7 @@ export const IS_NEWEST = `not exists (select 1 from chain_delegates n
     and (n.block_number > c.block_number
       or (n.block_number = c.block_number and n.log_index > c.log_index)))`
 
-/** Returns the delegates of an account, the newest first; also revoked ones whose trades may still settle. */
+/** Returns the delegates of an account, newest first. Includes revoked delegates whose trades may still settle. */
 export async function delegationsOf(
   database: Database,
   args: {

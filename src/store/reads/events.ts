@@ -42,7 +42,7 @@ export type EventFilter = {
   readonly category?: Category
   readonly tag?: string
   readonly search?: string
-  /** Selects only events whose end time is in the future, or only those in the past. */
+  /** Selects only events that end in the future, or only events that have ended. */
   readonly status?: 'open' | 'ended'
 }
 
@@ -69,7 +69,9 @@ const SORTS: Readonly<Record<EventSort, { column: string; way: 'asc' | 'desc'; i
 const COLUMNS = `chain_id, event_hash, slug, title, description, category, tags, image, signer,
   ends_at_sec, exclusive, created_at_sec, cast(volume_e6 as char) as volume`
 
-/** A filtered scan first reads this many rows, and then four times as many in each further step. */
+/**
+ * Number of rows that a filtered scan reads first. Each further step reads four times as many rows as the step before.
+ */
 const FIRST_SCAN = 64
 
 async function select(database: Database, sql: string, values: Values): Promise<Raw[]> {
@@ -252,7 +254,7 @@ type MarketEventRecord = {
   readonly title: string
 }
 
-/** Returns the events of these markets; markets without one are left out. */
+/** Returns the events of these markets; markets without an event are left out. */
 export async function eventsOfMarkets(
   database: Database,
   { marketIds }: { readonly marketIds: readonly MarketId[] },

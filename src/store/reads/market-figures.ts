@@ -1,7 +1,7 @@
 /**
  * Figures of many markets in one statement. Each market is found by its key, and each figure by a few index lookups. So
- * the cost of a page of markets hardly depends on how long they have traded, and all figures of a market are of the
- * same instant.
+ * the cost of a page hardly depends on how long its markets have traded, and all figures of a market are of the same
+ * instant.
  */
 
 import type { MarketId, Sequence } from '#domain/ids.ts'
@@ -18,7 +18,7 @@ type MarketFiguresRecord = {
   /** Pairs of YES and NO: the price of the newest trade that has not failed (0 if none), and its sequence number. */
   readonly lastPrices: readonly [number, number]
   readonly lastSeqs: readonly [Sequence, Sequence]
-  /** Price 24 hours ago; for an outcome that first traded since, its first price. */
+  /** Price of each outcome 24 hours ago. If the first trade of an outcome is newer, the price of that trade. */
   readonly pricesBefore: readonly [number | null, number | null]
 }
 

@@ -1,6 +1,6 @@
 /**
- * Texts of markets, cached by each reader: a row of `markets` never changes its texts, and looking them up with every
- * trade took as long as finding the trade.
+ * Texts of markets, cached by each reader: the texts in a row of `markets` never change. Looking the texts up with
+ * every trade took as long as finding the trade.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -10,7 +10,7 @@ import type { Database } from '../engine/database.ts'
 import { hexColumn } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
 
-/** Returns the same object for the same market while it is cached. */
+/** Texts of a market. The same object is returned for the same market while it is cached. */
 export type MarketTexts = { readonly question: string; readonly contractAddress: Address }
 
 type Row = { readonly market: string; readonly question: string; readonly contract: string }
@@ -19,8 +19,8 @@ type Row = { readonly market: string; readonly question: string; readonly contra
 const ASKED_MAX = 8
 
 /**
- * Two maps: when the young one is full, it replaces the old one. An entry that is used again moves to the young map and
- * so stays, without any record of the order of use.
+ * Cache in two maps: when the young map is full, it replaces the old map. An entry that is used again moves to the
+ * young map and so stays, without any record of the order of use.
  */
 type Known = { young: Map<string, MarketTexts>; old: Map<string, MarketTexts> }
 const known = new WeakMap<Database, Known>()
@@ -28,7 +28,7 @@ const known = new WeakMap<Database, Known>()
 /** Placeholder for the texts of a market that does not exist. */
 const NONE: MarketTexts = { question: '', contractAddress: '0x' as Address }
 
-/** Returns the texts of markets by the hex digits of their ids; empty ones for a market that does not exist. */
+/** Returns the texts of markets by the hex digits of their ids; empty texts for a market that does not exist. */
 export async function textsOfMarkets(
   database: Database,
   markets: readonly string[],

@@ -9,7 +9,7 @@ import { MarketEntity } from '../entities/market.ts'
 
 type MarketRecord = Market & {
   readonly openedAtMs: number
-  /** Reason why the market closed. This field and the next one are null while it is open. */
+  /** Reason why the market closed. `closeReason` and `closedAtMs` are null while the market is open. */
   readonly closeReason: CloseReason | null
   readonly closedAtMs: number | null
 }
@@ -17,12 +17,12 @@ type MarketRecord = Market & {
 export type MarketFilter = {
   readonly chainId?: number
   readonly category?: Category
-  /** True for quick markets only, false for all others only. */
+  /** True selects only quick markets, false only other markets. */
   readonly quick?: boolean
-  /** True for closed markets only, false for open ones only. */
+  /** True selects only closed markets, false only open markets. */
   readonly closed?: boolean
   readonly limit: number
-  /** Returns only markets that were created after this one, oldest first. */
+  /** Selects only markets that were created after this one, and returns the oldest first. */
   readonly after?: { readonly createdAt: number; readonly id: MarketId | undefined } | undefined
 }
 
@@ -87,8 +87,8 @@ type ListedRow = {
 }
 
 /**
- * Returns markets that match the filter, newest first; with `after`, oldest first. Not by the ORM: creating entities
- * costs many times more than reading the rows.
+ * Returns markets that match the filter, newest first; with `after`, oldest first. Does not use the ORM, because
+ * creating entities costs many times more than reading the rows.
  */
 export async function listMarkets(
   database: Database,
@@ -107,7 +107,7 @@ export async function listMarkets(
   if (filter.after !== undefined) {
     const { createdAt, id } = filter.after
     // The database finds `created_at_sec >= ?` by an index. The other condition skips markets of the same second that
-    // an earlier page had.
+    // were on an earlier page.
     need('created_at_sec >= ?', createdAt)
     if (id !== undefined) need('(created_at_sec > ? or market_id > ?)', createdAt, bytesOf(id))
   }

@@ -1,8 +1,8 @@
 /**
- * Reads the data from which the accounts thread computes at its start which funds are reserved: the checkpoint of each
- * partition, markets that may still change, their open orders, and undecided trades. All of it is from one snapshot, so
- * the thread can continue with the logs from these checkpoints on. It is passed on in pages, so that only one page is
- * in memory.
+ * Reads the data from which the accounts thread computes the reserved funds at its start. The data is the checkpoint of
+ * each partition, markets that may still change, their open orders, and undecided trades. All data is from one
+ * snapshot, so the thread can continue with the logs from these checkpoints on. The data is passed on in pages, so that
+ * only one page is in memory.
  */
 
 import type { NeedsMarket, NeedsOrder, NeedsTrade } from '#domain/funds.ts'
@@ -25,7 +25,7 @@ export type NeedsPage =
   | { readonly trades: readonly NeedsTrade[] }
 
 export type OpenNeedsOptions = {
-  /** Includes markets that closed at this time or later, because a reorg may revert their trades. */
+  /** Includes markets that closed at this time or later, because a reorg may revert trades of these markets. */
   readonly closedSinceMs: number
   /** Maximum number of rows per page. */
   readonly pageMax?: number
@@ -35,7 +35,7 @@ const PAGE_MAX = 5_000
 /** Maximum number of markets per statement that reads orders. */
 const MARKETS_ASKED_MAX = 100
 
-/** Passes the pages to `take` one by one. It is not retried: after a fault the reader starts again. */
+/** Passes the pages to `take` one by one. Does not retry: after a fault, the caller must start again. */
 export async function openNeeds(
   database: Database,
   { closedSinceMs, pageMax = PAGE_MAX }: OpenNeedsOptions,
@@ -61,7 +61,7 @@ export async function openNeeds(
       after = rows.length < pageMax ? undefined : rows.at(-1)?.market_id
     }
     await pendingTrades(statements, pageMax, async (trades) => {
-      // Undecided trades may belong to markets that closed long ago; add those that were not passed on yet.
+      // Undecided trades may belong to markets that closed long ago; add those markets that were not passed on yet.
       const missing = new Set(
         trades.map(({ marketId }) => marketId).filter((marketId) => !sent.has(marketId)),
       )
@@ -171,7 +171,7 @@ function tradeOf(row: TradeNeedRow): NeedsTrade {
   }
 }
 
-/** Passes all pending trades on, oldest first. */
+/** Passes all pending trades to `take`, oldest first. */
 async function pendingTrades(
   { all, isMysql }: Statements,
   pageMax: number,
@@ -180,8 +180,8 @@ async function pendingTrades(
   const row = isMysql ? 'row_no' : 'rowid'
   let last: TradeNeedRow | undefined
   do {
-    // The database finds the condition on the time alone by an index. The other skips rows of the same millisecond that
-    // an earlier page had.
+    // The database finds the condition on the time alone by an index. The other conditions skip rows of the same
+    // millisecond that were on an earlier page.
     const later =
       last === undefined
         ? ''
@@ -219,7 +219,7 @@ type OrderNeedRow = {
 
 /**
  * Passes the open orders of these markets to `take` in pages. If a page ends within a market, that market is read to
- * its end before the next ones.
+ * its end before the next markets.
  */
 async function openOrders(
   { all, isMysql }: Statements,

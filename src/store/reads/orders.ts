@@ -1,4 +1,4 @@
-/** Reads orders. Only the market has the current open orders; the database lags behind it. */
+/** Reads orders. Only the market thread has the current open orders; the database lags behind it. */
 
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import type { Outcome, PermitSignature, Side, VerifiedOrder } from '#domain/order.ts'
@@ -36,7 +36,7 @@ export async function ordersByHash(
   return found.map((row) => orderRecord(row, closed.has(row.marketId)))
 }
 
-/** Returns the signatures and permits of those of the given orders that are not open. */
+/** Returns the signatures and permits of the given orders that are no longer open. */
 export async function endedOrders(
   database: Database,
   { orderHashes }: { readonly orderHashes: readonly OrderHash[] },
@@ -134,7 +134,10 @@ export async function orderState(
   }
 }
 
-/** Returns those of the markets that are closed: their orders have ended, even if the rows are still marked open. */
+/**
+ * Returns those of the markets that are closed. All orders of a closed market have ended, even if their rows are still
+ * marked open.
+ */
 async function closedOf(
   database: Database,
   marketIds: ReadonlySet<MarketId>,

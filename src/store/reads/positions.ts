@@ -44,8 +44,8 @@ type Row = {
 }
 
 /**
- * Shares that were read from the chain at a block that the indexer has not reached; they are shown instead of those of
- * the position.
+ * Shares that were read from the chain at a block that the indexer has not reached. They are shown instead of the
+ * shares of the position.
  */
 type SyncRow = {
   readonly market: string
@@ -54,8 +54,8 @@ type SyncRow = {
 }
 
 /**
- * Returns a user's position in a market; undefined if empty. It reads `position_syncs` (shares read from the chain
- * ahead of the indexer) first: such a row is deleted only after the position has caught up with it.
+ * Returns a user's position in a market; undefined if empty. Reads `position_syncs` (shares read from the chain ahead
+ * of the indexer) first, because such a row is deleted only after the position has caught up with it.
  */
 export async function positionOf(
   database: Database,
@@ -90,8 +90,8 @@ export async function positionOf(
 }
 
 /**
- * Returns the SQL condition that the contract is on the given chain: several chains may have a contract at the same
- * address.
+ * Returns the SQL condition that the contract is on the given chain, because several chains may have a contract at the
+ * same address.
  */
 function onChain(market: MarketName): string {
   if (!('chainId' in market) || market.chainId === undefined) return ''
@@ -99,7 +99,8 @@ function onChain(market: MarketName): string {
 }
 
 /**
- * Returns the position, with the shares that were read ahead of the indexer if there are any; undefined without shares.
+ * Returns the position, with the shares that were read ahead of the indexer if there are any; undefined if the holder
+ * has no shares.
  */
 function shown<P extends PositionRecord>(
   position: P | undefined,
@@ -127,7 +128,7 @@ const WORDS = `m.question, ${hexColumn('m.contract_address')} as contract, m.exp
 const profitsBeside = (table: string): string =>
   `left join position_profits as r on r.market_id = ${table}.market_id and r.holder = ${table}.holder`
 
-/** Returns a page of a user's positions on a chain, sorted by market id, after a given one. */
+/** Returns a page of a user's positions on a chain, sorted by market id, after the given market id. */
 export async function positionsOfUser(
   database: Database,
   filter: {
@@ -203,9 +204,9 @@ function textsOf(row: Texts): Omit<UserPosition, keyof PositionRecord> {
 }
 
 /**
- * Returns the largest holders of a market, both outcomes together, and the number of holders. All of this is as of the
- * last indexed block: if the shares of one holder were read at a later block, shares that moved would be counted twice
- * or not at all.
+ * Returns the largest holders of a market, both outcomes together, and the number of holders. All figures are as of the
+ * last indexed block. If the shares of one holder were read at a later block, shares that moved between holders would
+ * be counted twice or not at all.
  */
 export async function holdersOf(
   database: Database,
@@ -244,7 +245,7 @@ export async function openInterestOf(
   return BigInt(row?.locked ?? 0)
 }
 
-/** Returns one row per chain, for one chain or all. */
+/** Returns the open interest of one chain or of all chains, one row per chain. */
 export async function openInterestOfChain(
   database: Database,
   { chainId }: { readonly chainId?: number },

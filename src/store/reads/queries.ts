@@ -1,7 +1,7 @@
 /**
  * Functions that call the named queries. Their names, parameters and answers follow from the table in
- * `answer-query.ts`. Only plain data crosses the thread, including faults. A thread that calls them loads no database
- * code.
+ * `answer-query.ts`. Only plain data passes between threads, including faults. A thread that calls these functions
+ * loads no database code.
  */
 
 import { answerOf, type StoreReply } from '../engine/reply.ts'
@@ -14,7 +14,7 @@ export type Query = <Name extends QueryName>(
 ) => Promise<Queries[Name]['answers']>
 
 /**
- * Runs a query through `pool`: the query threads, or another function that answers it. Throws the fault that it
+ * Runs a query through `pool`: the query threads, or another function that answers it. Throws the fault that `pool`
  * returned.
  */
 export async function askQuery<Name extends QueryName>(
@@ -29,8 +29,8 @@ export async function askQuery<Name extends QueryName>(
 const LONG: ReadonlySet<QueryName> = new Set(['tradesOfUser', 'payoutsOfUser', 'candles'] as const)
 
 /**
- * Returns whether a read takes long: it scans history, by its name or because it is not the first page, or it searches
- * the texts of all markets (0.1 s with 100,000 of them).
+ * Returns whether a read takes long: if it scans history (by its name, or because it is not the first page), or
+ * searches the texts of all markets (0.1 s with 100,000 markets).
  */
 export function isLongRead(name: QueryName, args: object): boolean {
   if (LONG.has(name)) return true

@@ -1,6 +1,6 @@
 /**
- * The cost of settlement transactions, and the traders that it is charged to by the rule of
- * `domain/trader-spending.ts`. It is computed from the journal and the trades, so a restart finds the same sums.
+ * The cost of settlement transactions, and the traders to whom it is charged by the rule of
+ * `domain/trader-spending.ts`. Both are computed from the journal and the trades, so a restart finds the same sums.
  */
 
 import type { Address, TradeId } from '#domain/ids.ts'
@@ -14,9 +14,9 @@ import { tradeKey } from '../projection/columns.ts'
 
 export type SettlementCharge = {
   readonly nonce: number
-  /** True until the chain has decided; nothing is charged meanwhile. */
+  /** True while the chain has not decided the transaction; until then, nothing is charged. */
   readonly isOpen: boolean
-  /** True while the database has no decision for some of its trades. */
+  /** True while the database has no result for some trades of the transaction. */
   readonly isUndecided: boolean
   readonly signedAtMs: number
   readonly finishedAtMs: number
@@ -26,7 +26,7 @@ export type SettlementCharge = {
 export type ChargesFilter = {
   readonly chainId: number
   readonly sender: Address
-  /** Only transactions with nonces above the first and below the second of these. */
+  /** Selects only transactions with nonces above `above` and below `below`. */
   readonly above: number
   readonly below: number
   readonly except: readonly number[]
@@ -34,7 +34,7 @@ export type ChargesFilter = {
 }
 
 /**
- * The sides that a refusal on chain is charged to. They do not follow from the reason: for example, either side
+ * The sides to which a refusal on chain is charged. The sides do not follow from the reason: for example, either side
  * of a mint may be at fault.
  */
 const AT_FAULT: Readonly<Record<FaultySide, readonly ('buyer' | 'seller')[]>> = {
@@ -123,9 +123,9 @@ async function tradesOf(database: Database, tradeIds: readonly TradeId[]): Promi
 }
 
 /**
- * Shares the gas of a transaction in proportion to weights. The weight of a fill is the least gas that a fill takes; a
- * trader has an additional weight for extra gas, such as that burnt by the account's own code. So this account pays for
- * the burnt gas, and an honest fill never pays more than without it.
+ * Shares the gas of a transaction in proportion to weights. The weight of a fill is the least gas that a fill takes. A
+ * trader has an additional weight for extra gas, such as gas burnt by the code of the trader's account. So that trader
+ * pays for the burnt gas, and an honest fill never pays more than without it.
  */
 function chargesOf(
   trades: readonly TradeRead[],

@@ -30,7 +30,7 @@ export async function pendingTradesWithOrders(
   const except = (what: string, list: readonly string[]) =>
     list.length === 0 ? '' : `and ${what} not in (${list.map(() => '?')})`
   const taker = `case taker_side when ${BUY} then buyer else seller end`
-  // Read as many more rows as there are trades to leave out: these are among the oldest trades, too.
+  // Read one more row for each excluded trade, because excluded trades are among the oldest, too.
   const reach = exceptTrades.length + limit
   const rows = await read(database, () =>
     sqlConnection(database).execute<TradeRowRead[]>(
@@ -86,7 +86,7 @@ async function withOrders(
   return trades.flatMap((trade) => {
     const buy = orders.get(trade.buyOrderHash)
     const sell = orders.get(trade.sellOrderHash)
-    // An order is written before its trades, so both exist.
+    // An order is written before its trades, so both orders of a trade exist.
     if (buy === undefined || sell === undefined) return []
     const { cost, txHash, reason, failedAtMs, updatedAtMs, ...rest } = trade
     return [{ ...rest, buy: asSigned(buy), sell: asSigned(sell) }]
@@ -103,7 +103,7 @@ const PERMITS_OF_OWNER_MAX = 64
 
 /**
  * Returns permits of these traders' orders: first the permits of open orders, then the latest of any order. A trader
- * who replaces orders often has many permits newer than those of the resting orders.
+ * who replaces orders often has many permits that are newer than the permits of their resting orders.
  */
 export async function permitsOf(
   database: Database,

@@ -1,6 +1,6 @@
 /**
- * Reads the projector's sums of a market or a chain. The last 24 hours are the current minute and the 1,440 before it;
- * all but the first hour are read as whole hours.
+ * Reads the projector's sums of a market or a chain. The last 24 hours are the current minute and the 1,440 minutes
+ * before it. All hours except the first are read as whole hours.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -85,7 +85,7 @@ export async function marketStats(
   }
 }
 
-/** Returns the sums of one chain, or of all. */
+/** Returns the sums of one chain, or of all chains. */
 export async function chainStats(
   database: Database,
   { chainId, nowMs }: { readonly chainId?: number; readonly nowMs: number },

@@ -30,11 +30,11 @@ export type TradeRecord = Trade & {
 /** A position in the trades of a market; the page contains the trades before it. */
 type BeforeTrade = { readonly seq: number; readonly fillIndex: number }
 
-/** The condition on `seq` alone uses the index; the rest excludes fills of the same event. */
+/** The condition on `seq` alone uses the index; the other condition excludes fills of the same event. */
 const BEFORE_PLACE = 'and seq <= ? and (seq < ? or fill_index < ?)'
 const NEWEST_FIRST = 'order by market_id desc, seq desc, fill_index desc'
 
-/** Returns the trades of a market, newest first; all, or those before a position. */
+/** Returns the trades of a market, newest first: all trades, or only the trades before a position. */
 export async function recentTrades(
   database: Database,
   filter: {
@@ -118,7 +118,7 @@ export async function newestPendingTrades(
 ): Promise<TradePage> {
   const [page, count] = await Promise.all([
     pageOf(database, 'matched_at_ms', { where: 'pending = 1', values: [] }, filter),
-    // The number of pending trades is a stored sum, because counting them could mean to read every trade.
+    // The number of pending trades is a stored sum, because counting pending trades could require reading every trade.
     rowsOf<{ pending: number | string | null }>(
       database,
       'select sum(pending) as pending from chain_stats',
@@ -128,7 +128,10 @@ export async function newestPendingTrades(
   return { ...page, count: Number(count[0]?.pending ?? 0) }
 }
 
-/** Counts the trades of a trader with other traders that settled since a time, up to a maximum per side. */
+/**
+ * Counts a trader's settled trades with other traders that were matched at `sinceMs` or later, at most `limit` per
+ * side.
+ */
 export async function settledTradesOf(
   database: Database,
   filter: {
@@ -190,8 +193,8 @@ async function pageOf(
   let earlier = ''
   if (before !== undefined) {
     const { atMs, seq, fillIndex } = before
-    // The database finds the condition on the time alone by an index. The others skip rows of the same millisecond that
-    // an earlier page had.
+    // The database finds the condition on the time alone by an index. The other conditions skip rows of the same
+    // millisecond that were on an earlier page.
     earlier = `and ${time} <= ? and (${time} < ? or seq < ? or (seq = ?
       and (fill_index < ? or (fill_index = ? and ${row} < ?))))`
     asked.push(atMs, atMs, seq, seq, fillIndex, fillIndex, before.row)

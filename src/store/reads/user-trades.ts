@@ -1,6 +1,7 @@
 /**
- * Pages of a user's trades across markets. They are ordered by time, `seq`, fill and row number, which every index ends
- * with anyway. So the order is total, and no page repeats or skips a trade of the same millisecond.
+ * Pages of a user's trades across markets. Trades are ordered by time, `seq`, fill and row number, which every index
+ * ends with anyway. So no two trades are equal in this order, and no page repeats or skips a trade of the same
+ * millisecond.
  */
 
 import { type Address, type MarketId, type OrderHash, tradeId } from '#domain/ids.ts'
@@ -21,7 +22,7 @@ type UserTrades = {
   readonly next: TradePlace | undefined
 }
 
-/** The fields that a user's list shows; no others are read, because each column costs time. */
+/** The fields that a user's list shows; no other fields are read, because each column costs time. */
 type UserTradeRecord = Pick<
   TradeRecord,
   | 'tradeId'
@@ -91,7 +92,7 @@ export async function tradesOfUser(
     readonly before?: TradePlace | undefined
   },
 ): Promise<UserTrades> {
-  // Reads one index for the trades as buyer, and one for those as seller; each returns the newest.
+  // Reads the user's newest trades as buyer from one index, and the newest trades as seller from another.
   const [bought, sold] = await Promise.all([
     tradesOfSide(database, 'buyer', filter),
     tradesOfSide(database, 'seller', filter),
@@ -136,8 +137,8 @@ async function tradesOfSide(
   let earlier = ''
   if (before !== undefined) {
     const { atMs, seq, fillIndex } = before
-    // The database finds the condition on the time alone by an index. The others skip rows of the same millisecond that
-    // an earlier page had.
+    // The database finds the condition on the time alone by an index. The other conditions skip rows of the same
+    // millisecond that were on an earlier page.
     earlier = `and t.matched_at_ms <= ? and (t.matched_at_ms < ? or t.seq < ? or (t.seq = ?
       and (t.fill_index < ? or (t.fill_index = ? and t.${row} < ?))))`
     values.push(atMs, atMs, seq, seq, fillIndex, fillIndex, before.row)
@@ -177,7 +178,7 @@ function recordOf(row: Placed, market: MarketTexts): UserTradeRecord {
   if (kind === null) {
     return { ...common, role, outcome, price, cost, takerSide: row.taker_side }
   }
-  // Both sides of a mint buy, and both of a merge sell: each trader sees their own side of the trade.
+  // In a mint both traders buy, and in a merge both sell, so each trader sees their own side of the trade.
   const leg = role === 'buyer' ? buyerLeg({ kind, outcome }) : sellerLeg({ kind, outcome })
   const isMaker = leg.outcome === outcome
   return {

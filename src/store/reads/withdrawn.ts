@@ -15,7 +15,10 @@ type Withdrawn = {
   readonly isWithdrawn: boolean
 }
 
-/** Returns a trader's withdrawals. They apply here immediately, although the contract applies them after its delay. */
+/**
+ * Returns a trader's withdrawals. They apply on the exchange immediately, although the contract applies them only after
+ * its delay.
+ */
 export async function withdrawnBy(
   database: Database,
   args: {
@@ -27,7 +30,7 @@ export async function withdrawnBy(
 ): Promise<Withdrawn> {
   const { chainId, ordersMax } = args
   const trader = bytesOf(args.trader)
-  // Decimal text without leading zeros: the longest is the largest.
+  // Nonces are decimal text without leading zeros, so the longest text is the largest nonce.
   const [epoch] = await select<{ before_nonce: string }>(
     database,
     `select before_nonce from chain_withdrawn_epochs where chain_id = ? and trader = ?

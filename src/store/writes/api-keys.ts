@@ -8,7 +8,7 @@ import { type Database, read, transact } from '../engine/database.ts'
 import { ApiKeyEntity } from '../entities/api-key.ts'
 
 export async function apiKeyById(database: Database, id: string): Promise<ApiKey | undefined> {
-  // MySQL rejects characters beyond ASCII with an error, and ignores trailing white space.
+  // Check the id here, because MySQL rejects characters beyond ASCII with an error, and ignores trailing white space.
   if (!API_KEY_ID.test(id)) return undefined
   const row = await read(database, (em) =>
     em.findOne(ApiKeyEntity, { id }, { disableIdentityMap: true }),

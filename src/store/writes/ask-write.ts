@@ -1,6 +1,6 @@
 /**
- * Functions that call the named writes, whose names, parameters and answers follow from the table in `writes.ts`. Only
- * plain data crosses the thread, including faults. A thread that calls them loads no database code.
+ * Functions that call the named writes. Their names, parameters and answers follow from the table in `writes.ts`. Only
+ * plain data passes between threads, including faults. A thread that calls these functions loads no database code.
  */
 
 import { Fault } from '#domain/fault.ts'

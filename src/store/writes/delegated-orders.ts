@@ -1,11 +1,11 @@
 /**
- * Records orders that delegates signed before their markets get them. So the sum of a delegate's open orders cannot
- * exceed the limit of the delegation, through any fronts and restarts: writes run one after another, and each sees the
- * earlier ones. An order counts in full until the projection has it, then with its rest.
+ * Records orders signed by delegates, before the orders reach their markets. So the sum of a delegate's open orders
+ * cannot exceed the limit of the delegation, across all fronts and restarts. Writes run one after another, and each
+ * write sees the earlier ones. An order counts in full until the projection has it, then with its remaining quantity.
  *
  * The same order may be submitted several times, even concurrently and with different options. One submission may be
- * refused while another is placed, before the projection has the order. So a reservation counts its submissions and is
- * deleted with the last one.
+ * refused while another is placed, before the projection has the order. So a reservation counts the submissions of its
+ * order, and is deleted when all of them were refused.
  */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
@@ -27,7 +27,7 @@ export type DelegatedOrder = {
   readonly nowMs: number
   /** 0 for no limit. */
   readonly maxOpenNotional: number
-  /** True to only find out whether the order would be accepted. */
+  /** True to check whether the order would be accepted, without reserving it. */
   readonly dryRun?: boolean
 }
 
@@ -42,14 +42,17 @@ type Open = {
 /** Result of a reservation: granted, or the current sum of the open orders. */
 type DelegatedReserve = { readonly reserved: true } | ({ readonly reserved: false } & Open)
 
-/** After this time without the order in the projection, the order counts as lost between front and market. */
+/**
+ * If the projection does not have an order this long after its reservation, the order counts as lost between front and
+ * market.
+ */
 const LOST_AFTER_MS = 600_000
 /**
- * The quantity of a filled order may return to the book until the order's trades have settled, which takes less time
- * than this.
+ * The quantity of a filled order may return to the book until the order's trades have settled. Settlement takes less
+ * time than this.
  */
 const RETURNS_WITHIN_MS = 7_200_000
-/** Expired rows deleted per write. */
+/** Maximum number of expired rows deleted per write. */
 const FORGOTTEN_MAX = 20
 /** Rows per statement. */
 const DELETED_TOGETHER_MAX = 200
@@ -114,7 +117,7 @@ async function isReserved(
 }
 
 /**
- * Ends a submission that its market refused. The reservation stays if the projection has the order. Returns whether no
+ * Ends a submission that the market refused. The reservation stays if the projection has the order. Returns whether no
  * submission of the order is left.
  */
 export async function releaseDelegated(
@@ -134,8 +137,8 @@ export async function releaseDelegated(
 }
 
 /**
- * Returns the open orders of a delegate, and deletes the records of ended ones. All writes wait for this one, so it
- * reads a limited number of rows; the next call continues after the deleted ones.
+ * Returns the number and value of a delegate's open orders, and deletes the records of ended orders. All writes wait
+ * for this one, so it reads a limited number of rows. Deleted rows make room for further rows in the next call.
  */
 async function openOf(
   sql: Statements,

@@ -1,4 +1,7 @@
-/** Volumes of events, by which lists are sorted: the sums of their markets, written some seconds after the trades. */
+/**
+ * Volumes of events, by which lists are sorted. The volume of an event is the sum over its markets, and is written some
+ * seconds after the trades.
+ */
 
 import type { MarketId } from '#domain/ids.ts'
 import { partsOf } from '#domain/parts-of.ts'
@@ -16,8 +19,8 @@ export const VOLUME_OF_EVENT = `(select coalesce(sum(s.volume_whole), 0) * 10000
 const MARKETS_MAX = 500
 
 /**
- * Sums the volumes of the events of these markets again. It may be repeated, because it sets the sums and does not add
- * to them.
+ * Sums the volumes of the events of these markets again. The call may be repeated, because it sets the sums and does
+ * not add to them.
  */
 export async function sumEventVolumes(
   database: Database,
@@ -42,7 +45,8 @@ export async function sumEventVolumes(
 }
 
 /**
- * Sums the volumes of all events again, some at a time, because the stored sums may lack trades from before a restart.
+ * Sums the volumes of all events again, some at a time, because trades from before a restart may be missing in the
+ * stored sums.
  */
 export async function sumAllEventVolumes(database: Database): Promise<void> {
   let [chainId, hash] = [0, Buffer.alloc(32)]

@@ -9,7 +9,7 @@ import { type Database, read, transact } from '../engine/database.ts'
 import { AssetPriceEntity } from '../entities/asset-price.ts'
 import { PriceMarkEntity } from '../entities/price-mark.ts'
 
-/** A published price, as stored: the last one of a second. */
+/** A published price, as stored: the last price of a second. */
 export type PriceRecord = {
   readonly asset: string
   readonly price: number
@@ -34,8 +34,8 @@ const tuples = (rows: number, columns: number): string =>
     .join(', ')
 
 /**
- * Writes rows together. If the database refuses one, writes each row separately, so that one bad row does not block the
- * others. Returns the number of refused rows.
+ * Writes rows together. If the database refuses a row, writes each row separately, so that one bad row does not block
+ * the others. Returns the number of refused rows.
  */
 async function recordAll<Row>(
   rows: readonly Row[],
@@ -54,8 +54,8 @@ async function recordAll<Row>(
 }
 
 /**
- * Writes prices, replacing those of the same seconds, and deletes old ones. Returns the number of prices that the
- * database refused.
+ * Writes prices, replacing stored prices of the same seconds, and deletes old prices. Returns the number of prices that
+ * the database refused.
  */
 export async function recordPrices(database: Database, batch: PriceBatch): Promise<number> {
   return recordAll(batch.prices, (prices) => writePrices(database, { ...batch, prices }))
@@ -90,7 +90,7 @@ async function writePrices(database: Database, batch: PriceBatch): Promise<void>
   })
 }
 
-/** Returns prices of an asset from a second on, earliest first. */
+/** Returns the newest prices of an asset from a second on, at most `limit`, earliest first. */
 export async function pricesSince(
   database: Database,
   filter: { readonly asset: string; readonly sinceSec: number; readonly limit: number },

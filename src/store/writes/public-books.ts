@@ -14,7 +14,7 @@ type BookSegment = {
   readonly seq: number
   readonly throughMs: number
   readonly fromLeaf: number
-  /** The leaf after the last one of the segment. */
+  /** The leaf after the last leaf of the segment. */
   readonly toLeaf: number
 }
 
@@ -68,7 +68,7 @@ export async function publicBooksEnd(
   return Number(row?.to_leaf ?? 0)
 }
 
-/** The last event that a book includes: by number, or all up to a time. */
+/** The last event that a book may include: given by its sequence number, or by a time. */
 type BookMoment = { readonly seq: number } | { readonly atMs: number }
 
 /** Returns the newest stored book of a market that includes no event after this moment. */
@@ -87,7 +87,10 @@ export async function publicBookBefore(
   return row && { ...segmentOf(row), marketId, levels: row.levels }
 }
 
-/** Returns the segments in which a market has events after this number and not older than this time, oldest first. */
+/**
+ * Returns the segments in which a market has events after this sequence number and not older than this time, oldest
+ * first.
+ */
 export async function publicSegments(
   database: Database,
   asked: {

@@ -14,7 +14,7 @@ import { rowsOf } from '../engine/prepared.ts'
 import { type Statements, statements } from '../engine/statements.ts'
 
 export type PublicLeaf = {
-  /** Offset of its first event. */
+  /** Offset of the first event in the leaf. */
   readonly first: number
   /** Time of the newest event up to this leaf. */
   readonly throughMs: number
@@ -46,8 +46,8 @@ export type PublishedCheckpoint = {
 }
 
 /**
- * Adds leaves to trees. Repeating it changes nothing. If a tree has neither its size and root from before the growth
- * nor those after it, another writer has changed it, and nothing is written.
+ * Adds leaves to trees. Repeating the call changes nothing. If a tree has neither its size from before the growth nor
+ * its size and root after it, another writer has changed it. Then the call throws and writes nothing.
  */
 export async function growTrees(
   database: Database,
@@ -64,10 +64,13 @@ export async function growTrees(
 /** A function that inserts or replaces rows with one long column. */
 type InsertBlobs = (sql: string, rows: readonly (number | Buffer)[][]) => Promise<void>
 
-/** Bytes of one statement: far below the smallest default packet limit, also as hexadecimal text. */
+/** Maximum number of bytes of one statement: far below the smallest default packet limit, also as hexadecimal text. */
 const STATEMENT_BYTES = 1024 * 1024
 
-/** The ORM writes values into the text of a statement, which is slow for bytes; SQLite takes them as they are. */
+/**
+ * Returns a function that inserts rows with bytes. SQLite binds the bytes directly, because the ORM would write them
+ * into the text of a statement, which is slow.
+ */
 async function blobInserter(
   store: Statements,
   connection: AbstractSqlConnection,
@@ -185,7 +188,10 @@ export type CosignedCheckpoint = {
   readonly lines: string
 }
 
-/** Stores cosigned checkpoints. Lines for the same size are added to those that are there; an older size is dropped. */
+/**
+ * Stores cosigned checkpoints. Lines for the same size are added to the stored lines. A smaller checkpoint than the
+ * stored one is ignored; a larger one replaces it.
+ */
 export async function storeCosigned(
   database: Database,
   { checkpoints }: { readonly checkpoints: readonly CosignedCheckpoint[] },
@@ -208,7 +214,7 @@ export async function storeCosigned(
   })
 }
 
-/** Returns the signature lines of a note, except those with names that have also signed the other note. */
+/** Returns the signature lines of a note, except lines of signers who have also signed the other note. */
 function otherLines(note: string, other: string): string {
   const nameOf = (line: string) => line.split(' ')[1] ?? ''
   const signed = (text: string) => text.split('\n').filter((line) => line.startsWith('— '))
@@ -229,7 +235,7 @@ export type PublicTree = {
   readonly publishedSize: number
   /** The signed checkpoint; empty before the first one. */
   readonly checkpoint: string
-  /** The newest checkpoint that a witness has cosigned, of the published tree or an earlier one. */
+  /** The newest checkpoint that a witness has cosigned; it may be older than the published checkpoint. */
   readonly cosigned?: { readonly size: number; readonly checkpoint: string }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Quick markets. A market is opened once: opening it again returns the stored one with its first strike. It is also
+ * Quick markets. A market is opened once: opening it again returns the stored market with its first strike. It is also
  * decided only once: the first decision stays, and a contested market accepts only the decision of the oracle.
  */
 

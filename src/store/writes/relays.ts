@@ -1,7 +1,7 @@
 /**
- * Operations of the relayer, stored from before their transaction is signed until the chain has decided. An operation
- * is stored once: storing it again returns the existing row. Its claims (redemptions, one row per market) are written
- * and changed with it, in one transaction.
+ * Operations of the relayer. An operation is stored before its transaction is signed, and updated until the chain has
+ * decided. Storing an operation again returns the existing row. The claims of an operation (redemptions, one row per
+ * market) are written and changed in the same transaction as the operation.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -39,7 +39,7 @@ export type RelayChange = {
   /** A change for an earlier attempt is ignored, unless that attempt succeeded and the last one failed. */
   readonly attempt: number
   readonly status: RelayStatus
-  /** Empty keeps the stored value. */
+  /** An empty text keeps the stored value. */
   readonly txHash: string
   /** Null keeps the stored value. */
   readonly gas: number | null
@@ -50,8 +50,8 @@ export type RelayChange = {
 const REASON_LENGTH_MAX = 1_000
 
 /**
- * Stores an operation before it is sent. If it is stored already, returns the stored row unchanged; a failed operation
- * gets its next attempt, and the gas of earlier attempts still counts.
+ * Stores an operation before it is sent. If the operation is stored already, returns the stored row unchanged. A failed
+ * operation begins its next attempt instead, and the gas of earlier attempts still counts.
  */
 export async function openRelay(
   database: Database,
@@ -125,8 +125,8 @@ export async function openRelay(
 }
 
 /**
- * Changes an operation and its claims. Returns false, and changes nothing, if a later attempt of the operation exists
- * that has not failed.
+ * Changes an operation and its claims. Returns false and changes nothing if a later attempt exists. Exception: if the
+ * later attempt failed, a confirmation of the earlier attempt is still stored.
  */
 export async function changeRelay(database: Database, change: RelayChange): Promise<boolean> {
   const { key, attempt, status, txHash, gas, atMs } = change

@@ -1,6 +1,6 @@
 /**
- * Notes of settlement about trades that are not settled. If settlement is killed, the next one reads them, so that a
- * trade keeps its deadline and its refusal. A note is deleted once its trade has ended.
+ * Notes of settlement about trades that are not settled. If the settlement thread is killed, its successor reads the
+ * notes, so that a trade keeps its deadline and its refusal. A note is deleted once its trade has ended.
  */
 
 import { type MarketId, type TradeId, tradeId } from '#domain/ids.ts'

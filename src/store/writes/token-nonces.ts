@@ -1,9 +1,9 @@
 /**
  * Bearer tokens that were used, shared by several nodes. A node claims a token by an insert, which only one node can
- * win. Each claim has its own number, so a claim whose answer was lost can be repeated: a caller that finds its own
+ * win. Each claim has its own number, so a claim whose answer was lost can be repeated. A caller that finds its own
  * number in the row has won before.
  *
- * Uses before the first claim were not recorded, so tokens from before that time count as used.
+ * Uses before the first claim were not recorded, so tokens issued before the first claim count as used.
  */
 
 import type { QueryResult } from '@mikro-orm/core'
@@ -15,7 +15,7 @@ export type NonceClaim = {
   readonly keyId: string
   /** 32 hex digits. */
   readonly nonce: string
-  /** A unique number, by which a repeated claim recognises itself. */
+  /** A unique number, by which a caller that repeats a claim recognises its own row. */
   readonly claim: Buffer
   readonly issuedSec: number
   readonly untilSec: number
@@ -49,7 +49,7 @@ export async function claimNonces(
   database: Database,
   claims: readonly NonceClaim[],
 ): Promise<boolean[]> {
-  // Sorted, so that two nodes cannot deadlock.
+  // Insert in sorted order, so that two nodes cannot deadlock.
   const sorted = claims.toSorted((a, b) => (rowKey(a) < rowKey(b) ? -1 : 1))
   if ((await insert(database, sorted)) === claims.length) return claims.map(() => true)
   const marks = claims.map(() => '(?, ?)').join(', ')

@@ -9,8 +9,8 @@ import { type Database, read, transact } from '../engine/database.ts'
 import { rowsOf } from '../engine/prepared.ts'
 
 /**
- * Inserts the row, or replaces an older one with the same nonce. Repeating it changes nothing. Returns false if a newer
- * row exists.
+ * Inserts the row, or replaces a row of an earlier revision with the same nonce. Repeating the call changes nothing.
+ * Returns false if a newer row exists.
  */
 export async function saveTransaction(
   database: Database,
@@ -103,7 +103,7 @@ export type JournalFilter = {
 }
 
 /**
- * Returns the open transactions of a key, those in the newest blocks in which it has any, and its highest used nonce
+ * Returns the open transactions of a key, its transactions in its last `watchBlocks` blocks, and its highest used nonce
  * (-1 if none).
  */
 export async function journalOf(

@@ -60,10 +60,10 @@ export type WriteName = keyof typeof WRITERS
 export type Takes<Name extends WriteName> = Parameters<(typeof WRITERS)[Name]>[1]
 export type Answers<Name extends WriteName> = Awaited<ReturnType<(typeof WRITERS)[Name]>>
 
-/** Message to the write queue; it names the lease under which it writes, if its role has one. */
+/** Message to the write queue; `lease` is the lease under which the write runs, if its role has one. */
 export type WriteTask = { readonly write: string; readonly args: object; readonly lease?: Lease }
 
-/** Runs one task. Faults are returned, not thrown, because an error does not cross a thread intact. */
+/** Runs one task. Faults are returned and not thrown, because a thrown error does not reach another thread intact. */
 async function runWrite(database: Database, task: WriteTask): Promise<StoreReply> {
   const { write, args, lease } = task
   const table: Record<string, (database: Database, args: never) => Promise<unknown>> = WRITERS
@@ -83,8 +83,8 @@ async function runWrite(database: Database, task: WriteTask): Promise<StoreReply
 }
 
 /**
- * Writes that can share a commit: they are small, and read only inside their transaction. On SQLite, which has one
- * connection, any other read would deadlock.
+ * Writes that can share a commit: they are small, and all their reads are inside their transaction. On SQLite, which
+ * has one connection, a read outside the transaction would deadlock.
  */
 const SHARING: ReadonlySet<string> = new Set<WriteName>([
   'openRelay',
@@ -101,7 +101,7 @@ export function sharesCommit({ write }: WriteTask): boolean {
   return SHARING.has(write)
 }
 
-/** Runs the tasks in order, in one commit. A failed task is undone alone. */
+/** Runs the tasks in order, in one commit. If a task fails, only the changes of this task are undone. */
 export async function runWrites(
   database: Database,
   tasks: readonly WriteTask[],

@@ -1,9 +1,9 @@
 /**
- * Reads funds from a chain: block by block for owners with open orders or pending trades, and by a single read for any
- * other owner. Each step goes to the newest block of one Ethereum node, reports the changes since the last step, and
- * detects replaced blocks. If nothing happened, a step costs one request.
+ * Follows the funds on a chain in steps, and reads the funds of given owners at a block. Each step reads up to the
+ * newest block of one Ethereum node. It reports settled trades and watched owners whose funds may have changed, and
+ * detects replaced blocks. If nothing changed, a step costs one request.
  *
- * A step that throws has changed nothing: the next one starts at the same block.
+ * A step that throws changes nothing: the next step starts at the same block.
  */
 
 import { ancestorOf, checkLinks, follows, inconsistent } from '#chain/block-links.ts'
@@ -20,29 +20,35 @@ type FundsChainOptions = {
   readonly contracts: FundsContracts & { readonly multicall: Address }
 }
 
-/** Maximum number of a step's newest blocks that are examined one by one. From earlier blocks only trades are read. */
+/**
+ * Maximum number of newest blocks that a step examines one by one. From earlier blocks, the step reads only settled
+ * trades.
+ */
 const BLOCKS_LOOKED_AT_MAX = 16
 /**
- * Maximum number of log requests per step to find owners whose funds changed. Beyond it, every owner that may have
- * changed is read.
+ * Maximum number of log requests per step to find owners whose funds changed. Beyond it, every owner whose funds may
+ * have changed is read again.
  */
 const OWNER_QUESTIONS_MAX = 24
 /**
- * Maximum number of requests per step for trades in earlier blocks. Beyond it, the step does not know which trades
- * settled.
+ * Maximum number of requests per step for trades in earlier blocks. Beyond it, the step reports no trades, and all
+ * unsettled trades are checked one by one.
  */
 const RANGE_QUESTIONS_MAX = 64
 /** Maximum number of earlier blocks whose hashes are remembered. */
 const PASSED_MAX = 512
 /**
- * Maximum number of steps in a row that ignore a newest block lower than the last one, because the node may lag.
+ * Maximum number of steps in a row that ignore a newest block lower than the last step’s, because the node may lag.
  * After that the lower block is accepted.
  */
 const LAGS_MAX = 5
 
-/** A funds chain that can also be queried between its steps. */
+/** A `FundsChain` that can also check trades between its steps. */
 type SettlingFundsChain = FundsChain & {
-  /** Returns which of these trades are settled; for trades that were pending before the first step. */
+  /**
+   * Returns for each trade whether it is settled at the given block. Used for trades that were pending before the first
+   * step, because no step reports them.
+   */
   settledOf(
     trades: readonly Pick<SettledTrade, 'tradeKey' | 'buyOrderHash' | 'sellOrderHash'>[],
     at: BlockPlace,
@@ -56,7 +62,7 @@ export function makeFundsChain({ client, contracts }: FundsChainOptions): Settli
   const logs = makeFundsLogs(contracts)
   const calls = makeCallReader(client, contracts.multicall)
   const settlement = settlementContract(client, contracts.settlement)
-  /** Earlier blocks, the newest last. */
+  /** Blocks of earlier steps, the newest last. */
   let passed: readonly Passed[] = []
   let lags = 0
 
@@ -91,7 +97,8 @@ export function makeFundsChain({ client, contracts }: FundsChainOptions): Settli
   }
 
   /**
-   * Reads the blocks after the last known one, up to the newest. That last known block must still be on the chain.
+   * Reads the blocks after the last known block, up to the newest block. The last known block must still be on the
+   * chain.
    */
   async function goOn(
     node: ChainClient,
@@ -169,7 +176,7 @@ async function has(node: ChainClient, { number, hash }: Passed): Promise<boolean
   return (await headerOf(node, number))?.hash === hash
 }
 
-/** Returns the headers of the newest blocks after a known one, up to the newest block. */
+/** Returns the headers of the newest blocks after a known block, at most `BLOCKS_LOOKED_AT_MAX`. */
 async function newestHeaders(
   node: ChainClient,
   head: Header,
@@ -183,7 +190,7 @@ async function newestHeaders(
   return headers
 }
 
-/** Adds the trades that these blocks settled, and the owners whose funds they changed. */
+/** Adds to `news` the trades that these blocks settled, and the watched owners whose funds may have changed. */
 async function lookAt(
   { node, logs }: { readonly node: ChainClient; readonly logs: FundsLogs },
   headers: readonly Header[],

@@ -1,11 +1,12 @@
 /**
- * Reads from the logs of a block which trades it settled and which owners' funds it may have changed.
+ * Reads from the logs of a block which trades it settled and which owners’ funds it may have changed.
  *
- * A request is skipped if the Bloom filter in the block's header shows that no such log exists: most blocks cost no
- * request beyond the header. Owners whose funds may have changed, according to the filter, are searched by topic in
- * small groups; if there are many, all logs of both tokens are requested. If a node finds the answer too long, or the
- * budget of a step is used up, all these owners count as changed, which only causes unnecessary reads. So strangers may
- * write any number of logs. Settled trades are never guessed: a block with too many logs is read from its receipts.
+ * If the Bloom filter in the block’s header shows that the block has no matching log, no request is sent. So most
+ * blocks cost no request beyond the header. The filter also selects owners whose funds may have changed. The logs of
+ * these owners are requested by topic in small groups. If there are too many groups, all logs of both tokens are
+ * requested. If the answer is too long for a node, or the step’s budget is used up, all selected owners count as
+ * changed. This only causes unnecessary reads, so strangers may write any number of logs. Settled trades are never
+ * guessed: a block with too many logs is read from its receipts.
  */
 
 import type { Hex } from 'viem'
@@ -24,19 +25,22 @@ import type { SettledTrade } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'
 import { partsOf } from '#domain/parts-of.ts'
 
-/** Remaining requests of a step. */
+/** Number of requests that a step may still send. */
 type AskingBudget = { left: number }
 
 export type FundsLogs = {
   /** Returns the trades that a block settled. */
   settledIn(node: ChainClient, header: Header): Promise<SettledTrade[]>
-  /** Returns the trades that a range settled; undefined if the budget does not suffice. */
+  /**
+   * Returns the trades that a range of blocks settled; undefined if the budget does not suffice or one block has too
+   * many logs.
+   */
   settledBetween(
     node: ChainClient,
     range: { readonly from: number; readonly upTo: number },
     budget: AskingBudget,
   ): Promise<SettledTrade[] | undefined>
-  /** Returns owners of funds that a block may have changed. */
+  /** Returns those of the given owners whose funds a block may have changed. */
   touchedIn(
     node: ChainClient,
     header: Header,
@@ -52,7 +56,7 @@ const OWNERS_ASKED_MAX = 200
  * all logs of both tokens are requested.
  */
 const GROUPS_MAX = 2
-/** Number of blocks per request for settled trades, at first. */
+/** Initial number of blocks per request for settled trades. After an answer that is too long, the number is reduced. */
 const RANGE_BLOCKS_MAX = 1_000
 
 const TRADE_SETTLED = topicOf(topicsOf(settlementAbi, ['TradeSettled']))
@@ -194,7 +198,10 @@ function topicOf(topics: ReadonlyMap<string, string>): Hex {
   return topic as Hex
 }
 
-/** Returns all logs, by whichever request works. */
+/**
+ * Returns the block’s logs that match the filter. If they are too many for one answer, returns all logs from the
+ * block’s receipts.
+ */
 async function wholeLogs(
   node: ChainClient,
   header: Header,
@@ -211,8 +218,8 @@ async function wholeLogs(
 }
 
 /**
- * Makes a function that returns an owner's positions in a Bloom filter. They are cached, because computing them costs
- * a hash.
+ * Makes a function that returns an owner’s positions in a Bloom filter. The positions are cached, because computing
+ * them costs a hash.
  */
 function makeOwnerBits(): (owner: Address) => readonly number[] {
   const bits = new Map<Address, readonly number[]>()

@@ -1,5 +1,6 @@
 /**
- * Feeds an accounts thread from the logs of all markets, one turn at a time, starting at the position of the database.
+ * Feeds an accounts thread with the events of all markets’ logs, one turn at a time, starting at the position that the
+ * database has reached.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -14,16 +15,19 @@ const READ_MAX = 1_000
 
 type LogFeedPorts = {
   readonly reader: LogReader<MarketEvent>
-  /** In a cluster: returns the end of the log. Local files are a copy that may lag, so they do not show it. */
+  /**
+   * In a cluster: returns the end of each partition’s log. The local files are a copy that may lag, so their end may be
+   * too early.
+   */
   readonly logEnds: LogEnds | undefined
   readonly deliver: (message: AccountsProtocol['Logged']['takes']) => void
   readonly isStopped: () => boolean
 }
 
 export type LogFeed = {
-  /** Reports that everything up to this offset of a partition is applied. */
+  /** Sets the offset up to which a partition’s events are already applied. */
   foldedTo(partition: number, offset: number): void
-  /** Reads new events soon. */
+  /** Reads new events in a later turn of the event loop. */
   read(): void
   lookAtEnds(): Promise<void>
 }
@@ -57,8 +61,8 @@ export function makeLogFeed(
       try {
         records = reader.read(partition, offset + 1, READ_MAX)
       } catch (error) {
-        // Records that this thread has not read have left the log. The database has them, so the thread ends and
-        // loads everything again.
+        // The log no longer contains records that this thread has not read. The database contains them, so the thread
+        // ends, and loads everything again after its restart.
         if (!(error instanceof Fault && error.retryable)) throw error
         log.warn({ partition, why: error.message }, 'the log cannot be read now')
         continue
@@ -78,7 +82,7 @@ export function makeLogFeed(
     return more
   }
 
-  /** Returns when the given offset was the end of a partition's log; undefined if unknown. */
+  /** Returns the time at which a partition’s log had no more records than those applied; undefined if unknown. */
   function endedAt(partition: number): number | undefined {
     const end = ends.get(partition)
     return end !== undefined && (folded.get(partition) ?? 0) >= end.offset ? end.atMs : undefined

@@ -1,4 +1,4 @@
-/** Passes on the events of the accounts actor: one handler per event. */
+/** Handles the events of the accounts actor: one handler per type of event. */
 
 import type { Address } from '#domain/ids.ts'
 import type { AccountsFollowerProtocol } from '#protocol/accounts.ts'

@@ -1,6 +1,6 @@
 /**
- * Reads an account's balances of a market at the newest block. The block is named by its hash (EIP-1898), so the
- * answer is of exactly that block, whichever Ethereum node gives it.
+ * Reads an account’s balances of a market at the newest block. The request names the block by its hash (EIP-1898), so
+ * every Ethereum node answers for exactly that block.
  */
 
 import type { Hex } from 'viem'

@@ -1,7 +1,7 @@
 /**
- * Translates logs of our contracts into domain events. Logs that do not concern this exchange are left out: those of
- * other contracts, of tokens with another collateral, and of conditions without a market. If a log of our contract
- * cannot be decoded or is impossible, it is set aside (listed, not applied), and all others are applied.
+ * Translates logs of our contracts into domain events. Three kinds of logs do not concern this exchange and are left
+ * out: logs of other contracts, of tokens with another collateral, and of conditions without a market. If a log of our
+ * contract cannot be decoded or is impossible, it is set aside (listed, not applied). All other logs are applied.
  */
 
 import { AbiDecodingZeroDataError, BaseError, ContractFunctionRevertedError, keccak256 } from 'viem'
@@ -41,9 +41,9 @@ export type ChainReaderOptions = {
     readonly delegates: Address
     readonly stablecoin: Address
   }
-  /** Returns those of these addresses that are markets of the factory, created in blocks before the range. */
+  /** Returns those of the addresses that are markets of the factory, created in blocks before the range. */
   readonly knownMarkets: (addresses: readonly Address[]) => Promise<readonly KnownMarket[]>
-  /** Returns those of these tokens that were followed already in blocks before the range. */
+  /** Returns those of the tokens that were already followed in blocks before the range. */
   readonly knownTokens: (positionIds: readonly string[]) => Promise<readonly string[]>
   /** Returns the addresses of unresolved markets' contracts, at most `limit`. */
   readonly openMarkets: (limit: number) => Promise<readonly Address[]>
@@ -54,7 +54,7 @@ type Translated = {
   readonly setAside: readonly SetAside[]
 }
 
-/** Events that are read, by contract: a log with such an event is translated or set aside. */
+/** Events that the indexer reads, by contract. A log with such an event is translated or set aside. */
 const READ = {
   factory: topicsOf(marketFactoryAbi, [
     'MarketCreated',
@@ -88,16 +88,16 @@ type Meaning = readonly ChainEvent[] | Refusal
 
 const UNREADABLE: Refusal = { why: 'the log cannot be decoded' }
 
-/** Everything besides a log itself that its meaning depends on, collected from all logs of the range. */
+/** Context that is needed to translate a log, collected from all logs of the range. */
 type Scene = {
   readonly options: ChainReaderOptions
   readonly node: ChainClient
   readonly logs: readonly ChainLog[]
-  /** For each log, by its index: the event of an outcome token, if it is one. */
+  /** For each log, by its index: the outcome token event that it contains; undefined if it contains none. */
   readonly tokenEvents: readonly (TokenEvent | undefined)[]
   readonly markets: ReadonlySet<string>
   readonly marketContracts: ReadonlySet<Address>
-  /** Markets that these logs create as complementary. */
+  /** Markets that the logs of the range create as complementary markets. */
   readonly complementary: ReadonlySet<MarketId>
   readonly tokens: ReadonlySet<string>
 }
@@ -123,7 +123,7 @@ export async function eventsOf(
   return { events, setAside }
 }
 
-/** Returns the contracts of markets that these logs create. */
+/** Returns the contracts of markets that the given logs create. */
 export function createdIn(marketFactory: Address, logs: readonly ChainLog[]): KnownMarket[] {
   return logs.flatMap((log) => {
     const event = log.address === marketFactory ? factoryEvent(log) : undefined
@@ -276,7 +276,10 @@ async function fromFactory(
   return [{ type: 'MarketCreated', ...at, market: { ...common, ...words }, positions, quick }]
 }
 
-/** The contract has checked the operator's signature of the metadata's hash. Here the metadata itself is checked. */
+/**
+ * Checks the metadata of an event’s market. The contract has checked only the operator’s signature of the metadata’s
+ * hash.
+ */
 function fromEventMarket(
   markets: ReadonlySet<string>,
   event: FactoryEvent & { readonly type: 'EventMarketCreated' },
@@ -302,8 +305,8 @@ async function makerOf(
   try {
     return (await marketContract(node, market).terms()).maker
   } catch (error) {
-    // A node that lags answers as if the contract did not exist. `hasCode` names the block, so it throws on such a
-    // node.
+    // A node that lags answers as if the contract did not exist. `hasCode` requests an exact block, so it throws on
+    // such a node.
     if (isSilence(error) && !(await hasCode(node, market, blockNumber))) return undefined
     throw error
   }
@@ -417,9 +420,9 @@ function fromTokens(scene: Scene, index: number, log: ChainLog, atSec: number): 
 }
 
 /**
- * Returns the sender and the receiver of tokens. The settlement contract keeps none: tokens that it moves to itself in
- * a mint or merge count as minted and burnt there, so that it never holds a position. Its split and its merge then move
- * only collateral, and have no holder.
+ * Returns the sender and the receiver of tokens. If the settlement contract moves tokens to itself in a mint or merge,
+ * they count as minted and burnt there. So the contract never holds a position. The contract’s split or merge then
+ * moves only collateral, and has no holder.
  */
 function tradersOf(
   { operator, from, to }: TokenEvent & { type: 'TokensMoved' },
@@ -458,8 +461,8 @@ function kindOf(
     return moved.operator === settlement ? 'trade' : 'transfer'
   }
   const made = moved.from === ZERO_ADDRESS
-  // Only a split mints several tokens at once, and only a merge burns several. The next logs may be of something
-  // else: a split first calls the receiver's code, which may do anything.
+  // Only a split mints several tokens at once, and only a merge burns several at once. The logs that follow may come
+  // from another operation: a split first calls the receiver’s code, which may do anything.
   if (moved.batch) return made ? 'split' : 'merge'
   if (made) return 'mint'
   return explained() === 'PayoutRedeemed' ? 'redeem' : 'burn'

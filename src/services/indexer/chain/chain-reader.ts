@@ -1,13 +1,14 @@
 /**
- * Reads ranges of blocks for the indexer. The result for a range is consistent: it comes from one node, the blocks are
- * linked by their hashes, every log belongs to a requested block and names its hash, and near the head each header's
- * filter is checked for missing logs. Providers put many nodes behind one address, and a lagging one answers "no logs"
- * instead of "not yet". A long range is read only from a node whose head is far above it.
+ * Reads ranges of blocks for the indexer. The result for a range is consistent: it comes from one node, and the blocks
+ * are linked by their hashes. Every log belongs to a requested block and contains its hash. Near the head, each
+ * header’s Bloom filter is checked for missing logs. A provider may have many nodes behind one address, and a node that
+ * lags answers “no logs” instead of “not yet”. So a long range is read only from a node whose head is far above the
+ * range.
  *
- * Logs are requested by contract address. The addresses of markets are those of unresolved markets (others emit
- * nothing) and of markets created in the range, in groups. Above a handful of groups they are requested by topic at any
- * address, which a stranger can fill with logs. A single block with too many logs is read from its receipts if the
- * indexer asks for it.
+ * Logs are requested by contract address. The addresses of markets are those of unresolved markets (resolved markets
+ * emit nothing) and of markets created in the range, in groups. If there are too many groups, the logs of markets are
+ * requested by topic at any address, which a stranger can fill with logs. If the indexer requests it, a single block
+ * with too many logs is read from its receipts.
  */
 
 import { isDeepStrictEqual } from 'node:util'
@@ -35,8 +36,8 @@ import { partsOf } from '#domain/parts-of.ts'
 import { type ChainReaderOptions, createdIn, eventsOf } from './chain-events.ts'
 
 /**
- * `read`: the range was read. `reorg`: the block before the range has changed. `behind`: the node lacks some of these
- * blocks.
+ * `read`: the range was read. `reorg`: the block before the range has changed. `behind`: the node does not have all of
+ * these blocks, or its head is too low.
  */
 export type RangeReading =
   | {
@@ -50,17 +51,14 @@ export type RangeReading =
   | { readonly kind: 'reorg' }
   | { readonly kind: 'behind' }
 
-/**
- * How the logs of a range are read: by queries of logs, or from receipts, which are large and used for a few blocks
- * only.
- */
+/** Source of a range’s logs: log queries, or receipts, which are large and therefore read for a few blocks only. */
 export type LogSource = 'logs' | 'receipts'
 
 type ChainReader = {
   head(): Promise<BlockMark>
   /** Returns the block at this height; undefined if the node has none. */
   mark(number: number): Promise<BlockMark | undefined>
-  /** Returns everything after `after`, up to and including the block `upTo`. */
+  /** Reads the blocks after `after`, up to and including the block `upTo`. */
   range(after: BlockMark, upTo: number, by?: LogSource): Promise<RangeReading>
   /** Returns the newest of the marks that the chain still has; `marks` are newest first. */
   ancestor(marks: readonly BlockMark[]): Promise<BlockMark | undefined>
@@ -88,8 +86,8 @@ export function makeChainReader(options: ChainReaderOptions): ChainReader {
       try {
         return await readRange(options, after, upTo, by)
       } catch (error) {
-        // Leaves the provider: it may report new blocks correctly and still fail to return logs, which the client
-        // alone would not notice.
+        // Prefer the next address from now on: this one may report new blocks correctly and still fail to return logs,
+        // which the client alone would not notice.
         if (!(error instanceof Fault) || error.code !== 'CHAIN_RANGE_TOO_LARGE') client.leave()
         throw error
       }
@@ -109,8 +107,8 @@ async function readRange(
   // In a short range every header is read, and the range is checked link by link.
   const whole = upTo - after.number <= CHAIN_HEADERS_PER_RANGE_MAX
   if (!whole) {
-    // The head may have been reported by another node. This one may lack logs of its own newest blocks, so its head
-    // must be far above the range.
+    // Another node may have reported the head. This node may not have the logs of its own newest blocks yet, so its
+    // head must be far above the range.
     const newest = await headerOf(node, 'latest')
     if ((newest?.number ?? 0) < upTo + CHAIN_HEADERS_PER_RANGE_MAX) return { kind: 'behind' }
   }
@@ -156,8 +154,8 @@ async function readRange(
 type Span = { readonly from: number; readonly upTo: number }
 
 /**
- * Returns the logs of the range in the order of the chain, each once. A node may return a log twice, or logs of other
- * blocks.
+ * Returns the logs of the range in the order of the chain, each once, because a node may return a log twice. Throws if
+ * the node returned logs of other blocks.
  */
 function inOrder(logs: readonly ChainLog[], { from, upTo }: Span): ChainLog[] {
   const places = new Map<string, ChainLog>()
@@ -178,7 +176,7 @@ function inOrder(logs: readonly ChainLog[], { from, upTo }: Span): ChainLog[] {
   )
 }
 
-/** Requested filter, without the blocks. */
+/** Filter of a log request, without the range of blocks. */
 type Filter = Pick<LogFilter, 'address' | 'topics'>
 type Found = { readonly logs: ChainLog[]; readonly filters: readonly Filter[] }
 
@@ -200,7 +198,7 @@ async function fromLogs(
   return { logs, filters: [ours, ...ofMarkets] }
 }
 
-/** Returns the filters for logs of markets: unresolved ones, and those that these logs of the factory create. */
+/** Returns the filters for logs of unresolved markets, and of markets that the given logs of the factory create. */
 async function marketFilters(
   options: ChainReaderOptions,
   logs: readonly ChainLog[],
@@ -239,7 +237,10 @@ async function fromReceipts(
   return { logs, filters: [] }
 }
 
-/** Reads a block again if the Bloom filter of its header indicates a log that was not returned. */
+/**
+ * Throws if the node did not return all logs. If the Bloom filter of a block’s header indicates a log that was not
+ * returned, that block is read again.
+ */
 async function checkFilters(
   node: ChainClient,
   headers: ReadonlyMap<number, Header>,

@@ -2,11 +2,11 @@
  * Decides which outcome tokens are followed: those with our collateral. Anyone may split any ERC-20 on the conditional
  * tokens, in any amount; such tokens are ignored.
  *
- * An id is a hash that does not reveal its collateral. But tokens are only minted by a split, a merge or a redemption,
- * and its event in the same transaction names the collateral and the collection. So a token is ours if the database
- * knows it, if a market created here has it, or if an event of these blocks names it with our collateral. The condition
- * of the token need not be a market yet: the id of a market is known in advance, and anyone may prepare its condition
- * and split collateral before it is created.
+ * A token’s id is a hash that does not reveal the token’s collateral. But tokens are only minted by a split, a merge or
+ * a redemption. The event of that operation, in the same transaction, names the collateral and the collection. So a
+ * token is ours in three cases: the database knows it, it belongs to a market created in these blocks, or an event of
+ * these blocks names it with our collateral. The token’s condition need not be a market yet: the id of a market is
+ * known in advance. Anyone may prepare the condition and split collateral before the market is created.
  */
 
 import type { Hex } from 'viem'
@@ -37,7 +37,7 @@ export function outcomeSetsOf(event: Conversion): readonly bigint[] | undefined 
   const sets = [...new Set(redeems ? event.indexSets : event.partition)].sort((a, b) =>
     a < b ? -1 : 1,
   )
-  // A holder may list the same outcome many times in one redemption; a market has only two.
+  // A holder may list the same outcome many times in one redemption, but a market has only two outcomes.
   if (!sets.every((set) => set === 1n || set === 2n)) return undefined
   return redeems || sets.length === 2 ? sets : undefined
 }

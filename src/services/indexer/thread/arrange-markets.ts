@@ -6,15 +6,17 @@ import { isUnanswered } from '#runtime/channel.ts'
 import type { Writers } from '#services/kit/kit.ts'
 import type { MarketsDue } from '../indexer.ts'
 
-/** Rejections that are not final: the request is sent again the next time that `arrange` is called with it. */
+/** Rejections that are not final. The request is sent again when `arrange` is next called with it. */
 const PASSING: readonly string[] = ['OVERLOADED', 'STORAGE_FULL']
 
 type MarketArranger = {
-  /** Sends a separate request for each market, so that one without an answer does not delay the others. */
+  /**
+   * Sends a separate request for each market or order, so that a request without an answer does not delay the others.
+   */
   arrange(due: MarketsDue): Promise<void>
   /**
-   * Forgets all answers, so that every request is sent again: a reorg, or a new market thread, may have changed what
-   * is true.
+   * Forgets all answers, so that every request is sent again. After a reorg or with a new market thread, earlier
+   * answers may no longer be correct.
    */
   forget(): void
 }

@@ -1,7 +1,7 @@
 /**
- * Limits the orders that a trader places and cancels without a fill. They cost the trader nothing, but each must be
- * remembered until it expires. Above the hourly quota, new orders of the trader are refused. Counts are per market
- * thread and restart with it; cancels are always accepted.
+ * Limits the orders that a trader places and cancels without a fill. Such orders cost the trader nothing, but the
+ * exchange must remember each until it expires. Above the hourly quota, new orders of the trader are refused; cancels
+ * are always accepted. Counts are per market thread and are lost when the thread restarts.
  */
 
 import type { Address } from '#domain/ids.ts'

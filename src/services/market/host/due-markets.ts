@@ -1,12 +1,13 @@
 /**
  * A heap of the markets in which something expires, ordered by the second of the next check, so that a tick does not
- * scan all markets. A market may be in the heap several times; only the entry that matches its own `dueSec` counts.
+ * scan all markets. A market may be in the heap several times. Only the entry whose second equals the market’s `dueSec`
+ * is valid.
  */
 
 import type { MarketId } from '#domain/ids.ts'
 import type { MarketState } from '../state.ts'
 
-/** Something with a due time. */
+/** An item of the heap, with the second of its next check. */
 export type Due = {
   /** Second at which the market is checked next; infinite while no check is planned. */
   dueSec: number
@@ -73,7 +74,7 @@ export class DueMarkets<Item extends Due> {
   }
 }
 
-/** Returns the first second at which something of the market may expire. */
+/** Returns the first second at which an order of the market or the market itself may expire. */
 function nextExpirySec({ closed, market, books: [yes, no] }: MarketState): number {
   const never = Number.POSITIVE_INFINITY
   if (closed !== undefined) return never

@@ -17,11 +17,12 @@ const TRUNCATE_STEP = 5_000
 /** Maximum number of traders of closed markets that one step removes from the index. */
 const LEAVING_STEP = 2_000
 /**
- * A market with few events gets a snapshot when it prevents the truncation of this many times `snapshotEvery` events.
+ * Factor on `snapshotEvery`: if a market with few events prevents the truncation of this many events, the market gets a
+ * snapshot.
  */
 const QUIET_TIMES = 4
 
-/** Does one step of the work between batches; returns whether more remains. */
+/** Does one step of housekeeping between batches; returns whether more steps remain. */
 export function housekeep(thread: MarketThread): boolean {
   if (thread.committing) return true
   thread.traders.step(LEAVING_STEP)
@@ -37,7 +38,7 @@ export function hasHousework(thread: MarketThread): boolean {
   return hasDue || truncatable.size > 0 || forgettable.size > 0
 }
 
-/** Returns the reason of the last failure of this work, and forgets it. */
+/** Returns the reason of the last failure of housekeeping, and forgets it. */
 export function takeTrouble(thread: MarketThread): string {
   const { trouble } = thread
   thread.trouble = ''
@@ -59,8 +60,8 @@ export function takeGone(thread: MarketThread): readonly MarketId[] {
 }
 
 /**
- * Runs one step of housekeeping. A fault stops this work in the partition until the next `tidy`, and is reported by
- * `takeTrouble`. The fault may have closed the partition's file, so the file is opened again.
+ * Runs one step of housekeeping. A fault stops housekeeping in the partition until the next `tidy`, and is reported by
+ * `takeTrouble`. The fault may have closed the partition’s file, so the file is opened again.
  */
 function attempt(thread: MarketThread, partition: number, work: () => void): void {
   try {
@@ -78,7 +79,7 @@ function attempt(thread: MarketThread, partition: number, work: () => void): voi
   }
 }
 
-/** Stops the work in a partition until the next `tidy`. The other partitions continue. */
+/** Stops housekeeping in a partition until the next `tidy`. The other partitions continue. */
 function giveUp(thread: MarketThread, partition: number, error: unknown): void {
   if (!(error instanceof Fault)) throw error
   thread.trouble = error.message
@@ -98,8 +99,8 @@ function giveUp(thread: MarketThread, partition: number, error: unknown): void {
 type Step = { readonly partition: number; readonly step: () => void }
 
 /**
- * Returns the next step of the work. Forgetting old orders comes first, because it is short, while snapshots may take
- * long.
+ * Returns the next step of housekeeping. Forgetting old orders comes first, because it is short, while snapshots may
+ * take long.
  */
 function nextStep(thread: MarketThread): Step | undefined {
   const { job, due } = thread
@@ -135,8 +136,8 @@ function stepForgetting(thread: MarketThread, partition: number): void {
 }
 
 /**
- * Clock by which the partition forgets orders. It never goes back after a restart, so a forgotten order cannot be
- * placed again, whatever the machine's clock does.
+ * Returns the time by which the partition forgets orders, in seconds. This time does not go back after a restart. So a
+ * forgotten order cannot be placed again, whatever the machine’s clock does.
  */
 function durableSec(thread: MarketThread, partition: number): number {
   return Math.floor(thread.options.log.state(partition).lastMs / 1_000)
@@ -172,8 +173,8 @@ function beginSnapshot(thread: MarketThread, hosted: Hosted): void {
 }
 
 /**
- * Writes one chunk of the snapshot, or finishes it. Orders that a command is about to change are copied early, so
- * there may be more copied chunks than one step writes; the rest waits in the job.
+ * Writes one chunk of the snapshot, or finishes the snapshot. Orders that a command is about to change are copied
+ * early, so there may be more copied chunks than one step writes. Chunks that are not written yet wait in the job.
  */
 function stepSnapshot(thread: MarketThread, job: SnapshotJob): void {
   if (job.isEnding || !job.writer.isReady()) return
@@ -196,8 +197,8 @@ function stepSnapshot(thread: MarketThread, job: SnapshotJob): void {
 }
 
 /**
- * Starts to finish the snapshot file. The job stays in the list until the file is on the disk, and needs no further
- * steps.
+ * Starts to finish the snapshot file. The job needs no further steps, but it stays the thread’s job until the file is
+ * on the disk.
  */
 function endSnapshot(thread: MarketThread, job: SnapshotJob): void {
   job.isEnding = true
@@ -218,8 +219,8 @@ function endSnapshot(thread: MarketThread, job: SnapshotJob): void {
 const UNLOAD_STEP = 10
 
 /**
- * Finds closed orders to forget, records that the database has, and markets to unload. Called from time to time,
- * between batches.
+ * Finds closed orders to forget and log records to truncate, unloads ended markets, and shrinks books that have lost
+ * their last order. Called from time to time, between batches.
  */
 export function tidy(thread: MarketThread): void {
   for (const { home } of thread.traders.takeEmptied()) {
@@ -239,9 +240,9 @@ export function tidy(thread: MarketThread): void {
 }
 
 /**
- * Unloads ended markets: resolved, with every trade settled, and past their expiration, because before that orders
- * may still arrive. Each market first gets a last snapshot, so that its events can be truncated. It is unloaded once
- * they are.
+ * Unloads ended markets. A market has ended if it is resolved, every trade is settled, and its expiration has passed,
+ * because orders may arrive until then. Each market first gets a last snapshot, so that its events can be truncated.
+ * The market is unloaded once its events are truncated.
  */
 function unload(thread: MarketThread, partition: number): void {
   const { log } = thread.options

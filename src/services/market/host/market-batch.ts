@@ -1,6 +1,6 @@
 /**
- * One batch of commands of a market thread: groups commands by market, looks up the known orders and trades of the
- * partitions, and appends the events.
+ * Handles one batch of commands of a market thread: groups commands by market, looks up the known orders and trades in
+ * the partitions, and appends the events.
  */
 
 import assert from 'node:assert/strict'
@@ -187,8 +187,8 @@ export function commit(
 }
 
 /**
- * Adds to the partition's batch what must be stored besides the events: ended orders and statuses of trades. The batch
- * of commands is complete, so the state of each order and trade is final.
+ * Adds ended orders and statuses of trades to the partition’s batch, because they are stored besides the events. All
+ * commands of the batch are handled, so the state of each order and trade is final.
  */
 function remember(recall: Recall, batch: PartitionBatch, event: MarketEvent): void {
   switch (event.type) {

@@ -47,21 +47,21 @@ type MarketThreadOptions = {
   /** Seed of the books' hash indices. Clients must not be able to guess it. */
   readonly seed: number
   readonly snapshotEvery: number
-  /** Undefined if events may leave the log as soon as the database has them. */
+  /** Minimum age of events that are removed from the log; undefined if there is no minimum. */
   readonly retention?: Retention
-  /** Undefined if limits are off. */
+  /** Quota of orders that a trader cancels without a fill; undefined if limits are off. */
   readonly cancelQuota?: CancelQuota
   /**
    * Free space on the disk. While the disk is full, new orders and markets are refused; cancels and reports are
    * accepted.
    */
   readonly room?: { readonly isFull: boolean }
-  /** The clock of `reservedUntilMs`; a wall clock may be set back. */
+  /** Clock for `reservedUntilMs`. It is monotonic, because a wall clock may be set back. */
   readonly monotonicMs: () => number
   /** Called several times during long work to show the supervisor that the thread is not stuck. */
   readonly progress?: () => void
   /**
-   * Maximum lag of the database, and the chains whose settlement reads trades from it; undefined if there are none.
+   * Maximum lag of the database, and the chains whose settlement reads trades from it. Undefined without a limit.
    */
   readonly lag?: { readonly maxMs: number; readonly chains: Pick<ReadonlySet<number>, 'has'> }
 }
@@ -78,7 +78,7 @@ export type SnapshotJob = {
   readonly hosted: Hosted
   readonly writer: SnapshotWriter
   readonly books: BookSnapshot[]
-  /** Pending trades and session orders that are not written yet. */
+  /** Rows of pending trades, session orders and tags that are not written yet. */
   readonly pending: SnapshotRow[]
   /** Copied chunks of orders that are not written yet, with the outcome of their book. */
   readonly copied: { readonly outcome: Outcome; readonly chunk: Buffer<ArrayBuffer> }[]
@@ -108,13 +108,11 @@ export type MarketThread = {
   /** Pending trades of each trader in the markets of this thread, by chain. */
   readonly counts: Map<number, PendingCounts>
   readonly holds: TraderHolds
-  /**
-   * Traders who have used up their daily budget by failed fills, and whose resting orders are still to be removed.
-   */
+  /** Traders whose failed fills have used up their daily budget, and whose resting orders must still be removed. */
   readonly barred: Barred[]
   /**
-   * `late`: partitions whose events reach the database too late. `marks`: the known lag of each partition
-   * (`projection-lag.ts`).
+   * `late`: partitions whose events reach the database too late. `marks`: log positions from which the lag of each
+   * partition is computed (`projection-lag.ts`).
    */
   readonly late: Set<number>
   readonly marks: Map<number, ProjectionMark>
@@ -195,7 +193,7 @@ function inMarket<Answer>(
 
 const OWNER = { owner: true } as const
 
-/** Returns why the thread refuses a new order before its market sees it. */
+/** Returns why the thread refuses a new order before the order reaches its market; undefined if it accepts. */
 function refusedHere(
   thread: MarketThread,
   { partition, state }: Hosted,
@@ -350,7 +348,7 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
 
 /**
  * Handles a message that concerns no single market and is sent only once; returns false for any other message. Such
- * messages bypass the mailbox and the log, so neither a full mailbox nor a closed file can lose them.
+ * messages bypass the mailbox and the log. So they are not lost if the mailbox is full or the file is closed.
  */
 export function handleAtOnce(
   thread: MarketThread,
@@ -393,7 +391,7 @@ function host(
   }
 }
 
-/** Rules that all markets of a partition share. */
+/** Returns the rules that all markets of a partition share. */
 function rulesOf(thread: MarketThread, partition: number): MarketRules {
   const { rules, seed, ordersMax = ORDERS_PER_MARKET_MAX, lag } = thread.options
   const known = thread.rules.get(partition)
@@ -409,8 +407,9 @@ function rulesOf(thread: MarketThread, partition: number): MarketRules {
 }
 
 /**
- * Reloads a partition from its file after a failed append. Returns whether it could be opened; otherwise `away` has the
- * reason, its markets are unloaded, and the caller retries. The fault of a damaged file is thrown instead.
+ * Reloads a partition from its file after a failed append; returns whether that succeeded. If the partition cannot be
+ * opened now, its markets are unloaded, `away` contains the reason, and the caller retries. If the file is damaged, its
+ * fault is thrown.
  */
 export function recover(thread: MarketThread, partition: number): boolean {
   thread.recall.closed.clear()
@@ -455,7 +454,7 @@ function loadPartition(thread: MarketThread, partition: number): void {
   const { log } = thread.options
   for (const meta of log.snapshots(partition)) restore(thread, partition, meta)
   const { lastOffset } = log.state(partition)
-  // Begins where the log may be truncated: earlier records are included in the snapshots, and are kept only for the
+  // Start where the log may be truncated: the snapshots include all earlier records, which are kept only for the
   // database.
   for (let offset = log.truncationFloor(partition).offset; offset <= lastOffset; ) {
     const records = log.read(partition, offset, REPLAY_BATCH)
@@ -477,7 +476,8 @@ function replay(thread: MarketThread, partition: number, event: MarketEvent): vo
     assert(event.type === 'MarketOpened', `${event.marketId} begins with ${event.type}`)
     hosted = host(thread, event.market, partition)
   }
-  // A snapshot may be newer than records that another market still needs.
+  // Skip records that the market’s snapshot includes. The log may keep such records because another market still needs
+  // them.
   if (event.seq <= hosted.state.seq) return
   apply(hosted.state, event)
   hosted.eventsSinceSnapshot++

@@ -1,7 +1,7 @@
 /**
- * Fronts that follow a market thread. A front receives every event, except of partitions that it has marked idle
- * because no client there watches or trades: from these it receives only which markets open and close. A new front
- * receives everything.
+ * Sends events to the fronts that follow a market thread. A front marks a partition as idle if no client there watches
+ * or trades in it. From an idle partition, the front receives only events that open and close markets, and from any
+ * other partition every event. For a new front, no partition is idle.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -56,7 +56,7 @@ export class MarketReaders<R extends Reader = Reader> {
     return this.#readers.keys()
   }
 
-  /** One handler per message of a reader about the partitions that it follows. */
+  /** Returns the handlers of a reader’s messages about the partitions that the reader follows. */
   handlersOf(reader: R): DozeHandlers {
     return {
       Doze: ({ partitions }) => {

@@ -1,6 +1,6 @@
 /**
- * Views of a thread's markets (their state as fronts need it) for the threads that follow it. They are sent in parts,
- * because there may be very many.
+ * Makes views of a thread’s markets (the state that fronts need) for the threads that follow this thread. Views are
+ * sent in parts, because there may be very many markets.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -19,8 +19,8 @@ type Hosts = {
 }
 
 /**
- * Returns the next markets after the last one sent, from all partitions or from these. If that market is gone, it
- * starts again from the first.
+ * Returns views of the next markets after the market `after`, from all partitions or from `partitions`. If `after` is
+ * no longer loaded, starts again from the first market.
  */
 export function someViews(
   { markets }: Hosts,
@@ -43,7 +43,7 @@ export function someViews(
   return { views, more: false }
 }
 
-/** Yields all markets of a partition, part by part. */
+/** Yields views of all markets of a partition, part by part. */
 export function* viewsOf(hosts: Hosts, partition: number): Generator<MarketView[]> {
   let after: MarketId | undefined
   for (let more = true; more; ) {

@@ -1,7 +1,7 @@
 /**
- * Pages of a trader's open orders, the oldest first. Each book lists a trader's orders by age, so a page is merged from
- * these lists. It costs one look-up per book with orders of the trader, plus a step over each order older than the
- * page.
+ * Makes pages of a trader’s open orders, the oldest first. Each book lists a trader’s orders by age, so a page is
+ * merged from these lists. A page costs one look-up per book with orders of the trader, plus a step over each order
+ * older than the page.
  */
 
 import type { Book } from '#book/book.ts'
@@ -95,7 +95,7 @@ export function pageOfOrders(
   return { orders: merge(lanes, { after, limit }, nowSec), count }
 }
 
-/** Expired orders stay in the book for a moment, until the next check. */
+/** Counts a trader’s expired orders in a book. Such orders stay in the book until the next expiry check. */
 function countExpired(book: Book, oldest: number, nowSec: number): number {
   const next = book.nextExpirySec
   if (next === undefined || next > nowSec) return 0

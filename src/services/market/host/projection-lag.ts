@@ -1,7 +1,7 @@
 /**
  * Checks whether the database keeps up with the log. Settlement reads its trades from the database, so it misses trades
- * that are not projected yet. While the oldest event that the database lacks is older than the maximum lag, the
- * partition's markets on settled chains accept cancels only.
+ * that are not projected yet. If the oldest event that is not in the database is older than the maximum lag, the
+ * partition’s markets on settled chains accept cancels only.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -10,14 +10,17 @@ import type { MarketThread } from './market-host.ts'
 /** Offset of a mark that was made before the store reported the position of the database. */
 const UNREPORTED = -1
 
-/** Reports that a partition's events began to reach the database too late, or no longer do; with the lag. */
+/**
+ * Report that a partition’s events have begun to reach the database too late, or that the database has caught up, with
+ * the lag.
+ */
 type ProjectionUpdate = {
   readonly partition: number
   readonly behind: boolean
   readonly lagMs: number
 }
 
-/** Measures the lag of the database for each partition; returns the partitions that became late, or no longer are. */
+/** Measures the lag of the database for each partition. Returns the partitions that became late or have caught up. */
 export function watchProjection(thread: MarketThread, nowMs: number): ProjectionUpdate[] {
   const { lag, log } = thread.options
   const news: ProjectionUpdate[] = []
@@ -35,7 +38,9 @@ export function watchProjection(thread: MarketThread, nowMs: number): Projection
   return news
 }
 
-/** Returns the lag; undefined if the log cannot be read now. The caller then keeps the last known state. */
+/**
+ * Returns the lag in milliseconds; undefined if the log cannot be read now. The caller then keeps the last known state.
+ */
 function knownLag(...asked: Parameters<typeof lagOf>): number | undefined {
   try {
     return lagOf(...asked)

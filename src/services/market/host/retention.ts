@@ -1,6 +1,7 @@
 /**
- * Finds how much of a partition is old enough to leave the log, by the partition's own clock. Each check reads one
- * record: if that record is old enough, so are all before it. A few thousand old records may therefore stay longer.
+ * Finds the records of a partition that are old enough to be removed from the log, by the partition’s own clock. Each
+ * check reads one record: if that record is old enough, all records before it are old enough as well. A few thousand
+ * old records may therefore stay longer.
  */
 
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -14,7 +15,8 @@ type Aged = { readonly below: number; readonly more: boolean }
 export class Retention {
   readonly #ms: number
   /**
-   * For each partition: the records below offset `below` are old enough, and no others are before the time `untilMs`.
+   * For each partition: the records below offset `below` are old enough, and no later record is old enough before the
+   * time `untilMs`.
    */
   readonly #known = new Map<number, { readonly below: number; readonly untilMs: number }>()
 
@@ -22,9 +24,7 @@ export class Retention {
     this.#ms = ms
   }
 
-  /**
-   * Returns the offset below which records are old enough to leave the log, and whether another check may find more.
-   */
+  /** Returns the offset below which records are old enough to be removed, and whether another check may find more. */
   look(log: Pick<EventLog<MarketEvent>, 'state' | 'read'>, partition: number, below: number): Aged {
     const { firstOffset, lastMs } = log.state(partition)
     const known = this.#known.get(partition)

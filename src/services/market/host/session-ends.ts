@@ -20,7 +20,9 @@ type Send = (
   answered: (answer: unknown) => void,
 ) => void
 
-/** Calls back once all commands received so far are durable; with false if that cannot be confirmed. */
+/**
+ * Calls `answered` with true once all commands received so far are durable, or with false if that cannot be confirmed.
+ */
 type Prove = (answered: (isSure: boolean) => void) => void
 
 type Ended = {
@@ -36,11 +38,11 @@ type Ended = {
 export class SessionEnds {
   readonly #index: SessionIndex
   readonly #send: Send
-  /** True while some markets are not loaded: the index lacks their orders. */
+  /** True while some markets are not loaded, so that the index does not contain their orders. */
   readonly #isAway: () => boolean
   readonly #prove: Prove
   readonly #ended = new Map<string, Ended>()
-  /** Orders that will outlive their session, until their market has logged that. */
+  /** Orders that will outlive their session, but whose market has not logged this yet. */
   readonly #keeping = new Map<OrderHash, { readonly session: string; readonly order: HeldOrder }>()
   readonly #waiting: { readonly ended: Ended; readonly order: HeldOrder }[] = []
   #asked = 0
@@ -70,8 +72,8 @@ export class SessionEnds {
   }
 
   /**
-   * Stops cancelling the orders of a session that is alive: its front was away only for a moment, or sent an order
-   * for it.
+   * Stops cancelling the orders of a session that is still alive. This happens if its front was unreachable only for a
+   * moment, or sends an order of the session.
    */
   continue(session: string, orderHash?: OrderHash): void {
     if (orderHash !== undefined) this.#keeping.delete(orderHash)
@@ -120,14 +122,14 @@ export class SessionEnds {
 
   /**
    * Notifies the callers of `end` once all earlier commands are durable. Before that, the index may contain changes
-   * that are not durable, and may lack orders whose commands are still waiting.
+   * that are not durable, and orders whose commands still wait may be missing.
    */
   #finish(ended: Ended): void {
     if (ended.isProving || ended.done.length === 0 || !this.#isOver(ended)) return
     ended.isProving = true
     this.#prove((isSure) => {
       ended.isProving = false
-      // If not, `retry` tries again.
+      // If durability is not confirmed or orders are left, `retry` tries again.
       if (!isSure || !this.#isOver(ended)) return
       for (const done of ended.done.splice(0)) done()
     })
@@ -138,7 +140,7 @@ export class SessionEnds {
   }
 
   #proceed(): void {
-    // The answer may arrive while the cancel is being sent; the outer call's loop then sends the next one.
+    // The answer may arrive while the cancel is being sent. The loop of the outer call then sends the next cancel.
     if (this.#proceeding) return
     this.#proceeding = true
     while (this.#asked < CANCELS_AT_ONCE) {
@@ -150,7 +152,7 @@ export class SessionEnds {
       this.#send('CancelOrder', order, (answer) => {
         this.#asked--
         ended.left--
-        // The index follows events, but a failed trade may have ended this order without one.
+        // The index follows events, but a failed trade may have ended this order without an event.
         if (!isOpen(answer)) this.#index.delete(ended.session, order.orderHash)
         this.#finish(ended)
         this.#proceed()
@@ -165,7 +167,7 @@ export class SessionEnds {
     if (isKept()) this.#keeping.delete(orderHash)
     else {
       this.#send('KeepOrder', order, (answer) => {
-        // A filled order cannot be marked yet: it stays in the list until a failed trade returns its quantity.
+        // A filled order cannot be marked yet: it stays in `#keeping` until a failed trade returns its quantity.
         if (!isRejection(answer) && isKept()) this.#keeping.delete(orderHash)
       })
     }

@@ -1,13 +1,13 @@
 /**
- * Detects that the settlement thread of a chain is not linked. A linked one reports its own lag. If none has been
- * linked for longer than the maximum lag, settlement counts as behind: the markets of its chains accept cancels only,
- * until a linked one reports that it is not behind.
+ * Detects that no settlement thread is linked. A linked settlement thread reports its own lag. If none has been linked
+ * for longer than the maximum lag, settlement counts as behind. The markets of its chains then accept cancels only,
+ * until a linked settlement thread reports that it is not behind.
  */
 
 export type SettlementWatch = {
   linked(): void
   gone(nowMs: number): void
-  /** Returns the chains that count as behind from now on because their settlement is away. */
+  /** Returns the chains that count as behind from now on because no settlement thread is linked. */
   look(nowMs: number): readonly number[]
 }
 

@@ -4,9 +4,9 @@
 type Epochs = { readonly epochs: Map<number, number> }
 
 /**
- * A position in the log, to measure the lag of the database. The log ended at `offset` at the time `atMs`. All events
- * that the database lacked then were appended after `afterMs`. The log itself is read only if the lag by these times
- * exceeds the maximum.
+ * A log position for measuring the lag of the database. The log ended at `offset` at the time `atMs`. All events that
+ * were not in the database at that time were appended after `afterMs`. The log itself is read only if the lag by these
+ * times exceeds the maximum.
  */
 export type ProjectionMark = {
   readonly offset: number
@@ -15,8 +15,8 @@ export type ProjectionMark = {
 }
 
 /**
- * Returns true if a newer holder of the lease settles the chain. Otherwise stores the epoch, so that later reports of
- * earlier holders are rejected.
+ * Returns true if a newer owner of the lease settles the chain. Otherwise stores the epoch, so that later reports of
+ * earlier owners are rejected.
  */
 export function isLate({ epochs }: Epochs, chainId: number, epoch: number | undefined): boolean {
   if (epoch === undefined) return false

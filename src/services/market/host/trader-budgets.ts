@@ -1,8 +1,8 @@
 /**
- * Budgets of traders at a market thread. Settlement publishes each trader's spending of the day on a chain. The thread
- * adds what the trader may still spend: fills that settlement has not charged yet, and open orders, each of which may
- * become such a fill. Each of several market threads may have as many fills and orders of the trader, so the thread
- * multiplies its own count by the number of threads. So the sum over all threads stays within the budget.
+ * Checks the budgets of traders at a market thread. Settlement publishes each trader’s spending of the day on a chain.
+ * The thread adds fills that settlement has not charged yet, and open orders, each of which may become such a fill.
+ * Every market thread may have as many fills and orders of the trader, so the thread multiplies its own count by the
+ * number of threads. This keeps the sum over all threads within the budget.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -30,7 +30,10 @@ const ROOM_AGAIN_SEC = 5
 type ChainSpending = {
   readonly day: number
   readonly traders: Map<Address, TraderSpending>
-  /** For each payer, the number of settled fills that the sums published by settlement do not contain yet. */
+  /**
+   * For each trader who pays for fills, the number of settled fills that the spending published by settlement does not
+   * include yet.
+   */
   readonly uncharged: Map<Address, number>
 }
 

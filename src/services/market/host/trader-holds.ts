@@ -1,7 +1,8 @@
 /**
- * Holds at a market thread: the relayer has new orders of a trader refused for a moment (`domain/trader-hold.ts`). One
- * message of the relayer sets the hold and returns the needs (the amounts of tokens) of the trader's open orders and
- * unsettled trades: orders handled before the message are included, later ones are refused.
+ * Holds at a market thread: for a short time, new orders of a trader are refused on request of the relayer
+ * (`domain/trader-hold.ts`). One message of the relayer sets the hold. The answer contains the needs (the amounts of
+ * tokens) of the trader’s open orders and unsettled trades. Orders handled before the message are included, and later
+ * orders are refused.
  */
 
 import { needOf } from '#domain/funds.ts'
@@ -48,7 +49,7 @@ export class TraderHolds {
     return true
   }
 
-  /** Returns why an order is refused for now. */
+  /** Returns why an order is refused for now; undefined if no hold applies. */
   flaw(
     chainId: number,
     { trader, side, permit }: Pick<VerifiedOrder, 'trader' | 'side' | 'permit'>,
@@ -117,7 +118,7 @@ function needsOf(
         ...(trade.seller === trader && trade.kind === 'mint' ? [sellPrice] : []),
       ]
       if (limits.length > 0) buys.add(tradeId)
-      // The cost of an unlimited buy is at most a dollar per share.
+      // If the limit price of a buy is not known, its cost is at most a dollar per share.
       for (const limit of limits) {
         unsettledCost += BigInt(limit === undefined ? size : costCeil(limit, size))
       }
@@ -155,7 +156,7 @@ function isOpen({ closed, market }: MarketState, nowMs: number): boolean {
   return closed === undefined && Math.floor(nowMs / 1_000) < market.expiration
 }
 
-/** Counts trades, and names the first. */
+/** Counts trades, and collects the ids of the first ones. */
 class Named {
   #count = 0
   readonly #tradeIds: UnsettledTrades['tradeIds'][number][] = []

@@ -1,17 +1,15 @@
 /**
- * Index of the books in which each trader has open orders, so that the cost of a list depends on the trader's orders,
+ * Index of the books in which each trader has open orders. With it, the cost of a list depends on the trader’s orders,
  * not on all orders. The books report changes themselves, whether by commands, replay or a loaded snapshot.
  *
- * A closing market ends all its orders at once, possibly a million. Its traders are then removed in short steps; until
- * then its books are empty.
+ * A closing market ends all its orders at once, possibly a million. Its traders are then removed from the index in
+ * short steps. Until that is done, the index may still return the market’s empty books.
  */
 
 import type { TraderWatch } from '#book/book.ts'
 import type { Address } from '#domain/ids.ts'
 
-/**
- * One book in the index. The caller chooses `home`, a value of its own for the book, and gets it back from look-ups.
- */
+/** One book in the index. `home` is a value that the caller chooses for the book, and that look-ups return. */
 export class Residence<Home> implements TraderWatch {
   readonly home: Home
   /** Number of traders with orders in the book. */
@@ -39,11 +37,14 @@ export class Residence<Home> implements TraderWatch {
   }
 }
 
-/** The index is split into many small maps: a map that grows is rebuilt in one go, which is short for a small one. */
+/**
+ * The index is split into many small maps. A map that grows is rebuilt as a whole, which takes little time for a small
+ * map.
+ */
 const SHARDS = 64
 
 export class TraderIndex<Home> {
-  /** By trader: the book, or several. */
+  /** For each trader, the book with the trader’s orders, or a set of such books. */
   readonly #shards = Array.from(
     { length: SHARDS },
     () => new Map<Address, Residence<Home> | Set<Residence<Home>>>(),
@@ -69,14 +70,14 @@ export class TraderIndex<Home> {
     return this.#busy
   }
 
-  /** Returns books that lost their last order since the last call; some may have new ones. */
+  /** Returns books that lost their last order since the last call. Some of these books may have new orders. */
   takeEmptied(): ReadonlySet<Residence<Home>> {
     const emptied = this.#emptied
     if (emptied.size > 0) this.#emptied = new Set()
     return emptied
   }
 
-  /** True if traders of cleared books are still to be removed. */
+  /** True if traders of cleared books must still be removed from the index. */
   get isLeaving(): boolean {
     return this.#leaving.length > 0
   }

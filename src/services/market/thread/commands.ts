@@ -1,4 +1,6 @@
-/** Passes commands to the hosts of a market thread: each partition has one, and several may share it. */
+/**
+ * Passes commands to the hosts of a market thread. Each partition has one host; several partitions may share a host.
+ */
 
 import { partitionOf, type Topology } from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
@@ -21,7 +23,7 @@ export type Commands = {
    */
   hear(type: string, message: unknown, replyTo: number, channel: ReplyChannel | undefined): void
   partitionOf(marketId: MarketId): number
-  /** Calls back once all commands received so far are durable; with false if that cannot be confirmed. */
+  /** Calls `answered` once all commands received so far are durable. Passes false if a host cannot confirm this. */
   prove(answered: (isSure: boolean) => void): void
   /** Lets this host serve these partitions from now on. */
   serve(partitions: readonly number[], host: Served): void
@@ -36,14 +38,12 @@ export function makeCommands(
   /** Hosts, by partition. */
   const hosts = new Map<number, Served>()
 
-  /**
-   * Returns the partition of a market. For an open market, this look-up is cheaper than computing a hash of its id.
-   */
+  /** Returns the partition of a market. Looks up an open market, because hashing the market's id costs more. */
   function partitionOfMarket(marketId: MarketId): number {
     return thread.markets.get(marketId)?.partition ?? partitionOf(marketId, topology)
   }
 
-  /** Returns whether the maximum number of commands is waiting, at all hosts together. */
+  /** Returns whether all hosts together have the maximum number of waiting commands. */
   function isFull(host: Served): boolean {
     // A host below its share of the maximum never refuses a command, so the commands of all hosts need not be summed.
     if (host.waiting * hosts.size < mailboxMax) return false
@@ -74,7 +74,10 @@ export function makeCommands(
     else host.hear(type, message, replyTo, channel)
   }
 
-  /** A host answers after the batch that contains the request is durable, and so after all commands before it. */
+  /**
+   * Asks each host to confirm. A host answers once the batch with this request is durable; by then, all commands before
+   * the request are durable too.
+   */
   function prove(answered: (isSure: boolean) => void): void {
     const asked = new Set(hosts.values())
     let left = asked.size

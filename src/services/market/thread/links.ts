@@ -25,7 +25,10 @@ const MOVED: Unanswered = { unanswered: 'moved' }
 /** Messages that this thread sends, besides answers. */
 type SentProtocol = MarketFollowerProtocol & MovingProtocol & LogReaderProtocol
 
-/** Messages that this thread handles immediately. All others are commands, which wait for a batch of its hosts. */
+/**
+ * Messages that this thread handles when they arrive. `PlaceOrder` and `PlaceOrders` are then passed on as commands,
+ * like all other messages; commands wait for a batch.
+ */
 type LinkProtocol = SessionsProtocol &
   DozeProtocol &
   Pick<MarketThreadProtocol, 'PlaceOrder' | 'PlaceOrders'>
@@ -40,7 +43,7 @@ export type Links = {
   /** The fronts that follow the events of this thread. */
   readonly readers: MarketReaders<Channel<SentProtocol>>
   connect(peer: string, port: MessagePort): void
-  /** Notifies threads that read the log themselves where it now ends. */
+  /** Notifies the threads that read the log itself of the log's new end. */
   tellAppended(appended: LogReaderProtocol['Appended']['takes']): void
   /** Answers every request from now on with the notice that the markets have moved to another node. */
   move(): void
@@ -55,7 +58,7 @@ type LinkPorts = {
   /** Called with the name of a peer when its link has opened or closed. */
   readonly linked: (peer: string) => void
   readonly gone: (peer: string) => void
-  /** True if this thread is stopping. Its links then close without any front having ended. */
+  /** True if this thread is stopping. When its links close, no front has ended. */
   readonly isStopped: () => boolean
 }
 
@@ -67,7 +70,7 @@ export function makeLinks(
   const { commands, sessions } = ports
   const channels = new Set<Channel<SentProtocol>>()
   const readers: Links['readers'] = new MarketReaders(ports.own, commands.partitionOf)
-  /** Threads that read the log themselves and are notified when it grows. */
+  /** Threads that read the log itself and are notified when the log grows. */
   const logReaders = new Set<Channel<LogReaderProtocol>>()
   const logReaderNames = logReadersOf(settings)
   const options = { ...channelOptions(settings), forms: MARKET_FORMS, loop: kit.loop }
@@ -101,7 +104,7 @@ export function makeLinks(
     channels.add(channel)
     ports.linked(peer)
     if (logReaderNames.has(peer)) logReaders.add(channel)
-    // Other threads only send commands; they receive no events.
+    // Threads that are neither fronts nor log readers only send commands; they receive no events.
     else if (isFrontThread(peer)) readers.add(channel)
   }
 
@@ -148,14 +151,16 @@ function handlersOf(
   }
 }
 
-/** Converts the time for which funds are reserved, because the message may wait before it is handled. */
+/**
+ * Converts the duration of the order's reservation into a deadline, because the message may wait before it is handled.
+ */
 function limitReserved(placed: PlacedOrder, { peerSentAtMs }: Channel<SentProtocol>): void {
   if (placed.reservedMs !== undefined) placed.reservedUntilMs = peerSentAtMs + placed.reservedMs
 }
 
-/** Threads that read the log themselves. */
+/** Returns the names of the threads that read the log itself. */
 function logReadersOf(settings: Settings): ReadonlySet<string> {
-  // In a cluster each machine has a copy of the log, and the thread that writes the copy notifies its readers.
+  // In a cluster, each machine has a copy of the log. The thread that writes the copy notifies the copy's readers.
   if (isNode(settings)) return new Set([LOG_COPY_THREAD])
   const accounts = Array.from({ length: settings.risk.threads }, (_, at) => accountsThreadName(at))
   return new Set(['store', ...accounts])

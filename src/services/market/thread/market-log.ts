@@ -1,4 +1,4 @@
-/** The log of a market thread according to the settings: in files, or in a server with copies in files. */
+/** Opens the log of a market thread as the settings require: in files, or in a server with copies in files. */
 
 import type { Settings } from '#config/settings-schema.ts'
 import { archiveDirOf, isNode } from '#config/thread-data.ts'
@@ -51,7 +51,7 @@ export async function partitionsTaken(
   return undefined
 }
 
-/** Returns the archive for records that leave the log; undefined if they are not archived. */
+/** Returns the archive for records that leave the log; returns no archive if the settings turn archiving off. */
 function archiveOf(settings: Settings, isFull: () => boolean): Pick<SqliteLogOptions, 'archive'> {
   const { archive, archiveMiBMax } = settings.eventLog
   if (!archive) return {}
@@ -60,8 +60,8 @@ function archiveOf(settings: Settings, isFull: () => boolean): Pick<SqliteLogOpt
 }
 
 /**
- * Returns an observer of the log. On a cluster node, the observer ends this thread if another node has taken over its
- * partition.
+ * Returns an observer of the log. On a cluster node, the observer ends this thread if another node takes over one of
+ * the thread's partitions.
  */
 function watchLog(settings: Settings, kit: ThreadContext): MysqlLogWatch {
   const watch = mysqlLogWatch(kit)

@@ -1,4 +1,4 @@
-/** The risk rules of a market thread that do not depend on a trader's funds, from the settings. */
+/** Builds the risk rules of a market thread from the settings: those rules that do not depend on a trader's funds. */
 
 import type { Settings } from '#config/settings-schema.ts'
 import { pauseTermsOf, spendingLimitsOf, topologyOf } from '#config/thread-data.ts'

@@ -1,4 +1,7 @@
-/** Serves partitions of a market thread: a batch of commands is one append, and is published when it is durable. */
+/**
+ * Serves partitions of a market thread. Each batch of commands is one append to the log, and its events are published
+ * once they are durable.
+ */
 
 import { COMMIT_COMMANDS_MAX, COMMIT_EVENTS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -26,7 +29,7 @@ import type { OrderTraces } from './trade-traces.ts'
 
 /**
  * Commands whose answers cover every market of the thread. They are refused while a partition is unavailable, because
- * the answers would be wrong.
+ * the answers would be incomplete.
  */
 const OF_ALL_MARKETS = new Set([
   ...['OpenOrdersPage', 'MarketsOf', 'CountOrders', 'PendingMarkets', 'Confirm'],
@@ -49,7 +52,7 @@ type ServePorts = {
   readonly mailboxMax: number
   readonly commands: Pick<Commands, 'partitionOf'>
   readonly links: Pick<Links, 'readers' | 'tellAppended'>
-  /** Undefined if traces are off. */
+  /** Traces of sampled orders; undefined if traces are off. */
   readonly traces: OrderTraces | undefined
   /** Reloads a partition from the events that are durable. */
   readonly reload: (partition: number) => void
@@ -57,7 +60,7 @@ type ServePorts = {
   readonly published: () => void
 }
 
-/** The partitions of the group share one host, so that their commits are sent together. */
+/** Serves a group of partitions with one shared host, so that their commits are sent together. */
 export function servePartitions(group: readonly number[], ports: ServePorts): Served {
   const { thread, events, clock, meters, commands, links } = ports
   const { log, monotonicMs } = ports.kit
@@ -81,8 +84,9 @@ export function servePartitions(group: readonly number[], ports: ServePorts): Se
   }
 
   /**
-   * Confirms that no other owner has taken one of the partitions; called after a batch was handled. The log's fence
-   * protects only appends. An answer without events, such as that an order does not exist, needs this check.
+   * Confirms that no other owner has taken one of the partitions; called after a batch with answers that have no
+   * events. The log's fence protects only appends, so an answer without events, such as that an order does not exist,
+   * needs this check.
    */
   async function confirm(): Promise<boolean> {
     const taken = await partitionsTaken(events, ports.kit)
@@ -117,8 +121,8 @@ export function servePartitions(group: readonly number[], ports: ServePorts): Se
       const failed = { err: error, partitions: touched }
       log.error(failed, 'an append failed; reloading the state from the log')
       if (isDiskFull(error)) ports.room.spend()
-      // Reloads every partition of the batch. Their events were not published, so followers need the current state of
-      // each.
+      // Reload every partition of the batch. The batch's events were not published, so followers need the current state
+      // of each partition.
       for (const partition of touched) ports.reload(partition)
       return reject('OUTCOME_UNKNOWN')
     },

@@ -1,7 +1,7 @@
 /**
- * Cancel on disconnect, at a market thread: it tracks which sessions are alive and cancels the orders of all others.
- * A session is alive while the front that claimed it is linked and has not ended it. After a restart, sessions that
- * no front claims within 5 s have ended.
+ * Cancel on disconnect, at a market thread: tracks which sessions are alive, and cancels the orders of ended sessions.
+ * A session is alive while the front that claimed it is linked and has not ended the session. After a restart, a
+ * session that no front claims within 5 s counts as ended.
  */
 
 import type { OrderHash } from '#domain/ids.ts'
@@ -11,7 +11,10 @@ import type { SessionIndex } from '../held.ts'
 import { SessionEnds } from '../host/session-ends.ts'
 import type { Commands } from './commands.ts'
 
-/** Time after a restart in which fronts can claim the sessions that the log names, that is, report them as alive. */
+/**
+ * Time after a restart in which fronts can claim the sessions that the log names. To claim a session is to report it as
+ * alive.
+ */
 const CLAIM_MS = 5_000
 
 /** The sessions of one linked front. */
@@ -27,22 +30,23 @@ export type FrontSessions = {
       reply: (answer: SessionsProtocol[K]['answers']) => void,
     ) => void
   }
-  /** The link has closed. If the front is lost, its sessions end. */
+  /** Called when the link has closed. If the front is lost, its sessions end. */
   unlink(isLost: boolean): void
 }
 
 export type SessionOrders = {
   link(): FrontSessions
   /**
-   * Waits for fronts to claim their sessions, because loaded markets may have orders of sessions that ended meanwhile.
+   * Gives fronts time to claim their sessions. Loaded markets may have orders of sessions that ended while the markets
+   * were not loaded.
    */
   awaitClaims(): void
-  /** Ends sessions that no front has claimed in time, and repeats unanswered cancels. Called from time to time. */
+  /** Ends sessions that no front has claimed in time, and repeats unanswered cancels. Called at intervals. */
   look(): void
 }
 
 type SessionPorts = Pick<Commands, 'hear'> & {
-  /** Returns true while some markets are not loaded; if undefined, all markets are loaded. */
+  /** Returns true while some markets are not loaded. If the function is undefined, all markets are loaded. */
   readonly isAway?: () => boolean
 } & Partial<Pick<Commands, 'prove'>>
 
@@ -63,8 +67,8 @@ export function makeSessionOrders(
   let claimedByMs = 0
 
   /**
-   * Ends the sessions in the index that no front has claimed. These include sessions that ended long ago, or whose
-   * orders were kept, if a reorg brought one of their orders back.
+   * Ends the sessions in the index that no front has claimed. If a reorg restores an order, the order's session may be
+   * in the index again, although it ended long ago or its orders were kept.
    */
   function endUnclaimed(): void {
     if (monotonicMs() < claimedByMs) return

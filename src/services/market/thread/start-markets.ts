@@ -28,7 +28,10 @@ import { makeOrderTraces } from './trade-traces.ts'
 import { DISK_FULL, makeUpkeep } from './upkeep.ts'
 import { warmUp } from './warm-up.ts'
 
-/** Time for which a thread that moves to another node answers late messages: many times the delay between machines. */
+/**
+ * Time for which a thread that moves to another node still answers late messages. It is many times the delay between
+ * machines.
+ */
 const MOVING_MS = 250
 
 export type RunningMarkets = {
@@ -37,7 +40,9 @@ export type RunningMarkets = {
   health(): string
   /** Resolves when no command is waiting or in progress. */
   drained(): Promise<void>
-  /** Hands the partitions over: nothing more is appended here, and another node may take them. */
+  /**
+   * Hands the partitions over. After that, this thread appends nothing more, and another node may take the partitions.
+   */
   handOver(): Promise<void>
   /** Stops maintenance; the links stay open until `close`. */
   quiet(): void
@@ -80,8 +85,8 @@ export function startMarkets(
     pauses: risk.pauses,
   })
   const meters = marketMeters(kit)
-  // With a log in a server, no command may see changes of another partition that are not committed. So all partitions
-  // share one host, which sends their commits together.
+  // If the log is in a server, no command may see uncommitted changes of another partition. So all partitions share one
+  // host, which sends their commits together.
   const groups = settings.eventLog.url === '' ? own.map((partition) => [partition]) : [own]
   const { tracer } = kit
   const placeOf = (marketId: MarketId) => {
@@ -126,7 +131,8 @@ export function startMarkets(
     async handOver() {
       links.move()
       await commands.drained()
-      // Commands that were sent before fronts received the notice of the move still arrive, and are answered.
+      // Wait, because commands that were sent before fronts received the notice of the move still arrive and must be
+      // answered.
       await new Promise<void>((resolve) => void timers.after(MOVING_MS, resolve))
       quiet()
       await commands.drained()
@@ -138,7 +144,7 @@ export function startMarkets(
 
 type LagRules = { readonly maxMs: number; readonly chains: ReadonlySet<number> }
 
-/** Maximum lag of settlement, and the chains that it applies to; 0 means no limit. */
+/** Returns the maximum lag of settlement, and the chains with this limit. A maximum of 0 means no limit. */
 function lagRulesOf(settings: ThreadData['settings']): LagRules {
   return {
     maxMs: settings.settlement.maxLagSeconds * 1_000,
@@ -177,7 +183,7 @@ function newThread(
   })
 }
 
-/** The clock of a market never goes back, not even if the machine's clock does between two starts. */
+/** Returns a clock that never goes back, even if the machine's clock is set back between two starts. */
 function clockOf(
   { clock }: Pick<ThreadContext, 'clock'>,
   events: EventLog<MarketEvent>,

@@ -1,7 +1,7 @@
 /**
- * Traces of sampled orders, in memory. At most 10,000 are kept, the oldest are dropped, and a restart drops all. When
- * such an order matches, now or after it has rested, its trace is sent with the trade to the threads that read the
- * log.
+ * Traces of sampled orders, in memory. At most 10,000 traces are kept; the oldest are dropped, and a restart drops all.
+ * When a sampled order matches, on arrival or after it has rested, its trace is sent with the trade to the threads that
+ * read the log.
  */
 
 import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
@@ -14,9 +14,9 @@ import type { Message } from '#runtime/actor.ts'
 const ORDERS_MAX = 10_000
 
 export type OrderTraces = {
-  /** Notes the traces of a batch's orders. */
+  /** Stores the traces of a batch's orders. */
   placed(batch: readonly Message<MarketThreadProtocol>[]): void
-  /** Returns the traces of the trades in these durable events; undefined if there are none. */
+  /** Returns the traces of the trades in these durable events; undefined if no trade has a trace. */
   tradesIn(events: readonly MarketEvent[]): TradeTrace[] | undefined
 }
 

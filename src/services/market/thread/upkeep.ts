@@ -16,9 +16,12 @@ import type { SessionOrders } from './session-orders.ts'
 /** Intervals of two searches: for expired orders, and for data that can leave the log or memory. */
 const EXPIRE_EVERY_MS = 250
 const TIDY_EVERY_MS = 1_000
-/** While the disk is full, a partition that cannot be opened is retried only after this many intervals. */
+/**
+ * While the disk is full, a partition that cannot be opened is retried only once per this number of `TIDY_EVERY_MS`
+ * intervals.
+ */
 const RELOAD_FULL_TURNS = 10
-/** Pause between two steps of housekeeping: most of the time belongs to the markets. */
+/** Pause between two steps of housekeeping, so that the thread spends most of its time on commands. */
 const HOUSEKEEPING_PAUSE_MS = 2
 
 export const DISK_FULL = 'the disk is nearly full: only cancels are accepted'
@@ -75,7 +78,7 @@ export function makeUpkeep(thread: MarketThread, kit: ThreadContext, ports: Upke
   }
 
   function reloadAway(): void {
-    // Frequent retries do not free disk space.
+    // While the disk is full, retry less often: retries do not free disk space.
     if (room.isFull && ++turns % RELOAD_FULL_TURNS !== 0) return
     for (const partition of thread.away.keys()) ports.reload(partition)
   }

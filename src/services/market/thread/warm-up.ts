@@ -16,9 +16,9 @@ import type { MarketRules } from '../state.ts'
 
 const TRADERS = 16
 const LEVELS = 64
-/** One in this many orders is cancelled. */
+/** After each group of this many orders, the warm-up cancels one order. */
 const CANCEL_EVERY = 4
-/** Number of events in one batch, which is written as by the log. */
+/** Number of events per batch. The warm-up serializes each batch as the log does. */
 const BATCH_EVENTS = 64
 const NOW_MS = 1_000_000_000_000
 
@@ -55,7 +55,7 @@ function orderNumbered(number: number): VerifiedOrder {
   }
 }
 
-/** Places this number of orders; returns the number of events that they caused. */
+/** Places the given number of synthetic orders; returns the number of events in all complete batches. */
 export function warmUp(orders: number, rules: Pick<MarketRules, 'selfTrade'>): number {
   if (orders === 0) return 0
   const recall = { closed: new Map(), trades: new Map() }

@@ -25,7 +25,7 @@ const QUESTION = [
 /** ERC-1167: creation code of a clone, before and after the address of its implementation. */
 const CLONE_HEAD: Hex = '0x3d602d80600a3d3981f3363d3d373d3d3d363d73'
 const CLONE_TAIL: Hex = '0x5af43d82803e903d91602b57fd5bf3'
-/** The factory creates its implementation first, so its nonce is 1. */
+/** Nonce with which the factory creates its implementation: it is the first contract that the factory creates. */
 const IMPLEMENTATION_NONCE = 1n
 const OUTCOMES = 2n
 

@@ -1,7 +1,7 @@
 /**
- * Creates quick markets on the chain, reports their outcomes and opens contested ones to the oracle, with the
+ * Creates quick markets on the chain, reports their outcomes and opens contested markets to the oracle, with the
  * operator's key. Each returned promise resolves when the transaction has enough confirmations. After a restart, a
- * repeated call waits for the transaction that was already sent. If the chain already has the result, nothing is
+ * repeated call waits for the transaction that was already sent. If the chain already has the result, no transaction is
  * sent.
  */
 
@@ -58,7 +58,7 @@ function makeAwaitedSends(
 ) {
   const { own, clock, onTrouble } = options
   const waiting = new Map<number, Waiter[]>()
-  /** Nonces of ended transactions that the journal still has as open, because it was unavailable. */
+  /** Nonces of ended transactions that the journal still has as open, because the journal was unavailable. */
   const unacknowledged = new Set<number>()
   let cancelPoll = (): void => undefined
   let running = false
@@ -86,8 +86,8 @@ function makeAwaitedSends(
   }
 
   /**
-   * Resolves or rejects the calls that wait for a transaction, and notes that the journal must acknowledge its end. A
-   * poll reports an end only once, so the calls do not wait for the journal.
+   * Resolves or rejects the calls that wait for a transaction, and marks the transaction to be acknowledged in the
+   * journal. The calls do not wait for the journal, because a poll reports an end only once.
    */
   function end({
     transaction,
@@ -110,8 +110,8 @@ function makeAwaitedSends(
   }
 
   /**
-   * Acknowledges ended transactions in the journal. This is safe if no caller has received the result: callers repeat
-   * their call until the chain has it.
+   * Acknowledges ended transactions in the journal. This is safe even if no caller has received the result: callers
+   * repeat their call until the chain has the result.
    */
   async function acknowledgeEnds(): Promise<void> {
     for (const nonce of [...unacknowledged]) {
@@ -126,7 +126,7 @@ function makeAwaitedSends(
 
   async function done(purpose: Purpose, marketId: MarketId, call: Call): Promise<string> {
     await lane.recover()
-    // A transaction that has ended is not waited for, even if the journal still has it as open.
+    // Do not wait for a transaction that has ended, even if the journal still has it as open.
     const open = lane
       .open()
       .filter(({ nonce }) => !unacknowledged.has(nonce))

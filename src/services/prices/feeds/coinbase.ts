@@ -1,7 +1,7 @@
 /**
  * Coinbase Exchange: its `ticker` channel over a WebSocket, with `heartbeat` each second as a sign of life, and the
- * ticker of a product over HTTP. Its history has candles: the `open` of a minute is the first trade at or after it
- * begins, so only whole minutes can be requested.
+ * ticker of a product over HTTP. Its history has candles: the `open` of a candle is the first trade at or after the
+ * start of its minute, so only whole minutes can be requested.
  */
 
 import { type Observation, priceOfDecimal } from '#domain/asset-price.ts'
@@ -85,14 +85,14 @@ export function makeCoinbase(options: ProviderSettings, ports: FeedPorts): Feed 
       const product = options.names[asset]
       if (product === undefined || atMs % MINUTE_MS !== 0) return undefined
       const sec = atMs / 1_000
-      // Uses only complete candles, because the current one may lack its first trade.
+      // Use only complete candles: the current candle may not contain its first trade yet.
       if (clock.nowMs() < atMs + MINUTE_MS) return undefined
       const range = `granularity=60&start=${sec}&end=${sec + 60}`
       const answer = await getJson(ports, `${options.url}/products/${product}/candles?${range}`)
       if (answer === undefined || !Array.isArray(answer.value)) return undefined
       for (const candle of answer.value) {
         if (!Array.isArray(candle) || candle[0] !== sec) continue
-        // A price in a candle is a JSON number. Converted to text it is the decimal that Coinbase sent.
+        // A price in a candle is a JSON number. Its conversion to text gives the decimal that Coinbase sent.
         const price = priceOfDecimal(String(candle[3]))
         if (price === undefined) return undefined
         const raw = JSON.stringify(candle)

@@ -1,16 +1,17 @@
 /**
  * Chooses the active source of an asset: the provider whose prices are published. Every observation is checked first.
- * It is rejected if it is old, ahead of time, or older than the previous one; a jump is accepted only if another
- * provider reports the same. A provider is fresh while its newest accepted observation is recent. The primary is active
- * while it is fresh, then the fallbacks in their order. A provider that failed becomes active again only after it has
- * been healthy for some time, so that the choice does not flap.
+ * It is rejected if it is old, ahead of time, or older than the provider's previous one. If an asset has several
+ * providers, a jump is accepted only if another provider reports the same price. A provider is fresh while its newest
+ * accepted observation is recent. The primary is active while it is healthy (fresh and not suspect); otherwise the
+ * first healthy fallback is active. A provider that failed becomes active again only after it has been healthy for some
+ * time, so that the choice does not flap.
  *
  * Circuit breaker: fresh providers must agree. A provider that is far from the others is suspect and cannot be active.
- * If it is unclear which one is right, none is active and no price is published. A suspect is trusted again after it
- * has agreed with another fresh provider for some time. A new provider must agree with one of the others. Example with
- * a limit of 1 %: pyth 100.0, binance 100.1, coinbase 107: coinbase is suspect, pyth is active. Binance goes stale:
- * coinbase, a suspect, does not count against pyth. With only pyth 100 and coinbase 107 from the start, both would be
- * suspect and none active.
+ * If it is unclear which provider is right, none is active and no price is published. A suspect is trusted again after
+ * it has agreed with another fresh provider for some time. A new provider must agree with one of the others. Example
+ * with a limit of 1 %: if pyth reports 100.0, binance 100.1 and coinbase 107, coinbase is suspect and pyth is active.
+ * If binance then goes stale, pyth stays trusted, because coinbase is already suspect. If only pyth at 100 and coinbase
+ * at 107 are fresh from the start, both are suspect and none is active.
  *
  * Every call gets the time as a parameter, so equal calls give equal results.
  */
@@ -30,9 +31,9 @@ type FailoverOptions = {
   /** Maximum difference between two fresh providers that agree, as a share of the price. */
   readonly deviationMax: number
   /**
-   * Maximum jump from the previous price, as a share, that needs no confirmation by another provider. It grows with
-   * the time between the two prices, up to twice as much after `driftMs`. It never grows further: after a long
-   * silence, a single provider may be wrong and must not move the price far.
+   * Maximum jump from the previous price, as a share, that needs no confirmation by another provider. The limit grows
+   * with the time between the two prices, and is twice as high after `driftMs`. It then stays constant, because a
+   * single provider may be wrong after a long silence and must not move the price far.
    */
   readonly jumpMax: number
   readonly driftMs: number
@@ -56,7 +57,7 @@ export type Failover = {
   /** Checks an observation; if it is accepted, `choose` uses it from now on. */
   observe(observation: Observation, nowMs: number): GateVerdict
   choose(asset: string, nowMs: number): Choice
-  /** Sets a price that was published before the start; new observations are compared with it. */
+  /** Sets a price that was published before the start; new observations are compared with this price. */
   recall(asset: string, price: number, atMs: number): void
   /** Returns the newest accepted observation of a provider. */
   newest(asset: string, source: PriceSource): Observation | undefined
@@ -70,7 +71,9 @@ type GroupMember = {
   /** A jump that waits for confirmation by another provider. */
   jump: Observation | undefined
   suspect: boolean
-  /** Time since which the source has been fresh and has agreed with another one; undefined while it does not. */
+  /**
+   * Time since which the source has been fresh and has agreed with another source; undefined while it does not agree.
+   */
   agreedSinceMs: number | undefined
   /** Time since which the source has been healthy without interruption; undefined while it is not healthy. */
   wellSinceMs: number | undefined
@@ -81,7 +84,7 @@ type PriceSourceGroup = {
   speaker: PriceSource | undefined
   /** The last published price. */
   believed: { readonly price: number; readonly atMs: number } | undefined
-  /** Time of the first choice. */
+  /** Time at which `choose` was first called for the asset. */
   sinceMs: number | undefined
 }
 
@@ -123,7 +126,7 @@ export function makeFailover(options: FailoverOptions): Failover {
       )
       group.speaker = better?.source
     } else if (group.speaker === undefined && nowMs - group.sinceMs < options.recoverMs) {
-      // For some time after the start, only the primary provider can become active, even if another one is healthy
+      // For some time after the start, only the primary provider can become active, even if another provider is healthy
       // first.
       group.speaker = well.find(({ source }) => source === options.order[0])?.source
     } else group.speaker = well[0]?.source
@@ -176,7 +179,7 @@ const isRecent = (
 const isFresh = ({ newest }: GroupMember, nowMs: number, options: FailoverOptions): boolean =>
   newest !== undefined && isRecent(newest, nowMs, options)
 
-/** Judges a new observation of a provider. */
+/** Checks a new observation of a provider; returns `accepted` or the reason for the rejection. */
 function gate(
   { group, member, options }: Judged,
   observation: Observation,
@@ -204,7 +207,10 @@ function gate(
   return isConfirmed || options.order.length === 1 ? 'accepted' : 'jump'
 }
 
-/** Compares with the source's previous price or, if that is old, with the last published one. */
+/**
+ * Returns whether the price of the observation is a jump. Compares it with the source's previous price or, if that
+ * price is old, with the last published price.
+ */
 function isJump(
   { group, member, options }: Judged,
   observation: Observation,
@@ -217,7 +223,7 @@ function isJump(
   return deviation(observation.price, before.price) > allowed
 }
 
-/** Updates which sources agree. A source is healthy if it is fresh and not suspect. */
+/** Updates which sources are suspect, and which are healthy. A healthy source is fresh and not suspect. */
 function compareSources(group: PriceSourceGroup, nowMs: number, options: FailoverOptions): void {
   const fresh = group.members.filter((member) => isFresh(member, nowMs, options))
   for (const member of group.members) {
@@ -242,7 +248,7 @@ function compareSources(group: PriceSourceGroup, nowMs: number, options: Failove
   }
   for (const member of group.members) {
     if (!fresh.includes(member) || member.suspect) member.wellSinceMs = undefined
-    // A fresh source becomes healthy once it agrees with another, or if no other source is fresh.
+    // A fresh source becomes healthy once it agrees with another source, or if no other source is fresh.
     else if (member.agreedSinceMs !== undefined || fresh.length === 1) member.wellSinceMs ??= nowMs
   }
 }

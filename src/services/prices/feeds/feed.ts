@@ -1,6 +1,6 @@
 /**
- * Interface of every price provider, and the clock and network access that it gets. A feed reports prices as
- * observations and failures as troubles; other modules decide whether a price is accepted.
+ * Interface of every price feed (the client of one provider), and the clock and network access that a feed gets. A feed
+ * reports prices as observations and failures as troubles; other modules decide whether a price is accepted.
  */
 
 import type { Observation } from '#domain/asset-price.ts'
@@ -33,7 +33,7 @@ export type FeedResponse = {
 
 /**
  * Maximum number of characters of one report, far more than providers send. A market is stored with the dozen reports
- * that decide it, and these fit into a database column.
+ * that decide it, and at this limit the reports fit into a database column.
  */
 export const REPORT_CHARS_MAX = 262_144
 
@@ -51,7 +51,7 @@ export type FeedPorts = {
 }
 
 export type FeedTiming = {
-  /** Maximum silence of a connection; after that it is closed. */
+  /** Maximum time without a message on a connection; after that, the connection is closed. */
   readonly silenceMs: number
   /** Interval of requests for the latest price while no connection delivers prices. */
   readonly pollMs: number

@@ -1,7 +1,7 @@
 /**
- * Keeps a connection to a provider open: closes it after a long silence, and opens a new one after a pause that
- * doubles with each failure. While the provider sends nothing, it requests the latest price at intervals. It does not
- * interpret prices.
+ * Keeps a connection to a provider open: closes it after a long silence, and opens a new one after a pause that doubles
+ * with each failure. While the provider sends nothing, requests the latest price at intervals. Does not interpret
+ * prices.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -9,9 +9,9 @@ import { FEED_TIMING, type FeedPorts, type FeedTiming } from './feed.ts'
 
 /** Functions by which a provider's protocol reports what happens on one connection. */
 export type LineHooks = {
-  /** Number of the connection; every new one has a higher number. */
+  /** Number of the connection; every new connection has a higher number. */
   readonly number: number
-  /** Reports a message: the connection is alive. */
+  /** Reports that a message has arrived, so the connection is alive. */
   alive(): void
   /** Reports the end of the connection. Later calls are ignored. */
   over(why: string): void
@@ -27,7 +27,7 @@ type LineOptions = {
 
 type Line = { start(): void; stop(): void; isOpen(): boolean }
 
-/** Minimum life of a healthy connection. After it, the pauses start again from the shortest. */
+/** Minimum duration of a healthy connection. If a healthy connection ends, the pauses start again from the shortest. */
 const STEADY_MS = 30_000
 
 export function timingOf(ports: FeedPorts): FeedTiming {
@@ -76,17 +76,18 @@ export function makeLine({ ports, open, poll }: LineOptions): Line {
     })
   }
 
-  /** Checks the connection, and polls while nothing is pushed. */
+  /** Checks the connection, and polls while the provider pushes nothing. */
   function watch(): void {
     const nowMs = clock.nowMs()
-    // If the wall clock was set back, these times would be in the future, and the silence would be noticed too late.
+    // If the wall clock was set back, these times would be in the future, and a silent connection would be detected too
+    // late.
     lastMessageAtMs = Math.min(lastMessageAtMs, nowMs)
     openedAtMs = Math.min(openedAtMs, nowMs)
     const quietMs = nowMs - Math.max(lastMessageAtMs, 0)
     if (end !== undefined && nowMs - Math.max(lastMessageAtMs, openedAtMs) > timing.silenceMs) {
       troubled('silent', `nothing for ${timing.silenceMs} ms`)
       const hangUp = end
-      // Forgets the connection before it is closed, so that its own report of the end is ignored.
+      // Clear the connection before closing it, so that the connection's own report of its end is ignored.
       end = undefined
       number++
       hangUp()

@@ -17,7 +17,7 @@ type Arrival = Pick<Observation, 'raw' | 'via' | 'line'>
 
 /** Makes the parser of price updates. `assets` maps a feed id to its asset. */
 function makeParser(assets: ReadonlyMap<string, string>, { clock, troubled }: FeedPorts) {
-  /** Parses one entry of an update; undefined if it is not a usable price. */
+  /** Parses one entry of an update; returns undefined if the entry has no usable price. */
   function observationOf(entry: unknown, arrival: Arrival): Observation | undefined {
     // If `id` is not text, the look-up finds no asset.
     const asset = isRecord(entry) ? assets.get(entry.id as string) : undefined
@@ -137,7 +137,7 @@ export function makePyth(options: ProviderSettings, ports: FeedPorts): Feed {
     async priceAt(asset, atMs, withinMs) {
       const id = options.names[asset]
       if (id === undefined) return undefined
-      // The service returns the first update published at this second or later.
+      // The provider returns the first update published at this second or later.
       const sec = Math.ceil(atMs / 1_000)
       const url = `${options.url}${PRICE_PATH}/${sec}?${queryOf([id.replace(/^0x/, '')])}`
       const answer = await getJson(ports, url, authorization)

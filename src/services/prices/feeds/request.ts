@@ -1,10 +1,10 @@
-/** One GET request to a provider: JSON, with a timeout. Every failure is a `Fault`. */
+/** Sends one GET request to a provider, with a timeout, and parses the JSON answer. Every failure is a `Fault`. */
 
 import { Fault } from '#domain/fault.ts'
 import { type FeedPorts, type FeedResponse, REPORT_CHARS_MAX } from './feed.ts'
 import { timingOf } from './line.ts'
 
-/** Answer of a provider: the value, and its text. */
+/** Answer of a provider: the parsed value, and its text. */
 type Answered = { readonly value: unknown; readonly text: string }
 
 /** Returns the answer; undefined if the provider reports that the requested value does not exist. */

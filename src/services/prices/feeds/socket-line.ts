@@ -37,8 +37,8 @@ export function openLine(
     socket.addEventListener('close', () => hooks.over('the connection was closed'))
     return () => socket.close()
   } catch (error) {
-    // The URL is invalid for a WebSocket. The error is reported in a later turn, because the caller needs the closing
-    // function first.
+    // The URL is invalid for a WebSocket. Report the error in a later turn of the event loop, because the caller first
+    // needs the function that closes the socket.
     ports.clock.after(0, () => hooks.over(messageOf(error)))
     return () => undefined
   }

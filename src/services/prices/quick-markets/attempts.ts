@@ -1,4 +1,4 @@
-/** Pauses between attempts of work outside of the actor; they grow with each failure. */
+/** Pauses between attempts of work that runs outside the actor. The pauses grow with each failure. */
 
 import { backoff } from '#domain/backoff.ts'
 import type { Attempts, QuickContext, QuickMarketsState } from './state.ts'

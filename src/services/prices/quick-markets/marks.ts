@@ -33,8 +33,8 @@ const MARKS_WAITING_MAX = 1_000
 const MARKS_KEPT_SEC = 2 * 86_400
 
 /**
- * Keeps an observation if it is the source's first one at or after a boundary, or at a second of an average. Returns
- * whether it was kept.
+ * Keeps an observation if it is the source's first one at or after a boundary, or at or after a sampled second of an
+ * average. Returns whether the observation was kept.
  */
 export function markOf(
   state: QuickMarketsState,
@@ -64,10 +64,7 @@ export function markOf(
   return isNew
 }
 
-/**
- * Records that a source's report was lost or invalid, so that its next report does not count as the first one after a
- * boundary.
- */
+/** Records that a source's report was lost or invalid, so that the source's next mark does not count as exact. */
 export function noteMissed(
   { asset, lastReports }: AssetState,
   {
@@ -76,14 +73,13 @@ export function noteMissed(
   }: { readonly source: PriceSource; readonly observation: Observation | undefined },
 ): void {
   if (observation !== undefined && observation.asset !== asset) return
-  // A refused report that is older than the source's last one leaves no gap.
+  // A refused report that is older than the source's last report leaves no gap.
   if ((observation?.atMs ?? Number.POSITIVE_INFINITY) > (lastReports.get(source)?.atMs ?? 0))
     lastReports.delete(source)
 }
 
 /**
- * Returns the seconds for which a report of this time may be the first one: a boundary, and the sampled seconds of an
- * average.
+ * Returns the seconds whose first report may be a report of this time: the boundary, or sampled seconds of an average.
  */
 function secsMarkedBy({ options }: QuickMarketsState, atMs: number): number[] {
   const { intervalSec } = options
@@ -97,7 +93,7 @@ function secsMarkedBy({ options }: QuickMarketsState, atMs: number): number[] {
   return secs
 }
 
-/** Returns the maximum time between that second and a report that counts for it. */
+/** Returns the maximum time from a boundary, or from a sampled second, to a report that counts for it. */
 function withinMsOf({ options }: QuickMarketsState, boundarySec: number): number {
   const { intervalSec, withinMs } = options
   return boundarySec % intervalSec === 0 ? withinMs : averagedStepSec(intervalSec) * 1_000 - 1
@@ -118,8 +114,8 @@ export function keepMark(known: AssetState, mark: Mark): void {
 }
 
 /**
- * Compares a mark with other sources' marks of the same boundary: `confirmed` if one agrees, `contradicted` if none
- * does, `alone` if there is no other mark.
+ * Compares a mark with other sources' marks of the same boundary: `confirmed` if another mark agrees, `contradicted` if
+ * no other mark agrees, `alone` if there is no other mark.
  */
 export function standing(
   state: QuickMarketsState,
@@ -136,9 +132,9 @@ export function standing(
 }
 
 /**
- * Returns the mark of a source at a boundary if it is reliable; otherwise requests the missing reports. An inexact
- * mark is accepted if the source's history has no better one, or could not be read for long enough. A mark without
- * others to compare with is accepted after the other sources have had time to report.
+ * Returns the mark of a source at a boundary if the mark is reliable; otherwise requests the missing reports. An
+ * inexact mark is accepted if the source's history has no better mark, or could not be read for long enough. If no
+ * other source has a mark at the boundary, the mark is accepted after the other sources have had time to report.
  */
 export function reliable(
   state: QuickMarketsState,
@@ -155,8 +151,9 @@ export function reliable(
   const sinceMs = context.nowMs - boundarySec * 1_000
   const stands = mark === undefined ? undefined : standing(state, known, mark)
   const { asset } = known
-  // A mark that was pushed was compared with the prices of other sources when it arrived; one from a history was not.
-  // It is accepted without other marks only after the other sources' histories were requested too.
+  // A pushed mark was compared with the prices of other sources when it arrived; a mark from a history was not. If no
+  // other source has a mark, a mark from a history is accepted only after the other sources' histories were requested
+  // too.
   const isAlone = (): boolean =>
     mark?.via !== 'history' ||
     sources

@@ -133,7 +133,7 @@ export const quickMarkets: Behaviour<QuickMarketsState, QuickMarketsProtocol, Qu
     const known = state.assets.get(asked.asset)
     const question = known?.questions.get(questionKey(asked))
     if (known === undefined || question === undefined) return undefined
-    // Counts as one more attempt: if the answer does not yield a reliable mark, the history is requested again with
+    // Count the answer as one more attempt: if it does not yield a reliable mark, the history is requested again with
     // growing pauses.
     failed(state, question, context, '')
     question.unknown = observation === undefined
@@ -185,7 +185,7 @@ export const quickMarkets: Behaviour<QuickMarketsState, QuickMarketsProtocol, Qu
     const row = state.rows.get(marketId)
     const attempts = row?.attempts.get('ask oracle')
     if (row === undefined || attempts === undefined) return undefined
-    // If the oracle has not decided yet, the chain is asked again with growing pauses.
+    // If the oracle has not decided yet, ask the chain again with growing pauses.
     if (outcome === undefined) failed(state, attempts, context, '')
     else row.oracleOutcome = outcome
     advance(state, row, context)

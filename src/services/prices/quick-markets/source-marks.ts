@@ -23,10 +23,10 @@ export type Judged = {
 }
 
 /**
- * Returns the reports of all sources, or undefined while it waits for one of them. It waits for exact reports of
- * every source that reported in the minute before the end, for at most 1.5 × `graceMs`. So the verdict does not
- * depend on which source was first, nor on a restart. A source that was absent is asked for its history once, and
- * only if no present source saw the same side.
+ * Returns the reports of all sources, or undefined while a report is awaited. Waits for exact reports of every source
+ * that reported in the minute before the end, for at most 1.5 × `graceMs`. So the verdict depends neither on which
+ * source was first nor on a restart. Requests the history of an absent source once, and only if no other present source
+ * saw the same side as the judged source.
  */
 export function sourcesOf(
   state: QuickMarketsState,

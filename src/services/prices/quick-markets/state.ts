@@ -52,8 +52,8 @@ export type QuickMarketsEvent =
   | { readonly type: 'QuickMarketOpened'; readonly quickMarket: QuickMarket; readonly atMs: number }
   | {
       /**
-       * The market is decided by prices, or contested: then the oracle decides it. Emitted again if a restart lost
-       * the answer of the database.
+       * Prices have decided the market, or the market is contested and the oracle will decide it. Emitted again if a
+       * restart lost the answer of the database.
        */
       readonly type: 'QuickMarketResolved' | 'QuickMarketContested'
       readonly quickMarket: QuickMarket
@@ -74,18 +74,21 @@ export type QuickMarketsOptions = {
   readonly chainId: number
   /** Matching rule (such as complementary) of markets that are recorded from now on. */
   readonly matching: Matching
-  /** Maximum time from a boundary to an observation that counts for it. */
+  /** Maximum time from a boundary to an observation that counts for the boundary. */
   readonly withinMs: number
   /**
-   * Maximum silence of a source before a boundary. After a longer one, a price before the boundary may have been
+   * Maximum silence of a source before a boundary. After a longer silence, a price before the boundary may have been
    * missed.
    */
   readonly gapMs: number
-  /** Time after a boundary in which a source may still push its report; after that its history is requested. */
+  /**
+   * Time after a boundary in which a source may still push its report. After that time, the source's history is
+   * requested.
+   */
   readonly patienceMs: number
   /**
    * Time after a boundary from which two rules apply: an inexact mark is accepted if the history has no better one, and
-   * a market opens with the mark of another source if the active one has none.
+   * a market opens with the mark of another source if the active source has no mark.
    */
   readonly graceMs: number
   /** Time after the end of a market from which a fallback may decide it. */
@@ -93,14 +96,15 @@ export type QuickMarketsOptions = {
   /** Minimum time that must be left until the end of a market when it opens. */
   readonly remainingMsMin: number
   /**
-   * Pause after the end of a market before its outcome is reported: the chain rejects a report before the end, and
-   * its clock may be behind ours.
+   * Pause after the end of a market before its outcome is reported: the chain rejects a report before the end, and the
+   * chain's clock may be behind ours.
    */
   readonly reportAfterMs: number
-  /** Maximum difference between sources. */
+  /** Maximum difference between the prices of two sources that agree, as a share. */
   readonly deviationMax: number
   /**
-   * Maximum difference between the price moves of two sources, in basis points, for one to decide against the other.
+   * Maximum difference between the price moves of two sources on opposite sides, in basis points. If enough sources
+   * exceed it, the market can become contested.
    */
   readonly agreementBps: number
   /** First pause between two attempts; it doubles each time, up to the maximum in the next field. */
@@ -109,8 +113,8 @@ export type QuickMarketsOptions = {
 }
 
 /**
- * Functions that quick markets need from outside. Each call can be repeated; its promise resolves when the work is
- * done.
+ * Functions that quick markets need from other modules. Each call can be repeated; its promise resolves when the work
+ * is done.
  */
 export type QuickMarketsPorts = {
   readonly predict: (terms: {
@@ -167,7 +171,7 @@ export type QuickMarketsPorts = {
   readonly outcomeOnChain: (quickMarket: QuickMarket) => Promise<Outcome | undefined>
 }
 
-/** Attempts to read a source's history. `unknown` is true if it has no price for the requested time. */
+/** Attempts to read a source's history. `unknown` is true if the history has no price for the requested time. */
 export type Question = Attempts & { unknown: boolean }
 
 export type Row = {
@@ -219,7 +223,9 @@ export type AssetState = {
   readonly questions: Map<string, Question>
   /** Start of the newest market that is stored in the database. */
   recordedSec: number
-  /** The market that is being recorded. Until the database answers, it is unknown whether it has the market. */
+  /**
+   * The market that is being recorded. Until the database answers, it is unknown whether the database has the market.
+   */
   begun: QuickTerms | undefined
   readonly recording: Attempts
 }
@@ -240,7 +246,7 @@ export type QuickContext = Context<QuickMarketsProtocol, QuickMarketsEvent>
 
 export type Attempts = { pending: boolean; failures: number; nextAtMs: number }
 
-/** Next step of one market, other than deciding it. */
+/** Name of a step of one market. */
 export type Step =
   | 'place'
   | 'create'

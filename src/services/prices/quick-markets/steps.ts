@@ -16,7 +16,7 @@ import {
 } from './state.ts'
 import { strikeOf, verdictOn } from './verdicts.ts'
 
-/** Called when an asset has a new report: a market may open or be decided. */
+/** Opens or decides markets of an asset, if a new report of the asset makes this possible. */
 export function look(state: QuickMarketsState, known: AssetState, context: QuickContext): void {
   open(state, known, context)
   for (const row of state.rows.values()) {
@@ -25,8 +25,8 @@ export function look(state: QuickMarketsState, known: AssetState, context: Quick
 }
 
 /**
- * Opens the market of the current interval once its strike is known. If the database does not answer, the recording
- * is retried however late it is: it may have succeeded, and a recorded market must be decided.
+ * Opens the market of the current interval once its strike is known. If the database does not answer, the recording is
+ * retried however late it is. The database may have the market already, and a recorded market must be decided.
  */
 export function open(state: QuickMarketsState, known: AssetState, context: QuickContext): void {
   const { recording } = known
@@ -46,7 +46,7 @@ export function open(state: QuickMarketsState, known: AssetState, context: Quick
   )
 }
 
-/** Returns the market of this interval, if it can open now. */
+/** Returns the terms of the current interval's market; undefined if the market cannot open now. */
 function nextTerms(
   state: QuickMarketsState,
   known: AssetState,
@@ -68,7 +68,7 @@ function nextTerms(
   return { ...place, ...fixed, createdAtMs: context.nowMs, ...rule }
 }
 
-/** Takes every step of a market that is possible now. */
+/** Starts every step of a market that is possible now. */
 export function advance(state: QuickMarketsState, row: Row, context: QuickContext): void {
   const { ports } = state
   const { quickMarket, note } = row
@@ -88,7 +88,7 @@ export function advance(state: QuickMarketsState, row: Row, context: QuickContex
     )
   if (!row.placed) step('place', () => ports.place(quickMarket))
   if (note !== undefined) {
-    // Recording the last step removes the row for good. So the market is closed first, and its winners can redeem.
+    // Recording the last step removes the row for good. So close the market first, so that its winners can redeem.
     const isLast = note.onChain === 'reported'
     if (isLast && row.placed && !row.closed) step('close', () => ports.close(quickMarket))
     if (!isLast || row.closed) step('note', () => ports.note({ chainId, marketId, ...note }))
@@ -107,7 +107,7 @@ export function advance(state: QuickMarketsState, row: Row, context: QuickContex
   if (onChain === 'reported' && row.closed) state.rows.delete(marketId)
 }
 
-/** Decides the market. If it is contested, that is recorded first; from then on prices cannot decide it. */
+/** Decides the market. If the market is contested, records that first; from then on, prices cannot decide it. */
 function decide(state: QuickMarketsState, row: Row, context: QuickContext): void {
   const { chainId, marketId, contested } = row.quickMarket
   const key = { chainId, marketId }
@@ -134,7 +134,8 @@ function decide(state: QuickMarketsState, row: Row, context: QuickContext): void
 }
 
 /**
- * Asks the chain with growing pauses whether the oracle has decided; once the decision is recorded, the market can end.
+ * Asks the chain, with growing pauses, whether the oracle has decided. Once the decision is recorded, lets the market
+ * end.
  */
 function awaitOracle(state: QuickMarketsState, row: Row, context: QuickContext): void {
   const { quickMarket } = row

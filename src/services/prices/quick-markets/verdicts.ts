@@ -1,6 +1,6 @@
 /**
  * Chooses the marks (first reports of sources) that count: the strike (start price) of a new market, and the end price
- * of a finished one.
+ * of a finished market.
  */
 
 import type { PriceSource } from '#domain/price-providers.ts'
@@ -18,15 +18,18 @@ import { ask, reliable, standing } from './marks.ts'
 import { type Judged, sourcesOf } from './source-marks.ts'
 import type { AssetState, QuickContext, QuickMarketsState } from './state.ts'
 
-/** Returns the mark of the active source; after `graceMs`, of the first other source that has one. */
+/**
+ * Returns the mark of the active source. If it has none after `graceMs`, returns the mark of the first other source
+ * that has one.
+ */
 export function strikeOf(
   state: QuickMarketsState,
   known: AssetState,
   { speaker, startSec }: { readonly speaker: PriceSource; readonly startSec: number },
   context: QuickContext,
 ): Mark | undefined {
-  // The opening does not wait for marks of other sources: the failover compared the active source with them a moment
-  // ago.
+  // The opening does not wait for marks of other sources: the failover compared the active source with the other
+  // sources a moment ago.
   const first = { source: speaker, boundarySec: startSec, aloneAfterMs: 0 }
   const own = reliable(state, known, first, context)
   const isLate = context.nowMs >= startSec * 1_000 + state.options.graceMs
@@ -36,8 +39,8 @@ export function strikeOf(
     const mark = reliable(state, known, { source, boundarySec: startSec }, context)
     if (mark !== undefined) return mark
   }
-  // No source has an exact mark. Accepts one that is some seconds late, because it is better than no market; the mark
-  // states its own time.
+  // No source has a reliable exact mark. Accept a mark that is some seconds late, because it is better than no market;
+  // the mark states its own time.
   const { graceMs } = state.options
   for (const source of [speaker, ...others]) {
     const asked = { source, boundarySec: startSec }
@@ -47,12 +50,13 @@ export function strikeOf(
   return undefined
 }
 
-/** The result by prices: an outcome, or that the market is contested. */
+/** The result that the prices give: an outcome, or that the market is contested. */
 export type Verdict = { readonly resolution: QuickResolution; readonly isContested: boolean }
 
 /**
- * Returns the verdict by the reports so far; undefined if more may arrive. The source of the strike is judged first.
- * If it gives no verdict within `ownMs` after the end, the first fallback with reports of start and end is judged.
+ * Returns the verdict that the reports so far allow; undefined if more reports may arrive. The source of the strike is
+ * judged first. If it gives no verdict within `ownMs` after the end, the first fallback with reports of start and end
+ * is judged.
  */
 export function verdictOn(
   state: QuickMarketsState,
@@ -75,7 +79,7 @@ export function verdictOn(
   let isPlausible = own !== undefined
   for (const source of sources) {
     if (source === strike.source) continue
-    // Both marks are requested before either is checked, so that two missing ones are requested together.
+    // Request both marks before checking either, so that two missing marks are requested together.
     const start = markAt(source, startSec)
     const end = markAt(source, endSec)
     if (start === undefined || end === undefined) continue
@@ -87,9 +91,9 @@ export function verdictOn(
 }
 
 /**
- * Called if no source has reliable reports of start and end. Returns a contested verdict, so that the market does not
- * wait forever: it uses the first source that has both reports and whose end price every other source contradicts.
- * All histories were requested before.
+ * Returns a contested verdict if no source has reliable reports of start and end, so that the market does not wait
+ * forever. It uses the first source that has both reports and whose end price every other source contradicts. Returns
+ * undefined until all histories have been requested.
  */
 function implausible(
   state: QuickMarketsState,
@@ -119,12 +123,13 @@ function implausible(
 }
 
 /**
- * Returns the verdict; undefined while reports may still arrive, or if nothing decides. The end price decides if more
- * sources vote for its side than for the other. Otherwise the mean of the same source before the end decides, unless
- * the market is contested: the mean confirms the end price, and the sources that contradict it by more than
- * `agreementBps` are at least as many as those that support it. An example with a bound of 10: pyth 100 to 99.6, at
- * the end and on average; binance and coinbase 100 to 100.2. Two sources, 60 basis points away, contradict one:
- * contested.
+ * Returns the verdict; undefined while reports may still arrive, or if nothing decides. If more sources vote for the
+ * side of the end price than for the other side, the end price decides. Otherwise the average of the same source before
+ * the end decides, unless the market is contested. The market is contested if two conditions are true. First, the
+ * average confirms the end price, or is still missing `ownMs` after the end. Second, at least as many sources
+ * contradict the end price by more than `agreementBps` as support it. Example with a limit of 10: pyth goes from 100 to
+ * 99.6, at the end and on average; binance and coinbase go from 100 to 100.2. Two sources contradict pyth by 60 basis
+ * points, so the market is contested.
  */
 function judge(
   state: QuickMarketsState,

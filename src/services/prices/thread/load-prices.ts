@@ -17,8 +17,8 @@ export async function loadPrices(
   reads: Pick<Reads, 'query'>,
   write: PricesPorts['write'],
 ): Promise<PricesState> {
-  // Loads the newest recorded price, however old: while only one provider delivers, its first price is compared with
-  // the recorded one.
+  // Load the newest recorded price of each asset, however old. While only one provider delivers, its first price is
+  // compared with the recorded price.
   const recorded = await Promise.all(
     rules.assets.map((asset) =>
       reads.query('pricesSince', { asset, sinceSec: 0, limit: PRICES_READ_MAX }),

@@ -10,14 +10,14 @@ import { FEED_MAKERS } from '../feeds/makers.ts'
 const MESSAGE_BYTES_MAX = 1_048_576
 
 /**
- * Refuses redirects, because they lead away from the URL in the settings. `redirect: 'error'` would do so too, but a
- * stream opened that way keeps its socket when it is aborted, and the thread never ends.
+ * Refuses redirects, because they lead away from the URL in the settings. `redirect: 'error'` would also refuse
+ * redirects, but an aborted stream would then keep its socket open, and the thread would never end.
  */
 export const fetchFromFeed: FeedPorts['fetch'] = (url, init) =>
   fetch(url, { ...init, redirect: 'manual' })
 
 /**
- * Opens a WebSocket of the library `ws`. The one of Node itself waits for the server's answer when it is closed, so a
+ * Opens a WebSocket of the library `ws`. When Node's own WebSocket is closed, it waits for the server's answer, so a
  * connection to a silent provider would stay open.
  */
 export function openFeedSocket(url: string): FeedSocket {

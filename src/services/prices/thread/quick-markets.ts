@@ -42,7 +42,7 @@ const REPORT_AFTER_MS = 2_000
 export type QuickMarkets = {
   readonly state: QuickMarketsState
   readonly served: Served
-  /** Returns why the operator's key cannot be used; empty if it can. */
+  /** Returns why the operator's key cannot be used; empty if the key can be used. */
   why(): string
   stop(): void
 }
@@ -103,7 +103,7 @@ export async function startQuickMarkets(ports: {
       report: lane.report,
       openToOracle: lane.openToOracle,
       async outcomeOnChain({ marketId }) {
-        // Reads the outcome from the index of the chain, which has the market once its block has enough
+        // Read the outcome from the index of the chain. The index has the market once the market's block has enough
         // confirmations.
         const found = await reads.query('chainMarketById', { marketId })
         return found?.winningOutcome ?? undefined

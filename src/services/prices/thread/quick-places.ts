@@ -1,4 +1,4 @@
-/** Opens a quick market at its market thread, and closes it there once it is resolved. */
+/** Opens a quick market at its market thread, and closes the market once it is resolved. */
 
 import { quickDescription, quickQuestion } from '#chain/market-factory.ts'
 import { Fault } from '#domain/fault.ts'
@@ -11,9 +11,9 @@ import type { Writers } from '#services/kit/kit.ts'
 import type { QuickMarketsPorts } from '../quick-markets/state.ts'
 
 /**
- * Makes the functions that open and close quick markets at their threads. A thread refuses a market whose end is in the
- * past: either it never opened the market, or it has unloaded it. So such a market counts as opened, and need not be
- * closed.
+ * Makes the functions that open and close quick markets at their market threads. A market thread refuses a market whose
+ * end is in the past: either the thread never opened the market, or it has unloaded it. Such a market counts as opened,
+ * and need not be closed.
  */
 export function makeQuickPlaces(
   marketOf: Writers['marketOf'],
@@ -38,7 +38,7 @@ export function makeQuickPlaces(
   }
 }
 
-/** Throws a fault if a market thread did not execute the request, which is then retried. */
+/** Throws a retryable fault if a market thread did not execute the request. */
 function done(answer: unknown | Unanswered): void {
   if (isUnanswered(answer)) {
     throw new Fault('MARKET_AWAY', `the market thread is ${answer.unanswered}`, {
@@ -48,7 +48,7 @@ function done(answer: unknown | Unanswered): void {
   if (isRejection(answer)) throw new Fault(answer.rejected, answer.rejected, { retryable: true })
 }
 
-/** Returns the market with the texts of its contract. */
+/** Builds the market, with the same texts as its contract. */
 function marketFor(quickMarket: QuickMarket, maker: Address): Market {
   const { marketId, contractAddress, chainId, asset, startSec, strike, matching } = quickMarket
   const endSec = endSecOf(quickMarket)

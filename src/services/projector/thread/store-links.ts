@@ -27,7 +27,7 @@ export function makeStoreLinks(
     isLeaving,
     received,
   }: {
-    /** Undefined before the start. */
+    /** Returns the actors; undefined before the start. */
     readonly actors: () => StoreActors | undefined
     readonly isLeaving: () => boolean
     /** Called with the traces of trades that are durable. */
@@ -37,9 +37,9 @@ export function makeStoreLinks(
   const markets = makeFollowers<MarketThreadProtocol>(settings, kit)
   /** Settlement threads, which are notified of new trades so that they need not wait for their next read. */
   const settlements = makeFollowers<SettlementRequests & TracedTradesProtocol>(settings, kit)
-  /** All other linked threads: fronts, which register and revoke keys, and threads whose data is written here. */
+  /** All other linked threads: fronts, which register and revoke keys, and threads whose data this store writes. */
   const clients = makeFollowers<KeyFollowerProtocol>(settings, kit)
-  /** Set in a cluster: notifies this thread when the local copy of the log has grown. */
+  /** In a cluster, the log-copy thread, which notifies this thread when the local copy of the log has grown. */
   const logCopies = makeFollowers<Protocol>(settings, kit)
   const marketNames = new Set(
     Array.from({ length: settings.markets.threads }, (_, thread) => marketThreadName(thread)),
@@ -88,7 +88,7 @@ export function makeStoreLinks(
       return
     }
     const market = markets.add(peer, port, handleLog, sendProjected)
-    // A market thread that has just started does not know how far the database is.
+    // A market thread that has just started does not know up to which offset the database has its events.
     sendProjected(market)
   }
 

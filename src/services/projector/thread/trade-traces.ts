@@ -11,7 +11,7 @@ export function makeProjectionTraces(tracer: Tracer | undefined) {
     received(traces: readonly TradeTrace[]): void {
       if (tracer !== undefined && waiting.length < WAITING_MAX) waiting.push(...traces)
     },
-    /** Ends the spans of trades up to this offset; called when the database has all events up to it. */
+    /** Ends the spans of trades up to this offset; called when the database has all events up to the offset. */
     projected(partition: number, offset: number): void {
       if (tracer === undefined || waiting.length === 0) return
       const isWritten = (trace: TradeTrace) =>

@@ -1,4 +1,4 @@
-/** Checks by its receipt whether a transaction set an approval or allowance to its current value. */
+/** Checks in the receipt of a transaction whether it set the approval or allowance of an operation. */
 
 import { parseEventLogs } from 'viem'
 import { asked, type ChainClient } from '#chain/clients.ts'

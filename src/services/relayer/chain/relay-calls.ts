@@ -33,7 +33,7 @@ export function makeRelayCalls(options: RelayExaminerOptions, parts: Parts) {
   const money = stablecoin(client, contracts.stablecoin)
   const batch = multicall(contracts.multicall)
 
-  /** Builds the call of an operation. If the relayer pays the bond, the call depends on the key that sends it. */
+  /** Builds the call of an operation. If the relayer pays the bond, the call depends on the key that sends the call. */
   async function callOf(
     operation: RelayOperation,
     lane: Address,
@@ -112,7 +112,10 @@ export function makeRelayCalls(options: RelayExaminerOptions, parts: Parts) {
     )
   }
 
-  /** Returns why a batch of redemptions would fail: each is simulated alone, so that it reports its own reason. */
+  /**
+   * Returns why a batch of redemptions would fail. Simulates the batch in a mode in which each redemption reports its
+   * own reason.
+   */
   async function batchFlaw(operation: RelayOperation, lane: Address): Promise<string | undefined> {
     if (operation.kind !== 'batch-ctf-redemption') return undefined
     const calls = operation.redemptions.map((one) => redeemCall(operation.owner, one))
@@ -127,7 +130,10 @@ export function makeRelayCalls(options: RelayExaminerOptions, parts: Parts) {
   return { callOf, batchFlaw }
 }
 
-/** Adds the relayer's own permit to the same transaction, so that no other account can take the bond in between. */
+/**
+ * Signs a permit for the relayer's own stablecoin. The proposal's transaction contains the permit, so that no other
+ * account can take the bond in between.
+ */
 async function ownPermit(
   on: { readonly market: Address; readonly lane: Address; readonly chainId: number },
   options: Pick<RelayExaminerOptions, 'stablecoin'>,

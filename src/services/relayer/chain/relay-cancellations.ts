@@ -1,6 +1,6 @@
 /**
- * Checks a cancellation on chain before paying for it: whether it would change anything, and whether the contract
- * accepts it now.
+ * Checks a cancellation on chain before the relayer pays for it: whether the cancellation would change anything, and
+ * whether the contract accepts it now.
  */
 
 import type { Call } from '#chain/call.ts'
@@ -19,7 +19,7 @@ type RelayCancellations = {
   call(operation: Cancellation): Call
 }
 
-/** The exchange's knowledge of orders. */
+/** Look-up of the orders that the exchange has accepted. */
 export type AcceptedOrders = {
   /** Returns which of the orders the exchange has accepted. */
   readonly accepted: (
@@ -32,8 +32,8 @@ export function relayCancellations(
   { accepted }: AcceptedOrders,
 ): RelayCancellations {
   /**
-   * Returns why a cancellation is not worth its gas; undefined if it is. The exchange must have accepted every order,
-   * because no other order can settle. At least one order must be neither filled nor withdrawn.
+   * Returns why a cancellation is not worth its gas; undefined if it is worth its gas. The exchange must have accepted
+   * every order, because no other order can settle. At least one order must be neither filled nor withdrawn.
    */
   async function ordersFlaw(operation: CancelOrders): Promise<Rejection | undefined> {
     const { chainId, orders } = operation

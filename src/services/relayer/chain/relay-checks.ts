@@ -72,7 +72,7 @@ export function makeRelayChecks(
       nonce: market.nonce,
       bond: { nonce: market.stablecoinNonce, amount: market.bond },
     }
-    // The permit is not needed if the allowance suffices already: another account may have submitted it.
+    // The permit is not needed if the allowance is already sufficient: another account may have submitted the permit.
     const needsPermit = bond !== undefined && market.allowance < market.bond
     const signed = needsPermit ? operation : withoutBond(operation)
     const flaw = signatureFlaw(signed, nonces) ?? proposalFlaw(market)
@@ -125,7 +125,10 @@ type SignedChecks = {
   readonly signedBy: ReturnType<typeof makeContractCheck>
 }
 
-/** Checks a cancellation: the owner's key, its code or, for single orders, a delegate signed it. */
+/**
+ * Makes the check of a cancellation: the owner's key, the owner's contract or, for single orders, a delegate must have
+ * signed it.
+ */
 function makeCancellationCheck(
   options: RelayExaminerOptions,
   facts: Pick<RelayFacts, 'owner'>,
@@ -146,7 +149,10 @@ function makeCancellationCheck(
   }
 }
 
-/** Checks that the owner's key signed a delegation, or that the owner's code accepts it. */
+/**
+ * Makes the check of a delegation: the owner's key must have signed it, or the owner's contract must accept the
+ * signature.
+ */
 function makeDelegationCheck(
   options: RelayExaminerOptions,
   facts: Pick<RelayFacts, 'owner'>,
@@ -162,7 +168,7 @@ function makeDelegationCheck(
   }
 }
 
-/** Rejects an approval or permit if its owner holds less than the minimum. */
+/** Rejects an operation if its owner holds less than the minimum. */
 async function holdingFlaw(
   owner: Address,
   stablecoins: bigint,
@@ -182,7 +188,9 @@ function withoutBond({ bond: _, ...operation }: ProposeResolution): ProposeResol
   return operation
 }
 
-/** Returns the transaction that settled the market as the result; a rejection if that transaction is unknown. */
+/**
+ * Returns a result with the transaction that settled the market; returns a rejection if that transaction is unknown.
+ */
 async function settledBefore(
   market: Address,
   { resolvedBy }: Pick<RelayExaminerOptions, 'resolvedBy'>,

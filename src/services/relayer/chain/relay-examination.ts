@@ -5,8 +5,8 @@ import type { Claim } from '#domain/relay.ts'
 import type { HeldOrders } from '#domain/trader-hold.ts'
 
 /**
- * Condition that the owner's open orders and unsettled trades must fulfil for an operation. To revoke an approval,
- * none of them may be a sell. To change an allowance or pay a bond, their buys may need at most `buysMax`.
+ * Condition that the owner's open orders and unsettled trades must fulfil for an operation. To revoke an approval, no
+ * such order or trade may be a sell. To change an allowance or pay a bond, the buys may need at most `buysMax`.
  */
 export type RelayGuard = {
   /** Kinds of the owner's new orders that market threads refuse until the operation has ended. */

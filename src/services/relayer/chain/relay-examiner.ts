@@ -46,8 +46,8 @@ type RelayExaminer = {
 const GAS_MARGIN_PERCENT = 25n
 
 /**
- * Minimum gas limit of a market's settlement: twice its cost with the report of the payouts. A settlement without
- * enough gas for that report succeeds all the same, so an estimate would be too low.
+ * Minimum gas limit of a market's settlement: twice its cost with the report of the payouts. Without enough gas for
+ * that report, the settlement still succeeds, so a gas estimate would be too low.
  */
 const SETTLE_GAS_MIN = 400_000n
 
@@ -70,7 +70,7 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
       for (const lane of lanes) {
         const call = await callOf(operation, lane, ownBond)
         if (isRejection(call)) {
-          // This key does not have enough ether; another one may.
+          // This key cannot pay the bond in stablecoin; another key may.
           refused = call
           continue
         }

@@ -51,7 +51,7 @@ export type MarketFacts = {
       }
     | undefined
   readonly bond: bigint
-  /** The signer's stablecoin balance, and the allowance that the market has of it. */
+  /** The signer's stablecoin balance, and the part of it that the market may take (its allowance). */
   readonly balance: bigint
   readonly allowance: bigint
   readonly stablecoinNonce: bigint
@@ -74,8 +74,8 @@ export type RelayFacts = {
 }
 
 /**
- * Maximum number of position ids that are remembered. They are points on a curve and cost a millisecond each to
- * compute; markets are few.
+ * Maximum number of position ids that are remembered. A position id is a point on a curve and costs a millisecond to
+ * compute; there are few markets.
  */
 const POSITIONS_KNOWN_MAX = 10_000
 const NO_ASSERTION = /^0x0+$/
@@ -163,7 +163,7 @@ export function relayFacts(client: ChainClient, contracts: RelayContracts): Rela
       return markets.map((_, at) => {
         if (ours[at] !== true) return undefined
         const id = ids[at]
-        // Every market of ours has an id, so this failure is one of the request itself.
+        // Every market of this exchange has an id, so the request itself has failed.
         if (id === undefined || id.status === 'failure') throw chainFault(id?.error)
         return id.result as string as MarketId
       })
@@ -225,7 +225,7 @@ export function relayFacts(client: ChainClient, contracts: RelayContracts): Rela
       return {
         nonce: resultOf(nonce),
         proposableFromSec: Number(resultOf(terms).proposableFrom),
-        // Before the resolution there is no winner.
+        // Before the resolution, a market has no winner and this call fails.
         winner: winner.status === 'success' ? (winner.result as Outcome) : undefined,
         assertion: NO_ASSERTION.test(found.id)
           ? undefined
@@ -249,8 +249,8 @@ type CallResult<T> =
   | { readonly status: 'failure'; readonly error: Error }
 
 /**
- * Returns the result of a call; throws a fault if the call failed. Our contracts never revert these calls, so a
- * failure is one of the request itself.
+ * Returns the result of a call; throws a fault if the call failed. Our contracts never revert these calls, so a failure
+ * means that the request itself failed.
  */
 function resultOf<T>(
   answer: CallResult<T> | { status: 'failure'; error: Error; result?: undefined },

@@ -60,8 +60,8 @@ export function proposalFlaw(market: MarketFacts): Rejection | undefined {
     const when = `an outcome can be proposed from ${proposableFromSec} on; the time is ${nowSec}`
     return wouldRevert('marketAddress', `the market has not expired: ${when}`)
   }
-  // After its window, an unsettled assertion may be replaced by the contract. The simulation shows whether it would
-  // be.
+  // After an assertion's window, the contract may replace an unsettled assertion. The simulation shows whether the
+  // contract would replace it.
   if (assertion !== undefined && nowSec < assertion.windowEndsAtSec) {
     return wouldRevert('marketAddress', 'another proposal is open')
   }

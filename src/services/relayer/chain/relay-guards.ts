@@ -11,8 +11,8 @@ import type { MarketFacts } from './relay-facts.ts'
 const COVERS_ALL = 2n ** 128n
 
 /**
- * Returns the guard of an approval or permit. A permit, for any spender and value, uses the nonce for which permits
- * of open orders are signed. These become invalid, so the allowance alone has to cover the buys.
+ * Returns the guard of an approval or permit. A permit, for any spender and value, uses up the nonce for which permits
+ * of open orders are signed. Those permits become invalid, so the allowance alone has to cover the buys.
  */
 export function grantGuard(
   operation: CtfApproval | StablecoinPermit,

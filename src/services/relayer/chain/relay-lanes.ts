@@ -17,7 +17,7 @@ import type { Address } from '#domain/ids.ts'
 import { knownHash, type TransactionRow } from '#domain/transaction.ts'
 import type { RelayTrial } from './relay-examination.ts'
 
-/** A transaction of the relayer, in the form that the actor knows. */
+/** A transaction of the relayer, as plain data for the actor. */
 export type LaneTransaction = {
   readonly lane: Address
   readonly nonce: number

@@ -17,7 +17,9 @@ export type RelayExaminerOptions = AcceptedOrders & {
   readonly stablecoin: StablecoinDomain
   /** Accounts whose keys can send transactions. */
   readonly accounts: readonly OwnAccount[]
-  /** Minimum value of the tokens that the owner of an approval or permit must hold, in units of stablecoin. */
+  /**
+   * Minimum value, in units of stablecoin, that the owner of an approval, permit, cancellation or delegation must hold.
+   */
   readonly minHolding: bigint
   /** Returns the digest of a message, and its signer or the flaw of the signature. */
   readonly recover: (
@@ -26,13 +28,13 @@ export type RelayExaminerOptions = AcceptedOrders & {
   ) => { readonly signer: Address | { readonly flaw: string }; readonly digest: string }
   /** Returns the contract of a market of this exchange. */
   readonly marketAddressOf: (marketId: MarketId) => Promise<Address | undefined>
-  /** Returns how many outcome tokens the owner is known to hold, except those of lost outcomes. */
+  /** Returns how many outcome tokens the owner is known to hold, except tokens of lost outcomes. */
   readonly tokensHeldBy: (owner: Address) => Promise<bigint>
   /** Minimum payout of a redemption, in units of stablecoin. */
   readonly minRedemption: bigint
   /**
-   * Returns why the owner cannot redeem tokens of these outcomes yet: unsettled sales need them. Undefined if none
-   * do.
+   * Returns why the owner cannot redeem tokens of these outcomes yet: unsettled sales still need the tokens. Returns
+   * undefined if no sale needs them.
    */
   readonly salesFlaw: (
     owner: Address,
@@ -41,7 +43,7 @@ export type RelayExaminerOptions = AcceptedOrders & {
   ) => Promise<Rejection | undefined>
   /** Returns the transaction that set an approval or allowance to its current value, if known. */
   readonly grantedBy: (operation: CtfApproval | StablecoinPermit) => Promise<string | undefined>
-  /** Returns the transaction in which the owner redeemed that market, if known. */
+  /** Returns the transaction in which the owner redeemed the market, if known. */
   readonly redeemedBy: (owner: Address, marketId: MarketId) => Promise<string | undefined>
   /** Returns the transaction that resolved the market. */
   readonly resolvedBy: (market: Address) => Promise<string | undefined>

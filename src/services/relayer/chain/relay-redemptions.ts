@@ -42,8 +42,8 @@ export function makeRedemptionCheck(
       redemptions.map(({ conditionId }) => conditionId),
     )
     if (redemptions.every((redemption, at) => isRedeemed(redemption, conditions[at]!))) {
-      // Everything is redeemed already. If a transaction is known for each redemption, the answer names the last. An
-      // owner who never had tokens has no such transaction.
+      // Everything is redeemed already. If a transaction is known for each redemption, the answer names the last
+      // transaction. An owner who never had tokens has no such transaction.
       const done = await Promise.all(
         redemptions.map(({ conditionId }) => options.redeemedBy(owner, conditionId)),
       )

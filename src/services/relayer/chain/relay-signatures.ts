@@ -45,9 +45,9 @@ export function makeSignatureCheck(
 }
 
 /**
- * Makes a function that checks a signature that the owner's key did not make. It returns `code` if the owner's
- * contract accepts the signature, `delegate` if a delegate made it (only for cancellations of single orders), and
- * undefined otherwise.
+ * Makes a function that checks a signature that the owner's key did not make. The function returns `code` if the
+ * owner's contract accepts the signature. It returns `delegate` if a delegate made the signature, which only
+ * cancellations of single orders allow, and otherwise undefined.
  */
 export function makeContractCheck(
   options: Pick<RelayExaminerOptions, 'client' | 'contracts' | 'stablecoin' | 'recover'>,

@@ -1,7 +1,7 @@
 /**
  * Holds of the relayer. A hold makes the market threads refuse new orders of a trader while an operation is in
- * progress. It expires after `HOLD_MS`, so that a crashed relayer stops no trader for long. Until it is lifted, it is
- * renewed, and sent to each market thread that starts.
+ * progress. A hold expires after `HOLD_MS`, so that a crashed relayer does not stop a trader for long. Until a hold is
+ * lifted, the relayer renews it and sends it to each market thread that starts.
  */
 
 import type { Address } from '#domain/ids.ts'

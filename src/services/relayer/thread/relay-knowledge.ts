@@ -1,7 +1,7 @@
 /**
- * Questions of the relayer to the exchange before it pays for an operation: which orders were accepted, and which
- * sales are unsettled. The market threads are asked first, because the database lags behind them. Orders that a
- * market thread has forgotten are looked up in the database.
+ * Asks the exchange, before the relayer pays for an operation, which orders were accepted and which sales are
+ * unsettled. The market threads are asked first, because the database lags behind them. Orders that a market thread has
+ * forgotten are looked up in the database.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -37,7 +37,7 @@ export function makeRelayKnowledge(exchange: {
           const answer = await marketOf(marketId).ask('RecallOrder', asked, ASK_MS)
           if (isUnanswered(answer)) throw away()
           if ('unknown' in answer) return false
-          // The market rejects only orders that it knows as closed, so the exchange has accepted this one.
+          // The market rejects an order as closed only if it knows the order, so the exchange has accepted the order.
           if (isRejection(answer)) return answer.rejected === 'ORDER_CLOSED'
           return true
         }),

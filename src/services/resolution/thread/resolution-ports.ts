@@ -14,8 +14,8 @@ import type { ResolutionDue, ResolutionPorts } from '../resolution.ts'
 
 const PURPOSE = 'resolution'
 /**
- * Minimum gas limit of a settlement. A settlement without enough gas to report the payouts succeeds all the same, so
- * an estimate would be too low.
+ * Minimum gas limit of a settlement. Without enough gas to report the payouts, a settlement still succeeds, so a gas
+ * estimate would be too low.
  */
 const GAS_MIN = 400_000
 
@@ -29,7 +29,7 @@ type PortParts = {
   readonly onTrouble: (where: 'rpc' | 'journal', error: unknown) => void
 }
 
-/** Returns the actor's functions from outside, with the lane of the key. */
+/** Returns the ports of the resolution actor, with the lane of the key. */
 export function resolutionPorts(parts: PortParts): ResolutionPorts {
   const { client, query, journal, nowMs, onTrouble } = parts
   const { chainId, confirmations } = parts.chain

@@ -1,8 +1,8 @@
 /**
- * Computes the maximum gas that each trader can add to a settlement beyond that of ordinary fills: by permits, and by
- * code of the trader's account, which may check a signature (EIP-1271) or run when it receives shares. The gas of a
- * transaction is shared accordingly (`store/reads/settlement-charges.ts`), so honest traders do not pay for the code
- * of others.
+ * Computes the maximum gas that each trader can add to a settlement beyond the gas of ordinary fills. Extra gas comes
+ * from permits, and from code of the trader's account, which may check a signature (EIP-1271) or run when it receives
+ * shares. The gas of a transaction is shared accordingly (`store/reads/settlement-charges.ts`), so honest traders do
+ * not pay for the code of others.
  */
 
 import { type Hex, recoverAddress } from 'viem'
@@ -16,14 +16,14 @@ import type { TradeToSettle } from '#domain/trade.ts'
 import { isPaying, SIDES } from '../trade-sides.ts'
 
 /**
- * Gas of an owner's first permit, which writes two new storage slots, and of each later permit, which overwrites
- * them.
+ * Gas of an owner's first permit, which writes two new storage slots, and of each later permit, which overwrites these
+ * slots.
  */
 const PERMIT_GAS = 55_000
 const NEXT_PERMIT_GAS = 25_000
 /**
- * Gas limits that the settlement contract sets for calls to a trader's account: when it receives shares, and when it
- * checks a signature.
+ * Gas limits that the settlement contract sets for calls to a trader's account: when the account receives shares, and
+ * when it checks a signature.
  */
 const RECEIVE_GAS = 100_000
 const SIGNATURE_GAS = 100_000
@@ -52,7 +52,7 @@ export async function extraGasOf(
       const order = side === 'buyer' ? trade.buy : trade.sell
       if (!coded.has(order.trader)) continue
       orders.set(order.orderHash, order)
-      // A side that pays dollars receives shares, and its account's code may run then.
+      // A side that pays dollars receives shares, and the receipt may run the code of the side's account.
       if (isPaying(trade, side)) add(order.trader, RECEIVE_GAS)
     }
   }

@@ -1,8 +1,8 @@
 /**
- * Adds the balances of both sides, at the block of the refusal, to a trade that was refused for a low balance. With
- * them, settlement distinguishes a trader who never had the funds from one whose older trades are about to bring them
- * (`older-trades.ts`). A later block is not used: it may already contain such an older trade, which would then count
- * twice.
+ * Adds the balances of both sides to a trade that was refused for a low balance, as of the block of the refusal. A
+ * trader may never have had the funds, or older trades may be about to bring the funds (`older-trades.ts`). The
+ * balances let settlement distinguish the two cases. A later block is not used: it may already contain such an older
+ * trade, which would then count twice.
  */
 
 import { headerOf } from '#chain/block-reads.ts'
@@ -38,7 +38,7 @@ export function makeHoldingsRead(
     )
     if (short.size === 0) return refused
     const asked = trades.filter(({ tradeId }) => short.has(tradeId))
-    // All refusals of one submission have the same block, so the first one gives it.
+    // All refusals of one submission have the same block, so use the block of the first refusal.
     const block = refused.find(({ tradeId }) => short.has(tradeId))?.block ?? 0
     const funds = await readFunds(questionsOf(asked), await placeOf(client, block))
     const byOwner = new Map(funds.map((each) => [each.owner, each]))
@@ -54,8 +54,8 @@ export function makeHoldingsRead(
 
 /**
  * Returns each side's balance of the token that it pays with, and the allowance of a side that pays dollars. A side
- * with too little allowance, or without approval, is left out, because no trade can bring these. An unused permit
- * replaces the allowance.
+ * with too little allowance, or without approval, is left out, because no trade can bring an allowance or approval. An
+ * unused permit replaces the allowance.
  */
 function holdingsOf(
   trade: TradeToSettle,

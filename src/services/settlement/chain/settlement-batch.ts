@@ -23,11 +23,14 @@ import { type Address, type OrderHash, parseUint256 } from '#domain/ids.ts'
 import { BUY, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
 
-/** For each owner: earlier permits that a permit in the batch may need before it, in the order of their nonces. */
+/**
+ * Earlier permits of each owner, in the order of their nonces. The stablecoin may have to accept these permits before a
+ * permit in the batch.
+ */
 export type EarlierPermits = ReadonlyMap<Address, readonly PermitSignature[]>
 
 type SettlementBatch = {
-  /** In the order of the fills. */
+  /** Trades in the order of the fills. */
   readonly trades: readonly TradeToSettle[]
   readonly orders: readonly SettlementOrder[]
   readonly fills: readonly SettlementFill[]
@@ -43,7 +46,7 @@ export function batchOf(
   const permits: SettlementPermit[] = []
   const brought = new Set<string>()
   const bring = (fill: number, owner: Address, permit: PermitSignature): void => {
-    // One permit is one signature.
+    // Equal signatures mean the same permit, so add it only once.
     if (brought.has(permit.s)) return
     brought.add(permit.s)
     permits.push({ fill, owner, permit })
@@ -87,7 +90,7 @@ export function unusedPermit(
 
 const WORD = /^0x[0-9a-f]{64}$/i
 
-/** True if the permit fits the contract's argument types; permits accepted by earlier versions may not. */
+/** True if the permit fits the contract's argument types; permits that earlier versions accepted may not fit. */
 export function isCarriable({ nonce, value, deadline, v, r, s }: PermitSignature): boolean {
   const isUint256 = (text: string) => parseUint256(text) !== undefined
   const isSignature = (v === 27 || v === 28) && WORD.test(r) && WORD.test(s)

@@ -1,7 +1,7 @@
 /**
- * Sends batches of trades. It skips trades that are settled already or have no market on the chain, simulates the rest,
- * sends the trades that would settle, and reads the verdict on each trade from the receipts. It has no state but that
- * of the transaction sender; the settlement actor makes the decisions.
+ * Sends batches of trades. Skips trades that are settled already or have no market on the chain, and simulates the
+ * remaining trades. Sends the trades that would settle, and reads the verdict on each trade from the receipts. Apart
+ * from caches, its only state is that of the transaction sender; the settlement actor makes the decisions.
  */
 
 import { type Hex, parseAbiItem } from 'viem'
@@ -32,7 +32,7 @@ export type OpenSettlement = TransactionName & {
   readonly tradeIds: readonly TradeId[]
 }
 
-/** Verdict of a receipt on one trade, by its id on chain. */
+/** Verdict of a receipt on one trade; `tradeKey` is the trade's id on the chain. */
 export type TradeVerdict = {
   readonly tradeKey: string
   readonly settled: boolean
@@ -58,15 +58,17 @@ export type SettlementUpdate = OpenSettlement &
 
 /** Result of a submission; each trade is in at most one list. */
 export type Submission = {
-  /** Settled by an earlier transaction with enough confirmations. */
+  /** Trades settled by an earlier transaction with enough confirmations. */
   readonly settled: readonly { readonly tradeId: TradeId; readonly txHash: string }[]
-  /** Settled by an earlier transaction without enough confirmations. */
+  /** Trades settled by an earlier transaction that was not found or does not have enough confirmations. */
   readonly unconfirmed: readonly TradeId[]
   /** Markets that the chain does not know (yet). */
   readonly unknownMarkets: readonly MarketId[]
-  /** Refused by the simulation and not sent. */
+  /** Trades that the simulation refused; they are not sent. */
   readonly refused: readonly RefusedTrade[]
-  /** The transaction that was sent with the remaining trades, or the revert if it would revert as a whole. */
+  /**
+   * The transaction that was sent with the remaining trades, or the revert if this transaction would revert as a whole.
+   */
   readonly sent?: OpenSettlement
   readonly revert?: { readonly name: string; readonly words: string }
 }
@@ -147,8 +149,8 @@ function makeSettledSearch(
   }
 
   /**
-   * Returns the transactions that settled these trades, by trade key. A transaction that the node has not indexed or
-   * does not return is left out; the others do not wait for it.
+   * Returns the transactions that settled these trades, by trade key. Leaves out a transaction that the node has not
+   * indexed or does not return, without waiting for it.
    */
   async function settlingHashes(
     trades: readonly TradeToSettle[],
@@ -188,7 +190,7 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
   let headNumber = 0
   /** Markets that exist on the chain. They are few, and no market is ever removed from the chain. */
   const prepared = new Set<MarketId>()
-  /** Constant in the contract. */
+  /** Time for which an order can still settle after its expiration, in seconds; constant in the contract. */
   let graceSec: number | undefined
 
   async function unknownAmong(trades: readonly TradeToSettle[]): Promise<MarketId[]> {
@@ -223,7 +225,8 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     const tried = await simulate(fitting, { usedPermits, earlier, headNumber })
     const { ready, revert } = tried
     const found = await withHoldings(tried.refused, open, { usedPermits })
-    // Searches the chain for transactions that settled these trades, because the journal does not have them.
+    // The contract reports that these trades are already settled. Search the chain for their transactions, because the
+    // journal does not have them.
     const done = new Set(
       found.filter(({ reason }) => reason === 'AlreadySettled').map(({ tradeId }) => tradeId),
     )
@@ -258,7 +261,8 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     },
     submit,
     async poll() {
-      // Read before the poll, which returns each update only once. The next poll repeats a read that failed.
+      // Read the grace before the poll, which returns each update only once. If the read fails, the next poll repeats
+      // it.
       graceSec ??= await contract.delays().then(
         (delays) => delays.graceSec,
         () => undefined,
@@ -282,7 +286,7 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
   }
 }
 
-/** Returns what an update of a transaction means for its trades. */
+/** Converts an update of a transaction into the update of its trades. */
 function updateOf(each: SenderUpdate, contract: Address): SettlementUpdate {
   const settlement = settlementOf(each.transaction)
   if (each.type === 'mined') {
@@ -332,7 +336,7 @@ function verdictsOf(receipt: Receipt | undefined, contract: Address): TradeVerdi
   return verdicts
 }
 
-/** Returns true if the newest version of the transaction does nothing but use up its nonce. */
+/** Returns true if the newest version of the transaction only uses up its nonce. */
 function endsInBlank({ hashes, blanks }: TransactionRow): boolean {
   return blanks.includes(hashes.at(-1) ?? '')
 }

@@ -33,8 +33,9 @@ export type RefusedTrade = {
   /** The block at which the contract refused the trade; undefined if the contract was not called. */
   readonly block?: number
   /**
-   * Balances at that block. For each side, its balance of the token that it pays with; absent if older trades cannot
-   * bring the missing part. Also the allowance of each side that pays dollars, unless its order has a permit.
+   * Balances at that block: each side's balance of the token that it pays with, and the allowance of each side that
+   * pays dollars. A side's balance is absent if older trades cannot bring the missing part. A side's allowance is
+   * absent if its order has an unused permit.
    */
   readonly has?: {
     readonly buyer?: bigint
@@ -49,8 +50,8 @@ export type RefusedTrade = {
 type Trial = {
   readonly refused: readonly RefusedTrade[]
   /**
-   * The call with the trades that would all settle; undefined if no trade is left, or if trades remain after the last
-   * simulation.
+   * The call with the trades that would all settle; undefined if no trade is left, or if the last simulation still
+   * refused trades.
    */
   readonly ready?: {
     readonly trades: readonly TradeToSettle[]
@@ -74,8 +75,8 @@ export type Simulate = (
 ) => Promise<Trial>
 
 /**
- * Gas limit of a batch: a base and a part for each fill. It suffices in most markets, even if traders change the
- * state of the chain before the block (see contracts/README.md). Unused gas is not paid.
+ * Gas limit of a batch: a base and a part for each fill. This limit suffices in most markets, even if traders change
+ * the state of the chain before the batch is in a block (see contracts/README.md). Unused gas is not paid.
  */
 const GAS_BASE = 171_000
 const GAS_PER_FILL = 350_000
@@ -85,8 +86,8 @@ const GAS_PER_PERMIT = 110_000
 const GAS_PER_BYTE = 16
 
 /**
- * Maximum number of simulations of one batch. Each repeats the last one without the trades that it refused. If the
- * last simulation still refuses some, the remaining trades wait for another batch.
+ * Maximum number of simulations of one batch. Each simulation leaves out the trades that earlier simulations refused.
+ * If the last simulation still refuses trades, the remaining trades wait for another batch.
  */
 const ROUNDS_MAX = 6
 
@@ -113,7 +114,7 @@ type SimulationOptions = {
   readonly fees: () => Promise<Fees>
 }
 
-/** Makes the calls of a simulation, each to one Ethereum node. */
+/** Makes the functions of a simulation that call an Ethereum node. */
 function nodeCalls(options: SimulationOptions) {
   const { contract, from, stablecoin } = options
 
@@ -147,12 +148,13 @@ function nodeCalls(options: SimulationOptions) {
       if (revert !== undefined) return { revert }
       const fault = chainFault(error)
       if (blockNumber === undefined || fault.retryable) throw fault
-      // Retryable: several Ethereum nodes may share one URL, and the one that answered may not have the block yet.
+      // Make the fault retryable: several Ethereum nodes may share one URL, and the node that answered may not have the
+      // block yet.
       throw new Fault(fault.code, fault.message, { retryable: true, cause: error })
     }
   }
 
-  /** Returns an Ethereum node and its newest block; throws if that block is below the newest one seen before. */
+  /** Returns an Ethereum node and its newest block; throws if that block is below the newest block seen before. */
   async function newest(headNumber: number): Promise<{ client: ChainClient; blockNumber: bigint }> {
     const client = options.client.pinned()
     const blockNumber = await asked(client.viem.getBlockNumber())
@@ -169,8 +171,8 @@ function nodeCalls(options: SimulationOptions) {
   }
 
   /**
-   * Returns whether the stablecoin accepts a transfer from an account that is not a trader. If not, it is halted for
-   * all.
+   * Returns whether the stablecoin accepts a transfer from an account that is not a trader. If it refuses the transfer,
+   * the stablecoin is halted for all accounts.
    */
   async function collateralMoves({ client, blockNumber }: Where): Promise<boolean> {
     const own = hexAddress(from)
@@ -224,8 +226,8 @@ export function makeSimulation(options: SimulationOptions): Simulate {
         fees,
         blockNumber: where.blockNumber,
       })
-      // Repeats the simulation with twice the gas. To compute the token of an outcome, the contract tries points of a
-      // curve until one fits, and the number of its attempts has no bound.
+      // Repeat the simulation with twice the gas, because the contract's gas use has no bound. To compute the token of
+      // an outcome, the contract tries points of a curve until one fits.
       while ('revert' in result && result.revert.name === 'TooLittleGas' && gas < gasMax) {
         gas = Math.min(gasMax, 2 * gas)
         result = await simulated(where.client, { data, gas, fees, blockNumber: where.blockNumber })
@@ -244,8 +246,8 @@ export function makeSimulation(options: SimulationOptions): Simulate {
         where = await newest(headNumber)
         continue
       }
-      // The stablecoin refuses both sides of a trade: it is halted, or it blocks both accounts. A transfer from
-      // another account shows which.
+      // The stablecoin refuses both sides of a trade: it is halted, or it blocks both accounts. A transfer from another
+      // account shows which of the two is true.
       if (found.some(isUnexplained) && !(await collateralMoves(where))) {
         return { refused, revert: COLLATERAL_STOPPED }
       }

@@ -18,7 +18,7 @@ const OF_OWNER_MAX = 32
 /** Above every nonce. */
 const NO_NONCE = 2n ** 256n
 /**
- * Maximum number of earlier permits in one transaction, besides the permits of its own orders, because nodes limit
+ * Maximum number of permits in one transaction, of its own orders and of earlier orders together, because nodes limit
  * the size of a transaction.
  */
 const OF_BATCH_MAX = 96
@@ -26,7 +26,7 @@ const OF_BATCH_MAX = 96
 type StoredPermit = { readonly owner: Address; readonly permit: PermitSignature }
 
 type SparePermitsOptions = {
-  /** Returns the stored permits of these owners' orders. If several have one nonce, the first is used. */
+  /** Returns the stored permits of these owners' orders. If several permits have the same nonce, the first is used. */
   readonly stored: (owners: readonly Address[]) => Promise<readonly StoredPermit[]>
   /** The next nonce of an owner on chain. */
   readonly nonceOf: (owner: Address) => Promise<bigint>

@@ -1,7 +1,7 @@
 /**
- * Shares the pauses of traders among the market threads. A market thread finds the pauses in its own log and returns
- * them with its answers to reports. When a market thread is linked, it receives all known pauses and is asked for its
- * own. So after any restart every thread soon has all pauses.
+ * Shares the pauses of traders among the market threads. A market thread finds pauses in its own log and returns them
+ * with its answers to reports. When a market thread is linked, the relay sends it all known pauses and requests the
+ * pauses that it knows. So after any restart, every market thread soon has all pauses.
  */
 
 import { isRejection } from '#domain/rejection.ts'
@@ -12,15 +12,17 @@ import type { Ref } from '#runtime/ref.ts'
 
 type MarketRef = Ref<MarketThreadProtocol>
 
-/** Approximate size of a pause in a message. */
+/** Approximate number of bytes of one pause in a message. */
 const PAUSE_BYTES = 128
 
 type PauseRelay = {
-  /** Handles a market thread that was linked, or has lost messages. */
+  /**
+   * Sends all pauses to a market thread that was linked or has lost messages, and requests the pauses of that thread.
+   */
   linked(market: MarketRef): void
   /** Adds pauses from the answer to a report. */
   received(pauses: readonly TraderPause[]): void
-  /** Retries requests without an answer, and drops expired pauses. Call it every second. */
+  /** Retries requests that got no answer, and drops expired pauses. Must be called every second. */
   tick(nowMs: number): void
 }
 
@@ -43,7 +45,7 @@ export function makePauseRelay(
 
   async function ask(market: MarketRef): Promise<void> {
     const answer = await market.ask('PausedTraders', {})
-    // An overloaded market thread, or one without its log, rejects the request for its pauses, which is then
+    // A market thread that is overloaded, or has no log, rejects the request for its pauses. The request is then
     // repeated.
     if (isUnanswered(answer) || isRejection(answer)) unasked.add(market)
     else received(answer.pauses)

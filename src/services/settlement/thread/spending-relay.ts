@@ -1,7 +1,7 @@
 /**
- * Sums what each trader's settlements cost the operator today, and publishes the sums to the market threads. It reads
- * the journal from the last charged transaction on; after a start, from the beginning of the day. Only the sums of
- * the day are kept.
+ * Sums the operator's cost of each trader's settlements today, and publishes the sums to the market threads. Each read
+ * of the journal continues after the last charged transaction; the first read after a start begins with the current
+ * day. Only the sums of the current day are kept.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -25,15 +25,15 @@ type MarketRef = Pick<Ref<MarketThreadProtocol>, 'tell'>
 
 /** Transactions per read. */
 const PAGE = 50
-/** Maximum number of traders in one message, and the approximate number of bytes of each. */
+/** Maximum number of traders in one message, and approximate number of bytes per trader. */
 const PUBLISH_MAX = 1_000
 const TRADER_BYTES = 96
 /**
- * Maximum wait for a trade's end to reach the database after its transaction ended in the journal. After that, the
+ * Maximum wait until the database has the results of all trades of a finished transaction. After this wait, the
  * transaction is charged by the results that are known.
  */
 const DECIDED_WITHIN_MS = 10_000
-/** Transactions signed earlier than this before the day began have ended before the day, so they are not read. */
+/** A transaction signed more than this time before the day began also ended before the day, so it is not read. */
 const SIGNED_BEFORE_MS = 3_600_000
 
 type ChainSums = {
@@ -42,7 +42,9 @@ type ChainSums = {
   day: number
   readonly traders: Map<Address, TraderSpending>
   readonly barred: Set<Address>
-  /** Every transaction with a nonce up to `mark` is charged; of those above it, only the ones in `done` are. */
+  /**
+   * Every transaction with a nonce up to `mark` is charged. Above `mark`, only the transactions in `done` are charged.
+   */
   mark: number
   readonly done: Set<number>
   /** Traders whose spending the market threads do not know yet. */
@@ -55,11 +57,11 @@ export type SpendingRelay = {
   follow(chain: { readonly chainId: number; readonly sender: Address }): void
   /** Sends all sums to a market thread that was linked or has lost messages. */
   linked(market: MarketRef): void
-  /** Reads the spending since the last read; throws faults of the database. */
+  /** Reads the spending since the last read, and publishes it. Throws faults of the database. */
   tick(nowMs: number): Promise<void>
-  /** Returns traders who have used up their budget today by failed fills. */
+  /** Returns the traders whose failed fills have used up their gas budget today. */
   barred(chainId: number): ReadonlySet<Address>
-  /** Returns the number of traders with a used-up budget today, by chain and budget. */
+  /** Returns how many traders have used up their budget today, by chain and budget. */
   spent(): { readonly chainId: number; readonly budget: Budget; readonly traders: number }[]
 }
 

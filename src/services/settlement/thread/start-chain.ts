@@ -47,8 +47,7 @@ type StartParts = {
   readonly meters: ReturnType<typeof settlementMeters>
   readonly report: (request: MarketProtocol['ReportTrade']['takes']) => Promise<ReportAnswer>
   /**
-   * Returns the traders who have used up their gas budget of the day by failed fills; undefined if there is no
-   * budget.
+   * Returns the traders whose failed fills have used up their gas budget of the day; undefined if there is no budget.
    */
   readonly barred: ((chainId: number) => ReadonlySet<Address>) | undefined
 }
@@ -57,8 +56,8 @@ type StartParts = {
 export const roleOf = ({ chainId }: { readonly chainId: number }): string => `settlement/${chainId}`
 
 /**
- * Returns the epoch of the lease, by which markets reject reports of its former holders; absent if there can be only
- * one holder.
+ * Returns the epoch of the lease, by which markets reject reports of earlier holders. The epoch is absent if only one
+ * node can hold the lease.
  */
 export const epochOf = (lease: Lease | undefined): { epoch?: number } =>
   lease === undefined || lease.epoch === 0 ? {} : { epoch: lease.epoch }
@@ -88,7 +87,7 @@ export async function startChain(chain: Chain, lease: Lease, parts: StartParts) 
   return { sender: own.address, key, state: stateOf(chain, parts, lease, { contract, lane }) }
 }
 
-/** Makes the lane of a chain (one key and its transactions): it signs, simulates and sends the settlements. */
+/** Makes the lane of a chain (one key and its transactions). The lane signs, simulates and sends the settlements. */
 function laneOf(
   chain: Chain,
   { settings, store, leases, reads, context }: StartParts,
@@ -174,7 +173,7 @@ function stateOf(
       },
       keyOf: (trade) => contract.tradeKeyOf(trade),
       report: async (marketId, tradeReport) =>
-        // Sends no report without a valid lease, because another node may be settling this chain; the report is
+        // Report only under a valid lease, because another node may be settling this chain. A report without a lease is
         // retried.
         leases.isSure(role)
           ? report({ marketId, report: tradeReport, ...epochOf(lease) })

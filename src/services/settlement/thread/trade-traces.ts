@@ -1,4 +1,7 @@
-/** Traces of trades in settlement: one span ends when the transaction is sent, another when the chain has decided. */
+/**
+ * Traces of trades in settlement: one span ends when the transaction is sent, another when the trade is confirmed or
+ * fails.
+ */
 
 import type { TradeId } from '#domain/ids.ts'
 import type { TradeReport } from '#protocol/market.ts'
@@ -23,7 +26,7 @@ export function makeSettlementTraces(tracer: Tracer | undefined) {
     }
   }
 
-  /** Called with each report to a market; the trace of a decided trade is dropped. */
+  /** Ends a span of the trade with each report to its market. Drops the trace when the trade is confirmed or fails. */
   function reported({ tradeId, status, txHash, reason }: TradeReport): void {
     const trade = trades.get(tradeId)
     if (tracer === undefined || trade === undefined) return

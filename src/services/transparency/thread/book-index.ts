@@ -1,7 +1,7 @@
 /**
- * The index of past books. For each full segment (a fixed number of events or leaves) of the public log, it stores
- * the books of the markets that changed. It follows the tree, one segment at a time, and a restart continues after
- * the last stored segment.
+ * The index of past books. For each full segment of the public log (a fixed number of events or leaves), the index
+ * stores the books of the markets that changed. It stores one segment at a time; after a restart it continues after the
+ * last stored segment.
  */
 
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
@@ -26,7 +26,7 @@ type BookIndexPorts = {
 type Place = { readonly leaf: number; readonly offset: number }
 
 type BookIndex = {
-  /** Stores the books of one full segment; returns false if no partition has a full one. */
+  /** Stores the books of one full segment; returns false if no partition has a full segment. */
   step(): Promise<boolean>
 }
 
@@ -34,7 +34,9 @@ export function makeBookIndex({ query, store }: BookIndexPorts): BookIndex {
   const places = new Map<number, Place>()
   const kept = new Map<MarketId, PastBook>()
 
-  /** Returns the leaf after the last stored segment of a partition; undefined if the tree does not have it yet. */
+  /**
+   * Returns the leaf after the last stored segment of a partition; undefined if the tree does not have this leaf yet.
+   */
   async function placeOf(partition: number): Promise<Place | undefined> {
     const known = places.get(partition)
     if (known !== undefined) return known
@@ -70,7 +72,7 @@ export function makeBookIndex({ query, store }: BookIndexPorts): BookIndex {
       ...{ marketId, seq: book.seq, throughMs: book.atMs, fromLeaf: from.leaf, toLeaf: to },
       levels: book.isWhole ? deflateRawSync(book.text(), { level: 1 }) : new Uint8Array(0),
     }))
-    // Removes these books from the cache while they are stored, because they are ahead of the database.
+    // Remove the changed books from the cache until they are stored, because they are newer than the database.
     for (const marketId of changed.keys()) kept.delete(marketId)
     await store({ partition, books })
     for (const [marketId, book] of changed) kept.set(marketId, book)
@@ -85,8 +87,8 @@ export function makeBookIndex({ query, store }: BookIndexPorts): BookIndex {
     async step() {
       for (const { partition, size, nextOffset } of await query('publicTrees', {})) {
         const place = await placeOf(partition)
-        // A tree that is being rebuilt is shorter at first but gets the same leaves again, whose books are stored
-        // already.
+        // A tree that is being rebuilt is shorter at first, but gets the same leaves again. The books of these leaves
+        // are already stored.
         if (place === undefined || size <= place.leaf) continue
         const isFull =
           nextOffset - place.offset >= SEGMENT_EVENTS || size - place.leaf >= SEGMENT_LEAVES
@@ -105,7 +107,7 @@ export function openBook({ seq, throughMs, levels }: Omit<StoredBook, 'marketId'
   return PastBook.of(seq, throughMs, text)
 }
 
-/** Reads the changes in a full segment, and the place where the next segment begins. */
+/** Reads the changes in a full segment, and the position at which the next segment begins. */
 async function readSegment(
   query: Query,
   partition: number,

@@ -1,6 +1,6 @@
 /**
  * Signs checkpoints and receipts with every configured key. While a key is being replaced, some clients trust the old
- * one, some the new one.
+ * key and others the new key.
  */
 
 import { checkpointText } from '#transparency/checkpoint.ts'

@@ -19,7 +19,7 @@ import {
 
 /** Maximum time of a round; later answers are ignored. */
 const ROUND_MS_MAX = 3_000
-/** First and maximum time for which a failed witness is left out; it doubles with each failure. */
+/** First and maximum time for which a failed witness is left out. Each further failure doubles the time. */
 const PAUSE_MS = 1_000
 const PAUSE_MS_MAX = 60_000
 const CONFLICT = 409
@@ -69,7 +69,8 @@ export function makeCosigners(ports: CosignerPorts) {
       const pause = Math.min(PAUSE_MS_MAX, PAUSE_MS * 2 ** cosigner.failures)
       cosigner.failures++
       cosigner.askAtMs = ports.nowMs() + pause
-      // Forgets the sizes of this witness, because it may have others by now. The next round submits to it again.
+      // Forget the sizes that this witness has cosigned, because the witness may have other sizes by now. The next
+      // round submits to this witness again.
       cosigner.sizes.clear()
       ports.said({ witness, why: error instanceof Error ? error.message : String(error) })
     }
@@ -99,8 +100,8 @@ export function makeCosigners(ports: CosignerPorts) {
 }
 
 /**
- * Submits a checkpoint; if the witness names another size, submits it again from that size. Returns the signature
- * lines.
+ * Submits a checkpoint and returns the signature lines. If the witness answers with another size, submits the
+ * checkpoint again from that size.
  */
 async function submit(
   { query, post }: CosignerPorts,
