@@ -1,4 +1,7 @@
-/** Runs threads that use chains and providers, one or several in a worker: each waits most of the time. */
+/**
+ * Runs one or several threads that use chains or price providers. Several of them can share a worker, because each
+ * waits most of the time.
+ */
 
 import { runThreads } from '#runtime/thread.ts'
 import { indexerThread as indexer } from '#services/indexer/thread.ts'

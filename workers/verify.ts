@@ -1,4 +1,4 @@
-/** Runs a thread of the verify pool, which calls these functions by name. */
+/** Runs a thread of the verify pool. The pool calls the exported functions by name. */
 
 import { workerData } from 'node:worker_threads'
 import { makeVerifyJobs, type VerifyWorkerData } from '#verify/verify-jobs.ts'

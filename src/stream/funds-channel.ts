@@ -1,6 +1,7 @@
 /**
- * A trader's funds on a chain. Each message has all funds: the accounts thread reports only that something changed, and
- * is queried while there are subscribers here.
+ * The channel of a trader's funds on a chain. Each message contains all funds of the trader on that chain. The accounts
+ * thread reports only that the funds have changed. While the channel has subscribers, it then requests all funds from
+ * the accounts thread.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -27,7 +28,7 @@ type Followed<M> = {
   readonly feed: FundsFeed<M>
   last: ReturnType<typeof fundsBody> | undefined
   asking: boolean
-  /** True if the funds have changed since the request in progress, so that they are requested again after it. */
+  /** True if the funds have changed since the current request was sent. The funds are then requested once more. */
   again: boolean
 }
 
@@ -35,10 +36,10 @@ export function makeFundsChannel<M>(
   registry: TopicRegistry<M>,
   clock: Clock,
   ports: {
-    /** Undefined if nothing is reserved. */
+    /** Source of funds; undefined if the exchange reserves no funds. */
     readonly gateway: Pick<FundsGateway, 'funds'> | undefined
     readonly chainIds: ReadonlySet<number>
-    /** Called when the snapshot of a feed can be made again. */
+    /** Called when the snapshot of a feed has become available, to send it to waiting subscribers. */
     readonly flushed: (feed: Feed<M>) => void
   },
 ): FundsChannel<M> {

@@ -1,5 +1,6 @@
 /**
- * Heartbeats of connections. A timer has several slots; each tick sends the heartbeats of one slot and checks timeouts.
+ * Heartbeats of connections. Each connection belongs to one of several timer slots. Each tick sends the heartbeats of
+ * one slot, and checks all lagging connections.
  */
 
 import type { Clock } from '#runtime/clock.ts'
@@ -7,7 +8,7 @@ import type { Channels } from './channels.ts'
 import type { Connection, Subscription } from './connection.ts'
 import type { Delivery } from './delivery.ts'
 
-/** Number of slots over which heartbeats are spread. */
+/** Number of slots among which the connections are divided. */
 const SLOTS = 16
 
 export function makeHeartbeats(
@@ -24,7 +25,7 @@ export function makeHeartbeats(
     readonly connections: ReadonlySet<Connection>
     readonly channels: Channels<Subscription>
     readonly delivery: Delivery
-    /** Called in each turn. */
+    /** Called at each tick. */
     readonly turned: () => void
   },
 ) {
@@ -34,7 +35,7 @@ export function makeHeartbeats(
 
   const slotOf = ({ number }: Connection): Set<Connection> => wheel[number % SLOTS]!
 
-  /** Runs one tick: sends the heartbeats of a slot, and checks timeouts. */
+  /** Runs one tick: sends the heartbeats of one slot, and closes connections that have lagged for too long. */
   function tick(): void {
     ticking = connections.size > 0 || channels.lingering() > 0
     if (ticking) clock.after(settings.heartbeatMs / SLOTS, tick)

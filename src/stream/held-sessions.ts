@@ -1,7 +1,7 @@
 /**
- * Cancel on disconnect, at a front: remembers which sessions of its connections have orders that end with them. The
- * market threads cancel the orders (`services/market/thread/session-orders.ts`); a front only reports which sessions
- * are alive and which have ended.
+ * Cancel on disconnect, at a front: remembers the sessions of its connections that have this option on. The market
+ * threads cancel the orders (`services/market/thread/session-orders.ts`). The front only reports which sessions are
+ * alive and which have ended.
  */
 
 import { partsOf } from '#domain/parts-of.ts'
@@ -11,15 +11,15 @@ import type { Clock } from '#runtime/clock.ts'
 import type { Ref } from '#runtime/ref.ts'
 
 export type HeldSessions = {
-  /** From now on, the session's orders are cancelled when it ends. */
+  /** Turns cancel on disconnect on for the session, so that its orders are cancelled when it ends. */
   hold(session: string): void
-  /** Ends the session: its orders are cancelled. */
+  /** Ends the session, so that the market threads cancel its orders. */
   end(session: string): void
-  /** Lets the session's orders outlive it. */
+  /** Turns cancel on disconnect off for the session, so that its orders stay open when it ends. */
   keep(session: string): void
-  /** Claims all sessions (reports them as alive) to a market thread that was linked or lost messages. */
+  /** Reports all sessions as alive to a market thread, after that thread was linked or lost messages. */
   claim(thread: number): Promise<void>
-  /** Resolves when the linked market threads have cancelled the orders of ended sessions. */
+  /** Resolves when the linked market threads have acknowledged every ended session, and so cancelled its orders. */
   settled(): Promise<void>
 }
 
@@ -39,7 +39,7 @@ export function makeHeldSessions(ports: {
     ref,
     /** Changes that the market thread has not acknowledged. */
     unanswered: new Map<string, Change>(),
-    /** Number of reports of all sessions so far; an outdated report stops. */
+    /** Number of rounds that report all sessions to this thread. When a new round begins, the earlier one stops. */
     claims: 0,
   }))
   const sending = new Set<Promise<void>>()
@@ -48,8 +48,8 @@ export function makeHeldSessions(ports: {
     new Promise((resolve) => void clock.after(ms, resolve))
 
   /**
-   * Sends the changes until the thread has acknowledged them. If the link is closed, they are sent again on the next
-   * link.
+   * Sends a session's change until the market thread has acknowledged it. If the link closes, the change is sent again
+   * on the next link.
    */
   async function send({ ref, unanswered }: (typeof links)[number], session: string): Promise<void> {
     const change = unanswered.get(session)

@@ -1,6 +1,6 @@
 /**
- * The stream of one front thread: its connections, from the first frame to the last. Subscriptions are in
- * `channels.ts`, delivery in `delivery.ts`, requests in `requests.ts`.
+ * The stream of one front thread: all WebSocket connections of clients. Subscriptions are in `channels.ts`, delivery in
+ * `delivery.ts`, requests in `requests.ts`.
  *
  * Market events come from the board. Chain, price and quick-market events come through `marketHappened`, `priced` and
  * `quickMarket`, one call per event.
@@ -49,7 +49,7 @@ export type StreamSettings = ChannelLimits &
     readonly heartbeatMs: number
     readonly connectionsMax: number
     readonly connectionsPerIp: number
-    /** Limit of an IPv6 /48 as a multiple of that of one /64; unlimited by default. */
+    /** Limit of an IPv6 /48, as a multiple of the limit of one /64. Unlimited by default. */
     readonly siteTimes?: number
     /** Maximum total weight of subscriptions: per connection, per range of IP addresses, and of all clients. */
     readonly subscriptionsMax: number
@@ -61,7 +61,7 @@ export type StreamSettings = ChannelLimits &
     readonly idleTimeoutSec: number
     /** Maximum number of unanswered requests per connection. */
     readonly requestsInFlightMax: number
-    /** After a shutdown, clients are asked to reconnect within this time. */
+    /** Maximum delay after which a client is asked to reconnect when the front shuts down. */
     readonly reconnectSpreadMs: number
   }
 
@@ -86,8 +86,9 @@ export type StreamHub = BoardListener & {
   drained(ws: Socket): void
   closed(ws: Socket): void
   /**
-   * Publishes a chain event of a market on the `market` channel. Called once per event, in the order of the chain.
-   * Repeating the last one changes nothing, so a source that was away may repeat the state of each market.
+   * Publishes a chain event of a market on the `market` channel. Called once per event, in the order of the chain. A
+   * repetition of the market's last event changes nothing. So a source that reconnects may repeat the last event of
+   * each market.
    */
   marketHappened(
     marketId: MarketId,
@@ -95,30 +96,37 @@ export type StreamHub = BoardListener & {
     facts: ResolutionFacts,
     atMs: number,
   ): void
-  /** Adds a market to the tickers of its event, for their followers. */
+  /** Adds a market to the ticker feed of its event, if that feed exists. */
   joinedEvent: Channels<Subscription>['joinedEvent']
-  /** Reads the markets of followed events again, after messages about them were lost. */
+  /** Reads the markets of all followed events from the database. Called after messages about new markets were lost. */
   eventsMissed(): Promise<void>
   /** Publishes changed funds of a trader on the `funds` channel. */
   fundsChanged(trader: Address, chainId: number): void
-  /** Publishes a new price on the `price` channel of its asset (`BTC`); older ones are skipped. */
+  /**
+   * Publishes a new price on the `price` channel of its asset, such as `BTC`. Skips a price that is older than the last
+   * published one.
+   */
   priced(asset: string, event: StreamPrice): void
   /** Publishes an opened or resolved quick market on the `quick-market` channel of its asset. */
   quickMarket(asset: string, event: QuickMarketEvent): void
-  /** Ends the authentication of sessions with these keys. */
+  /** Ends the authentication of sessions that use one of these keys. */
   revoked(keyIds: readonly string[]): void
-  /** Revocations may have been missed: the keys of all sessions are looked up again. */
+  /** Looks up the keys of all sessions again. Called when revocations may have been missed. */
   mayHaveMissed(): void
-  /** Reports that events of these kinds were missed: followers receive the current state. */
+  /** Reports that events of these kinds were missed, so that subscribers receive the current state. */
   missed(kinds: readonly OutsideKind[]): void
-  /** Returns the markets that clients follow, or did a moment ago. */
+  /** Returns the markets that clients follow, or followed a moment ago. */
   watched(): NeededMarkets
-  /** Called when idle markets have become followed: serves the clients that wait for them. */
+  /**
+   * Called when followed markets that were idle have become active. Sends snapshots to the clients that wait for these
+   * markets.
+   */
   woken(): void
   /**
-   * Asks every client to reconnect later, and admits no others. Each connection closes when its requests are answered,
-   * unless the client leaves earlier. Resolves when session orders are cancelled, or after the maximum time for that.
-   * `atOnce`: closes without waiting for answers.
+   * Asks every client to reconnect later, and rejects new connections. Each connection closes when its requests are
+   * answered, or earlier if the client leaves. Resolves when the market threads have cancelled the session orders, at
+   * most `deadlineMs` after the last connection was closed. With `atOnce`, connections close without waiting for
+   * answers.
    */
   shutdown(how?: { readonly atOnce?: boolean }): Promise<void>
   figures(): StreamFigures
@@ -128,19 +136,25 @@ export type StreamPorts = RequestPorts & {
   readonly board: () => MarketBoard
   readonly figures: FiguresBook
   readonly authenticator: Pick<Authenticator, 'identify' | 'confirm'>
-  /** Assets that can be subscribed to before any data arrives; others are added with their data. */
+  /**
+   * Assets that clients can subscribe to before any of their data arrives. Each other asset is added with its first
+   * data.
+   */
   readonly assets?: readonly string[]
-  /** Source of traders' funds; undefined if nothing is reserved. */
+  /** Source of traders' funds; undefined if the exchange reserves no funds. */
   readonly funds?: FundsSource | undefined
-  /** Followed markets; undefined if all are. */
+  /** Makes idle markets active when a client follows them; undefined if the front follows all markets. */
   readonly use?: Pick<PartitionUse, 'needThese'> | undefined
-  /** Streams of each range in all fronts; by default only those of this front are counted. */
+  /**
+   * Number of connections per range of IP addresses, on all fronts. By default only the connections of this front are
+   * counted.
+   */
   readonly count?: ConnectionCount
-  /** Sends to every socket of this thread in the topic. */
+  /** Sends the text to every socket of this thread that is subscribed to the topic. */
   readonly publish: (topic: string, text: string) => void
   /**
-   * Decides which IP address is served next, together with the HTTP requests of this front; by default the stream
-   * decides on its own.
+   * Decides which IP address is served next, for HTTP requests and the stream together. By default the stream has its
+   * own queue.
    */
   readonly turns?: FairTurns
   readonly settings: StreamSettings
@@ -163,8 +177,8 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
       channels.happened(marketId, { event, facts, atMs }),
     joinedEvent: channels.joinedEvent,
     /**
-     * Reads one event at a time. If the database is unavailable, the next subscriber of an event causes another
-     * read.
+     * Reads one event at a time. If the database is unavailable, the markets of an event are read when the next client
+     * subscribes to it.
      */
     async eventsMissed() {
       try {

@@ -1,6 +1,7 @@
 /**
- * Handles the frames of each client in the order of arrival, and gives each IP address its turn. One read of a socket
- * may bring thousands of frames; those that would take too long for one turn of the event loop wait.
+ * Handles the frames of each client in the order of arrival, and shares the time fairly between IP addresses. One read
+ * of a socket may bring thousands of frames. Frames that would take too long for one turn of the event loop wait for a
+ * later turn.
  */
 
 import type { FairTurns } from '#http/fair-turns.ts'
@@ -8,7 +9,10 @@ import { beat } from '#runtime/heartbeat.ts'
 import type { Connection } from './connection.ts'
 
 type Intake = {
-  /** Handles the frame now or in a later turn; false if too many wait. */
+  /**
+   * Handles the frame now or in a later turn of the event loop. Returns false if too many frames of the IP address
+   * wait.
+   */
   take(connection: Connection, message: ArrayBuffer, isBinary: boolean): boolean
   /** Drops the waiting frames of a connection. */
   forget(connection: Connection): void
@@ -41,7 +45,7 @@ export function makeIntake(ports: {
         turns.done(ip, beganMs)
         return true
       }
-      // The frame is copied, because the library reuses its buffer.
+      // Copy the frame, because the WebSocket library reuses its buffer.
       frames.push({ message: message.slice(0), isBinary })
       const waits = turns.wait(ip, {
         bytes: message.byteLength,

@@ -1,12 +1,15 @@
 /**
- * Cache of the last snapshot of each feed, for clients that request one before the next message of its topic. It is
- * bounded in bytes: the least recently used snapshot is evicted.
+ * Cache of the last snapshot of each feed. The cached snapshot serves clients until the next message of the feed's
+ * topic. The cache is bounded in bytes: the least recently used snapshot is evicted.
  */
 
 import type { Feed } from './feeds.ts'
 
 type KeptSnapshots<M> = {
-  /** Returns the snapshot written since the last message of the topic, or writes a new one. */
+  /**
+   * Returns the cached snapshot if the topic has published no message since. Otherwise calls `write` and caches the
+   * result.
+   */
   of(feed: Feed<M>, write: () => string): string
   forget(feed: Feed<M>): void
 }
@@ -14,7 +17,7 @@ type KeptSnapshots<M> = {
 type Kept = { readonly published: number; readonly text: string }
 
 export function keepSnapshots<M>(bytesMax: number): KeptSnapshots<M> {
-  /** Ordered by last use, the most recent last. */
+  /** Snapshots by feed, the least recently used first. */
   const kept = new Map<Feed<M>, Kept>()
   let bytes = 0
 

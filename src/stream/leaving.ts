@@ -1,4 +1,6 @@
-/** The end of a front's stream: announces when to reconnect, answers requests, and closes every connection. */
+/**
+ * Shutdown of a front's stream: asks clients to reconnect, answers their open requests, and closes every connection.
+ */
 
 import type { Clock } from '#runtime/clock.ts'
 import { inTime } from '#runtime/in-time.ts'
@@ -8,7 +10,7 @@ import type { HeldSessions } from './held-sessions.ts'
 
 const CLOSE_RESTART = 1012
 
-/** Time that clients have to leave after a shutdown notice, and time for answers in progress after that. */
+/** Time for clients to disconnect after the shutdown notice, then maximum time to answer their open requests. */
 const LEAVE_MS = 250
 const ANSWERS_MS_MAX = 5_000
 
@@ -29,7 +31,7 @@ export function makeLeaving(
   },
 ) {
   let closing = false
-  /** True from the time at which connections without open requests are closed. */
+  /** True once connections without open requests are being closed. */
   let dismissing = false
   const allGone = Promise.withResolvers<void>()
 
@@ -37,13 +39,13 @@ export function makeLeaving(
     delivery.end(connection, CLOSE_RESTART, 'the service restarts')
   }
 
-  /** Closes a connection without open requests, if connections are being closed. */
+  /** Closes the connection if it has no open requests and `dismissing` is true. */
   function quiet(connection: Connection): void {
     if (!dismissing || connection.inFlight > 0 || connection.frames.length > 0) return
     dismiss(connection)
   }
 
-  /** Waits until every connection has ended, at most for this time. */
+  /** Waits until every connection has ended, but at most `ms` milliseconds. */
   async function untilAllGone(ms: number): Promise<void> {
     if (connections.size > 0) await inTime(allGone.promise, ms)
   }
@@ -58,12 +60,12 @@ export function makeLeaving(
     async shutdown({ atOnce = false }: { readonly atOnce?: boolean } = {}): Promise<void> {
       closing = true
       for (const connection of connections) {
-        // Each client gets another time to return, so that they do not all return at once.
+        // Each client gets a different delay, so that the clients do not all reconnect at once.
         const reconnectInMs = Math.floor(Math.random() * settings.reconnectSpreadMs)
         delivery.send(connection, `{"type":"shutdown","reconnectInMs":${reconnectInMs}}`)
       }
       if (!atOnce) {
-        // Frames that a client sent before it received the notice are answered, too.
+        // Also answer frames that a client sent before it received the notice.
         await untilAllGone(LEAVE_MS)
         dismissing = true
         for (const connection of connections) quiet(connection)

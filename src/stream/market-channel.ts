@@ -1,6 +1,6 @@
 /**
- * Events of markets as a whole, one or all: openings and closings from their logs, later events from the chain. Both
- * are merged in the order of arrival at this front, so positions are cursors of this front.
+ * Channels with the events of one market or of all markets. Openings and closings come from the markets' logs, later
+ * events from the chain. This front merges both kinds in the order of arrival, so cursors are valid only on this front.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -17,7 +17,7 @@ const REMEMBERED_MAX = 100_000
 type MarketChannel<M> = {
   oneFeed(of: MarketFeed<M>): OneMarketFeed<M>
   allFeed(): AllMarketsFeed<M>
-  /** Returns the feed of all markets, if it has a subscriber. */
+  /** Returns the feed of all markets; undefined if it does not exist. */
   all(): AllMarketsFeed<M> | undefined
   /** Publishes an event of the market's log. */
   logged(
@@ -31,7 +31,7 @@ type MarketChannel<M> = {
     of: MarketFeed<M> | undefined,
     resolutionUpdate: ResolutionUpdate,
   ): void
-  /** Reports that the last known chain events may be outdated. */
+  /** Forgets the last chain events of all markets, because they may be outdated. */
   mayHaveMissed(): void
   /** Called when the market has ended and is removed. */
   over(marketId: MarketId): void
@@ -69,7 +69,7 @@ export function makeMarketChannel<M>(registry: TopicRegistry<M>): MarketChannel<
     happened(marketId, of, resolutionUpdate) {
       const { event, facts, atMs } = resolutionUpdate
       const text = JSON.stringify([event, facts])
-      // A source that was away repeats the last state of each market. A state that was already published is not sent
+      // A source that reconnects repeats the last event of each market. An event that was already published is not sent
       // again.
       if (remembered.get(marketId)?.text === text) return
       remember(remembered, marketId, { text, resolutionUpdate }, REMEMBERED_MAX)

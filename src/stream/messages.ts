@@ -1,6 +1,6 @@
 /**
- * Messages of the channels as text. Written by hand: each is written once for all subscribers, and a level's total may
- * exceed the safe integers.
+ * Writes the messages of the channels as JSON text, mostly without `JSON.stringify`. Each message is written once for
+ * all subscribers, and the total size of a price level may exceed the safe integers.
  */
 
 import { matchedJson } from '#api/markets/trade-pages.ts'
@@ -32,8 +32,8 @@ const levelsText = (levels: readonly ShownLevel[]): string => {
 const resetText = (reset: boolean): string => (reset ? ',"reset":true' : '')
 
 /**
- * Marks a snapshot as stale. It is cached without the mark, because `stale` may end without any other change of the
- * snapshot.
+ * Marks a snapshot as stale. The cache has the snapshot without the mark, because a market can stop being stale without
+ * any change to the snapshot.
  */
 export function markStale(text: string): string {
   return `${text.slice(0, -1)},"stale":true}`
@@ -61,7 +61,7 @@ export function bookSnapshot(
   )
 }
 
-/** Changed levels, each with its new total. */
+/** Changed price levels, each with its new total size. */
 export type Changes = { readonly bids: readonly ShownLevel[]; readonly asks: readonly ShownLevel[] }
 
 export function bookDelta(
@@ -82,8 +82,8 @@ const tradeFields = (trade: ShownTrade): string =>
   `${matchedJson(trade)},"takerSide":${trade.takerSide},"ts":${trade.matchedAtMs}`
 
 /**
- * Writes one trade of a match with `fills` trades. All of them have the same `seq`; the message contains their number,
- * so that a client notices a missing one.
+ * Writes the message about one trade of a match. All trades of the match have the same `seq`. The message contains
+ * their number (`fills`), so that a client notices a missing trade.
  */
 export function trade(sub: string, shown: ShownTrade, prevSeq: number, fills: number): string {
   return (
@@ -113,7 +113,9 @@ export function tradeStatus(
   )
 }
 
-/** Snapshot with the latest trades known to this front, oldest first; REST has the whole history. */
+/**
+ * Writes the snapshot with the latest trades that this front knows, oldest first. The REST API has the whole history.
+ */
 export function tradesSnapshot(
   sub: string,
   shown: ShownMarket,
@@ -139,10 +141,10 @@ export type OrderChange = {
   readonly side: Side
   readonly outcome: Outcome
   readonly price: Price
-  /** Signed size, if the event contains it. */
+  /** Signed size of the order; undefined if the event does not contain it. */
   readonly size: Shares | undefined
   readonly status: 'accepted' | 'partially_filled' | 'filled' | 'cancelled' | 'expired'
-  /** Reason of the cancel, if no client requested it. */
+  /** Reason for the cancellation; empty if a client requested it. */
   readonly reason: string
   readonly remaining: number
   /** For a cancelled order: the size that is matched and not settled yet. */
@@ -152,7 +154,7 @@ export type OrderChange = {
   readonly atMs: number
 }
 
-/** The fields of a label and a group; the client chose them, so they are escaped. */
+/** Writes the label and the group of an order. They are escaped, because the client chose them. */
 function tagFields(tags: EchoedTags | undefined): string {
   if (tags === undefined) return ''
   const { label, group } = tags
@@ -176,7 +178,7 @@ export function order(
   )
 }
 
-/** All open orders of the trader in the market ended with the market. */
+/** Writes the message that all open orders of the trader in a market ended when the market closed. */
 export function ordersEnded(
   sub: string,
   change: {
@@ -195,7 +197,7 @@ export function ordersEnded(
   )
 }
 
-/** Position of a snapshot, and whether the snapshot replaces the state of its reader. */
+/** Position of a snapshot, and whether the client must replace its state with the snapshot. */
 type Whereabouts = { readonly cursor: string; readonly reset: boolean }
 
 export function ordersSnapshot(
@@ -224,7 +226,7 @@ export type MarketChange = {
   readonly marketId: string
   readonly event: 'created' | CloseReason | ResolutionEventName
   readonly atMs: number
-  /** The sequence number of an event of the log. */
+  /** Sequence number, for an event of the market's log. */
   readonly seq?: number
   /** The facts of a chain event. */
   readonly facts?: ResolutionFacts
@@ -262,8 +264,8 @@ export function marketSnapshot(
 }
 
 /**
- * Snapshot of the channel of all markets. It lists no markets, because they would not fit into a message: clients read
- * them by REST, then follow the changes here.
+ * Writes the snapshot of the channel of all markets. The snapshot lists no markets, because they would not fit into one
+ * message. Clients read the markets by REST and follow the changes on this channel.
  */
 export function marketsSnapshot(
   sub: string,

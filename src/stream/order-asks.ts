@@ -1,6 +1,6 @@
 /**
- * Asks the market threads for the open orders of a trader, for the snapshot of a subscription: with a limited number of
- * requests at the same time.
+ * Requests a trader's open orders from the market threads, for the snapshot of a subscription. The number of concurrent
+ * requests is limited.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -17,7 +17,10 @@ const ASK_AGAIN_MS = 250
 const isGone = ({ connection, feed }: Subscription): boolean =>
   connection.subs.get(feed.topic.name)?.feed !== feed || connection.ws === undefined
 
-/** Returns the function that asks for the orders of a subscription, unless that is under way. */
+/**
+ * Returns a function that requests the orders for a subscription, unless a request for that subscription is in
+ * progress.
+ */
 export function makeOrderAsks({
   gateway,
   clock,
@@ -27,7 +30,7 @@ export function makeOrderAsks({
   readonly gateway: Pick<MarketGateway, 'openOrdersPage'>
   readonly clock: Clock
   readonly deadlineMs: number
-  /** Serves the connection's waiting subscriptions, now that one has its orders. */
+  /** Sends the connection's waiting snapshots. Called when the orders for one of them have arrived. */
   readonly pump: (connection: Connection) => void
 }): (sub: Subscription) => void {
   const asks: Subscription[] = []
@@ -58,8 +61,8 @@ export function makeOrderAsks({
   }
 
   async function askOrders(sub: Subscription, trader: Address) {
-    // The list of orders is at least as new as this position. The topic keeps the events after it, so the list and
-    // these events together miss nothing.
+    // The list of orders is at least as new as this position. The topic keeps all events after this position, so the
+    // list and these events together are complete.
     const at = sub.feed.topic.last
     const deadlineAtMs = clock.nowMs() + deadlineMs
     const asked = { trader, limit: OPEN_ORDERS_SNAPSHOT_MAX }

@@ -33,8 +33,8 @@ export function makeOrderRequests(
       stages,
     }
     const asked = connection.cancelsOnDisconnect
-    // Signed orders are public once they settle. Without this check, another session could place such an order with
-    // cancel on disconnect, and so cancel it.
+    // Signed orders become public when they settle. Without this check, another session could place such an order with
+    // cancel on disconnect, and cancel it by disconnecting.
     if (asked && context.principal?.address !== order.trader) return NOT_OWN_ORDER
     const verified = await orders.verify(submission, context)
     if (isRejection(verified)) return verified
@@ -53,7 +53,7 @@ export function makeOrderRequests(
     context: OrderContext,
   ): Promise<OrderAccepted | Rejection> {
     const { session } = connection
-    // The client has disconnected, so an order that should end with the connection is not placed.
+    // Reject: the client has disconnected, and the order should not outlive the connection.
     if (connection.ws === undefined) return reject('OVERLOADED')
     const placed = await orders.enter(order, { ...context, session })
     // Reserving funds takes time. Meanwhile the client may have disconnected, or turned cancel on disconnect off.
@@ -67,7 +67,8 @@ export function makeOrderRequests(
     { marketId, orderHash, side, trader: named, receipt: isWanted = false }: Asked<'cancel'>,
     stages: WriteStages | undefined,
   ): Promise<object> {
-    // Without bearer authentication a client may cancel any order, as with REST; with it, only its own.
+    // With bearer authentication, an authenticated client may cancel only its own orders. Otherwise it may cancel any
+    // order, as with REST.
     const { principal } = connection
     const trader =
       ports.bearer && principal !== undefined

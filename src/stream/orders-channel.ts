@@ -44,7 +44,7 @@ export function makeOrdersChannel<M>(registry: TopicRegistry<M>): OrdersChannel<
     },
     all: () => feeds.values(),
     rested(event) {
-      // If the order matched on arrival, the message about its match already contains the remainder.
+      // If the order matched on arrival, the message about the match has already reported the remaining size.
       if (event.order !== undefined || event.returned) tellOpen(event.trader, event)
     },
     matched({ taker, takerRemaining, takerTags, fills, marketId, seq, atMs }) {

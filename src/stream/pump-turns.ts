@@ -1,12 +1,12 @@
 /**
- * Sends waiting snapshots, IP address by IP address, because the figures for many snapshots may arrive at the same
- * time.
+ * Sends waiting snapshots, and shares the time fairly between IP addresses. The data for many snapshots may arrive at
+ * the same time, so sending all snapshots at once could block the event loop.
  */
 
 import type { FairTurns } from '#http/fair-turns.ts'
 import type { Connection } from './connection.ts'
 
-/** Pause of a connection whose snapshots were refused a turn. */
+/** Delay before a connection retries to send its snapshots, if too much other work waits. */
 const PAUSE_MS = 200
 
 const afterPause = (then: () => void): void => void setTimeout(then, PAUSE_MS).unref()
@@ -14,11 +14,13 @@ const afterPause = (then: () => void): void => void setTimeout(then, PAUSE_MS).u
 export function makePumpTurns(ports: {
   readonly turns: FairTurns
   readonly pump: (connection: Connection) => void
-  /** Calls after a pause. */
+  /** Calls the function after a pause. */
   readonly later?: (then: () => void) => void
 }): (connection: Connection) => void {
   const { turns, pump, later = afterPause } = ports
-  /** Each connection waits once, however many of its snapshots can be sent. */
+  /**
+   * Connections with snapshots to send. A connection is queued only once, even if several of its snapshots can be sent.
+   */
   const waiting = new Set<Connection>()
 
   function wait(connection: Connection): void {
@@ -30,8 +32,8 @@ export function makePumpTurns(ports: {
       waiting.delete(connection)
       pump(connection)
     }
-    // Too much work waits. The snapshots must not be lost, sending them now would stop the event loop, and a retry in
-    // each turn would keep it busy. So the retry is later.
+    // Too much work waits. Dropping the snapshots would lose them, and sending them now would block the event loop. A
+    // retry in each turn would keep the event loop busy, so the retry comes after a pause.
     const retry = (): void => later(() => wait(connection))
     if (!turns.wait(connection.ip, { bytes: 0, run, refuse: retry })) retry()
   }

@@ -1,4 +1,4 @@
-/** The functions and settings that requests of the stream need from the rest of a front. */
+/** Functions and settings of a front that the handlers of stream requests need. */
 
 import type { OrderService } from '#api/orders/order-service.ts'
 import type { OwnOrders } from '#api/orders/own-orders.ts'
@@ -12,17 +12,17 @@ import type { Request } from './frames.ts'
 import type { HeldSessions } from './held-sessions.ts'
 import type { Draw } from './weights.ts'
 
-/** Functions and settings for requests. */
+/** Functions and settings for the handlers of stream requests. */
 export type RequestPorts = {
   readonly gateway: Pick<MarketGateway, 'openOrdersPage' | 'cancel'>
   readonly orders: Pick<OrderService, 'verify' | 'enter'>
   readonly own: OwnOrders
-  /** Returns the markets of an event, or undefined if there is none with this slug. */
+  /** Returns the markets of an event; undefined if no event has this slug. */
   readonly eventMarkets: (event: {
     readonly slug: string
     readonly chainId?: number
   }) => Promise<EventMarkets | undefined>
-  /** Session orders; undefined if clients cannot use them. */
+  /** Sessions with cancel on disconnect; undefined if this exchange does not offer that option. */
   readonly held?: HeldSessions
   /** Signs receipts; undefined if the log is not public. */
   readonly receipts?: Receipts
@@ -30,14 +30,14 @@ export type RequestPorts = {
   readonly tracer?: Tracer | undefined
   /** True if orders need an authenticated session. */
   readonly bearer: boolean
-  /** Charges the cost of a request; returns false if the client's rate limit does not allow it. */
+  /** Charges the cost of a request, and returns whether the client's rate limit allows the request. */
   readonly draw?: Draw
   readonly settings: {
     readonly deadlineMs: number
     readonly subscriptionsMax: number
     readonly subscriptionsPerIp: number
     readonly subscriptionsTotal: number
-    /** Limit of an IPv6 /48 as a multiple of that of one /64; unlimited by default. */
+    /** Limit of an IPv6 /48, as a multiple of the limit of one /64. Unlimited by default. */
     readonly siteTimes?: number
     /** Maximum number of unanswered requests per connection. */
     readonly requestsInFlightMax: number
@@ -46,5 +46,5 @@ export type RequestPorts = {
   readonly log: Log
 }
 
-/** A request of one kind. */
+/** A stream request with operation `Op`. */
 export type Asked<Op extends Request['op']> = Extract<Request, { op: Op }>

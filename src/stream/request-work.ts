@@ -1,4 +1,4 @@
-/** Charges requests on the WebSocket to the client's rate limit, and answers each when its work is done. */
+/** Charges stream requests to the client's rate limit, and answers each request when its work is done. */
 
 import { Fault } from '#domain/fault.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
@@ -11,7 +11,7 @@ import type { RequestPorts } from './request-ports.ts'
 import type { Sessions } from './sessions.ts'
 import { OP_WEIGHTS } from './weights.ts'
 
-/** Returns the answer, a rejection, or undefined if the request is answered elsewhere. */
+/** The work of a request: resolves to the answer, to a rejection, or to undefined if other code sends the answer. */
 type Work = () => Promise<object | Rejection | undefined>
 
 export type RequestWork = ReturnType<typeof makeRequestWork>
@@ -25,7 +25,7 @@ export function makeRequestWork(
   }: {
     readonly delivery: Delivery
     readonly sessions: Sessions
-    /** Called when an asynchronous request was answered. */
+    /** Called when the work of a request has ended and its answer is sent. */
     readonly answered: (connection: Connection) => void
   },
 ) {
@@ -57,7 +57,9 @@ export function makeRequestWork(
     } else if (pays(connection, request, { principal })) later(connection, request.id, work)
   }
 
-  /** Handles a write that concerns all orders of an address. Rejects it if the session is not authenticated. */
+  /**
+   * Handles a write that may affect all orders of an address. Rejects the request if the session is not authenticated.
+   */
   function ownWrite(
     connection: Connection,
     request: Request,
@@ -71,7 +73,10 @@ export function makeRequestWork(
     write(connection, request, () => work(principal, clock.nowMs() + settings.deadlineMs))
   }
 
-  /** Does the work, then sends its answer, unless the connection has closed meanwhile. */
+  /**
+   * Starts the work, and sends its answer when it is done. Rejects the request if too many requests of the connection
+   * are open.
+   */
   function later(connection: Connection, id: FrameId | undefined, work: Work): void {
     if (connection.inFlight >= settings.requestsInFlightMax) {
       answerError(connection, id, reject('OVERLOADED'))

@@ -33,7 +33,7 @@ export function makeRequests(
     readonly delivery: Delivery
     readonly sessions: Sessions
     readonly count: ConnectionCount
-    /** Called when an asynchronous request was answered. */
+    /** Called when the work of a request has ended and its answer is sent. */
     readonly answered: (connection: Connection) => void
   },
 ): Requests {

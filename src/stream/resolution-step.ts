@@ -19,7 +19,7 @@ const STEPS = {
   ResolutionAbandoned: 'abandoned',
 } as const
 
-/** Returns undefined if the event is not a step of a resolution. */
+/** Returns the resolution step of a chain event; undefined if the event is no such step. */
 export function resolutionStep(event: ChainEvent): ShownStep | undefined {
   const { txHash, blockNumber } = event
   const at = { txHash, blockNumber }

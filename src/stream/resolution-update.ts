@@ -6,13 +6,13 @@ import type { ResolutionEventName } from '#domain/market.ts'
 export type ResolutionFacts = {
   readonly assertionId?: string
   readonly proposer?: string
-  /** True if YES is proposed, false if NO is. */
+  /** Proposed outcome: true for YES, false for NO. */
   readonly proposedOutcome?: boolean
   /** Bond in the stablecoin, 6 decimals. */
   readonly bondAmount?: string
   /** Unix seconds. */
   readonly assertionTime?: number
-  /** Unix seconds: the end of the dispute window. */
+  /** End of the dispute window, in Unix seconds. */
   readonly expirationTime?: number
   /** 0 = YES, 1 = NO. */
   readonly winningOutcome?: 0 | 1

@@ -1,7 +1,8 @@
 /**
- * Identities of connections. A session is authenticated by one token until its key is revoked or expires; then the
- * client is notified and is anonymous again. Its subscriptions continue: they are public. If a revocation may have been
- * missed, each key is looked up again, and a session continues if its key is confirmed in time.
+ * Authentication of connections. A session is authenticated by one token until the key of the token is revoked or
+ * expires. Then the client is notified, and its session is anonymous again. Its public subscriptions continue. If
+ * revocations may have been missed, each key is looked up again. A session whose key cannot be confirmed within 10 s
+ * becomes anonymous, too.
  */
 
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
@@ -11,27 +12,27 @@ import type { Clock } from '#runtime/clock.ts'
 import type { Connection } from './connection.ts'
 
 export type Sessions = {
-  /** Authenticates the connection as the owner of the token, or rejects it. */
+  /** Authenticates the connection as the owner of the token. Rejects an invalid token. */
   authenticate(connection: Connection, token: string): Promise<Principal | Rejection>
-  /** Returns the current identity. */
+  /** Returns the connection's current identity; undefined if the connection is not authenticated. */
   principalOf(connection: Connection): Principal | undefined
   revoked(keyIds: readonly string[]): void
-  /** Revocations may have been missed. */
+  /** Looks up the keys of all sessions again. Called when revocations may have been missed. */
   mayHaveMissed(): void
-  /** Ends sessions with an expired key. */
+  /** Ends the authentication of sessions whose key has expired. */
   expire(): void
   forget(connection: Connection): void
 }
 
-/** A session continues for this long with a key that may be revoked and cannot be looked up. */
+/** Maximum time for which a session remains authenticated while its key may be revoked and cannot be looked up. */
 export const CONFIRM_MS_MAX = 10_000
 const CONFIRM_AGAIN_MS = 250
-/** Maximum number of key look-ups at the same time. */
+/** Maximum number of concurrent key look-ups. */
 const CONFIRMED_AT_ONCE = 32
 
 /**
- * Keys that may have been revoked unnoticed. They are looked up again; the sessions of a key end if that fails for too
- * long.
+ * Keys whose revocation may have been missed. Each key is looked up again. If no look-up succeeds within
+ * `CONFIRM_MS_MAX`, the key's sessions end.
  */
 function makeDoubts(ports: {
   readonly authenticator: Pick<Authenticator, 'confirm'>
@@ -39,11 +40,11 @@ function makeDoubts(ports: {
   readonly endKey: (keyId: string, why: Rejection) => void
 }) {
   const { authenticator, clock } = ports
-  /** For each key id: the time since which revocations of the key may have been missed. */
+  /** For each key id: the value of `timesMissed` when the key became doubtful. */
   const doubted = new Map<string, number>()
   /**
-   * Number of times that revocations may have been missed. Results of lookups that began before the last time do not
-   * count.
+   * Number of times that revocations may have been missed. A look-up that began before the last time does not count,
+   * because its result may be outdated.
    */
   let timesMissed = 0
 
@@ -52,7 +53,10 @@ function makeDoubts(ports: {
     ports.endKey(keyId, why)
   }
 
-  /** Looks up doubted keys until none is left, or revocations may have been missed again. */
+  /**
+   * Looks up all doubted keys until none is left. Stops if revocations may have been missed again, because that starts
+   * another run.
+   */
   async function confirmDoubted(): Promise<void> {
     const asOf = timesMissed
     while (doubted.size > 0 && asOf === timesMissed) {
@@ -66,14 +70,14 @@ function makeDoubts(ports: {
   }
 
   async function confirm(keyId: string, asOf: number): Promise<void> {
-    // Retried after any failure.
+    // After any failure, the look-up is retried.
     const answer = await authenticator.confirm(keyId).catch(() => reject('OVERLOADED'))
     if (asOf !== timesMissed || !doubted.has(keyId)) return
     if (!isRejection(answer)) doubted.delete(keyId)
     else if (answer.rejected !== 'OVERLOADED') end(keyId, answer)
   }
 
-  /** Ends sessions with keys that could not be confirmed for too long. */
+  /** Ends the sessions of keys that have been doubted since `asOf` or earlier. */
   function endDoubted(asOf: number): void {
     const why = 'the API key could not be confirmed: authenticate again'
     for (const [keyId, since] of [...doubted]) {
@@ -102,7 +106,7 @@ export function makeSessions(ports: {
 }): Sessions {
   const { authenticator, clock } = ports
   const known = new Set<Connection>()
-  /** Number of tokens that are being verified. The next field has the keys that were revoked meanwhile. */
+  /** Number of tokens that are being verified. `revokedMeanwhile` has the keys that were revoked during that time. */
   let identifying = 0
   const revokedMeanwhile = new Set<string>()
   const doubts = makeDoubts({ authenticator, clock, endKey })

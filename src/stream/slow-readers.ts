@@ -1,7 +1,7 @@
 /**
- * Connections that read too slowly. If the library drops a message because too much is buffered, it does not report
- * which others it dropped. So all subscriptions of that connection wait again, and get a snapshot once the socket has
- * drained. A connection that lags too long is closed.
+ * Handles connections that read too slowly. If too much data is buffered for a connection, the WebSocket library drops
+ * messages but does not report all of them. So all subscriptions of that connection receive a new snapshot once the
+ * socket has drained. A connection that lags too long is closed.
  */
 
 import type { Clock } from '#runtime/clock.ts'
@@ -10,13 +10,13 @@ import type { Connection, Subscription } from './connection.ts'
 export type SlowReaderSettings = {
   /** Maximum number of buffered bytes per socket; further messages are dropped. */
   readonly bufferBytesMax: number
-  /** A reader that lags longer is closed. */
+  /** Maximum time for which a connection may lag before it is closed. */
   readonly lagMsMax: number
 }
 
 const CLOSE_LAGGING = 4008
 const SUB_NAME = /"sub":"([^"]*)"/
-/** The name of the subscription is within this number of bytes from the start of a message. */
+/** Number of bytes at the start of a message that always contain the name of the subscription. */
 const SUB_WITHIN = 200
 
 export function makeSlowReaders({
@@ -34,7 +34,7 @@ export function makeSlowReaders({
   let droppedCount = 0
   let closedLagging = 0
 
-  /** Sends nothing more to a connection, and closes it as soon as the reason can be sent. */
+  /** Stops sending to a connection, and closes it as soon as the close reason can be sent. */
   function condemn(connection: Connection): void {
     connection.doomedAtMs ??= clock.nowMs()
     lagging.add(connection)
@@ -48,7 +48,7 @@ export function makeSlowReaders({
       closedLagging++
       ws.end(CLOSE_LAGGING, 'too slow')
     } else if (clock.nowMs() - doomedAtMs > settings.lagMsMax) {
-      // The reason cannot be sent to this client, so the close is only counted.
+      // The close reason cannot be sent to this client, so the close is only counted.
       closedLagging++
       ws.close()
     }
@@ -60,7 +60,8 @@ export function makeSlowReaders({
     connection.lagSinceMs ??= clock.nowMs()
     lagging.add(connection)
     for (const sub of connection.subs.values()) if (sub.live) sub.lagAt = sub.feed.topic.published
-    // The library is iterating over its topics, which must not be changed before the next turn.
+    // The WebSocket library is iterating over the socket's topics, which must not change before the next turn of the
+    // event loop.
     setImmediate(() => settle(connection))
   }
 
@@ -83,7 +84,7 @@ export function makeSlowReaders({
       connection.lagSinceMs = undefined
       lagging.delete(connection)
     },
-    /** Notes that the library dropped this message. */
+    /** Records that the WebSocket library dropped this message. */
     dropped(connection: Connection, message: ArrayBuffer): void {
       droppedCount++
       const name = SUB_NAME.exec(Buffer.from(message.slice(0, SUB_WITHIN)).toString('latin1'))?.[1]

@@ -1,4 +1,7 @@
-/** The state of each feed as a snapshot message. Snapshots of books and trades are cached until they change. */
+/**
+ * Writes the state of each feed as a snapshot message. Snapshots of books and trades are cached until the book or the
+ * trades change.
+ */
 
 import { bookOf, isDirty } from './book-channel.ts'
 import type { ChannelParts, ChannelPorts } from './channel-parts.ts'
@@ -18,8 +21,8 @@ export function makeSnapshotTexts<M>(
     const { name, last } = feed.topic
     switch (feed.kind) {
       case 'book':
-        // This conflated book has changes that its readers have not received. Its snapshot can be made after the next
-        // flush.
+        // Subscribers have not yet received the last changes of this conflated book. A snapshot is possible after the
+        // next flush.
         if (isDirty(feed)) return undefined
         return kept(feed, reset, () => messages.bookSnapshot(name, bookOf(feed), last, false))
       case 'trades':
@@ -43,7 +46,10 @@ export function makeSnapshotTexts<M>(
     }
   }
 
-  /** Returns whether an owner of the feed's markets is not confirmed, so that newer changes may be missing here. */
+  /**
+   * Returns whether the ownership of one of the feed's markets is unconfirmed, so that this front may not have its
+   * newest changes.
+   */
   function isStale(feed: Feed<M>): boolean {
     const { isCurrent } = board()
     if (isCurrent()) return false

@@ -1,4 +1,4 @@
-/** Handles requests about subscriptions: to begin one, to end one, or to send its snapshot again. */
+/** Handles requests to subscribe, to unsubscribe, or to send the snapshot of a subscription again. */
 
 import { isRejection, reject } from '#domain/rejection.ts'
 import type { Channels } from './channels.ts'
@@ -22,7 +22,7 @@ export function makeSubscriptionRequests(
   const { channels, delivery, table } = within
   const { answer, answerError } = delivery
 
-  /** Subscribes to the tickers of an event, whose markets the database knows. */
+  /** Subscribes to the tickers of an event, after reading the event's markets from the database. */
   function followEvent(
     connection: Connection,
     request: Asked<'subscribe'>,
@@ -76,7 +76,7 @@ export function makeSubscriptionRequests(
         followEvent(connection, request, wanted.event)
         return
       }
-      // Finding or making the topic of a set of markets already costs as much as its snapshot.
+      // Finding or making the topic for a set of markets costs as much as its snapshot, so this cost is charged first.
       const namedWeight =
         wanted.channel === 'ticker' ? tickersWeight(wanted.marketIds?.length ?? 0) : 0
       if (!pays(connection, request, { snapshot: namedWeight })) return
@@ -106,7 +106,7 @@ export function makeSubscriptionRequests(
 }
 
 const NOBODY = {} as Subscription
-/** Cost of finding the markets of an event. */
+/** Cost of reading the markets of an event, in reads. */
 const EVENT_WEIGHT = 4
 const NO_EVENT = reject('EVENT_NOT_FOUND', 'event')
 const NO_SUBSCRIPTION = reject(

@@ -26,7 +26,7 @@ export function makeSubscriptionTable(
 
   return {
     size: () => subscriptions,
-    /** Returns why a connection cannot have this many more subscriptions. */
+    /** Returns a rejection if a further subscription of weight `size` would exceed a limit; otherwise undefined. */
     noRoomFor(connection: Connection, size: number): Rejection | undefined {
       const { subscriptionsMax, subscriptionsPerIp, subscriptionsTotal, siteTimes } = settings
       if (connection.subscribed + size > subscriptionsMax) {
@@ -77,5 +77,8 @@ export function makeSubscriptionTable(
   }
 }
 
-/** Key of a range's subscriptions in the shared count, which has the range's connections under the range itself. */
+/**
+ * Key of a range's subscriptions in the shared count. The count of the range's connections uses the range itself as
+ * key.
+ */
 const keyOf = (range: string): string => `subscribed ${range}`

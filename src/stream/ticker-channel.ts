@@ -1,10 +1,10 @@
 /**
- * Tickers of all markets or some: changes are sent at intervals, several markets per message, each with its current
- * state. So a reader of a list costs the same however much is traded, and a slow reader still receives the current
- * state of each market. A market that returned to its last sent state is not sent.
+ * Tickers of all markets or of a set of markets. Changes are sent at intervals, several markets per message, each with
+ * its current state. So the cost of a subscription does not depend on the number of trades. A slow reader still
+ * receives the current state of each market. A market whose state equals its last sent state is not sent.
  *
- * Messages and snapshots of a set of markets are assembled from lines (`ticker-lines.ts`) and not kept, because clients
- * choose the sets (`ticker-feeds.ts`).
+ * Messages and snapshots of a set of markets are assembled from lines (`ticker-lines.ts`). They are not cached, because
+ * clients choose the sets (`ticker-feeds.ts`).
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -14,17 +14,17 @@ import { type EventKey, makeTickerFeeds } from './ticker-feeds.ts'
 import { makeTickerLines } from './ticker-lines.ts'
 import { makeTickerUpdates, TICKER_MS, type TickerPorts } from './ticker-updates.ts'
 
-/** Time for which the figures prepared for a snapshot may be used. */
+/** Time for which the loaded figures of a feed's markets count as current. */
 const PREPARED_MS = 1_000
 
 type TickerChannel<M> = {
-  /** Returns the feed of these markets, or of all markets. */
+  /** Returns the feed of these markets, or the feed of all markets if none are given. */
   feedOf(marketIds: readonly MarketId[] | undefined): TickerFeed<M> | Rejection
-  /** Returns the feed of an event with these markets. */
+  /** Returns the feed of an event, with these markets. */
   eventFeedOf(event: EventMarkets): TickerFeed<M>
-  /** Returns the events that have followers. */
+  /** Returns the events that have a feed. */
   followedEvents(): readonly EventKey[]
-  /** Adds a market to the feed of its event, if it has followers. */
+  /** Adds a market to the feed of its event, if that feed exists. */
   joinedEvent(event: EventKey, marketId: MarketId): void
   changed(marketId: MarketId): void
   /** Returns the snapshot; undefined until the figures of the feed's markets are known. */
@@ -41,11 +41,12 @@ export function makeTickerChannel<M>(ports: TickerPorts<M>): TickerChannel<M> {
   const updates = makeTickerUpdates(ports, feeds, lines)
 
   function joinedEvent(event: EventKey, marketId: MarketId): void {
-    // The new follower lacks this line (one market's ticker), so it is sent again, although other readers may have it.
+    // The event's subscribers have no ticker line of this market yet. So the line is sent again, although subscribers
+    // of other feeds may have it.
     if (feeds.join(event, marketId)) updates.sendAgain(marketId)
   }
 
-  /** Requests the figures of the feed's markets, then serves waiting subscribers. */
+  /** Loads the figures of the feed's markets, then sends the snapshot to waiting subscribers. */
   async function prepareFor(feed: TickerFeed<M>): Promise<void> {
     if (feed.preparing) return
     feed.preparing = true
@@ -74,7 +75,7 @@ export function makeTickerChannel<M>(ports: TickerPorts<M>): TickerChannel<M> {
     feedOf: feeds.some,
     eventFeedOf(event) {
       const feed = feeds.event(event)
-      // The message that added a market to the event may have been lost, so the markets are added again.
+      // A message about a market that joined the event may have been lost, so all markets of the event are added again.
       for (const marketId of event.marketIds) joinedEvent(event, marketId)
       return feed
     },
@@ -93,7 +94,7 @@ export function makeTickerChannel<M>(ports: TickerPorts<M>): TickerChannel<M> {
       if (feed.marketIds !== undefined) return write(feed, reset)
       const { written } = feed
       const { last } = feed.topic
-      // All subscribers between two messages get the same snapshot.
+      // Subscribers that join between two messages get the same snapshot.
       if (written?.last === last && written.reset === reset && nowMs - written.atMs < TICKER_MS) {
         return written.text
       }

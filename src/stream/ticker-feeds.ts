@@ -46,7 +46,7 @@ export function makeTickerFeeds<M>({
   }
 
   return {
-    /** Returns the feed of these markets, or of all. */
+    /** Returns the feed of these markets, or the feed of all markets if none are given. */
     some(marketIds: readonly MarketId[] | undefined): TickerFeed<M> | Rejection {
       if (marketIds === undefined) {
         all ??= make('ticker', undefined)
@@ -54,7 +54,7 @@ export function makeTickerFeeds<M>({
       }
       const some: MarketId[] = []
       for (const id of new Set(marketIds)) {
-        // Use the board's own string: the string of the request would be kept for each subscription.
+        // Use the board's own string. Otherwise each subscription would keep the string of its request in memory.
         const known = board().markets.get(id)?.market.id
         if (known !== undefined) some.push(known)
         else if (!board().isCurrent()) return reject('OVERLOADED')
@@ -71,7 +71,10 @@ export function makeTickerFeeds<M>({
     },
     /** Returns the events that have a feed. */
     events: () => [...named.values()].flatMap((feed) => events.get(feed) ?? []),
-    /** Adds a market to the feed of its event. Returns false if there is none, if it has the market, or if it is full. */
+    /**
+     * Adds a market to the feed of its event. Returns false if the event has no feed, or if the feed has the market
+     * already or is full.
+     */
     join(event: EventKey, marketId: MarketId): boolean {
       const feed = named.get(eventTopic(event))
       if (feed?.marketIds === undefined || feed.marketIds.includes(marketId)) return false

@@ -1,4 +1,7 @@
-/** Lines of tickers, each written once per state of its market, and the newest markets, for a list of all. */
+/**
+ * Ticker lines, and the list of the newest markets for the feed of all markets. A line is the ticker of one market as
+ * JSON, written once per state of that market.
+ */
 
 import type { MarketId, Sequence } from '#domain/ids.ts'
 import { TICKERS_PER_MESSAGE_MAX } from '#domain/limits.ts'
@@ -10,15 +13,15 @@ import type { Clock } from '#runtime/clock.ts'
 
 /** Time for which the list of the newest markets may be used. */
 const NEWEST_MS = 1_000
-/** Maximum wait for the database's figures. */
+/** Maximum wait for a market's figures from the database. */
 const PREPARING_MS_MAX = 3_000
 
 type Line = {
-  /** State of the market and its figures that the line was written from. */
+  /** Sequence number and figures of the market for which the line was written. */
   readonly seq: Sequence
   readonly traded: MarketFigures | undefined
   readonly text: string
-  /** The ticker line without its sequence number, for comparison. */
+  /** Values of the ticker without its sequence number, for comparison with another line. */
   readonly brief: string
 }
 
@@ -33,7 +36,7 @@ export function makeTickerLines({
   readonly figures: FiguresBook
   readonly clock: Clock
 }) {
-  /** Last written line of each market, until it leaves the board. */
+  /** Last written line of each market. An entry disappears when its market leaves the board. */
   const lines = new WeakMap<ShownMarket, Line>()
   let newest = { atMs: Number.NEGATIVE_INFINITY, marketIds: [] as readonly MarketId[], count: 0 }
 
@@ -67,8 +70,8 @@ export function makeTickerLines({
   }
 
   /**
-   * Waits for the database's figures of these markets. If the database fails or is slow, known figures are sent with
-   * current prices.
+   * Loads the figures of these markets from the database. If the database fails or takes longer than 3 s, tickers
+   * contain the figures that are known already, with current prices.
    */
   function prepare(marketIds: readonly MarketId[]): Promise<void> {
     return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-/** Sends changed tickers at intervals. A market that returned to its last sent state is not sent. */
+/** Sends changed tickers at intervals. A market whose state equals its last sent state is not sent. */
 
 import type { MarketId } from '#domain/ids.ts'
 import { TICKERS_PER_MESSAGE_MAX } from '#domain/limits.ts'
@@ -13,7 +13,7 @@ import type { TopicRegistry } from './topic-registry.ts'
 /** Interval of messages. */
 export const TICKER_MS = 500
 
-/** Lines sent in one turn of the event loop, about 500 kB. */
+/** Number of lines, about 500 kB, after which sending continues in the next turn of the event loop. */
 const LINES_PER_TURN = 2_000
 
 export type TickerPorts<M> = {
@@ -21,7 +21,7 @@ export type TickerPorts<M> = {
   readonly board: () => MarketBoard
   readonly figures: FiguresBook
   readonly clock: Clock
-  /** Called when the snapshot of a feed can be made again. */
+  /** Called when the snapshot of a feed has become available, to send it to waiting subscribers. */
   readonly flushed: (feed: Feed<M>) => void
 }
 
@@ -31,12 +31,12 @@ export function makeTickerUpdates<M>(
   { lineOf, prepare }: TickerLines,
 ) {
   const { board, figures, clock } = ports
-  /** Markets that may differ from their last message, and those being checked. */
+  /** Markets that may differ from their last message. `underway` has the markets that are being checked. */
   const changed = new Set<MarketId>()
   let underway: readonly MarketId[] = []
   /** Last sent state of each market, in a short form for comparison. */
   const lastSent = new Map<MarketId, string>()
-  /** Feeds with unsent messages. Until these are sent, the state of their readers is unknown. */
+  /** Feeds with messages that are written but not yet sent. No snapshot of these feeds can be made before that. */
   const unsent = new Set<TickerFeed<M>>()
   let ticking = false
 
@@ -46,7 +46,10 @@ export function makeTickerUpdates<M>(
     clock.after(TICKER_MS, () => void flush())
   }
 
-  /** Sends the markets that changed first; the others wait for the next interval. */
+  /**
+   * Sends the markets that have waited longest, as many as fit into one message. The other changed markets wait for the
+   * next interval.
+   */
   async function flush(): Promise<void> {
     const some: MarketId[] = []
     for (const marketId of changed) {
@@ -89,8 +92,8 @@ export function makeTickerUpdates<M>(
       tick()
     },
     /**
-     * A snapshot gave a reader a newer state of the market than the last message did. If the market has changed, the
-     * next message must be sent even if it equals the last one.
+     * Notes that a snapshot contained this market. If the market has changed since its last message, the snapshot was
+     * newer than that message. So the next message is sent even if it equals the last one.
      */
     overtaken(marketId: MarketId): void {
       if (changed.has(marketId) || underway.includes(marketId)) lastSent.delete(marketId)
@@ -109,7 +112,7 @@ export function makeTickerUpdates<M>(
   }
 }
 
-/** Sends each feed its lines, a bounded number in each turn of the event loop. */
+/** Sends each feed its lines, at most about `LINES_PER_TURN` in each turn of the event loop. */
 async function sendLines<M>(
   { registry, clock, flushed }: Pick<TickerPorts<M>, 'registry' | 'clock' | 'flushed'>,
   entries: ReadonlyMap<TickerFeed<M>, readonly string[]>,
@@ -123,7 +126,7 @@ async function sendLines<M>(
       lines = 0
     }
     lines += texts.length
-    // The last follower of the feed may have left meanwhile.
+    // The last subscriber of the feed may have left since this loop began.
     if (!unsent.delete(feed)) continue
     const head = `{"type":"ticker","sub":"${feed.topic.name}","tickers":[${texts.join(',')}]`
     registry.sayNext(

@@ -1,6 +1,6 @@
 /**
- * Topics that have subscribers, or had some a moment ago: a client that returns soon finds the messages it missed. The
- * total of kept bytes is bounded.
+ * Topics that have subscribers, or had subscribers a moment ago. A client that soon reconnects can therefore get the
+ * messages it missed. The kept bytes of all topics together are bounded.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -9,28 +9,34 @@ import type { CountedFeed, Feed } from './feeds.ts'
 import { type RingLimits, Topic } from './topic.ts'
 
 export type ChannelLimits = {
-  /** Messages and bytes that a topic keeps for readers that resume, and bytes of all topics. */
+  /**
+   * Maximum messages and bytes that a topic keeps for subscribers that resume, and maximum bytes of all topics
+   * together.
+   */
   readonly replayMessages: number
   readonly replayBytes: number
   readonly replayBytesTotal: number
   /** Time for which a topic without followers is kept. */
   readonly lingerMs: number
-  /** Maximum number of such topics. */
+  /** Maximum number of topics without subscribers that are kept. */
   readonly lingeringMax: number
 }
 
-/** Positions in a message, for a topic that counts its own: that of the message, and that of the one before it. */
+/**
+ * Cursors in a message of a topic that counts its own positions: the cursor of this message, and the cursor of the
+ * message before it.
+ */
 export type CursorStep = { readonly cursor: string; readonly prevCursor: string }
 
 export type TopicRegistry<M> = {
   find(name: string): Feed<M> | undefined
   put<F extends Feed<M>>(feed: F): F
-  /** Returns a topic with its own count of positions and its own incarnation. */
+  /** Returns a topic that counts its own positions, with a new epoch. */
   counted(name: string): Topic<M>
   /** Adds a message to the topic of the feed, and sends it to up-to-date subscribers. */
   say(feed: Feed<M>, text: string, at: number): void
   sayNext(feed: CountedFeed<M>, write: (step: CursorStep) => string): void
-  /** Reports that an event was missed: from an earlier position, no subscriber can resume. */
+  /** Reports that an event was missed, so that no subscriber can resume from an earlier position. */
   skip(feed: CountedFeed<M>): void
   join(feed: Feed<M>, member: M): void
   leave(feed: Feed<M>, member: M): void
@@ -49,7 +55,7 @@ export function makeTopicRegistry<M>(ports: {
 }): TopicRegistry<M> {
   const { limits, clock } = ports
   const feeds = new Map<string, Feed<M>>()
-  /** Topics without subscribers; the one that has had none for the longest time comes first. */
+  /** Feeds without subscribers, by the time at which their last subscriber left, the earliest first. */
   const lingering = new Map<Feed<M>, number>()
   const here = randomBytes(6).toString('hex')
   let epochs = 0
@@ -100,7 +106,8 @@ export function makeTopicRegistry<M>(ports: {
     leave(feed, member) {
       feed.topic.members.delete(member)
       if (feed.topic.members.size > 0 || feeds.get(feed.topic.name) !== feed) return
-      // Clients can request any number of market sets, so the feed of a set is dropped with its last subscriber.
+      // Clients can request any number of different market sets. So the feed of a set is dropped when its last
+      // subscriber leaves.
       if (feed.kind === 'ticker' && feed.marketIds !== undefined) {
         forget(feed)
         return

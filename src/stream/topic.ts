@@ -1,36 +1,36 @@
 /**
- * A topic: a chain of messages, each naming the previous one, and the latest of them, kept for clients that return.
- * Positions are the market's sequence numbers or, for topics of several markets, a count of this topic that clients see
- * as an opaque cursor. A topic does not use sockets.
+ * A topic: a chain of messages in which each message names the position of the previous one. The latest messages are
+ * kept for clients that reconnect. Positions are the sequence numbers of a market. A topic of several markets counts
+ * its own positions instead, which clients see as an opaque cursor. A topic does not use sockets.
  */
 
-/** A published message. Several may share one position: the fills of one match. */
+/** A published message. The messages about the fills of one match share one position. */
 type Kept = { readonly at: number; readonly after: number; readonly text: string }
 
 export type RingLimits = { readonly messages: number; readonly bytes: number }
 
 /** Messages after a reader's position, up to the newest. */
 export type Replay = {
-  /** The reader's position: the first message names it as the previous one. */
+  /** The reader's position. The first message names this position as its previous one. */
   readonly from: number
   readonly texts: readonly string[]
 }
 
 export class Topic<Member> {
   readonly name: string
-  /** Subscribers, whether up to date or not yet. */
+  /** Subscribers, including those that are not up to date yet. */
   readonly members = new Set<Member>()
   /** Last published position. */
   last: number
-  /** Messages published so far. */
+  /** Number of messages published so far. */
   published = 0
   /** Identifies this incarnation of the topic in cursors. */
   readonly epoch: string
   #kept: Kept[] = []
-  /** Index of the oldest message that counts; earlier ones are removed from time to time. */
+  /** Index of the oldest message that is still valid. Earlier messages are removed from the array from time to time. */
   #first = 0
   #bytes = 0
-  /** Everything after this position is kept. */
+  /** Position after which every message is kept. */
   #base: number
 
   constructor(name: string, last: number, epoch = '') {
@@ -64,7 +64,9 @@ export class Topic<Member> {
     }
   }
 
-  /** Starts over at this position: drops all kept messages, so no subscription can resume from an earlier one. */
+  /**
+   * Drops all kept messages and continues at this position, so that no subscriber can resume from an earlier position.
+   */
   rebase(at: number): void {
     this.#kept = []
     this.#first = 0
@@ -74,8 +76,8 @@ export class Topic<Member> {
   }
 
   /**
-   * Returns the messages after the position, which must not be ahead of `horizon`. Returns undefined if they are no
-   * longer kept.
+   * Returns the messages after `since`. Returns undefined if some of them are no longer kept, or if `since` is ahead of
+   * `horizon`.
    */
   replay(since: number, horizon: number): Replay | undefined {
     if (since < this.#base || since > horizon) return undefined
@@ -91,7 +93,7 @@ export class Topic<Member> {
     return `${this.epoch}.${at}`
   }
 
-  /** Returns the position of a cursor of this incarnation. */
+  /** Returns the position in a cursor; undefined if the cursor is malformed or belongs to another incarnation. */
   positionOf(cursor: string): number | undefined {
     const dot = cursor.lastIndexOf('.')
     if (dot < 0 || cursor.slice(0, dot) !== this.epoch) return undefined

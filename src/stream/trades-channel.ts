@@ -1,4 +1,4 @@
-/** The channel of a market's trades: each match, and its settlement. */
+/** The channel with the trades of a market: a message for each trade, and a message for each settlement result. */
 
 import type { OrdersMatched, TradeOutcome } from '#domain/market-event.ts'
 import { tradesOf } from '#domain/match-trades.ts'

@@ -1,7 +1,7 @@
 /**
- * The cost of each stream request, in units of one read or one write, and the weight of each subscription. A frame is
- * charged before it is parsed, and its request before it is handled. One read pays for about 40 µs of the front's event
- * loop: the figures are for writing snapshots, not for sending cached ones.
+ * Cost of each stream request, in reads or writes, and weight of each subscription. A frame is charged before it is
+ * parsed, and its request before it is handled. One read pays for about 40 µs of the front's event loop. The costs
+ * assume that a snapshot is written anew, not sent from the cache.
  */
 
 import { BOOK_LEVELS_SHOWN_MAX, TICKERS_PER_MESSAGE_MAX } from '#domain/limits.ts'
@@ -18,12 +18,12 @@ const LEVELS_PER_READ = 250
 const TRADES_PER_READ = 25
 const TICKERS_PER_READ = 20
 
-/** Cost of a snapshot of orders: it queries every market thread, and the answer has up to 500 orders. */
+/** Cost of a snapshot of orders. The front queries every market thread, and the answer has up to 500 orders. */
 const ORDERS_READS = 10
-/** Cost of a snapshot of funds: it queries the account. */
+/** Cost of a snapshot of funds. The front queries the accounts thread. */
 const FUNDS_READS = 2
 
-/** Number of tickers that count as one subscription; a ticker of all markets counts as 20. */
+/** Number of tickers that count as one subscription. A subscription to all tickers counts as 20. */
 const TICKERS_PER_SUBSCRIPTION = 5
 const ALL_TICKERS_SUBSCRIPTIONS = 20
 
@@ -36,7 +36,7 @@ export type Draw = (
 
 type OpWeight = { readonly cost: 'read' | 'write'; readonly weight: number | 'snapshot' }
 
-/** Returns the cost of a request beyond its frame. */
+/** Cost of each kind of request, in addition to the cost of its frame. */
 export const OP_WEIGHTS: Readonly<Record<Request['op'], OpWeight>> = {
   subscribe: { cost: 'read', weight: 'snapshot' },
   snapshot: { cost: 'read', weight: 'snapshot' },
@@ -51,10 +51,10 @@ export const OP_WEIGHTS: Readonly<Record<Request['op'], OpWeight>> = {
   deadman: { cost: 'write', weight: 1 },
 }
 
-/** Cost of listing the flaws of a frame, beyond reading it. */
+/** Cost of listing the errors of a malformed frame, in addition to the cost of reading it. */
 export const MISFIT_WEIGHT = { cost: 'read', weight: 5 } as const
 
-/** Returns the cost of reading a frame with any content. */
+/** Returns the cost of reading a frame of this size, in reads. */
 export function frameWeight(bytes: number): number {
   return 1 + Math.floor(bytes / FRAME_BYTES_PER_READ)
 }

@@ -1,4 +1,4 @@
-/** Reads only the changes of the books out of public events, in half the time that whole events take. */
+/** Reads only the book changes of public events. Reading whole events would take twice as long. */
 
 import type { MarketId } from '#domain/ids.ts'
 import { BUY, NO, SELL, YES } from '#domain/order.ts'
@@ -8,9 +8,14 @@ export type BookChange = {
   readonly marketId: MarketId
   readonly seq: number
   readonly atMs: number
-  /** The opening of the market, or its end, which clears its books. */
+  /**
+   * Set for the event that opens the market, and for the event that closes it. The closing clears the market's books.
+   */
   readonly fact?: 'opened' | 'closed'
-  /** Four numbers for each change: outcome, side, price, and the size that is added or, below 0, removed. */
+  /**
+   * Four numbers for each change: outcome, side, price and size. A positive size is added to the price level, a
+   * negative one is removed.
+   */
   readonly levels: readonly number[]
 }
 
@@ -69,7 +74,7 @@ function fillLevels(cells: Cells, outcome: number, side: number): number[] {
   for (let fill = 0; fill < fills; fill++) {
     const at = FIRST_FILL_CELL + fill * FILL_CELLS
     const [price, size] = [cells[at + 2] as number, cells[at + 3] as number]
-    // The maker of a mint or a merge is on the same side of the other outcome.
+    // In a mint or a merge, the maker's order is on the same side as the taker's, but of the other outcome.
     if (others?.includes(fill)) levels.push(outcome === YES ? NO : YES, side, price, -size)
     else levels.push(outcome, makers, price, -size)
   }

@@ -1,6 +1,6 @@
 /**
- * Checks the form of public events. The exchange chooses the value of every cell. A price as text would be compared
- * letter by letter: "100000" comes before "99999".
+ * Checks the form of public events, because the exchange chooses the value of every cell. For example, a price that is
+ * text would be compared letter by letter, and "100000" would sort before "99999".
  */
 
 import { parseUint64 } from '#domain/ids.ts'

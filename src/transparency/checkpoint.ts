@@ -35,7 +35,10 @@ export function parseCheckpoint(text: string): Checkpoint | undefined {
   return note === undefined || head === undefined ? undefined : { note, head }
 }
 
-/** Reads a checkpoint of the key's log; throws if it is malformed, of another log, or not signed by the key. */
+/**
+ * Reads a checkpoint of the key's log. Throws if the checkpoint is malformed, belongs to another log, or is not signed
+ * by the key.
+ */
 export function openCheckpoint(text: string, key: VerifierKey): Checkpoint {
   const checkpoint = parseCheckpoint(text)
   if (checkpoint === undefined) throw new Error('the checkpoint is malformed')
@@ -47,7 +50,7 @@ export function openCheckpoint(text: string, key: VerifierKey): Checkpoint {
   return checkpoint
 }
 
-/** Reads a number as the standards write it: decimal, without leading zeros. */
+/** Parses a number as C2SP writes it: decimal, without leading zeros. Returns undefined for any other text. */
 export function parseDecimal(text: string): number | undefined {
   const value = /^(0|[1-9][0-9]{0,15})$/.test(text) ? Number(text) : Number.NaN
   return Number.isSafeInteger(value) ? value : undefined

@@ -1,4 +1,7 @@
-/** Cosignatures of C2SP tlog-cosignature, Ed25519: a witness states that it saw no contradicting checkpoint before. */
+/**
+ * Ed25519 cosignatures of C2SP tlog-cosignature. With its cosignature, a witness states that it has cosigned no
+ * contradicting checkpoint of this log.
+ */
 
 import type { Note } from './note.ts'
 import {
@@ -23,8 +26,8 @@ export function cosign(checkpointText: string, atSec: number, signer: NoteSigner
 }
 
 /**
- * Returns when the witness signed the checkpoint, in Unix seconds. Undefined if it did not sign, or one of its
- * signatures is wrong.
+ * Returns the time, in Unix seconds, at which the witness signed the checkpoint. Returns undefined if the witness did
+ * not sign it, or if one of the witness's signatures is wrong.
  */
 export function cosignedAtSec(note: Note, witness: VerifierKey): number | undefined {
   let newest: number | undefined

@@ -1,4 +1,7 @@
-/** Entry bundles of C2SP tlog-tiles: up to 256 entries, each after its length in two bytes, big-endian. */
+/**
+ * Entry bundles of C2SP tlog-tiles. A bundle has up to 256 entries, each preceded by its length as a big-endian 16-bit
+ * number.
+ */
 
 const ENTRY_BYTES_MAX = 65_535
 
@@ -18,7 +21,7 @@ export function encodeBundle(entries: readonly Uint8Array[]): Uint8Array {
   return bytes
 }
 
-/** Returns the entries of a bundle; undefined if it does not have exactly `width` of them. */
+/** Returns the entries of a bundle; undefined if the bundle does not contain exactly `width` entries. */
 export function decodeBundle(bundle: Uint8Array, width: number): Uint8Array[] | undefined {
   const view = new DataView(bundle.buffer, bundle.byteOffset, bundle.byteLength)
   const entries: Uint8Array[] = []

@@ -2,10 +2,10 @@
 
 export type EntryHead = {
   readonly v: 1
-  /** Offset of the first event of the entry in its partition, and the number of events. */
+  /** Offset in the partition of the entry's first event, and number of events in the entry. */
   readonly first: number
   readonly count: number
-  /** If the entry is one piece of an event: the number of the piece, from 1, and the number of pieces. */
+  /** Set if the entry is one piece of a long event: number of the piece, from 1, and number of pieces. */
   readonly piece?: number
   readonly pieces?: number
 }

@@ -1,15 +1,16 @@
-/** Finds an event in entries of the public log by its text, without reading the others. */
+/** Finds an event in entries of the public log. Searches the text of an entry first, so that few entries are parsed. */
 
 import { eventsIn, readEntry } from './public-event.ts'
 import type { PublicEvent } from './public-event-shapes.ts'
 
 const decoder = new TextDecoder()
-/** Cell of an event with the hash of its order. */
+/** Index of the cell with the hash of the order. */
 const HASH_CELL = 4
 
 /**
- * Returns a function that checks whether an entry has the first event of an order, or its first piece. An entry may also
- * name an order that another one replaces, which proves nothing: its trader chooses that name.
+ * Returns a function that checks whether an entry contains the first event of an order, or the first piece of that
+ * event. The order's hash alone is no proof: a later order that replaces this one also names its hash, and a trader can
+ * name any hash there.
  */
 export function findsOrder(orderHash: string): (entry: Uint8Array) => boolean {
   const name = `"${orderHash}"`
@@ -18,7 +19,7 @@ export function findsOrder(orderHash: string): (entry: Uint8Array) => boolean {
       ? event.taker.orderHash === orderHash && event.known !== true
       : event.type === 'OrderRested' && event.order?.orderHash === orderHash
   return (entry) => {
-    // The search for the name is cheap, and few entries contain it.
+    // The text search is cheap, and few entries contain the hash.
     if (!decoder.decode(entry).includes(name)) return false
     const { head, lines } = readEntry(entry)
     if (head.pieces !== undefined) {
@@ -30,8 +31,8 @@ export function findsOrder(orderHash: string): (entry: Uint8Array) => boolean {
 }
 
 /**
- * Returns a function that checks whether an entry has this fill of the match with this number, or the first piece of the
- * match.
+ * Returns a function that checks whether an entry contains fill `fill` of the match with sequence number `seq`, or the
+ * first piece of that match.
  */
 export function findsMatch(
   marketId: string,

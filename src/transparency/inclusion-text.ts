@@ -1,6 +1,6 @@
 /**
- * Offline proofs of C2SP tlog-proof: an entry's index, its inclusion proof and a checkpoint in one text. `extra` has
- * the entry itself, so a verifier needs only this text and the key of the log.
+ * Offline proofs of C2SP tlog-proof: one text with an entry's index, its inclusion proof and a checkpoint. `extra`
+ * contains the entry itself. So a verifier needs only this text and the key of the log.
  */
 
 import { fromBase64, toBase64 } from './base64.ts'
@@ -28,7 +28,7 @@ export function inclusionText({ extra, index, proof, checkpoint }: InclusionText
   return `${lines.join('\n')}\n\n${checkpoint}`
 }
 
-/** Reads the text without trusting it; undefined if it is malformed. */
+/** Parses the text without checking its proof or signatures; undefined if it is malformed. */
 export function parseInclusionText(text: string): InclusionText | undefined {
   const blank = text.indexOf('\n\n')
   if (blank < 0) return undefined
@@ -48,7 +48,8 @@ export function parseInclusionText(text: string): InclusionText | undefined {
 }
 
 /**
- * Reads lines of base64, each one hash. Undefined if a line is invalid, or there are more lines than a proof can have.
+ * Parses lines of base64, each with one hash. Returns undefined if a line is invalid, or if there are more lines than a
+ * proof can have.
  */
 export function parseHashes(lines: readonly string[]): Uint8Array[] | undefined {
   if (lines.length > PROOF_HASHES_MAX) return undefined
@@ -61,7 +62,10 @@ export function parseHashes(lines: readonly string[]): Uint8Array[] | undefined 
   return hashes
 }
 
-/** Checks a proof with its entry; throws if anything is wrong. Returns the entry and the keys that signed for it. */
+/**
+ * Verifies a proof that contains its entry; throws if any part is wrong. Returns the entry and the names of the
+ * witnesses that cosigned the checkpoint.
+ */
 export function verifyInclusionText(
   text: string,
   key: VerifierKey,

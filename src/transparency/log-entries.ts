@@ -1,14 +1,15 @@
 /**
- * Entries of the public log, made of rows of the event log. The entries are a pure function of the rows, and rows never
- * change: every builder of the tree signs the same roots, however often it starts over. So the form of version 1 must
- * never change.
+ * Makes the entries of the public log from rows of the event log. The entries are a pure function of the rows, and rows
+ * never change. So every builder of the tree gets the same roots, even if it starts again from the beginning. This
+ * requires that the format of version 1 never changes.
  *
- * An entry is text, one JSON value per line. The first line is its head, each other line one event, in the same form as
- * in the log (docs/transparency.md lists the cells). Signatures and permits are replaced by their SHA-256. Labels,
- * groups, their protection and the names of sessions are left out: they would show how a trader works.
+ * An entry is text with one JSON value per line. The first line is the head of the entry. Each other line is one event,
+ * in the format of the event log (docs/transparency.md lists the cells). Signatures and permits are replaced by their
+ * SHA-256. Labels, groups, protection settings and session names are left out, because they would reveal how a trader
+ * works.
  *
- * A row is one entry, unless that would have more than 60,000 bytes. Then it becomes several entries of whole events. An
- * event that alone is longer is cut into pieces, each an entry.
+ * A row becomes one entry, unless that entry would have more than 60,000 bytes. Then the row becomes several entries of
+ * whole events. An event that is too long for one entry is cut into pieces, and each piece is an entry.
  */
 
 import type { EntryHead } from './entry-head.ts'
@@ -16,26 +17,26 @@ import { bytesOf } from './note.ts'
 
 /** A row of the event log: consecutive events that became durable together. */
 type EventRow = {
-  /** Offset of its first event in the partition. */
+  /** Offset in the partition of the row's first event. */
   readonly first: number
   readonly count: number
   /** A JSON array with one event per line. */
   readonly payload: Uint8Array
 }
 
-/** SHA-256 as 64 digits: Node makes them in half the time that bytes take. */
+/** SHA-256 as 64 hex digits. Node makes the digits in half the time that it needs to return bytes. */
 export type HexSha256 = (bytes: Uint8Array) => string
 
 const ENTRY_VERSION = 1
 export const LEAF_BYTES_MAX = 60_000
 /**
- * Room for the head of an entry. It has a fixed size, so that the length of a row's events alone decides whether the
- * row becomes one entry.
+ * Bytes reserved for the head of an entry. The number is fixed, so that only the length of the row's events decides
+ * whether the row becomes one entry.
  */
 const HEAD_BYTES_MAX = 128
 const BODY_BYTES_MAX = LEAF_BYTES_MAX - HEAD_BYTES_MAX
 
-/** Characters of a signature: 0x and 65 bytes. */
+/** Number of characters of a signature: `0x` and 65 bytes in hex. */
 const SIGNATURE_CHARS = 132
 const ELIDED_MARKET = /^(\["[A-Z]",)0,/
 const NAMED_MARKET = /^\["[A-Z]",("0x[0-9a-f]{64}"),/
@@ -52,21 +53,21 @@ export function entriesOf({ first, count, payload }: EventRow, hash: HexSha256):
   return splitRow(first, hidden)
 }
 
-/** Returns whether events are lists without objects, and without a last cell that may be the name of a session. */
+/** Returns whether all events are lists without objects, and no event's last cell may be a session name. */
 function isPlain(text: string): boolean {
   return !text.includes('{') && !text.includes('"]')
 }
 
 /**
- * Returns the entry of a row whose events are all plain lists, as nearly all rows are. Handling the events one by one
- * would take twice as long.
+ * Returns the entry of a row in which all events are plain lists. Nearly all rows are like this. Handling each event
+ * separately would take twice as long.
  */
 function listsEntry(
   { first, count }: Pick<EventRow, 'first' | 'count'>,
   text: string,
   hash: HexSha256,
 ): Uint8Array {
-  // JSON has no newline within a value, so a comma before one ends an event.
+  // JSON values contain no newline, so a comma followed by a newline ends an event.
   const body = hideAll(text.slice(2, -2).replaceAll(',\n', '\n'), hash)
   const events = body.split('\n').length
   if (!text.startsWith('[\n') || !text.endsWith('\n]') || events !== count) {
@@ -79,7 +80,7 @@ function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString('utf8')
 }
 
-/** Returns the events of a row as text; JSON has no newline within a value. */
+/** Returns the events of a row as lines of text. JSON values contain no newline, so each line is one event. */
 function linesOf(payload: string): string[] {
   const lines = payload.split('\n')
   if (lines[0] !== '[' || lines.at(-1) !== ']')
@@ -100,7 +101,7 @@ type Cell = string | number | object
 const MARK_CELLS: Readonly<Record<string, number>> = { R: 15, M: 11 }
 const OF_SESSION = 2
 
-/** Hides parts of an event of any form, cell by cell. */
+/** Hides signatures, permits and session names, cell by cell, in an event of any form. */
 function publicCells(cells: readonly Cell[], hash: HexSha256): Cell[] {
   const mark = MARK_CELLS[String(cells[0])]
   return cells.flatMap((cell, at): Cell | Cell[] => {
@@ -115,7 +116,7 @@ function isPermit(cell: object): cell is PublicPermit {
   return 'deadline' in cell
 }
 
-/** Returns the public members of the last cell; nothing if it has none. */
+/** Returns the public members of the event's last cell; an empty list if the cell has no public members. */
 function publicTail(tail: PublicTail): [] | [PublicTail] {
   const { others, cause, bookByMs, replaces } = tail
   const shown: PublicTail = {
@@ -135,14 +136,14 @@ type PublicTail = {
 }
 
 /**
- * Replaces the signatures of orders in plain lists by their hashes, and the names of sessions. A signature is the only
- * text of its length; before it are the session or a number, nonce, expiration, and the fee recipient or 0. Plain lists
- * have no text with an escaped quotation mark. Regular expressions took three times as long.
+ * Replaces signatures by their hashes, and session names by `OF_SESSION`, in events that are plain lists. Only a
+ * signature has its length. The cells before it are: session name or a number, nonce, expiration, and fee recipient or
+ * 0. Plain lists contain no escaped quotation marks. Regular expressions took three times as long.
  */
 function hideAll(lists: string, hash: HexSha256): string {
   let hidden = ''
   let from = 0
-  // Positions at which the last four texts begin, the newest first.
+  // Start positions of the last four quoted texts, newest first.
   let [one, two, three, four] = [0, 0, 0, 0]
   for (let at = lists.indexOf('"'); at >= 0; ) {
     const end = lists.indexOf('"', at + 1)
@@ -165,12 +166,12 @@ function hideAll(lists: string, hash: HexSha256): string {
   return hidden + lists.slice(from)
 }
 
-/** Returns the hash that stands for a signature: SHA-256 of its 65 bytes. */
+/** Returns the hash that replaces a signature: SHA-256 of the signature's 65 bytes. */
 export function signatureHash(signature: string, hash: HexSha256): string {
   return `0x${hash(Buffer.from(signature.slice(2), 'hex'))}`
 }
 
-/** Returns the hash that stands for a permit: SHA-256 of its JSON with these six members in this order. */
+/** Returns the hash that replaces a permit: SHA-256 of a JSON object with exactly these six members, in this order. */
 export function permitHash(permit: PublicPermit, hash: HexSha256): string {
   const { nonce, value, deadline, v, r, s } = permit
   return `0x${hash(bytesOf(JSON.stringify({ nonce, value, deadline, v, r, s })))}`
@@ -189,7 +190,7 @@ function entryOf(head: EntryHead, lines: readonly string[]): Uint8Array {
   return bytesOf(`${JSON.stringify(head)}\n${lines.join('\n')}\n`)
 }
 
-/** Splits a long row between events, so that each entry is as long as allowed. */
+/** Splits a long row between events. Each entry gets as many events as fit. */
 function splitRow(first: number, lines: readonly string[]): Uint8Array[] {
   const entries: Uint8Array[] = []
   let gathered: string[] = []
@@ -204,7 +205,7 @@ function splitRow(first: number, lines: readonly string[]): Uint8Array[] {
   }
   for (const [at, line] of lines.entries()) {
     market = marketIn(line) ?? market
-    // Each entry can be read alone: its first event names its market.
+    // An entry must be readable on its own, so its first event names the market.
     const named = line.replace(ELIDED_MARKET, `$1${market},`)
     const length = bytesOf(named).length + 1
     if (bytes + length > BODY_BYTES_MAX) flush(at)
@@ -219,13 +220,13 @@ function splitRow(first: number, lines: readonly string[]): Uint8Array[] {
   return entries
 }
 
-/** Returns the market that an event names, as JSON; undefined if it is the same as in the event before. */
+/** Returns the market that an event names, as JSON; undefined if the event has the same market as the event before. */
 function marketIn(line: string): string | undefined {
   if (line[0] === '[') return NAMED_MARKET.exec(line)?.[1]
   return JSON.stringify((JSON.parse(line) as { marketId: string }).marketId)
 }
 
-/** Cuts a long event between characters. */
+/** Cuts a long event into pieces. No cut divides a character. */
 function piecesOf(first: number, line: string): Uint8Array[] {
   const texts: string[] = []
   let text = ''

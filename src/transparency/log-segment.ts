@@ -1,15 +1,15 @@
 /**
- * Segments of the public log: runs of whole entries with a limited number of events. The books are stored at the end of
- * each segment. The boundaries follow from the entries alone.
+ * Segments of the public log. A segment is a run of consecutive whole entries, and its number of events is limited. The
+ * books are stored at the end of each segment. The entries alone determine where segments end.
  */
 
 import type { EntryHead } from './entry-head.ts'
 
-/** Maximum number of events of a segment, and of its bytes: a segment ends with the entry that reaches one of them. */
+/** A segment ends with the entry at which it reaches this number of events or this number of entries. */
 export const SEGMENT_EVENTS = 8_192
 export const SEGMENT_LEAVES = 2_048
 
-/** Returns a function that counts the entries of one segment, and returns true at the last of them. */
+/** Returns a function that receives each entry's head and returns true at the last entry of the segment. */
 export function makeSegmentCounter(): (head: EntryHead) => boolean {
   let events = 0
   let leaves = 0

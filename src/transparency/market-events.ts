@@ -1,14 +1,14 @@
-/** Reads the events of one market from entries of the public log; Node only. */
+/** Reads the events of one market from entries of the public log. Works only in Node. */
 
 import type { MarketId } from '#domain/ids.ts'
 import { readEntry } from './public-event.ts'
 
-/** Reads the lines of an entry, whose first event has this offset. */
+/** Parses the lines of an entry into events. `first` is the offset of the first event. */
 type ReadLines<Event> = (lines: readonly string[], first: number) => Event[]
 
 /**
- * Reads the events of one market from consecutive entries, starting at any entry. Entries without the market are not
- * parsed: an entry names each of its markets at least once.
+ * Reads the events of one market from consecutive entries, starting at any entry. An entry with events of a market
+ * contains the market's id at least once, so other entries are not parsed.
  */
 export function makeMarketReader<Event extends { readonly marketId: MarketId }>(
   marketId: MarketId,
@@ -25,8 +25,8 @@ export function makeMarketReader<Event extends { readonly marketId: MarketId }>(
       if (head.piece === 1) pieces = []
       pieces.push(lines[0]!)
       if (head.piece !== head.pieces) return []
-      // The first pieces of this event are missing, because reading started after them. The event belongs to the
-      // segment before.
+      // Reading started after the first pieces of this event, so the event is incomplete. It belongs to the segment
+      // before.
       if (pieces.length !== head.pieces) return []
       texts = [pieces.join('')]
     }

@@ -1,14 +1,19 @@
 /**
- * Inclusion and consistency proofs of RFC 6962, sections 2.1.1 and 2.1.2: made from the hashes of complete subtrees,
- * and verified against roots. Sizes are safe integers.
+ * Inclusion and consistency proofs of RFC 6962, sections 2.1.1 and 2.1.2. Proofs are made from the hashes of complete
+ * subtrees and verified against roots. Tree sizes are safe integers.
  */
 
 import { sameBytes, treeHasher } from './tree-hash.ts'
 
-/** Returns the root of the complete subtree of 2^`level` leaves, the `index`th of its level. */
+/**
+ * Returns the root of a complete subtree of 2^`level` leaves. `index` is the subtree's position among those of its
+ * level.
+ */
 export type SubtreeReader = (level: number, index: number) => Promise<Uint8Array>
 
-/** Returns the hashes that lead from leaf `index` to the root of the tree of `size` leaves, the nearest first. */
+/**
+ * Returns the inclusion proof of leaf `index` in the tree of `size` leaves. The hash nearest to the leaf comes first.
+ */
 export async function inclusionProof(
   index: number,
   size: number,
@@ -43,8 +48,8 @@ export async function consistencyProof(
   const proof: Uint8Array[] = []
   let from = 0
   let to = size
-  // The verifier knows the root of the old tree. The proof includes that root only if the old tree is not a complete
-  // subtree of the new one.
+  // The verifier knows the root of the old tree. If the old tree is a complete subtree of the new tree, the proof omits
+  // that root.
   while (to !== oldSize) {
     const middle = from + largestPowerBelow(to - from)
     if (oldSize <= middle) {
@@ -102,7 +107,7 @@ export function verifyConsistency(claim: {
   if (oldSize < 0 || oldSize > size) return false
   if (oldSize === 0) return claim.proof.length === 0 && sameBytes(oldRoot, treeHasher.emptyRoot)
   if (oldSize === size) return claim.proof.length === 0 && sameBytes(oldRoot, root)
-  // A complete old tree is a subtree of the new one: its root is known and not part of the proof.
+  // A complete old tree is a subtree of the new tree. The verifier knows its root, so the proof omits that root.
   const proof = isPowerOfTwo(oldSize) ? [oldRoot, ...claim.proof] : [...claim.proof]
   let place = oldSize - 1
   let last = size - 1
@@ -141,7 +146,7 @@ async function rangeRoot(from: number, to: number, subtree: SubtreeReader): Prom
   return treeHasher.node(left, await rangeRoot(middle, to, subtree))
 }
 
-/** Returns the largest power of two that is less than `count`, which is at least 2. */
+/** Returns the largest power of two that is less than `count`. `count` must be at least 2. */
 function largestPowerBelow(count: number): number {
   let power = 1
   while (power * 2 < count) power *= 2
@@ -152,7 +157,7 @@ function isPowerOfTwo(count: number): boolean {
   return Number.isInteger(Math.log2(count))
 }
 
-/** Integers above 2^31 cannot be shifted. */
+/** Divides, because a bit shift is wrong for integers from 2^31 on. */
 function half(value: number): number {
   return Math.floor(value / 2)
 }

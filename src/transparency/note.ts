@@ -1,16 +1,16 @@
 /**
- * Signed notes of C2SP signed-note: text, a blank line, and signature lines of named Ed25519 keys. Signatures by unknown
- * keys are ignored; a wrong signature by a known key makes the whole note invalid.
+ * Signed notes of C2SP signed-note: text, a blank line, and one line per Ed25519 signature with the name of its key.
+ * Signatures by unknown keys are ignored. A wrong signature by a known key makes the whole note invalid.
  */
 
 import { hashes, verify } from '@noble/ed25519'
 import { sha256, sha512 } from '@noble/hashes/sha2.js'
 import { fromBase64, toBase64 } from './base64.ts'
 
-// With this function, verification works without WebCrypto, which browsers have only on secure pages.
+// With this function, signatures can be verified without WebCrypto. Browsers offer WebCrypto only on secure pages.
 hashes.sha512 = sha512
 
-/** Signature types of the standard: a note, and a timestamped cosignature of a checkpoint. */
+/** Signature types of the standard: signature of a note, and timestamped cosignature of a checkpoint. */
 export const NOTE_SIGNATURE = 1
 export const COSIGNATURE = 4
 
@@ -38,13 +38,16 @@ type NoteSignature = {
 
 export type Note = { readonly text: string; readonly signatures: readonly NoteSignature[] }
 
-/** Signs the text of notes in the name of a key. */
+/** Signs the text of notes with the private part of `key`. */
 export type NoteSigner = {
   readonly key: VerifierKey
   sign(message: Uint8Array): Uint8Array
 }
 
-/** Returns whether a key may have this name: not empty, without spaces and plus signs. */
+/**
+ * Returns whether a key may have this name. A name must not be empty or contain spaces, control characters or plus
+ * signs.
+ */
 export function isKeyName(name: string): boolean {
   return name !== '' && !/[\s+\p{Cc}\p{Zs}]/u.test(name)
 }
@@ -66,7 +69,9 @@ export function verifierKeyText({ name, keyId, type, publicKey }: VerifierKey): 
   return `${name}+${id}+${toBase64(bytesOf(Uint8Array.of(type), publicKey))}`
 }
 
-/** Reads the text form of a key; undefined if it is not one, or its id is not that of its key. */
+/**
+ * Parses the text form of a key. Returns undefined if the text is malformed, or if its id does not belong to its key.
+ */
 export function parseVerifierKey(text: string): VerifierKey | undefined {
   const [, name = '', encoded = ''] = /^([^+]+)\+[0-9a-f]{8}\+(\S+)$/.exec(text) ?? []
   const bytes = fromBase64(encoded)
@@ -81,7 +86,7 @@ export function signatureLine({ name, keyId }: VerifierKey, signature: Uint8Arra
   return `— ${name} ${toBase64(bytesOf(keyId, signature))}\n`
 }
 
-/** Reads the parts of a note without trusting any; undefined if it is malformed. */
+/** Parses a note without verifying its signatures; undefined if the note is malformed. */
 export function parseNote(note: string): Note | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a note may contain no control characters but newlines.
   if (note.length > NOTE_CHARS_MAX || /[\u0000-\u0009\u000b-\u001f]/.test(note)) return undefined
@@ -111,14 +116,17 @@ function parseSignatureLines(text: string): NoteSignature[] | undefined {
   return signatures
 }
 
-/** Returns the signatures that claim to be by this key. */
+/** Returns the signatures with the name and id of this key. The signatures are not verified. */
 export function signaturesBy({ signatures }: Note, key: VerifierKey): NoteSignature[] {
   return signatures.filter(
     ({ name, keyId }) => name === key.name && keyId.every((byte, at) => byte === key.keyId[at]),
   )
 }
 
-/** Returns the key of this name that has signed a note, or any of this name: during a rotation there are several. */
+/**
+ * Returns the key with this name that signed the note. If no such key signed it, returns the first key with this name.
+ * During a key rotation, several keys have the same name.
+ */
 export function keyFor(
   note: Note | undefined,
   name: string | undefined,
@@ -129,7 +137,7 @@ export function keyFor(
   return signed ?? named[0]
 }
 
-/** Returns whether the note is signed by the key, and no signature by it is wrong. */
+/** Returns whether the note has a signature of the key, and all signatures with the key's name and id are valid. */
 export function isSignedBy(note: Note, key: VerifierKey): boolean {
   const own = signaturesBy(note, key)
   const message = encoder.encode(note.text)
@@ -140,7 +148,7 @@ export function isSignedBy(note: Note, key: VerifierKey): boolean {
   )
 }
 
-/** Returns whether these 64 bytes are the key's Ed25519 signature of the message. */
+/** Returns whether `signature` is a valid Ed25519 signature of the message by this key. */
 export function isSignature(
   signature: Uint8Array,
   message: Uint8Array,

@@ -1,6 +1,7 @@
 /**
- * A market's books as they were: the total size at each price, from public events. The index of past books stores them
- * as text at the end of each segment of the log, so that any past book needs the events of at most one more segment.
+ * A market's books at a time in the past: the total size at each price, computed from public events. The index of past
+ * books stores them as text at the end of each segment of the log. So computing any past book takes the events of at
+ * most one more segment.
  */
 
 import { BUY, OUTCOMES, type Outcome, SELL, type Side } from '#domain/order.ts'
@@ -10,19 +11,19 @@ type Levels = Map<number, bigint>
 type PastLevel = readonly [price: number, total: bigint]
 
 const SIDES = [BUY, SELL] as const
-/** Number of numbers that describe one change of a level. */
+/** Count of the numbers that describe one change of a level. */
 const CHANGE_NUMBERS = 4
 
 export class PastBook {
-  /** Number of the last event that was applied. */
+  /** Sequence number of the last event that was applied. */
   seq = 0
-  /** Time of that event. */
+  /** Time of the last event that was applied. */
   atMs = 0
-  /** False if the log begins after the market was created: the levels are then unknown. */
+  /** True if the market's opening was applied. If the log begins after the opening, the levels are unknown. */
   isWhole = false
   readonly #levels: readonly Levels[] = [new Map(), new Map(), new Map(), new Map()]
 
-  /** Restores a book that `text` wrote. */
+  /** Restores a book from the text that `text()` returned. */
   static of(seq: number, atMs: number, text: string): PastBook {
     const book = new PastBook()
     book.seq = seq
@@ -56,7 +57,7 @@ export class PastBook {
     return [...this.#side(outcome, side)].sort(([a], [b]) => (a - b) * worseFirst)
   }
 
-  /** Returns the levels as text; empty if they are not known. */
+  /** Returns the levels as text; an empty text if the levels are unknown. */
   text(): string {
     if (!this.isWhole) return ''
     return OUTCOMES.flatMap((outcome) => SIDES.map((side) => this.levels(outcome, side)))

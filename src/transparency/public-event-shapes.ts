@@ -9,14 +9,14 @@ import type { CancelCause } from '#domain/order-tags.ts'
 import type { TimeInForce } from '#domain/time-in-force.ts'
 import type { FaultySide } from '#domain/trade.ts'
 
-/** An order with the hashes of its signature and of its permit. */
+/** An order in the public log. Instead of the order's signature and permit, it contains their hashes. */
 export type PublicOrder = Order & {
   readonly orderHash: OrderHash
   readonly signatureHash: string
   readonly permitHash?: string
   /**
-   * Conditions of an order, if it is not a plain limit order. Only the first event of an order has them; logs of
-   * earlier versions lack them.
+   * Conditions of an order that is not a plain limit order. Only the first event of the order contains them, and logs
+   * of earlier versions do not contain them.
    */
   readonly timeInForce?: TimeInForce
   readonly bookByMs?: number
@@ -25,14 +25,14 @@ export type PublicOrder = Order & {
 
 type Head<Type extends string> = {
   readonly type: Type
-  /** Place in the partition, from 1. */
+  /** Number of the event in its partition, from 1. */
   readonly offset: number
   readonly marketId: MarketId
   readonly seq: number
   readonly atMs: number
 }
 
-/** The terms of an order that an event about it repeats. */
+/** Terms of an order. Later events about the order repeat them. */
 export type OrderTerms = {
   readonly orderHash: OrderHash
   readonly trader: Address
@@ -53,7 +53,7 @@ export type PublicRested = Head<'OrderRested'> &
   OrderTerms &
   Life & {
     readonly added: number
-    /** Only in the first event of an order. */
+    /** The whole order; present only in the order's first event. */
     readonly order?: PublicOrder
     readonly returned?: true
   }
@@ -62,7 +62,7 @@ export type PublicMatched = Head<'OrdersMatched'> & {
   readonly taker: PublicOrder
   readonly takerRemaining: number
   readonly fills: readonly Fill[]
-  /** True if an earlier event contains the taker. */
+  /** True if an earlier event already contains the taker's order. */
   readonly known?: true
 }
 
@@ -70,7 +70,7 @@ export type PublicClosed = Head<'OrderClosed'> &
   OrderTerms &
   Life & {
     readonly reason: OrderCloseReason
-    /** Why the market cancelled an order that its trader did not cancel. */
+    /** Reason why the market cancelled an order that its trader did not cancel. */
     readonly cause?: CancelCause
   }
 

@@ -1,6 +1,6 @@
 /**
- * Reads the events of the public log out of its entries. It is written from docs/transparency.md and shares no code
- * with the event log, so that a mistake there is not repeated in a replay.
+ * Reads the events of the public log from its entries. This code follows docs/transparency.md and shares no code with
+ * the event log. So a mistake in the event log's code is not repeated when the log is replayed.
  */
 
 import {
@@ -30,7 +30,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true })
 
 type EntryText = { readonly head: EntryHead; readonly lines: readonly string[] }
 
-/** Reads the head and the lines of an entry; throws if it is malformed. */
+/** Parses the head and the lines of an entry; throws if the entry is malformed. */
 export function readEntry(entry: Uint8Array): EntryText {
   const [headText = '', ...lines] = decoder.decode(entry).split('\n')
   const head = JSON.parse(headText) as EntryHead | null
@@ -51,8 +51,8 @@ export function readEntry(entry: Uint8Array): EntryText {
 }
 
 /**
- * Reads events from consecutive entries, starting at any entry. Throws if an offset is missing or repeated, or an event
- * cannot be read. Pieces of an event are kept until the last one.
+ * Returns a function that reads events from consecutive entries, starting at any entry. The function throws if an
+ * offset is missing or repeated, or if an event is malformed. It keeps the pieces of a long event until the last piece.
  */
 export function makeEventReader(): (entry: Uint8Array) => PublicEvent[] {
   const read = makeLineReader()
@@ -62,7 +62,10 @@ export function makeEventReader(): (entry: Uint8Array) => PublicEvent[] {
   }
 }
 
-/** Reads the lines of whole events in the same way. */
+/**
+ * Returns a function that reads the lines of whole events from consecutive entries, as `makeEventReader` does for
+ * events.
+ */
 export function makeLineReader(): (entry: Uint8Array) => EntryText {
   let expected: number | undefined
   let pieces: string[] = []
@@ -143,10 +146,10 @@ const SIGNED_CELLS = 5
 export const FIRST_FILL_CELL = MATCHED_CELLS + SIGNED_CELLS
 export const FILL_CELLS = 5
 
-/** Numbers (from 0) of the fills that are mints or merges. */
+/** Indices, from 0, of the fills that are mints or merges. */
 export type FillTail = { readonly others?: readonly number[] }
 
-/** The last cell of a list, if it is an object. */
+/** Last cell of an event's list, if that cell is an object. */
 type Tail = FillTail & {
   readonly cause?: CancelCause
   readonly bookByMs?: number
@@ -159,7 +162,10 @@ function withoutTail(row: Cells): { readonly cells: Cells; readonly tail: Tail }
   return hasTail ? { cells: row.slice(0, -1), tail: last } : { cells: row, tail: {} }
 }
 
-/** Reads how an order was placed; `force` is undefined if the row lacks the cell. */
+/**
+ * Reads the conditions under which an order was placed. `force` is undefined if the row has no cell for the time in
+ * force.
+ */
 function placementIn(
   force: unknown,
   { bookByMs, replaces }: Tail,

@@ -1,6 +1,7 @@
 /**
- * Receipts: signed notes. The exchange promises that its public log has, or will have within seconds, the event by
- * which it accepted or cancelled an order. If the log never has that event, the receipt is the evidence.
+ * Receipts are signed notes. With a receipt, the exchange promises that its public log contains, or will contain within
+ * seconds, the event that accepted or cancelled an order. If the log never contains the event, the receipt proves that
+ * the promise was broken.
  */
 
 import type { MarketId, OrderHash } from '#domain/ids.ts'
@@ -15,24 +16,33 @@ export type Receipt = {
   readonly status: 'accepted' | 'cancelled'
   readonly orderHash: OrderHash
   readonly marketId: MarketId
-  /** Maximum number that the event can have in its market. */
+  /** Maximum sequence number that the event can have in its market. */
   readonly seq: number
   /** Time at which the exchange answered. */
   readonly atMs: number
 }
 
-/** Returns the text that is signed. Its first line distinguishes it from checkpoints, which the same key signs. */
+/**
+ * Returns the text to be signed. The first line distinguishes a receipt from a checkpoint, because the same key signs
+ * both.
+ */
 export function receiptText({ origin, status, orderHash, marketId, seq, atMs }: Receipt): string {
   const lines = [HEADER, origin, `${status} ${orderHash}`, `market ${marketId}`]
   return `${[...lines, `seq ${seq}`, `time ${atMs}`].join('\n')}\n`
 }
 
-/** Returns the log that a receipt names, without trusting it; undefined if it is malformed. */
+/**
+ * Returns the origin of the log that a receipt names, without verifying the signature; undefined if the receipt is
+ * malformed.
+ */
 export function receiptOrigin(text: string): string | undefined {
   return parseReceipt(parseNote(text)?.text ?? '')?.origin
 }
 
-/** Reads a receipt of the key's log; throws if it is malformed, of another log, or not signed by the key. */
+/**
+ * Reads a receipt of the key's log. Throws if the receipt is malformed, belongs to another log, or is not signed by the
+ * key.
+ */
 export function openReceipt(text: string, key: VerifierKey): Receipt {
   const note = parseNote(text)
   const receipt = parseReceipt(note?.text ?? '')

@@ -8,17 +8,20 @@ import { subtreesOf, TILE_WIDTH, type TilePlace, tilePath, tileWidth } from './t
 import type { TreeBuilder } from './tree-builder.ts'
 import { HASH_BYTES, sameBytes, treeHasher } from './tree-hash.ts'
 
-/** Reads the file at a path below the prefix of the log; undefined if there is none. */
+/** Reads a file of the log by its path below the log's prefix; undefined if the file does not exist. */
 export type LogGet = (path: string) => Promise<Uint8Array | undefined>
 
-/** A file of the log could not be read, which proves nothing about the log. */
+/** Thrown if a file of the log cannot be read. This does not prove that the log is invalid. */
 export class LogUnavailable extends Error {}
 
 export type RemoteLog = { readonly get: LogGet; readonly key: VerifierKey }
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
-/** Reads the newest checkpoint; throws if it is not one of the key's log. */
+/**
+ * Reads the newest checkpoint. Throws if the checkpoint is malformed, belongs to another log, or is not signed by the
+ * key.
+ */
 export async function readCheckpoint({
   get,
   key,
@@ -27,7 +30,7 @@ export async function readCheckpoint({
   return { ...openCheckpoint(text, key), text }
 }
 
-/** Reads subtrees of the tree of a checkpoint from tiles, each once. */
+/** Returns a reader of subtrees of the tree with `size` leaves. The reader downloads each tile once. */
 function remoteSubtrees({ get }: RemoteLog, size: number): SubtreeReader {
   const tiles = new Map<string, Promise<Uint8Array>>()
   return subtreesOf(size, (place) => {
@@ -38,14 +41,19 @@ function remoteSubtrees({ get }: RemoteLog, size: number): SubtreeReader {
   })
 }
 
-/** Reads a tile. A log may have deleted a partial tile after it was full. */
+/**
+ * Reads a tile. If a partial tile is missing, reads the full tile, because a log may delete a partial tile once the
+ * tile is full.
+ */
 async function readTile(get: LogGet, place: TilePlace): Promise<Uint8Array> {
   const tile =
     (await get(tilePath(place))) ?? (await expected(get, tilePath({ ...place, width: TILE_WIDTH })))
   return tile.subarray(0, place.width * HASH_BYTES)
 }
 
-/** Throws unless the tree of the newer checkpoint begins with the tree of the older one. Returns the proof. */
+/**
+ * Returns the proof that the newer checkpoint's tree begins with the older checkpoint's tree. Throws if it does not.
+ */
 export async function proveConsistency(
   log: RemoteLog,
   older: Pick<Checkpoint, 'head'>,
@@ -63,8 +71,8 @@ export async function proveConsistency(
 }
 
 /**
- * Downloads the entries of a checkpoint that `builder` does not have, and adds them to it. Throws if they do not lead
- * to the root of the checkpoint, or if the log's tiles differ from those computed from its entries.
+ * Downloads the checkpoint's entries that `builder` does not have, and appends them to `builder`. Throws if the
+ * resulting root differs from the checkpoint, or if the log's tiles differ from those computed from the entries.
  */
 export async function verifyEntries(
   { get }: RemoteLog,

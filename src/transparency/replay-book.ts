@@ -1,4 +1,7 @@
-/** One outcome's resting orders for a replay: queues by price, in the order of arrival. Simple rather than fast. */
+/**
+ * Resting orders of one outcome, for a replay. Each price has a queue of orders in the order of arrival. The code is
+ * simple rather than fast.
+ */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
 import { BUY, SELL, type Side } from '#domain/order.ts'
@@ -11,12 +14,12 @@ export type ReplayOrder = {
   readonly size: number
   readonly expiresAtSec: number
   remaining: number
-  /** Number of the event with which the order began to rest. */
+  /** Sequence number of the event with which the order began to rest. */
   arrival: number
 }
 
 export class ReplayBook {
-  /** Prices in ascending order, of buys and of sells. */
+  /** Prices of buys and prices of sells, each in ascending order. */
   readonly #prices: readonly [number[], number[]] = [[], []]
   readonly #queues: readonly [
     Map<number, Map<OrderHash, ReplayOrder>>,
@@ -31,7 +34,10 @@ export class ReplayBook {
     return first
   }
 
-  /** Returns the order that an order of this side and price would match first. */
+  /**
+   * Returns the resting order that an incoming order of this side and price would match first; undefined if there is
+   * none.
+   */
   crossing(side: Side, price: number): ReplayOrder | undefined {
     const maker = this.best(side === BUY ? SELL : BUY)
     if (maker === undefined) return undefined
@@ -39,7 +45,7 @@ export class ReplayBook {
     return crosses ? maker : undefined
   }
 
-  /** Puts an order behind those of its price. */
+  /** Adds an order at the end of the queue of its price. */
   rest(order: ReplayOrder): void {
     const queues = this.#queues[order.side]
     let queue = queues.get(order.price)
@@ -61,7 +67,7 @@ export class ReplayBook {
     prices.splice(placeOf(prices, price), 1)
   }
 
-  /** Returns the size at each price of a side, the best first. */
+  /** Returns the total size at each price of a side, best price first. */
   levels(side: Side): [price: number, size: string][] {
     const prices = side === BUY ? this.#prices[BUY].toReversed() : this.#prices[SELL]
     return prices.map((price) => {
@@ -76,7 +82,7 @@ export class ReplayBook {
   }
 }
 
-/** Returns the first index in ascending prices with a price that is not lower. */
+/** Returns the index of the first price that is not lower than `price`, in a list of ascending prices. */
 function placeOf(prices: readonly number[], price: number): number {
   let low = 0
   let high = prices.length

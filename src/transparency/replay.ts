@@ -1,6 +1,7 @@
 /**
- * Runs the matching again over the events of a public log, and checks that every fill follows price-time priority. It
- * shares no code with the exchange's own books. It throws at the first difference, with the event's offset.
+ * Repeats the matching from the events of a public log, and checks that every fill follows price-time priority. This
+ * code shares nothing with the exchange's own books. At the first difference it throws an error with the event's
+ * offset.
  */
 
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
@@ -32,7 +33,7 @@ type FilledTrade = {
   readonly size: number
 }
 
-/** A taker whose match was read from the log, but not yet the event about its remainder. */
+/** A taker between its match and the event about its remaining quantity. */
 type Taking = {
   readonly orderHash: OrderHash
   remaining: number
@@ -47,15 +48,17 @@ type ReplayMarket = {
   readonly trades: Map<TradeId, FilledTrade>
   /** Quantity that failed trades returned to an order and that no event has used yet. */
   readonly returnable: Map<OrderHash, number>
-  /** Makers that the last match filled; the next events must end them. */
+  /** Makers that the last match filled completely. The next events must close their orders. */
   readonly filled: Set<OrderHash>
   seq: number
   atMs: number
-  /** Traders with a fill at `atMs`: the protection of one of their groups may cancel its orders then. */
+  /**
+   * Traders with a fill at time `atMs`. At this time, the protection of one of their groups may cancel their orders.
+   */
   readonly filledTraders: Set<Address>
   /**
-   * Number of makers that were removed without a trade since the last event of another kind. The next event must be the
-   * match that removed them.
+   * Number of makers that the immediately preceding events removed without a trade, because the makers had expired or
+   * to prevent a self-trade. The next match counts these makers as its own.
    */
   removed: number
   taking: Taking | undefined
@@ -63,7 +66,7 @@ type ReplayMarket = {
 }
 
 export type Replay = {
-  /** Applies the next event; throws at a difference. */
+  /** Applies the next event. Throws if the event contradicts the replay. */
   apply(event: PublicEvent): void
   /** Returns the book of an outcome as of the last event; undefined if the market was not opened. */
   bookOf(marketId: MarketId, outcome: Outcome): ReplayBook | undefined
@@ -72,7 +75,7 @@ export type Replay = {
   readonly counts: { events: number; markets: number; orders: number; fills: number }
 }
 
-/** `seen` receives each order once, with its market. */
+/** Makes a replay. `seen` is called once for each order, with the order's market. */
 export function makeReplay(seen: (order: PublicOrder, market: Market) => void): Replay {
   const markets = new Map<MarketId, ReplayMarket>()
   const counts = { events: 0, markets: 0, orders: 0, fills: 0 }
@@ -172,7 +175,7 @@ function applyTo(
   market.removed = isRemoval ? market.removed + 1 : 0
 }
 
-/** Adds an order that is new to the log. */
+/** Adds an order that the log contains for the first time. */
 function introduce(market: ReplayMarket, order: PublicOrder, check: Check, noted: Noted): Known {
   check(!market.orders.has(order.orderHash), `order ${order.orderHash} was placed before`)
   check(!market.closed, 'the market is closed')
@@ -251,13 +254,13 @@ function applyMatched(
   noted.fills(fills.length)
 }
 
-/** Two buys are a mint, two sells a merge. */
+/** Returns the kind of a fill between orders of the same side: two buys are a mint, two sells a merge. */
 function kindOf(taker: Known, maker: Known): 'mint' | 'merge' | undefined {
   if (taker.side !== maker.side) return undefined
   return taker.side === BUY ? 'mint' : 'merge'
 }
 
-/** The maker of a mint is its buyer, the maker of a merge its seller. */
+/** Returns the trade of a fill. In a mint the maker counts as the buyer, in a merge as the seller. */
 function tradeOf(taker: Known, maker: Known, size: number): FilledTrade {
   const isBuyer = taker.side === maker.side ? maker.side === SELL : taker.side === BUY
   const [buy, sell] = isBuyer ? [taker, maker] : [maker, taker]
@@ -265,8 +268,9 @@ function tradeOf(taker: Known, maker: Known, size: number): FilledTrade {
 }
 
 /**
- * Returns the order that this one would match first. In a complementary market that may be an order of the other
- * outcome with the same side: a buy at q is worth as much as a sell at 1 − q. At one price the older order comes first.
+ * Returns the resting order that `order` would match first. In a complementary market this may be an order of the other
+ * outcome with the same side. The reason is that a buy at q is worth as much as a sell at 1 − q. At equal prices the
+ * older order comes first.
  */
 function crossing({ market, books, orders }: ReplayMarket, order: Known): Known | undefined {
   const { side, outcome, price } = order
@@ -379,7 +383,7 @@ function useReturned(market: ReplayMarket, order: Known, size: number, check: Ch
   market.returnable.set(order.orderHash, returnable - size)
 }
 
-/** Returns an order that is already in the log, with the same terms. */
+/** Returns an order that the log already contains. Throws if the event states other terms. */
 function knownOrder(market: ReplayMarket, terms: OrderTerms, check: Check): Known {
   const order = market.orders.get(terms.orderHash)
   check(order !== undefined, `the log has no order ${terms.orderHash}`)

@@ -1,6 +1,7 @@
 /**
- * Tiles of C2SP tlog-tiles: 256 consecutive hashes of every eighth level of the tree. A tile is immutable; the last one
- * of a level may be partial, and its hashes are the first ones of the full tile.
+ * Tiles of C2SP tlog-tiles. A tile has 256 consecutive hashes of one level of the tree. Only every eighth level has
+ * tiles. A full tile never changes. The last tile of a level may be partial: it has the first hashes of the later full
+ * tile.
  */
 
 import type { SubtreeReader } from './merkle-proof.ts'
@@ -11,7 +12,7 @@ export const TILE_WIDTH = 256
 const TILE_HEIGHT = 8
 const LEVEL_MAX = 63
 
-/** A tile of hashes, or with the level `entries` a bundle of entries. */
+/** Place of a tile of hashes. With the level `entries`, place of a bundle of entries. */
 export type TilePlace = {
   readonly level: number | 'entries'
   readonly index: number
@@ -19,7 +20,9 @@ export type TilePlace = {
   readonly width: number
 }
 
-/** Returns the path of a tile below the prefix of its log: `tile/0/x001/x234/067`, `tile/entries/000.p/17`. */
+/**
+ * Returns the path of a tile below the prefix of its log, such as `tile/0/x001/x234/067` or `tile/entries/000.p/17`.
+ */
 export function tilePath({ level, index, width }: TilePlace): string {
   const groups = [String(index % 1_000).padStart(3, '0')]
   for (let rest = Math.floor(index / 1_000); rest > 0; rest = Math.floor(rest / 1_000)) {
@@ -29,7 +32,7 @@ export function tilePath({ level, index, width }: TilePlace): string {
   return `tile/${level}/${groups.join('/')}${partial}`
 }
 
-/** Parses the path of a tile; undefined if it is not in the standard's form. */
+/** Parses the path of a tile; undefined if the path does not have the form of the standard. */
 export function parseTilePath(path: string): TilePlace | undefined {
   const [, level = '', digits = '', partial] =
     /^tile\/(entries|0|[1-9][0-9]?)\/((?:x[0-9]{3}\/){0,4}[0-9]{3})(?:\.p\/([1-9][0-9]{0,2}))?$/.exec(
@@ -45,18 +48,18 @@ export function parseTilePath(path: string): TilePlace | undefined {
   return tilePath(place) === path ? place : undefined
 }
 
-/** Returns how many hashes a tree of `size` leaves has in a tile; 0 if it does not have the tile. */
+/** Returns the number of hashes that a tile has in a tree of `size` leaves; 0 if that tree does not have the tile. */
 export function tileWidth(size: number, { level, index }: Omit<TilePlace, 'width'>): number {
   const hashes = Math.floor(size / TILE_WIDTH ** (level === 'entries' ? 0 : level))
   return Math.max(0, Math.min(TILE_WIDTH, hashes - index * TILE_WIDTH))
 }
 
-/** Reads a tile of a tree of the reader's size; returns exactly the hashes of that tile. */
+/** Reads a tile of the tree. Must return exactly `width` hashes. */
 type TileReader = (
   place: TilePlace & { readonly level: number },
 ) => Promise<Uint8Array> | Uint8Array
 
-/** Reads subtrees of a tree of `size` leaves out of its tiles. */
+/** Returns a reader of subtrees of a tree of `size` leaves. The reader computes them from tiles. */
 export function subtreesOf(size: number, read: TileReader): SubtreeReader {
   return async (level, index) => {
     const tileLevel = Math.floor(level / TILE_HEIGHT)

@@ -1,6 +1,6 @@
 /**
- * A growing tree: it keeps the last tile of each level and reports the tiles that changed. Memory is at most 8 KiB per
- * level; a tree of 2^32 leaves has four levels.
+ * Builds a growing tree. Keeps the last tile of each level, and returns the tiles that have changed. Memory is at most
+ * 8 KiB per level; a tree of 2^32 leaves has four levels of tiles.
  */
 
 import { combine, TILE_WIDTH, tileWidth } from './tiles.ts'
@@ -14,7 +14,7 @@ export type BuiltTile = {
 
 export class TreeBuilder {
   readonly #hasher: TreeHasher
-  /** Hashes of the last tile of each level, which is never full. */
+  /** Hashes of the last tile of each level. This tile is never full. */
   readonly #edge: Uint8Array[][] = []
   #size = 0
   #full: BuiltTile[] = []
@@ -63,8 +63,8 @@ export class TreeBuilder {
 
   root(): Uint8Array {
     let root: Uint8Array | undefined
-    // The hashes of a level are roots of complete subtrees, to the left of all leaves that are already combined. So the
-    // loop goes from right to left.
+    // The hashes of each level are roots of complete subtrees. They are to the left of all leaves that the levels below
+    // contain. So the loop combines hashes from right to left.
     for (const edge of this.#edge) {
       for (const [from, to] of [...powers(edge.length)].reverse()) {
         const subtree = combine(edge.slice(from, to), this.#hasher)
@@ -74,7 +74,7 @@ export class TreeBuilder {
     return root ?? this.#hasher.emptyRoot
   }
 
-  /** Returns the tiles that changed since the last call, full ones and the last partial one of each level. */
+  /** Returns the tiles that have changed since the last call: full tiles, and the partial tile of each level. */
   takeChanged(): BuiltTile[] {
     const partial = lastTiles(this.#size).flatMap(({ level, index }) => {
       const edge = this.#edge[level] ?? []

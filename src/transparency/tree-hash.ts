@@ -1,6 +1,6 @@
 /**
- * The hashes of RFC 6962: a leaf and an inner node are hashed with different prefixes, so that one cannot be passed off
- * as the other. The functions take SHA-256 as a parameter, because Node's own is ten times faster than the portable one
+ * The hashes of RFC 6962. Leaves and inner nodes are hashed with different prefixes, so that a leaf cannot be passed
+ * off as an inner node. SHA-256 is a parameter, because Node's own SHA-256 is ten times faster than the portable one
  * for browsers.
  */
 
@@ -38,7 +38,7 @@ export function makeTreeHasher(hash: Sha256): TreeHasher {
   }
 }
 
-/** For Node and browsers. */
+/** Hasher with the portable SHA-256, which works in Node and browsers. */
 export const treeHasher: TreeHasher = makeTreeHasher(sha256)
 
 export function sameBytes(left: Uint8Array, right: Uint8Array): boolean {

@@ -1,4 +1,7 @@
-/** The log's side of C2SP tlog-witness: the request for a cosignature, and the lines of the answer that count. */
+/**
+ * The log's side of C2SP tlog-witness: requests a cosignature from a witness, and selects the valid lines of the
+ * answer.
+ */
 
 import { trimEnd } from '#domain/trim-end.ts'
 import { toBase64 } from './base64.ts'
@@ -14,7 +17,7 @@ import {
 
 export type WitnessAddress = { readonly key: VerifierKey; readonly url: string }
 
-/** Reads `name+id+key@https://…`; undefined if it is not the key of a witness and its address. */
+/** Parses `name+id+key@https://…`. Returns undefined if the text is not a witness's key and address. */
 export function parseWitness(text: string): WitnessAddress | undefined {
   const [, keyText = '', url = ''] =
     /^([^+@\s]+\+[0-9a-f]{8}\+[^@\s]+)@(https?:\/\/\S+)$/.exec(text) ?? []
@@ -23,7 +26,9 @@ export function parseWitness(text: string): WitnessAddress | undefined {
   return { key, url: trimEnd(url, '/') }
 }
 
-/** Returns the body of `POST add-checkpoint`: the witness has cosigned `oldSize` entries before. */
+/**
+ * Returns the body of `POST add-checkpoint`. `oldSize` is the number of entries that the witness has already cosigned.
+ */
 export function addCheckpointBody(
   oldSize: number,
   proof: readonly Uint8Array[],
@@ -32,10 +37,10 @@ export function addCheckpointBody(
   return `${[`old ${oldSize}`, ...proof.map(toBase64)].join('\n')}\n\n${checkpoint}`
 }
 
-/** Maximum length of an answer: room for some signature lines. A longer answer is not read to its end. */
+/** Maximum length of a witness's answer, enough for some signature lines. A longer answer is rejected. */
 const ANSWER_BYTES_MAX = 16_384
 
-/** Sends a request to a witness. The signal ends it. */
+/** Sends a request to a witness. `signal` aborts the request. */
 export async function postToWitness(
   url: string,
   body: string,
@@ -56,15 +61,15 @@ export async function postToWitness(
 
 export type PostToWitness = typeof postToWitness
 
-/** Returns the lines of a witness's answer that are its cosignatures of the checkpoint; undefined if there is none. */
+/** Returns the lines of a witness's answer that are valid cosignatures of the checkpoint; undefined if it has none. */
 export function cosignatureLines(
   checkpoint: string,
   answer: string,
   key: VerifierKey,
 ): string | undefined {
   const note = parseNote(checkpoint + answer)
-  // A blank line in the answer would end the text of the note elsewhere, so that the signature would be of another
-  // text.
+  // A blank line in the answer would make the note's text longer, so that the signature would cover a different text.
+  // Such an answer is rejected.
   if (note === undefined || note.text !== parseNote(checkpoint)?.text) return undefined
   if (cosignedAtSec(note, key) === undefined) return undefined
   return signaturesBy(note, key)

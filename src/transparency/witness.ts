@@ -1,6 +1,7 @@
 /**
- * A witness of C2SP tlog-witness: it cosigns a checkpoint only if it is consistent with the newest one that it cosigned
- * for the same log. Its answers are HTTP statuses and bodies; the caller serves them and keeps the state.
+ * A witness of C2SP tlog-witness. It cosigns a checkpoint only if the checkpoint is consistent with the newest one that
+ * it cosigned for the same log. It returns HTTP statuses and bodies. The caller runs the HTTP server and stores the
+ * state.
  */
 
 import { type Checkpoint, parseCheckpoint, parseDecimal } from './checkpoint.ts'
@@ -20,12 +21,12 @@ import { sameBytes, treeHasher } from './tree-hash.ts'
 export type WitnessState = {
   /** Returns the newest cosigned checkpoint of a log with its cosignature. */
   read(origin: string): string | undefined
-  /** Stores a newer checkpoint durably before it returns. */
+  /** Stores a newer checkpoint. Must return only when the checkpoint is durable. */
   write(origin: string, checkpoint: string): void
 }
 
 export type Witness = {
-  /** The keys of each log that the witness cosigns, by origin. */
+  /** Keys of each log that the witness cosigns, by the log's origin. */
   readonly logs: ReadonlyMap<string, readonly VerifierKey[]>
   readonly signer: NoteSigner
   readonly state: WitnessState
@@ -36,7 +37,10 @@ type WitnessAnswer = { readonly status: number; readonly body: string; readonly 
 
 const BODY_CHARS_MAX = 100_000
 
-/** Answers `POST add-checkpoint`. It is synchronous, so that no other request runs between check and write. */
+/**
+ * Answers `POST add-checkpoint`. The function is synchronous, so that no other request runs between its check and its
+ * write.
+ */
 export function addCheckpoint(witness: Witness, body: string): WitnessAnswer {
   const request = parseRequest(body)
   if (request === undefined) return plain(400, 'the request is malformed\n')
@@ -65,8 +69,8 @@ export function addCheckpoint(witness: Witness, body: string): WitnessAnswer {
 }
 
 /**
- * Returns the newest checkpoint that was cosigned for a log. Throws if it cannot be read: a witness that forgets what it
- * cosigned would cosign another history.
+ * Returns the newest checkpoint that was cosigned for a log. Throws if the stored checkpoint cannot be read. A witness
+ * without that checkpoint could cosign a contradicting history of the log.
  */
 export function cosignedBefore(state: WitnessState, origin: string): Checkpoint | undefined {
   const known = state.read(origin)
@@ -77,7 +81,10 @@ export function cosignedBefore(state: WitnessState, origin: string): Checkpoint 
   )
 }
 
-/** Returns a note without the signatures of unknown keys: any client can add them, up to the maximum per note. */
+/**
+ * Returns a note without the signatures of unknown keys. Any client can add such signatures, up to the maximum per
+ * note.
+ */
 function ownNote(note: Note, keys: readonly VerifierKey[]): string {
   const lines = keys.flatMap((key) =>
     signaturesBy(note, key)
@@ -88,8 +95,8 @@ function ownNote(note: Note, keys: readonly VerifierKey[]): string {
 }
 
 /**
- * Returns whether a trusted key has signed the checkpoint. A wrong signature under the name of such a key makes the
- * note malformed.
+ * Returns whether a trusted key has signed the checkpoint. Returns false if any signature under the name of a trusted
+ * key is wrong.
  */
 function isSigned({ note }: Checkpoint, keys: readonly VerifierKey[]): boolean {
   const named = keys.filter((key) => signaturesBy(note, key).length > 0)

@@ -1,12 +1,15 @@
 /**
- * Collects the requests of one turn of the loop into batches for a pool of workers, and returns to each caller its own
- * answer. It does not interpret requests and starts no thread: `run` is a parameter.
+ * Collects the requests of one turn of the event loop into batches for a pool of workers, and returns the answer to
+ * each caller. The batcher does not interpret requests and starts no threads: `run` passes a batch to a worker.
  *
- * A turn's requests are spread evenly, so two requests use two workers and an idle pool starts at once. A worker gets a
- * second batch while it works on the first, so it never waits for this thread. Further requests wait here, where
- * batches grow with the load. Everything is bounded: too many and late requests are answered `OVERLOADED`. If a batch
- * fails (a worker died, or one request in it makes every worker fail), its requests are retried one at a time. The work
- * has no side effects, so the other requests get their answers; a request that fails again is answered `INTERNAL`.
+ * The requests of a turn are spread evenly over the workers, so two requests use two workers. A worker gets its next
+ * batch while it works on the previous one, so it never waits for this thread. Further requests wait here, so batches
+ * grow with the load. The number of unanswered requests is limited. Requests above the limit, and requests that are not
+ * answered in time, get `OVERLOADED`.
+ *
+ * A batch fails if its worker dies, or if one of its requests makes every worker fail. Then each of its requests is
+ * retried in a batch of one, because the work has no side effects. A request that fails again gets `INTERNAL`, and the
+ * other requests get their answers.
  */
 
 import assert from 'node:assert/strict'
@@ -17,20 +20,20 @@ type BatcherOptions<Item, Answer> = {
   /** Number of workers that `run` uses. */
   readonly workers: number
   /**
-   * Returns the answers of a batch, in order. It may reject. If it never settles, its worker gets no further batch in
-   * its place.
+   * Passes a batch to a worker and returns the answers in the order of the requests. The promise may reject. While it
+   * is pending, the batch counts towards `TASKS_PER_WORKER`.
    */
   readonly run: (items: readonly Item[]) => Promise<readonly Answer[]>
-  /** Maximum time of a request without an answer. */
+  /** Time after which a request without an answer gets `OVERLOADED`. */
   readonly deadlineMs: number
   /** Called for each failed batch, for the log. */
   readonly onFailure: (error: unknown) => void
   readonly batchMax?: number
   /** Maximum number of unanswered requests. */
   readonly heldMax?: number
-  /** A clock that never goes back. */
+  /** A monotonic clock, in milliseconds. */
   readonly nowMs?: () => number
-  /** Runs `then` at the end of a turn of the loop. */
+  /** Runs `then` at the end of the current turn of the event loop. */
   readonly defer?: (then: () => void) => void
 }
 
@@ -38,7 +41,7 @@ export type Batcher<Item, Answer> = {
   readonly ask: (item: Item) => Promise<Answer | Rejection>
   /** Returns the number of unanswered requests. */
   readonly held: () => number
-  /** Rejects new requests; resolves when all earlier ones are answered. */
+  /** Rejects new requests from now on. Resolves when all earlier requests are answered. */
   readonly close: () => Promise<void>
 }
 
@@ -67,7 +70,7 @@ export function makeBatcher<Item, Answer>(
   assert.ok(workers >= 1 && batchMax >= 1 && heldMax >= 1 && deadlineMs > 0)
   const tasksMax = workers * TASKS_PER_WORKER
 
-  /** All unanswered requests, oldest first. `waiting` and `again` contain those that no worker is handling. */
+  /** All unanswered requests, oldest first. `waiting` and `again` contain the requests that no worker is handling. */
   const held = new Set<Request<Item, Answer>>()
   const waiting = new Set<Request<Item, Answer>>()
   const again = new Set<Request<Item, Answer>>()
@@ -132,8 +135,8 @@ export function makeBatcher<Item, Answer>(
   }
 
   /**
-   * Answers a request. One that has timed out is no longer in the list, so the late answer of its worker changes
-   * nothing.
+   * Answers a request. If the request has timed out, it is no longer in `held`, and a late answer of the worker is
+   * ignored.
    */
   function settle(request: Request<Item, Answer>, answer: Answer | Rejection): void {
     if (!held.delete(request)) return
@@ -156,7 +159,7 @@ export function makeBatcher<Item, Answer>(
   return { ask, held: () => held.size, close }
 }
 
-/** Resolves the waiting callers once no work is left. */
+/** Resolves the promises returned by `done` once no work is left. */
 function makeDrain(isIdle: () => boolean) {
   let waiting: (() => void)[] = []
   function check(): void {
@@ -174,7 +177,7 @@ function makeDrain(isIdle: () => boolean) {
   }
 }
 
-/** Removes the first requests of a queue, and returns them. */
+/** Removes up to `count` requests from the front of a queue, and returns them. */
 function takeSome<T>(queue: Set<T>, count: number): T[] {
   const taken: T[] = []
   for (const one of queue) {
@@ -185,12 +188,15 @@ function takeSome<T>(queue: Set<T>, count: number): T[] {
   return taken
 }
 
-/** Expires requests at their deadline. One timer serves all: they have the same timeout, so the oldest is due first. */
+/**
+ * Expires requests at their deadlines. All requests have the same timeout, so the oldest request expires first and one
+ * timer is enough.
+ */
 function makeDeadlineWatch<R extends { readonly deadlineMs: number }>(ports: {
   readonly held: ReadonlySet<R>
   readonly nowMs: () => number
   readonly expire: (request: R) => void
-  /** Called after each check. */
+  /** Called after each check for expired requests. */
   readonly checked: () => void
 }) {
   let watching = false

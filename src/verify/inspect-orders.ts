@@ -1,6 +1,6 @@
 /**
- * The work of the verify pool: hashes each order of a batch for its chain's settlement contract, and recovers the
- * signers of the order and its permit. All other rules of an order are checked elsewhere.
+ * The work of the verify pool. For each order of a batch, it computes the order hash for the settlement contract of the
+ * order's chain. It recovers the signers of the order and of its permit. Other code checks all other rules for orders.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -14,25 +14,25 @@ import { hex, makeRecoverer } from './recover.ts'
 import type { RecoveryEngine } from './recovery-engine.ts'
 import { normaliseSignature, type SignatureFlaw } from './signature.ts'
 
-/** An order to be verified. */
+/** A signed order whose signature must be verified. */
 export type SignedOrder = {
   readonly chainId: number
   readonly order: Order
-  /** As sent by the client. */
+  /** Signature as the client sent it. */
   readonly signature: string
   readonly permit?: PermitSignature
 }
 
-/** Result for one order. It is small, because the caller still has the order. */
+/** Result of the check of one order. It does not contain the order, because the caller already has that. */
 export type OrderInspection = {
   readonly orderHash: OrderHash
   /** Null if no address can be recovered from the signature. */
   readonly recovered: Address | null
-  /** Null if the trader signed the order, else a sentence about the mistake. */
+  /** Sentence about the error in the signature; null if the trader signed the order. */
   readonly flaw: string | null
-  /** True if the signature has the right form but no key matches it; a contract account may accept it. */
+  /** True if the signature is well-formed but no key matches it. A contract account may accept such a signature. */
   readonly keyless?: boolean
-  /** The flaw of the permit's signature; left out if it is valid or there is no permit. */
+  /** Error in the permit's signature; absent if that signature is valid or the order has no permit. */
   readonly permitFlaw?: string
 }
 

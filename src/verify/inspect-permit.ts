@@ -1,7 +1,7 @@
 /**
- * Checks the signer of an order's permit: the token's own digest, with the order's trader as the owner and our
- * settlement contract as the spender. Accepts exactly the signatures that the token accepts: `s` in the lower half of
- * its range, `v` 27 or 28.
+ * Checks the signature of an order's permit. The digest is the one that the token computes: the owner is the order's
+ * trader, the spender our settlement contract. Accepts exactly the signatures that the token accepts: `s` in the lower
+ * half of its range, and `v` 27 or 28.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -13,10 +13,10 @@ import { hex, makeRecoverer } from './recover.ts'
 import type { RecoveryEngine } from './recovery-engine.ts'
 import { makeTypedDataHasher } from './typed-data-hash.ts'
 
-/** Returns the flaw of a permit's signature; null if its owner signed it. */
+/** Returns the error in a permit's signature; null if the owner signed the permit. */
 export type PermitInspector = (owner: Address, permit: PermitSignature) => string | null
 
-/** A chain's settlement contract, and the token whose permits it uses. */
+/** A chain's settlement contract, and the stablecoin whose permits the contract uses. */
 export type PermitDomain = {
   readonly chainId: number
   readonly verifyingContract: Address

@@ -1,6 +1,6 @@
 /**
- * Keccak-256: in WebAssembly for the hot path, and the portable one of `@noble/hashes`, which is slower and needs no
- * memory of its own. Both return the same.
+ * Two implementations of Keccak-256: WebAssembly for the hot path, and the slower portable one of `@noble/hashes`,
+ * which needs no scratch memory. Both return the same hashes.
  */
 
 import { keccak_256 } from '@noble/hashes/sha3.js'
@@ -14,7 +14,7 @@ export type KeccakEngine = {
 
 export const portableKeccak: KeccakEngine = { name: 'portable keccak', keccak256: keccak_256 }
 
-/** Returns the fastest implementation. It has scratch memory and therefore belongs to one thread. */
+/** Returns the fastest implementation. Each instance has scratch memory, so it must be used by one thread only. */
 export function loadKeccak(): KeccakEngine {
   const hash = makeWasmKeccak()
   return {

@@ -1,13 +1,14 @@
 /**
- * Batches of signed orders as bytes in memory that the caller shares with the pool's threads. Encoding costs the caller
- * as much as cloning objects would (3.6 µs an order). It saves the pool's thread, which is the busiest, 4.4 µs for its
- * part of the cloning, and the parsing of hex. The caller writes an order in the layout that is hashed, with its signature after it; a thread
- * reads it there, and writes the digest over its first word. So a message only names the batch, and its answer has only
- * the flaws, usually none.
+ * Batches of signed orders, encoded in memory that the calling thread shares with the pool's threads. Encoding costs
+ * the caller 3.6 µs per order, as much as cloning objects for a message. It saves a pool thread 4.4 µs of cloning per
+ * order, and the parsing of hex; the pool threads have the most work. The caller writes the words of an order that are
+ * hashed, then its signature. A pool thread reads both and overwrites the first word with the digest. So a message only
+ * contains the number of the batch's place, and the answer contains only flaws, usually none.
  *
- * A batch keeps its place until its task has settled, even if its callers have given up: no thread writes into another
- * batch. An order that cannot be encoded, such as one with a signature that is not hex, is sent as an object, and so is
- * an order with a permit: they are few, and each needs the recovery of a second signature anyway.
+ * A batch keeps its place until its task has settled, even if all its requests have timed out. So no thread writes into
+ * the place of another batch. An order that cannot be encoded is sent as an object; an example is an order whose
+ * signature is not hex. An order with a permit is also sent as an object. Both kinds of orders are few, and a permit
+ * needs the recovery of a second signature anyway.
  */
 
 import assert from 'node:assert/strict'
@@ -36,14 +37,16 @@ import { decodeSignature, makeSignatureBytes, SIGNATURE_BYTES } from './signatur
 
 type Inspection = OrderInspection | Rejection
 
-/** The orders in one place of the memory: their number, and the indices of those that are sent as objects. */
+/**
+ * One batch in the memory: number of its place, number of its orders, and the orders that are sent as objects (`odd`).
+ */
 export type PackedOrders = {
   readonly place: number
   readonly count: number
   readonly odd?: readonly (readonly [at: number, signed: SignedOrder])[]
 }
 
-/** Inspections of the orders that have a flaw or another signer, by index. */
+/** Inspections of the orders that have a flaw or a signer other than the trader, each with the order's index. */
 export type PackedFlaws = readonly (readonly [at: number, inspection: Inspection])[] | undefined
 
 const DIGEST_BYTES = 32
@@ -55,7 +58,7 @@ const CHAIN_OFFSET = ORDER_WORDS_BYTES + SIGNATURE_BYTES
  */
 const ENTRY_BYTES = Math.ceil((CHAIN_OFFSET + 1) / 8) * 8
 const PLACE_BYTES = ENTRY_BYTES * VERIFY_BATCH_MAX
-/** Value in place of the chain's number: this order is sent as an object. */
+/** Stored instead of the chain's index, for an order that is sent as an object. */
 const ODD = 255
 
 /** Returns memory for all batches that a pool of this many threads may have at the same time. */
@@ -63,7 +66,10 @@ export function makePackedMemory(threads: number): SharedArrayBuffer {
   return new SharedArrayBuffer(threads * TASKS_PER_WORKER * PLACE_BYTES)
 }
 
-/** Makes the caller's part: it encodes a batch, passes it to a thread by `run`, and returns the answers in order. */
+/**
+ * Makes the caller's part. It encodes a batch, passes it to a pool thread by `run`, and returns the inspections in the
+ * order of the batch.
+ */
 export function makeOrderPacker(options: {
   readonly memory: SharedArrayBuffer
   readonly domains: readonly OrderDomain[]
@@ -128,7 +134,7 @@ export function makeOrderPacker(options: {
   }
 }
 
-/** Makes the thread's part: it hashes the encoded orders, and recovers their signers. */
+/** Makes the pool thread's part. It hashes the encoded orders and recovers their signers. */
 export function makePackedInspector(options: {
   readonly memory: SharedArrayBuffer
   readonly domains: readonly PermitDomain[]
@@ -141,7 +147,8 @@ export function makePackedInspector(options: {
   const recoverHash = makeHashRecoverer(recovery, keccak)
   const inspectOrders = makeOrderInspector(domains, recovery, keccak)
   const signature = makeSignatureBytes()
-  // The bytes are copied: native code accepts no shared memory, and they must not change during the check.
+  // The bytes are copied, because native code accepts no shared memory, and because the bytes must not change during
+  // the check.
   const words = Buffer.alloc(ORDER_WORDS_BYTES)
 
   function inspect(from: number): OrderInspection | undefined {

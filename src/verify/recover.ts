@@ -1,7 +1,8 @@
 /**
- * Recovers the signer of a digest. Recovery on the curve is by far the most expensive step of an order. So it uses the
- * system's library if there is one (`system-recovery.ts`), else the native `secp256k1` package if it could be built,
- * else WebAssembly; all return the same. A recoverer has scratch memory and therefore belongs to one thread.
+ * Recovers the signer of a digest. This recovery is by far the most expensive step in checking an order. So the fastest
+ * available implementation is used: first the system's library (`system-recovery.ts`), then the native `secp256k1`
+ * package, then WebAssembly. All implementations return the same results. Each recoverer has scratch memory, so it must
+ * be used by one thread only.
  */
 
 import { createRequire } from 'node:module'
@@ -17,7 +18,10 @@ import {
 } from './signature.ts'
 import { systemRecovery } from './system-recovery.ts'
 
-/** Returns the signer of a 32-byte digest by a 65-byte signature in hex, or a flaw. */
+/**
+ * Returns the address that signed a 32-byte digest with a 65-byte signature in hex. Returns a flaw if the signature is
+ * invalid.
+ */
 type Recoverer = (digest: Uint8Array, signature: string) => Address | SignatureFlaw
 
 type HashRecoverer = (digest: Uint8Array, signature: SignatureBytes) => Uint8Array | SignatureFlaw
@@ -42,7 +46,7 @@ export async function loadRecovery(): Promise<RecoveryEngine> {
   return systemRecovery() ?? nativeRecovery() ?? (await wasmRecovery())
 }
 
-/** Returns the native library; undefined if the package is absent or was not built. */
+/** Returns the native implementation; undefined if the `secp256k1` package is absent or was not built. */
 export function nativeRecovery(): RecoveryEngine | undefined {
   const native = loadNative()
   if (native === undefined) return undefined
@@ -53,7 +57,7 @@ export function nativeRecovery(): RecoveryEngine | undefined {
       try {
         return native.ecdsaRecover(compact, recoveryId, digest, false, publicKey)
       } catch {
-        // Lengths and ranges are valid here, so an error means that the signature fits no key.
+        // Lengths and ranges are valid here, so an error means that no key matches the signature.
         return undefined
       }
     },
@@ -83,18 +87,21 @@ export function makeRecoverer(recovery: RecoveryEngine, keccak: KeccakEngine): R
   }
 }
 
-/** Recovers a signature given as bytes; returns the hash of the signer's key, which ends with the address. */
+/**
+ * Makes a recoverer for signatures given as bytes. It returns the hash of the signer's public key, whose last 20 bytes
+ * are the address.
+ */
 export function makeHashRecoverer(recovery: RecoveryEngine, keccak: KeccakEngine): HashRecoverer {
   return (digest, bytes) => {
     const recoveryId = recoveryIdIn(bytes)
     if (typeof recoveryId === 'object') return recoveryId
     const publicKey = recovery.recoverKey(digest, bytes.compact, recoveryId)
-    // The hash is of the key without its prefix byte.
+    // The hash does not cover the first byte of the public key, which is a prefix.
     return publicKey === undefined ? NO_KEY_FITS : keccak.keccak256(publicKey.subarray(1))
   }
 }
 
-/** Returns the bytes from `start` on as hex. A Buffer, as native code returns, is not copied. */
+/** Returns the bytes from `start` on as hex. Native code returns a Buffer, which is converted directly. */
 export function hex(bytes: Uint8Array, start = 0): string {
   return Buffer.isBuffer(bytes)
     ? bytes.toString('hex', start)

@@ -1,8 +1,11 @@
-/** The interface to a library that recovers public keys. There are several, with the same results. */
+/** Interface of the libraries that recover public keys. All of them return the same results. */
 
 export type RecoveryEngine = {
   readonly name: 'system secp256k1' | 'native secp256k1' | 'wasm secp256k1'
-  /** Returns the uncompressed public key (65 bytes, valid until the next call); undefined if none fits. */
+  /**
+   * Returns the uncompressed public key (65 bytes), which is valid only until the next call. Returns undefined if no
+   * key matches the signature.
+   */
   readonly recoverKey: (
     digest: Uint8Array,
     compact: Uint8Array,

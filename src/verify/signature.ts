@@ -1,17 +1,17 @@
 /**
- * A signature as text, and the rules that it must meet before any curve arithmetic: 65 bytes, `v` 0/1 or 27/28, `r` and
- * `s` in range, and `s` in the lower half of the range. The last rule leaves only one valid form of each signature: the
- * other form, with the complement of `s`, would recover to the same key.
+ * Parses signatures and checks the rules that need no curve arithmetic: 65 bytes, `v` 0, 1, 27 or 28, `r` and `s` in
+ * range, and `s` in the lower half of its range. Without the last rule, each signature would have a second valid form,
+ * with the complement of `s`, that recovers the same key.
  */
 
-/** Reason why a signature is invalid; a sentence for the client, without its first words. */
+/** Reason why a signature is invalid. The text is the end of a sentence for the client; callers add its beginning. */
 export type SignatureFlaw = {
   readonly flaw: string
-  /** True if only the key is wrong: a contract account may accept the signature. */
+  /** True if the only flaw is that no key matches. A contract account may accept such a signature. */
   readonly keyless?: true
 }
 
-/** Bytes of the last parsed signature: `r` and `s` in the first 64, `v` in the last. */
+/** Bytes of the last parsed signature: `r` and `s` in the first 64 bytes, `v` in the last byte. */
 export type SignatureBytes = {
   readonly all: Buffer
   readonly compact: Uint8Array
@@ -35,7 +35,7 @@ export function makeSignatureBytes(): SignatureBytes {
   return { all, compact: all.subarray(0, V_OFFSET) }
 }
 
-/** Parses a signature into `into` and returns its recovery id, or a flaw. */
+/** Parses a signature into `into`. Returns the recovery id, or a flaw if the signature is invalid. */
 export function readSignature(signature: string, into: SignatureBytes): 0 | 1 | SignatureFlaw {
   if (!decodeSignature(signature, into.all, 0)) {
     if (signature.toLowerCase().endsWith(UNDEPLOYED)) {
@@ -47,10 +47,10 @@ export function readSignature(signature: string, into: SignatureBytes): 0 | 1 | 
   return recoveryIdIn(into)
 }
 
-/** Writes the bytes of a signature at `at`; returns whether it has the right form. */
+/** Decodes a signature into `into` at offset `at`. Returns whether the signature is well-formed. */
 export function decodeSignature(signature: string, into: Buffer, at: number): boolean {
-  // The decoder stops at the first character that is not hex, so a full count proves that all are. It reads only the
-  // low byte of each character, so the text must also be ASCII, with one byte per character in UTF-8.
+  // The decoder stops at the first character that is not hex, so a full count shows that all characters are hex. But it
+  // reads only the low byte of a character, so the text must also be ASCII: one byte per character in UTF-8.
   return (
     signature.length === SIGNATURE_CHARS &&
     signature.startsWith('0x') &&
@@ -59,7 +59,7 @@ export function decodeSignature(signature: string, into: Buffer, at: number): bo
   )
 }
 
-/** Returns the recovery id of the signature in these bytes, or a flaw. */
+/** Returns the recovery id of a decoded signature, or a flaw if a value is out of range. */
 export function recoveryIdIn({ all }: SignatureBytes): 0 | 1 | SignatureFlaw {
   const recoveryId = recoveryIdOf(all[V_OFFSET]!)
   if (recoveryId === undefined) {

@@ -1,26 +1,26 @@
 /**
- * Recovers keys with the system's libsecp256k1, which is years newer than the one in the `secp256k1` package and about
- * a quarter faster. Debian has it as `libsecp256k1-1` or a later number. If it is missing or fails its test, another
- * implementation is used (`recover.ts`).
+ * Recovers public keys with the system's libsecp256k1. It is years newer than the version in the `secp256k1` package,
+ * and about a quarter faster. The Debian package is `libsecp256k1-1` or a later number. If the library is missing or
+ * fails its test, another implementation is used (`recover.ts`).
  *
- * It is called through raw memory, so every buffer must have the length that the library reads and writes.
+ * The library reads and writes raw memory, so every buffer must have exactly the expected length.
  */
 
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import type { RecoveryEngine } from './recovery-engine.ts'
 
-/** File names of the library: the number changes with functions that are not used here. */
+/** File names of the library. Its version number also changes with functions that are not used here. */
 const LIBRARIES = [6, 5, 2, 1].map((number) => `libsecp256k1.so.${number}`)
 
-/** The library's constants. Older versions verify only with a context made for it. */
+/** Constants of the library. Older versions need a context that is made for verification. */
 const CONTEXT_VERIFY = 0x101
 const UNCOMPRESSED = 2
 
 const DIGEST_BYTES = 32
 const COMPACT_BYTES = 64
 const PUBLIC_KEY_BYTES = 65
-/** Buffer length: more than the library's own forms of a signature (65) and of a key (64). */
+/** Buffer length. It exceeds the library's internal forms of a signature (65 bytes) and of a key (64 bytes). */
 const FORM_BYTES = 128
 
 type Library = { func(declaration: string): (...values: never[]) => unknown }
@@ -30,11 +30,11 @@ type Calls = {
   readonly create: (flags: number) => Context
   readonly parse: (context: Context, form: Buffer, compact: Uint8Array, id: number) => number
   readonly recover: (context: Context, key: Buffer, form: Buffer, digest: Uint8Array) => number
-  /** Parameters: context, output, output length, key, flags. */
+  /** Writes a public key as bytes. Parameters: context, output, output length, key, flags. */
   readonly serialize: (...values: [Context, Buffer, Buffer, Buffer, number]) => number
 }
 
-/** Returns the library of the system; undefined if the system has none. */
+/** Returns an engine with the system's library; undefined if the library is missing or fails its test. */
 export function systemRecovery(): RecoveryEngine | undefined {
   const calls = load()
   if (calls === undefined) return undefined
@@ -83,22 +83,22 @@ function load(): Calls | undefined {
         ),
       } as Calls
     } catch {
-      // This library is missing, or was built without the recovery of public keys: try the next one.
+      // This library is missing, or was built without public key recovery: try the next file name.
     }
   }
   return undefined
 }
 
 /**
- * The generator of the curve. With its x as r, x + 1 as s, and the digest 1, the key 1 has signed; its public key is
- * the generator itself.
+ * The generator point of the curve. A signature with `r` = x, `s` = x + 1 and digest 1 is by the private key 1. Its
+ * public key is the generator itself.
  */
 const GENERATOR = {
   x: '79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798',
   y: '483ada7726a3c4655da4fbfc0e1108a8fd17b448a68554199c47d08ffb10d4b8',
 }
 
-/** Returns whether the library recovers a known key: its file name alone proves nothing. */
+/** Returns whether the library recovers a known key. A matching file name does not prove that the library works. */
 function works(engine: RecoveryEngine): boolean {
   const compact = Buffer.from(GENERATOR.x + GENERATOR.x, 'hex')
   compact[COMPACT_BYTES - 1]! += 1

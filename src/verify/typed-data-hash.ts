@@ -1,7 +1,7 @@
 /**
- * EIP-712 digests of any message of Sibyl, with the available keccak. This general encoder is for rare messages; orders
- * have their own in `domain/order-hash.ts`. It supports only the types of Sibyl's messages; any other is a bug of the
- * caller.
+ * Computes EIP-712 digests of Sibyl's messages, with the keccak implementation of the caller. This general encoder is
+ * for rare messages; orders have a faster one in `domain/order-hash.ts`. It supports only the types in Sibyl's
+ * messages. Any other type is a bug of the caller and throws.
  */
 
 import assert from 'node:assert/strict'

@@ -7,10 +7,10 @@ import { makePackedInspector } from './packed-orders.ts'
 import { personalHash } from './personal-hash.ts'
 import { loadRecovery, makeRecoverer } from './recover.ts'
 
-/** Data of the pool's threads. */
+/** Data that each thread of the pool receives at its start. */
 export type VerifyWorkerData = {
   readonly domains: readonly PermitDomain[]
-  /** Memory for the caller's batches of orders. */
+  /** Shared memory with the caller's batches of orders. */
   readonly memory: SharedArrayBuffer
 }
 
@@ -31,7 +31,7 @@ export async function makeVerifyJobs({ domains, memory }: VerifyWorkerData) {
       return typeof signer === 'string' ? signer : null
     },
 
-    /** Returns the implementations in use, for a line at start. */
+    /** Returns the names of the implementations in use, which are logged at start. */
     engines: (): string => `${recovery.name}, ${keccak.name}`,
   }
 }

@@ -1,9 +1,9 @@
 /**
- * Keccak-256 in WebAssembly, assembled here. An order needs three hashes, and a call into native code with its buffers
- * costs more than a hash; a call into WebAssembly costs almost nothing.
+ * Keccak-256 in WebAssembly; this file assembles the code. An order needs three hashes. A call into native code with
+ * its buffers costs more than a hash, but a call into WebAssembly costs almost nothing.
  *
- * The module has one function, `hash(bytes)`: it hashes this number of bytes of its memory, which must be padded to
- * whole blocks, and writes the hash to the start of the memory.
+ * The module exports one function, `hash(bytes)`. It hashes `bytes` bytes of its input area and writes the hash to the
+ * start of its memory. The input must be padded to whole blocks.
  */
 
 import type { Keccak256 } from '#domain/order-hash.ts'
@@ -14,11 +14,11 @@ const HASH_BYTES = 32
 const ROUNDS = 24
 const LANES = 25
 
-/** Positions in the memory. The hash is at its start. */
+/** Positions in the memory. The hash is written to position 0. */
 const CONSTANTS_AT = 64
 const INPUT_AT = 512
 const PAGE_BYTES = 65_536
-/** Length of the longest input that fits into the memory with its padding. */
+/** Maximum length of an input, so that it fits into the memory with its padding. */
 export const WASM_KECCAK_MAX = PAGE_BYTES - INPUT_AT - RATE
 
 const I32 = 0x7f
@@ -26,8 +26,8 @@ const I64 = 0x7e
 const EMPTY = 0x40
 
 /**
- * Local variables of the WebAssembly function, by number: its parameter, the position in the input, the position in the
- * round constants, then the 25 words of the hash state and temporary values.
+ * Numbers of the local variables of the WebAssembly function: first its parameter, the position in the input, and the
+ * position in the round constants. Then the 25 words of the hash state and temporary values.
  */
 const BYTES = 0
 const FROM = 1
@@ -76,7 +76,7 @@ const moved = (x: number, y: number): number => MOVED + (x % 5) + 5 * (y % 5)
 const EACH = Array.from({ length: LANES }, (_, at) => ({ x: at % 5, y: Math.floor(at / 5) }))
 const FIVE = [0, 1, 2, 3, 4]
 
-/** Returns the rotation of each of the 25 words of the state, in the order that the specification describes. */
+/** Returns the rotation, in bits, of each of the 25 words of the state, as the Keccak specification defines them. */
 function rotations(): number[] {
   const bits = new Array<number>(LANES).fill(0)
   let [x, y] = [1, 0]
@@ -87,7 +87,7 @@ function rotations(): number[] {
   return bits
 }
 
-/** Returns the constant of each round, from the shift register of the specification. */
+/** Returns the constant of each round, computed with the shift register of the Keccak specification. */
 function roundConstants(): bigint[] {
   let register = 1
   return Array.from({ length: ROUNDS }, () => {
@@ -155,7 +155,7 @@ function moduleBytes(): Uint8Array<ArrayBuffer> {
   ])
 }
 
-/** Returns a hasher of inputs up to `WASM_KECCAK_MAX` bytes, with memory of its own. */
+/** Returns a hasher for inputs of up to `WASM_KECCAK_MAX` bytes. Each hasher has its own memory. */
 export function makeWasmKeccak(): Keccak256 {
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(moduleBytes()))
   const { memory, hash } = exports as {

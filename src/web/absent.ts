@@ -1,4 +1,4 @@
-/** Replaces the part of the SDK that a page does not need when the page is bundled. */
+/** Replaces a part of the SDK that the page does not need. The bundler puts this module in its place. */
 
 export function createClientChain(): never {
   throw new Error('the page speaks to the chain through the wallet only')

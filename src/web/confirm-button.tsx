@@ -1,4 +1,4 @@
-/** A button for irreversible actions: it asks for confirmation and explains the effect. */
+/** A button for irreversible actions. It explains the effect of the action and asks for confirmation. */
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -6,7 +6,7 @@ import type { ComponentChildren } from 'preact'
 export function ConfirmButton(props: {
   /** Text of the button before it is pressed. */
   readonly name: string
-  /** Texts of the two buttons that then appear: one confirms, one cancels. */
+  /** Texts of the two buttons that appear after the first press: one confirms the action, one cancels it. */
   readonly confirm: string
   readonly keep: string
   readonly isDisabled: boolean

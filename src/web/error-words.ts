@@ -2,7 +2,7 @@
 
 import { SibylError } from '#client/sibyl-error.ts'
 
-/** Replaces messages of the exchange that are meant for programs. */
+/** Messages by error code that replace messages written for programs. */
 const WORDS: Readonly<Record<string, string>> = {
   NETWORK: 'The exchange cannot be reached. Check your connection.',
   TIMEOUT: 'The exchange did not answer in time.',
@@ -22,12 +22,12 @@ const WALLET_WORDS: Readonly<Record<number, string>> = {
   [-32002]: 'The wallet is already asking: open it and answer there.',
 }
 
-/** Messages of browsers if a module cannot be fetched. */
+/** Matches the messages of browsers that cannot load a module. */
 const LOAD_FAILED = /dynamically imported module|[Ii]mporting a module|error loading/
 
 export function wordsOf(error: unknown): string {
   if (error instanceof SibylError) {
-    // The wallet's own error is more specific.
+    // The cause is the wallet's own error, which is more specific.
     if (error.code === 'WALLET_FAILED' && error.cause !== undefined) return wordsOf(error.cause)
     const unsure = error.outcomeUnknown
       ? ' It may have been carried out: check before you repeat it.'
@@ -43,12 +43,12 @@ export function wordsOf(error: unknown): string {
   return 'Something went wrong.'
 }
 
-/** Returns whether the page itself aborted the operation: no user waits for it. */
+/** Returns whether the page itself aborted the operation. Such an error need not be shown. */
 export function isCalledOff(error: unknown): boolean {
   return error instanceof SibylError && error.code === 'ABORTED'
 }
 
-/** Returns the code of an error, or of the node's error inside it, which wallets wrap. */
+/** Returns the numeric code of an error; undefined if it has none. */
 function codeOf(error: unknown): number | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined
   return typeof error.code === 'number' ? error.code : undefined

@@ -1,6 +1,6 @@
-/** Formats numbers, times and addresses for people. Amounts stay integers all the way. */
+/** Formats numbers, times and addresses for users. Amounts stay integers, so formatting causes no rounding errors. */
 
-/** One dollar, one share. */
+/** One dollar or one share, in millionths. */
 export const UNIT = 1_000_000n
 const DECIMALS = 6
 const MINUTE_SEC = 60
@@ -9,7 +9,7 @@ const DAY_SEC = 86_400
 /** Shown instead of a missing number; as wide as a digit. */
 export const NOTHING = '–'
 
-/** Formats an integer with six decimals, truncated to this many places: 1234567 → `1.23`. */
+/** Formats an integer with six implied decimals, truncated to `places` decimals: 1234567 → `1.23`. */
 export function decimal(amount: bigint | number, places: number): string {
   const value = BigInt(amount)
   const size = value < 0n ? -value : value
@@ -21,7 +21,7 @@ export function decimal(amount: bigint | number, places: number): string {
   return `${sign}${whole}${places === 0 ? '' : `.${part}`}`
 }
 
-/** Formats all decimal places, at least this many. */
+/** Formats an integer with six implied decimals exactly. Shows at least `placesMin` decimals, and more if needed. */
 export function exactDecimal(amount: bigint | number, placesMin: number): string {
   const text = decimal(amount, DECIMALS)
   const least = text.length - DECIMALS + placesMin
@@ -70,7 +70,7 @@ export function roundCents(price: number): string {
   return cents(Math.round(price / 1_000) * 1_000)
 }
 
-/** Formats a change of price: `+2.0¢`. */
+/** Formats a price change: `+2.0¢`. */
 export function signedCents(change: number): string {
   return change > 0 ? `+${cents(change)}` : cents(change)
 }
@@ -80,7 +80,7 @@ export function percent(price: number): string {
   return `${decimal(BigInt(Math.round(price)) * 100n, 1)}%`
 }
 
-/** Formats the price of an asset, which has eight decimals: 6415243000000 → `64,152.43`. */
+/** Formats the price of an asset, an integer with eight implied decimals: 6415243000000 → `64,152.43`. */
 export function assetPrice(price: number, places = 2): string {
   return decimal(BigInt(price) / 100n, places)
 }
@@ -91,7 +91,10 @@ export function signedDifference(difference: number): string {
   return text.startsWith('−') || /^[0.]*$/.test(text) ? text : `+${text}`
 }
 
-/** Formats the time left: days and hours, or a clock in the last hour. */
+/**
+ * Formats the time left as days and hours, or as hours and minutes. In the last hour, formats it as minutes and
+ * seconds.
+ */
 export function timeLeft(seconds: number): string {
   if (seconds <= 0) return 'ended'
   const left = Math.floor(seconds)
@@ -101,14 +104,14 @@ export function timeLeft(seconds: number): string {
   return `${Math.floor(left / DAY_SEC)}d ${hours}h`
 }
 
-/** Formats as `14:05`; zero after the end. */
+/** Formats seconds as minutes and seconds: `14:05`. Negative numbers become `00:00`. */
 export function countdown(seconds: number): string {
   const left = Math.max(0, Math.floor(seconds))
   const two = (value: number) => String(value).padStart(2, '0')
   return `${two(Math.floor(left / MINUTE_SEC))}:${two(left % MINUTE_SEC)}`
 }
 
-/** Formats the time since an event. */
+/** Formats the time that has passed since an event: `5m ago`. */
 export function ago(seconds: number): string {
   if (seconds < MINUTE_SEC) return 'now'
   if (seconds < HOUR_SEC) return `${Math.floor(seconds / MINUTE_SEC)}m ago`

@@ -1,4 +1,4 @@
-/** The trading page: starts its subscriptions and renders it. */
+/** Entry point of the trading page: starts the page's subscriptions and renders the page. */
 
 import { render } from 'preact'
 import { App } from './shell/app.tsx'

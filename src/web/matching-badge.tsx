@@ -1,4 +1,4 @@
-/** Marks a market in which orders of one outcome match orders of the other. */
+/** A badge for markets in which orders of one outcome can match orders of the other outcome. */
 
 import type { Market } from '#protocol/shapes/markets.ts'
 

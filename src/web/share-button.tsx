@@ -16,7 +16,7 @@ async function share(path: string): Promise<void> {
     await navigator.clipboard.writeText(link)
     showToast('news', `The link is copied: ${link}`)
   } catch {
-    // Browsers allow this on secure origins only.
+    // Browsers allow copying only on secure origins, so the link is shown instead.
     showToast('news', link)
   }
 }

@@ -1,23 +1,23 @@
-/** The only table component: names and alignment of columns, and the layout on narrow screens. */
+/** The table component for all tables of the page: column names, alignment, and layout on narrow screens. */
 
 import type { ComponentChildren } from 'preact'
 
 export type Column<Row> = {
   readonly name: string
   readonly cell: (row: Row) => ComponentChildren
-  /** Shown only to screen readers, because the cells explain themselves. */
+  /** True if only screen readers get the column's name, because the cells are clear without it. */
   readonly isNameHidden?: boolean
   /** True for cells aligned to the right, with digits of equal width. */
   readonly isNumber?: boolean
-  /** Hidden on a narrow screen. */
+  /** True if the column is hidden on a narrow screen. */
   readonly isWide?: boolean
   /** Further classes of the cells, such as colours. */
   readonly tone?: string | ((row: Row) => string)
   /** Classes of the column's head and cells. */
   readonly class?: string
   /**
-   * Sorts the rows by this column. The direction is that of the current order, if the rows are sorted by this column
-   * already.
+   * Makes the table sortable by this column. `direction` is the current direction if the rows are sorted by this
+   * column, otherwise undefined.
    */
   readonly sort?: {
     readonly direction: 'ascending' | 'descending' | undefined
@@ -26,14 +26,14 @@ export type Column<Row> = {
 }
 
 type Props<Row> = {
-  /** Undefined until they are known. */
+  /** The rows of the table; undefined until they are known. */
   readonly rows: readonly Row[] | undefined
   readonly columns: readonly Column<Row>[]
   readonly keyOf: (row: Row) => string
   readonly caption: string
   /** Shown if there are no rows. */
   readonly empty: ComponentChildren
-  /** On a phone each row is a card with all its columns, so that nothing has to be scrolled to. */
+  /** True if each row becomes a card on a phone. A card shows all columns, so nothing has to be scrolled sideways. */
   readonly hasCards?: boolean
   readonly class?: string
   readonly rowClass?: (row: Row) => string
@@ -96,7 +96,9 @@ function Head<Row>({ column }: { readonly column: Column<Row> }) {
   )
 }
 
-/** A separate component, so that a signal read by one cell renders only that row. */
+/**
+ * The cells of a row. They are a separate component, so that a change of a signal in one cell renders only that row.
+ */
 function Cells<Row>(props: {
   readonly row: Row
   readonly columns: readonly Column<Row>[]

@@ -4,7 +4,10 @@ import { type UpgradeRoute, upgradeRoute } from '#http/route.ts'
 import type { SocketData } from '../connection.ts'
 import type { StreamHub, StreamSettings } from '../hub.ts'
 
-/** Frames up to this many times the maximum size get an answer; the library closes the connection for larger ones. */
+/**
+ * Maximum size of a frame that still gets an answer, as a multiple of `payloadBytesMax`. For a larger frame the
+ * WebSocket library closes the connection.
+ */
 const PAYLOAD_GRACE = 4
 
 export function stream(

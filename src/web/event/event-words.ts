@@ -6,7 +6,8 @@ import { cents } from '../format.ts'
 type Prices = NonNullable<EventDetail['prices']>
 
 /**
- * Describes the profit that a trader can make if the YES prices do not add up to a dollar; undefined if there is none.
+ * Describes the profit that a trader can make because the YES prices do not add up to one dollar. Returns undefined if
+ * there is no such profit.
  */
 export function gapWords({ gap }: Pick<Prices, 'gap'>): string | undefined {
   if (gap > 0) return `Selling YES in every market earns ${cents(gap)} per share.`

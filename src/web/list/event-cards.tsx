@@ -1,4 +1,4 @@
-/** The most traded events, one card each with its first markets. */
+/** Shows the most traded events, one card per event. Each card lists the event's first markets. */
 
 import { useEffect } from 'preact/hooks'
 import { chanceOf } from '#domain/chance.ts'

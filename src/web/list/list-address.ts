@@ -1,4 +1,7 @@
-/** Filter of the list as a part of the address, so that it can be shared and survives a reload. */
+/**
+ * Converts the filter of the market list to a part of the page's address, so that the filter can be shared and survives
+ * a reload.
+ */
 
 import { SEARCH_CHARS_MAX } from '#domain/limits.ts'
 import { CATEGORIES } from '#domain/market.ts'
@@ -8,7 +11,7 @@ const STATUSES = ['open', 'over', 'all'] as const
 const SORTS = ['volume', 'chance', 'ends', 'newest'] as const
 const YES = '1'
 
-/** Reads the filter from a URL, which anyone may have written: unknown values become the default. */
+/** Reads the filter from a URL. Anyone may have written the URL, so unknown values become the default. */
 export function readFilter(query: string): Filter {
   const params = new URLSearchParams(query)
   const among = <T extends string>(name: string, values: readonly T[]): T | undefined =>
@@ -23,7 +26,7 @@ export function readFilter(query: string): Filter {
   }
 }
 
-/** Leaves out defaults: '' for the initial list. */
+/** Writes the filter as part of a URL, without default values. The default filter is ''. */
 export function writeFilter(filter: Filter): string {
   const params = new URLSearchParams()
   if (filter.words !== '') params.set('search', filter.words)

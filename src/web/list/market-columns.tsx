@@ -19,12 +19,14 @@ export const CATEGORY_NAMES: Readonly<Record<string, string>> = {
   general: 'General',
 }
 
-/** The part of the list's filter that decides the order of its rows; clicks on column heads change it. */
+/** The part of the list's filter that decides the order of the rows. A click on a column head changes it. */
 type Order = Pick<Filter, 'sort' | 'isReversed'> & {
   readonly change: (part: Pick<Filter, 'sort' | 'isReversed'>) => void
 }
 
-/** Returns the columns of a list of markets. Without an order, a click on a column head does not sort. */
+/**
+ * Returns the columns of a list of markets. If `order` is undefined, a click on a column head does not sort the list.
+ */
 export function columnsOf(order?: Order): readonly Column<Market>[] {
   const sortBy = (by: Sort) => {
     if (order === undefined) return {}
@@ -98,7 +100,7 @@ function Name({ market }: { readonly market: Market }) {
   )
 }
 
-/** Links to the event, except in the event's own view. */
+/** Links to the market's event, except in the view of that event. */
 function OfEvent({ market }: { readonly market: Market }) {
   const { event } = market
   if (event === null || event === undefined || route.value.view === 'event') return null
@@ -109,7 +111,10 @@ function OfEvent({ market }: { readonly market: Market }) {
   )
 }
 
-/** Shows the winner of a decided market, and no probability for a market that has ended without one. */
+/**
+ * Shows the winner of a decided market, otherwise the probability. A market that has ended without a winner shows no
+ * probability.
+ */
 function Chance({ market }: { readonly market: Market }) {
   const winner = market.winningOutcome
   if (winner !== undefined) {
@@ -153,7 +158,7 @@ function tone(change: number | undefined): string {
   return change > 0 ? 'up' : 'down'
 }
 
-/** Time left of a market. It is a separate component, so that each second renders only this. */
+/** Shows the time left of a market. It is a separate component, so that only this part is rendered each second. */
 function Left({ expiration }: { readonly expiration: number }) {
   return <>{timeLeft(secondsUntil(expiration))}</>
 }

@@ -1,4 +1,7 @@
-/** All markets: probability, spread, volume and time left; with search, category and order. */
+/**
+ * The list of all markets with probability, spread, volume and time left. The user can search it, filter it by
+ * category, and sort it.
+ */
 
 import { computed, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
@@ -14,7 +17,7 @@ import { CATEGORY_NAMES, columnsOf } from './market-columns.tsx'
 import { categoriesOf, type Filter, listedMarkets, type Sort } from './market-rows.ts'
 import { QuickStrip } from './quick-strip.tsx'
 
-/** Number of rows shown at first, and added on request. */
+/** Number of rows shown at first, and number of rows added by each click. */
 const ROWS = 100
 
 const filter = computed(() => readFilter(listQuery.value))
@@ -39,7 +42,7 @@ export function MarketList() {
   )
 }
 
-/** `/` focuses the search, as on most pages. */
+/** Focuses the search field when the user presses `/`, as on most pages. */
 function useSearchKey(search: { readonly current: HTMLInputElement | null }): void {
   useEffect(() => {
     const keyPressed = (event: KeyboardEvent) => {

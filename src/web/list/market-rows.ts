@@ -12,11 +12,11 @@ export type Filter = {
   readonly status: 'open' | 'over' | 'all'
   readonly sort: Sort
   /**
-   * True to reverse the default direction, which is the most traded, the soonest to end, the most likely or the newest
-   * market first.
+   * True to reverse the default order. By default, the most traded, the soonest to end, the most likely, or the newest
+   * market comes first.
    */
   readonly isReversed: boolean
-  /** Only markets on the watchlist. */
+  /** True to list only markets on the watchlist. */
   readonly isWatched: boolean
 }
 
@@ -29,7 +29,10 @@ export function spreadOf({ bestBidPrices, bestAskPrices }: Market): number | und
   return bid === 0 || ask === 0 ? undefined : ask - bid
 }
 
-/** A market has ended for traders when its time is over, even before the chain reports it. */
+/**
+ * Returns whether trading in the market has ended. This is the case once its expiration has passed, even before the
+ * chain reports it.
+ */
 export function isOver({ status, expiration }: Market, nowSec: number): boolean {
   return status !== 'open' || expiration <= nowSec
 }

@@ -1,4 +1,7 @@
-/** The asset of a quick market against the strike, from start to end: the empty part is the time left. */
+/**
+ * Chart of a quick market: the asset's price against the strike, from the start to the end of the market. While the
+ * market runs, the right part of the chart is empty.
+ */
 
 import { effect, useSignal } from '@preact/signals'
 import {
@@ -16,9 +19,11 @@ import { type ChartColours, readColours } from './chart-colours.ts'
 import { oncePerFrame } from './next-frame.ts'
 import type { QuickModel } from './quick-model.ts'
 
-/** Prices have eight decimals; the library draws dollars. */
+/** Number of price units per dollar. Prices have eight implied decimals; the chart library draws dollars. */
 const DOLLAR = 100_000_000
-/** The axis covers at least this share of the strike, so that a constant price is a flat line. */
+/**
+ * Minimum range of the price axis, as a share of the strike, so that an almost constant price is drawn as a flat line.
+ */
 const RANGE_MIN = 0.0004
 
 export function AssetChart({ quick }: { readonly quick: QuickModel }) {
@@ -56,7 +61,8 @@ export function AssetChart({ quick }: { readonly quick: QuickModel }) {
 }
 
 /**
- * A note for traders: the prices between the start and the end are not known, so the line between them means nothing.
+ * Shows a note if no prices between the start and the end of the market are known. The line between both prices then
+ * has no meaning.
  */
 function Gap(props: { readonly market: QuickMarket | undefined; readonly quick: QuickModel }) {
   const { market, quick } = props
@@ -112,7 +118,7 @@ function drawAsset(place: HTMLElement, strikePrice: number) {
           return price === undefined ? { time } : { time, value: price / DOLLAR }
         }),
       )
-      // The library's own fit would leave out the part without prices.
+      // The chart library's own fit would leave out the part without prices.
       chart.timeScale().setVisibleLogicalRange({ from: 0, to: steps.length })
     },
     destroy() {
@@ -124,7 +130,7 @@ function drawAsset(place: HTMLElement, strikePrice: number) {
 
 type Range = { readonly minValue: number; readonly maxValue: number }
 
-/** Colours above the strike like YES and below it like NO, with areas that fade towards the strike. */
+/** Colours the line above the strike like YES, below the strike like NO. The filled areas fade towards the strike. */
 function coloursOf({ up, down }: ChartColours): BaselineSeriesPartialOptions {
   const faint = (colour: string, part: number) =>
     colour.replace(/^rgb\((.*)\)$/, `rgba($1, ${part})`)

@@ -1,12 +1,15 @@
-/** The asset of a quick market as a line from its start to its end, against the strike. */
+/**
+ * The price of a quick market's asset as a line from the start to the end of the market, for comparison with the
+ * strike.
+ */
 
 import type { QuickMarket } from '#protocol/shapes/prices.ts'
 import { assetPrice, countdown } from '../format.ts'
 
-/** Price with eight decimals at a Unix second. */
+/** Price of the asset, with eight implied decimals, at a Unix second. */
 export type AssetPoint = { readonly sec: number; readonly price: number }
 
-/** A step of the line; it has no price if its time has not come. */
+/** A step of the line. A step in the future has no price. */
 export type AssetStep = { readonly sec: number; readonly price?: number }
 
 /** Maximum number of steps of a line, whatever the length of the market. */
@@ -14,7 +17,7 @@ const STEPS_MAX = 900
 
 type Ends = Pick<QuickMarket, 'startTime' | 'endTime' | 'startPrice' | 'endPrice'>
 
-/** Adds the newest price: one per second, and none older than the last. */
+/** Adds the newest price. Keeps one price per second, and ignores a price that is older than the last one. */
 export function withPrice(points: readonly AssetPoint[], next: AssetPoint): readonly AssetPoint[] {
   const last = points.at(-1)
   if (last !== undefined && next.sec < last.sec) return points
@@ -22,8 +25,8 @@ export function withPrice(points: readonly AssetPoint[], next: AssetPoint): read
 }
 
 /**
- * Returns steps of equal length from the start to the end of the market, so that the empty part is the time left.
- * The line begins at the strike, and at the end has the price that decided.
+ * Returns steps of equal length from the start to the end of the market. Steps in the future have no price. The line
+ * begins at the strike. After the end, it ends with the price that decided the market.
  */
 export function assetSteps(
   market: Ends,
@@ -43,7 +46,7 @@ export function assetSteps(
   }
   const { endPrice } = market
   if (endPrice == null || nowSec < endTime) return steps
-  // If the prices in between are no longer listed, a straight line joins the two ends.
+  // The prices between the start and the end are not known, so a straight line joins the start price and the end price.
   if (!hasCourse(market, points)) {
     const slope = (endPrice - startPrice) / (steps.length - 1)
     return steps.map(({ sec }, step) => ({ sec, price: Math.round(startPrice + slope * step) }))
@@ -51,7 +54,10 @@ export function assetSteps(
   return steps.with(-1, { sec: steps.at(-1)!.sec, price: endPrice })
 }
 
-/** Returns whether prices between the two ends are known; the exchange lists the last 20 minutes. */
+/**
+ * Returns whether any prices between the start and the end of the market are known. The exchange lists only prices of
+ * the last 20 minutes.
+ */
 export function hasCourse({ startTime, endTime }: Ends, points: readonly AssetPoint[]): boolean {
   return points.some(({ sec }) => sec > startTime && sec < endTime)
 }

@@ -13,10 +13,13 @@ const hour = new Intl.DateTimeFormat(undefined, {
 const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
 const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
 
-/** Converts the library's UTC seconds to local time. */
+/** Converts the chart library's UTC seconds to a date. */
 const dateOf = (time: Time): Date => new Date(Number(time) * 1_000)
 
-/** The library numbers tick marks of years, months and days first; times come after them. */
+/**
+ * Highest tick mark type for a date. The chart library numbers the types for years, months and days first, then those
+ * for times.
+ */
 const DAY_MARK = 2
 
 export function createBaseChart(
@@ -25,7 +28,8 @@ export function createBaseChart(
 ): IChartApi {
   return createChart(place, {
     autoSize: true,
-    // The logo is off, because it brings its own styles; the footer of the page names the library's maker.
+    // The logo of the chart library is off, because it brings its own styles. The footer of the page names the
+    // library's maker instead.
     layout: {
       attributionLogo: false,
       fontFamily: getComputedStyle(place).fontFamily,
@@ -47,7 +51,7 @@ export function createBaseChart(
   })
 }
 
-/** Paints the axes; the lines have their own colours. */
+/** Applies the page's colours to the axes, the grid and the background. Lines get their colours elsewhere. */
 export function paintChart(chart: IChartApi, { line, quiet, panel }: ChartColours): void {
   chart.applyOptions({
     layout: { background: { color: panel }, textColor: quiet },
@@ -61,7 +65,10 @@ export function paintChart(chart: IChartApi, { line, quiet, panel }: ChartColour
   })
 }
 
-/** Calls `recolour` after a switch between light and dark mode, by the system or the user. */
+/**
+ * Calls `recolour` after the user or the system has switched between light and dark mode. Returns a function that stops
+ * this.
+ */
 export function followColours(
   element: HTMLElement,
   recolour: (colours: ChartColours) => void,
@@ -71,7 +78,7 @@ export function followColours(
     onSchemeChange(repaint),
     effect(() => {
       void theme.value
-      // The document gets the new theme after this effect has run.
+      // Repaint later, because the document gets the new theme only after this effect has run.
       queueMicrotask(repaint)
     }),
   ]

@@ -1,4 +1,4 @@
-/** Candles for the chart: the exchange's candles, extended by later trades, without gaps. */
+/** Candles for the chart. Adds later trades to the exchange's candles, and fills intervals without trades. */
 
 export type Candle = {
   /** Start, Unix seconds. */
@@ -25,7 +25,10 @@ export type Interval = keyof typeof INTERVALS
 const POINTS_MAX = 1_500
 const FLAT_POINTS = 60
 
-/** Returns the candle after one more trade; undefined if the trade is older than it. */
+/**
+ * Returns the candle of a trade's interval, including the trade. Returns undefined if that interval is older than the
+ * last candle.
+ */
 export function nextCandle(
   last: Candle | undefined,
   { price, sec }: Tick,
@@ -51,7 +54,10 @@ export function nextCandle(
   }
 }
 
-/** Adds trades, oldest first, to candles that may include some of them: adding a trade twice changes nothing. */
+/**
+ * Adds trades, oldest first, to the candles. The candles may already include some of the trades, because adding a trade
+ * twice changes nothing.
+ */
 export function withTrades(
   candles: readonly Candle[],
   trades: readonly Tick[],
@@ -68,7 +74,7 @@ export function withTrades(
   return all
 }
 
-/** Fills intervals without a trade with the previous price, up to now. */
+/** Fills intervals without trades up to now. Each gets the last price before it. */
 export function withoutHoles(
   candles: readonly Candle[],
   intervalSec: number,
@@ -79,14 +85,14 @@ export function withoutHoles(
   for (const [at, candle] of candles.entries()) {
     filled.push(candle)
     const endSec = candles[at + 1]?.timestamp ?? untilSec + intervalSec
-    // A market without trades for a long time does not need thousands of equal points.
+    // After a long time without trades, limit the filled candles to the maximum number of points.
     const first = Math.max(candle.timestamp + intervalSec, endSec - POINTS_MAX * intervalSec)
     for (let sec = first; sec < endSec; sec += intervalSec) filled.push(flat(sec, candle.close))
   }
   return filled.slice(-POINTS_MAX)
 }
 
-/** Returns a line at one price up to now: the mid of a market without trades. */
+/** Returns a line at one price up to now. It shows the mid of a market without trades. */
 export function flatLine(price: number, intervalSec: number, nowSec: number): readonly Candle[] {
   const endSec = nowSec - (nowSec % intervalSec)
   return Array.from({ length: FLAT_POINTS }, (_, at) =>
@@ -98,7 +104,7 @@ function flat(timestamp: number, price: number): Candle {
   return { timestamp, open: price, high: price, low: price, close: price }
 }
 
-/** Returns the shortest interval at which the market's life so far fits into a chart. */
+/** Returns the shortest interval at which all candles since the market's creation fit into a chart. */
 export function firstInterval(ageSec: number): Interval {
   if (ageSec <= 6 * 3_600) return '1m'
   if (ageSec <= 2 * 86_400) return '15m'

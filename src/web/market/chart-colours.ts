@@ -1,10 +1,13 @@
-/** The colours of the page for a canvas, which does not support CSS variables. */
+/** Reads the colours of the page for a canvas, because a canvas does not support CSS variables. */
 
 const NAMES = ['panel', 'line', 'quiet', 'text', 'up', 'down', 'accent'] as const
 
 export type ChartColours = Readonly<Record<(typeof NAMES)[number], string>>
 
-/** Returns the current colours, light or dark: a probe element gets each of them and reports its computed value. */
+/**
+ * Returns the current colours of the page, in light or dark mode. A temporary element gets each colour, and its
+ * computed style is read.
+ */
 export function readColours(within: HTMLElement): ChartColours {
   const probe = document.createElement('span')
   probe.hidden = true
@@ -20,7 +23,7 @@ export function readColours(within: HTMLElement): ChartColours {
   }
 }
 
-/** Called when the system changes between light and dark. */
+/** Calls the listener when the system switches between light and dark mode. Returns a function that stops this. */
 export function onSchemeChange(listener: () => void): () => void {
   const scheme = matchMedia('(prefers-color-scheme: dark)')
   scheme.addEventListener('change', listener)

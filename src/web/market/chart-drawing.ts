@@ -1,4 +1,4 @@
-/** The price chart: lines of both outcomes, or candles of one, with marks of trades. */
+/** Draws the price chart: lines of both outcomes, or candles of one outcome, with marks for trades. */
 
 import {
   type AutoscaleInfo,
@@ -24,9 +24,9 @@ import type { TradeMark } from './trade-marks.ts'
 export type ChartMode = 'line' | 'candles'
 
 export type DrawnChart = {
-  /** One array for candles, two for lines: YES and NO. */
+  /** Shows new candles. `all` has one array for candles, and two arrays (YES and NO) for lines. */
   show(mode: ChartMode, all: readonly (readonly Candle[])[]): void
-  /** Updates or appends the last candle of a series. */
+  /** Replaces the last candle of a series, or appends a candle. */
   update(series: number, candle: Candle): void
   mark(marks: readonly TradeMark[]): void
   recolour(colours: ChartColours): void
@@ -61,13 +61,13 @@ export function drawChart(place: HTMLElement, first: ChartColours): DrawnChart {
       mode = wanted
       drawn = all.map((candles, which) => {
         const series = addSeries(chart, { mode, colours, which })
-        // The mode determines which kind of point the series contains.
+        // `mode` determines whether the series contains candles or points of a line.
         series.setData(candles.map((candle) => pointOf(candle, mode)) as never)
         return series
       })
       markers = drawn.map((series) => createSeriesMarkers(series as ISeriesApi<'Line'>, []))
       showMarks()
-      // A mark at one of the first candles is as wide as its text, so some room is left before them.
+      // A mark is as wide as its text, so leave some room before the first candles.
       const bars = new Set(all.flatMap((candles) => candles.map(timeOf))).size
       if (bars === 0) return
       chart
@@ -153,7 +153,7 @@ function markerOf(
   }
 }
 
-/** Makes an almost constant price a flat line, instead of magnifying its last digits. */
+/** Enlarges a small price range, so that an almost constant price is drawn as a flat line. */
 function roomFor(original: () => AutoscaleInfo | null): AutoscaleInfo | null {
   const found = original()
   const range = found?.priceRange
@@ -166,7 +166,7 @@ function roomFor(original: () => AutoscaleInfo | null): AutoscaleInfo | null {
 /** Share of the width that stays free before the first candle. */
 const LEFT_ROOM = 0.04
 
-/** Bars that stay free after the last candle. */
+/** Number of candle widths that stay free after the last candle. */
 const RIGHT_BARS = 3
 
 /** Ten cents. */

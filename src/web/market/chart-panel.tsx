@@ -1,4 +1,7 @@
-/** The panel of charts: prices of the outcomes as lines or candles, the depth of the book, and the asset of a quick market. */
+/**
+ * The panel of charts: prices of the outcomes as lines or candles, the depth of the book, and the price of a quick
+ * market's asset.
+ */
 
 import { useState } from 'preact/hooks'
 import { countdown } from '../format.ts'
@@ -19,7 +22,7 @@ export function ChartPanel(props: {
   readonly model: MarketModel
   readonly quick: QuickModel
   readonly first: Interval
-  /** True if there is a book to draw. */
+  /** True if the market is open, so that its book can be drawn. */
   readonly isOpen: boolean
 }) {
   const { model, quick } = props
@@ -85,7 +88,7 @@ export function ChartPanel(props: {
   )
 }
 
-/** Subject of the chart, next to its kinds. */
+/** Describes in a few words what the chosen chart shows. */
 function ChartOf(props: {
   readonly kind: Kind
   readonly model: MarketModel

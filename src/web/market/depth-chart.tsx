@@ -1,4 +1,6 @@
-/** Depth of the chosen outcome's book: bids on the left, asks on the right; the pointer selects a price. */
+/**
+ * Depth chart of the chosen outcome's book, with bids on the left and asks on the right. The pointer selects a price.
+ */
 
 import { useSignal } from '@preact/signals'
 import { cents, decimal, money } from '../format.ts'
@@ -52,7 +54,7 @@ export function DepthChart({ model }: { readonly model: MarketModel }) {
   )
 }
 
-/** A line at the pointer, with the size and value that an order up to that price would trade. */
+/** Shows a line at the pointer, with the size and value of an order that would trade up to that price. */
 function Pointed({ depth, part }: { readonly depth: Depth; readonly part: number | undefined }) {
   if (part === undefined) return null
   const found = depthAt(depth, depth.low + part * (depth.high - depth.low))

@@ -1,4 +1,4 @@
-/** The book as a depth chart: shares that can be traded up to each price, on both sides of the mid. */
+/** Computes the depth chart of a book: the shares that can be traded up to each price, on both sides of the mid. */
 
 import type { Level } from '#client/answers.ts'
 import { ONE } from '#domain/money.ts'
@@ -6,27 +6,30 @@ import { cents, decimal } from '../format.ts'
 
 type DepthPoint = {
   readonly price: number
-  /** Shares from the best price up to this one. */
+  /** Number of shares from the best price up to `price`, in millionths. */
   readonly total: bigint
-  /** Cost or proceeds of these shares, in millionths of a dollar. */
+  /** Cost or proceeds of `total` shares, in millionths of a dollar. */
   readonly value: bigint
 }
 
 export type Depth = {
-  /** Prices at the left and the right edge of the chart. If both sides have orders, the mid is in the middle. */
+  /**
+   * Prices at the left and right edges of the chart. If both sides of the book have orders, the mid is in the middle of
+   * the chart.
+   */
   readonly low: number
   readonly high: number
-  /** Total at the upper edge. */
+  /** Number of shares at the upper edge of the chart. */
   readonly largest: bigint
   /** Best first. */
   readonly bids: readonly DepthPoint[]
   readonly asks: readonly DepthPoint[]
 }
 
-/** Prevents a single level from filling the whole width: at least two cents on each side. */
+/** Minimum distance from the mid to each edge: two cents. Otherwise a single level could fill the whole width. */
 const REACH_MIN = 20_000
 
-/** Returns undefined while the book is empty. */
+/** Returns the depth of the book; undefined if the book is empty. */
 export function depthOf(bids: readonly Level[], asks: readonly Level[]): Depth | undefined {
   const [bid, ask] = [bids[0]?.price, asks[0]?.price]
   if (bid === undefined && ask === undefined) return undefined
@@ -53,7 +56,7 @@ function pointsOf(levels: readonly Level[]): readonly DepthPoint[] {
   })
 }
 
-/** Returns the area of one side as the path of an SVG of this width and height. */
+/** Returns one side of the chart as an SVG path for a drawing of this width and height. */
 export function depthPath(
   depth: Depth,
   side: 'bids' | 'asks',
@@ -66,13 +69,15 @@ export function depthPath(
   const x = (price: number) => round(((price - low) / (high - low)) * width)
   const y = (total: bigint) => round(height - (Number(total) / Number(largest)) * height)
   const steps = points.map(({ price, total }) => `H${x(price)}V${y(total)}`).join('')
-  // Beyond the last level of the book, the total stays the same.
+  // From the last level of the book to the edge of the chart, the total stays constant.
   return `M${x(first.price)} ${height}${steps}H${side === 'bids' ? 0 : width}V${height}Z`
 }
 
 const round = (value: number): number => Math.round(value * 10) / 10
 
-/** Returns the level that an order at this price would reach, and on which side it is. */
+/**
+ * Returns the worst level that an order at this price would match, and the level's side; undefined if there is none.
+ */
 export function depthAt(
   { bids, asks }: Depth,
   price: number,

@@ -1,4 +1,6 @@
-/** Reports of each price source about a quick market, as rows, and which of them decided. */
+/**
+ * Rows with each price source's reports about a quick market. Each row shows whether its source decided the outcome.
+ */
 
 import type { QuickMarketEvidence } from '#client/prices.ts'
 import type { PriceObservation } from '#protocol/shapes/prices.ts'
@@ -14,7 +16,9 @@ export type EvidenceRow = {
   readonly decided: boolean
 }
 
-/** Returns every source; for markets decided by earlier versions, only the stored ones. */
+/**
+ * Returns a row for every price source. A market that an earlier version decided has only rows for the stored sources.
+ */
 export function evidenceRows(evidence: QuickMarketEvidence): readonly EvidenceRow[] {
   const { providers = [], decidedBy } = evidence
   if (providers.length > 0) {
@@ -37,7 +41,7 @@ export function evidenceRows(evidence: QuickMarketEvidence): readonly EvidenceRo
   }))
 }
 
-/** Returns the sentence above the rows. */
+/** Returns the sentence above the rows, about how the market was decided. */
 export function evidenceWords({ decidedBy, average, quickMarket }: QuickMarketEvidence): string {
   if (quickMarket.verdict === 'contested') {
     return 'The sources contradict each other: the oracle decides.'

@@ -1,4 +1,4 @@
-/** Simulates an order against the current book: how much of it fills on arrival, at which cost and average price. */
+/** Simulates an order against the current book: the size that fills on arrival, its cost, and its average price. */
 
 import type { Level } from '#client/answers.ts'
 import { costCeil, isShares, notionalFloor, ONE, type Price, type Shares } from '#domain/money.ts'
@@ -11,23 +11,26 @@ type Meeting = {
 }
 
 export type Fill = {
-  /** The part that fills on arrival, in millionths of a share. */
+  /** Size that fills on arrival, in millionths of a share. */
   readonly filled: number
-  /** The part that does not fill. */
+  /** Size that does not fill on arrival, in millionths of a share. */
   readonly rest: number
-  /** Cost for the buyer or proceeds of the seller, each level rounded like the exchange does. */
+  /**
+   * Cost for a buyer or proceeds for a seller, in millionths of a dollar. Each level is rounded as the exchange rounds
+   * it.
+   */
   readonly cost: bigint
-  /** Part of `filled` that may match orders of the other outcome. */
+  /** Part of `filled` that may match orders of the other outcome, in millionths of a share. */
   readonly implied: number
   /** Average price of the filled part, rounded against the trader; undefined if nothing fills. */
   readonly average: number | undefined
-  /** The last matched price. */
+  /** Worst price at which a part of the order fills; undefined if nothing fills. */
   readonly worst: number | undefined
-  /** Difference between the average and the best price, to the trader's disadvantage; 0 if nothing fills. */
+  /** Absolute difference between the average price and the best price; 0 if nothing fills. */
   readonly slippage: number
 }
 
-/** Simulates an order against `levels`, the levels of the other side, best first. */
+/** Simulates an order against `levels`: the levels of the opposite side of the book, best first. */
 export function simulateFill({ side, price, size }: Meeting, levels: Iterable<Level>): Fill {
   let rest = size
   let cost = 0n
@@ -37,7 +40,7 @@ export function simulateFill({ side, price, size }: Meeting, levels: Iterable<Le
   for (const level of levels) {
     if (rest <= 0 || (side === 'buy' ? level.price > price : level.price < price)) break
     const taken = level.size < BigInt(rest) ? Number(level.size) : rest
-    // In a merge the exchange rounds the amount of the taker down, because it rounds that of the maker up.
+    // In a merge the exchange rounds the taker's amount down, because it rounds the maker's amount up.
     const rounded = side === 'sell' && level.implied ? notionalFloor : costCeil
     cost += BigInt(rounded(level.price as Price, taken as Shares))
     if (level.implied) implied += level.implied < BigInt(taken) ? Number(level.implied) : taken
@@ -51,22 +54,27 @@ export function simulateFill({ side, price, size }: Meeting, levels: Iterable<Le
   return { filled, rest, cost, implied, average, worst, slippage }
 }
 
-/** Rounds up for a buyer and down for a seller, so that the result is never shown as better than it is. */
+/**
+ * Returns the average price, rounded up for a buyer and down for a seller. So the shown price is never better than the
+ * real one.
+ */
 function averageOf(cost: bigint, filled: number, side: 'buy' | 'sell'): number {
   const shares = BigInt(filled)
   const scaled = cost * BigInt(ONE)
   return Number(side === 'buy' ? (scaled + shares - 1n) / shares : scaled / shares)
 }
 
-/** Returns the maximum cost for a buyer: the part that fills now, and the rest at its own price. */
+/**
+ * Returns the maximum cost for a buyer: the cost of the part that fills now, plus the rest at the order's own price.
+ */
 export function costAtMost({ price, size }: Pick<Meeting, 'price' | 'size'>, fill: Fill): bigint {
   const { rest } = fill
   return fill.cost + (isShares(rest) && rest <= size ? BigInt(costCeil(price as Price, rest)) : 0n)
 }
 
 /**
- * Returns the shares that a market order must buy to spend an amount, or sell to receive it. It uses the best levels
- * first, up to the limit price, and never more than they hold.
+ * Returns the number of shares that a market order must buy to spend an amount, or sell to receive that amount. Counts
+ * the best levels first, and only levels within the limit price.
  */
 export function sharesFromBook(
   { side, price, amount }: Pick<Meeting, 'side' | 'price'> & { readonly amount: bigint },
@@ -87,7 +95,7 @@ export function sharesFromBook(
   return shares > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(shares)
 }
 
-/** Returns how many shares an amount buys at a price without exceeding the amount. */
+/** Returns the number of shares that an amount can buy at this price. */
 export function sharesFor(amount: bigint, price: number): number {
   const found = (amount * BigInt(ONE)) / BigInt(price)
   return found > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(found)

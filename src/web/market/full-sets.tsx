@@ -1,4 +1,4 @@
-/** Full sets: a dollar becomes one share of YES and one of NO, and both together become a dollar again. */
+/** Lets the account split a dollar into one YES share and one NO share, or merge both shares back into a dollar. */
 
 import { useSignal } from '@preact/signals'
 import { useId } from 'preact/hooks'
@@ -68,7 +68,10 @@ export function FullSets({ model }: { readonly model: MarketModel }) {
   )
 }
 
-/** Returns dollars that no order needs, if the exchange reserves funds. */
+/**
+ * Returns the account's dollars that are not reserved for orders. If the exchange does not reserve funds, returns all
+ * dollars.
+ */
 function dollarsOf(): bigint {
   const has = funds.value?.stablecoin ?? 0n
   const free = freeStablecoin.value ?? has

@@ -10,7 +10,10 @@ type PlacedOrder = {
   readonly remainingSize: number
 }
 
-/** Returns the levels with the implied part of each: the part that the outcome's own book does not have. */
+/**
+ * Returns the levels with the implied part of each level's size. The implied part is the size that is missing from the
+ * outcome's own book.
+ */
 export function withImplied(levels: readonly Level[], own: readonly Level[]): readonly Level[] {
   const sizes = new Map(own.map(({ price, size }) => [price, size]))
   return levels.map(({ price, size }) => {
@@ -21,8 +24,8 @@ export function withImplied(levels: readonly Level[], own: readonly Level[]): re
 }
 
 /**
- * Returns the orders as they appear in the book of an outcome: orders of the other outcome appear at the
- * complementary price.
+ * Returns the orders as the book of an outcome shows them. An order of the other outcome appears on the opposite side,
+ * at one dollar minus its price.
  */
 export function ordersSeenFrom(
   outcome: 0 | 1,

@@ -1,13 +1,13 @@
-/** Rows of the ladder: the best levels of each side with cumulative totals. */
+/** Rows of the order book table: the best levels of each side with cumulative totals. */
 
 import type { Level } from '#client/answers.ts'
 
 export type LadderRow = {
   readonly price: number
   readonly size: bigint
-  /** Sum of the sizes from the best price up to this one. */
+  /** Sum of the sizes from the best price to this row's price, in millionths of a share. */
   readonly total: bigint
-  /** Length of the bar: this sum in thousandths of the largest total. */
+  /** Length of the row's bar: `total` in thousandths of the largest total of both sides. */
   readonly depth: number
   /** Part of the row's size that belongs to orders of the account. */
   readonly own: bigint

@@ -1,4 +1,4 @@
-/** The book of the chosen outcome: prices around the mid with cumulative totals. */
+/** Order book table of the chosen outcome: prices around the mid with cumulative totals. */
 
 import { useMemo, useState } from 'preact/hooks'
 import { cents, decimal, NOTHING, percent, shares } from '../format.ts'
@@ -10,7 +10,7 @@ import type { MarketModel } from './market-model.ts'
 import { OutcomeSwitch } from './outcome-switch.tsx'
 import { midOf } from './ticket-price.ts'
 
-/** Number of rows of each side. The mid stays in the middle, however many of them have levels. */
+/** Number of rows of each side. Rows without a level stay empty, so that the mid is always in the middle. */
 const ROWS = 15
 
 export type PickLevel = (level: { side: 'buy' | 'sell'; price: number; total: bigint }) => void
@@ -31,7 +31,7 @@ export function Ladder({ model, pick }: { readonly model: MarketModel; readonly 
     frame?.asks.slice(0, ROWS) ?? [],
     own,
   )
-  // Row that the Tab key reaches: the ladder is a single stop, and arrow keys move from there.
+  // Index of the row that the Tab key reaches. Only one row is a Tab stop; arrow keys move to the other rows.
   const [stop, setStop] = useState(ROWS)
   return (
     <section class="panel ladder" aria-label={`Order book of ${outcome}`}>
@@ -99,7 +99,7 @@ function Row(
     readonly kind: 'bid' | 'ask'
     readonly tab: boolean
     readonly pick: PickLevel
-    /** The outcome whose orders imply levels. */
+    /** Name of the opposite outcome, whose orders imply levels. */
     readonly other: string
   },
 ) {

@@ -1,4 +1,4 @@
-/** The book of the chosen outcome of a market, as the stream has it. */
+/** The live book of the chosen outcome of a market, from the stream. */
 
 import { effect, type ReadonlySignal, type Signal, signal, untracked } from '@preact/signals'
 import type { Level } from '#client/answers.ts'
@@ -13,13 +13,14 @@ export type Outcome = 'YES' | 'NO'
 
 export type BookFrame = {
   /**
-   * The best levels, best first. In a complementary market they include the levels that the other outcome implies.
+   * The best levels of a side, best first. In a complementary market they include the levels that orders of the other
+   * outcome imply.
    */
   readonly bids: readonly Level[]
   readonly asks: readonly Level[]
 }
 
-/** Number of levels of each side: more than any screen shows. */
+/** Number of levels of each side in a frame. No screen shows more. */
 const LADDER_LEVELS = 25
 
 export function makeMarketBook(
@@ -29,14 +30,15 @@ export function makeMarketBook(
 ) {
   const book = signal<BookFrame | undefined>(undefined)
   let live: LocalBook | undefined
-  /** In a complementary market: the book of the outcome without implied levels. */
+  /** The outcome's own book, without implied levels. Used only in a complementary market. */
   let plain: LocalBook | undefined
 
-  /** Returns the levels of a side, the best ones or all; undefined until the book has arrived. */
+  /** Returns the best `count` levels of a side, or all levels; undefined until the book has arrived. */
   function levelsOf(side: 'bids' | 'asks', count?: number): readonly Level[] | undefined {
     const levels = live?.[side](count)
     if (levels === undefined || !isComplementary.peek()) return levels
-    // The same number of levels of the plain book suffices, because the book with implied levels contains each of them.
+    // The book with implied levels contains every level of the outcome's own book. So the same number of levels of that
+    // book is enough.
     return plain === undefined ? undefined : withImplied(levels, plain[side](count))
   }
 
@@ -64,7 +66,8 @@ export function makeMarketBook(
           follow(implied ? { implied } : {}, (received) => {
             live = received
           }),
-          // The stream sends total sizes. The implied part of each is its difference to the plain book.
+          // The stream sends total sizes. The implied part of a level is the difference to the outcome's own book, so
+          // this book is needed too.
           ...(implied
             ? [
                 follow({}, (received) => {
@@ -73,7 +76,7 @@ export function makeMarketBook(
               ]
             : []),
         ])
-        // If the subscription is refused, the market has ended, and its book is empty.
+        // The stream refuses the subscription if the market has ended, so the book is empty.
         subscriptions[0]?.ready.catch((error: unknown) => {
           if (!isCalledOff(error)) book.value = { bids: [], asks: [] }
         })

@@ -91,8 +91,8 @@ export function MarketHead(props: {
 }
 
 /**
- * Shows the outcome of a market that has ended: the winner, or the state of its resolution. An ended market has no
- * probability.
+ * Shows the outcome of a market that has ended: the winner, or the state of the resolution. No probability is shown for
+ * such a market.
  */
 function Outcome({ model, quick }: { readonly model: MarketModel; readonly quick: QuickModel }) {
   const winner = model.resolution.value?.winningOutcome ?? quick.market.value?.outcome ?? undefined
@@ -117,7 +117,10 @@ function Outcome({ model, quick }: { readonly model: MarketModel; readonly quick
   )
 }
 
-/** Shows one chance per market, with NO as 100% minus YES; each outcome has its own last price. */
+/**
+ * Shows the chance of an outcome. The chance of NO is 100% minus the chance of YES. Each outcome has its own last
+ * price.
+ */
 function Chance(props: {
   readonly model: MarketModel
   readonly market: Market
@@ -145,7 +148,10 @@ function Chance(props: {
   )
 }
 
-/** Returns the market's prices. The prices of the chosen outcome come from its live book. */
+/**
+ * Returns the best bids and asks and the last prices of the market. The best prices of the chosen outcome come from its
+ * live book.
+ */
 function liveOf({ book, outcome }: MarketModel, market: Market) {
   const frame = book.value
   if (frame === undefined) return market

@@ -14,14 +14,14 @@ import type { TapeTrade } from './tape-merge.ts'
 
 export type MarketModel = {
   readonly marketId: string
-  /** Undefined until the market is read, null if it does not exist. */
+  /** The market; undefined until it is read, null if it does not exist. */
   readonly market: Signal<Market | null | undefined>
   readonly outcome: Signal<Outcome>
-  /** True if orders of one outcome match orders of the other; undefined until the market is read. */
+  /** True if orders of one outcome can match orders of the other outcome; undefined until the market is read. */
   readonly isComplementary: Signal<boolean | undefined>
   /** Book of the chosen outcome; undefined until it has arrived. */
   readonly book: Signal<BookFrame | undefined>
-  /** All levels of one side, best first. */
+  /** Returns all levels of one side of the book, best first. */
   levels(side: 'bids' | 'asks'): readonly Level[]
   /** Trades of the market, the newest first. */
   readonly tape: Signal<readonly TapeTrade[]>
@@ -33,7 +33,10 @@ export type MarketModel = {
   start(): () => void
 }
 
-/** Interval at which figures are read that change without a message, such as the volume of the last 24 hours. */
+/**
+ * Interval at which the market's figures are read. Some figures change without a message, such as the volume of the
+ * last 24 hours.
+ */
 const FIGURES_MS = 60_000
 
 export function createMarketModel(marketId: string): MarketModel {
@@ -63,7 +66,7 @@ export function createMarketModel(marketId: string): MarketModel {
     try {
       resolution.value = await reader.resolution.status(marketId)
     } catch {
-      // The chain may be unreachable: known values stay, and the next event causes another attempt.
+      // The chain may be unreachable. The known values stay, and the next event of the market causes another read.
     }
   }
 
@@ -100,7 +103,10 @@ export function createMarketModel(marketId: string): MarketModel {
   }
 }
 
-/** Returns the best bid and ask of the chosen outcome, 0 if there is none; they change less often than the book. */
+/**
+ * Returns the best bid and the best ask of the chosen outcome, 0 if a side is empty. They change less often than the
+ * whole book.
+ */
 export function bestOf(model: MarketModel): Signal<{ readonly bid: number; readonly ask: number }> {
   const bid = computed(() => model.book.value?.bids[0]?.price ?? 0)
   const ask = computed(() => model.book.value?.asks[0]?.price ?? 0)

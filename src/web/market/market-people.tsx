@@ -26,7 +26,7 @@ export function HoldersPanel({ model }: { readonly model: MarketModel }) {
         holders.value = found
         interest.value = open.openInterest
       } catch {
-        // Ignored: the activity is read again soon.
+        // A failed read is ignored, because the holders are read again soon.
       }
     }
     void read()
@@ -73,7 +73,7 @@ function isOwn(address: string): boolean {
   return account.value?.address.toLowerCase() === address.toLowerCase()
 }
 
-/** Number of the account's entries that are searched for this market. */
+/** Number of the account's latest activities that are searched for those in this market. */
 const LISTED = 100
 
 /** The account's activity in the market. It is read again whenever the position changes. */

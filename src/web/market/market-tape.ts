@@ -1,4 +1,4 @@
-/** The trades of a market, newest first, and notices about the account's own. */
+/** The trades of a market, newest first, and notices about the account's own trades. */
 
 import { batch, signal } from '@preact/signals'
 import type { TradesMessage } from '#protocol/shapes/stream.ts'
@@ -14,7 +14,7 @@ import { applyTrades, joinTapes, ownLegOf, type TapeTrade } from './tape-merge.t
 /** Maximum number of trades that wait for the next frame. */
 const WAITING_MAX = 1_000
 
-/** `settled` is called when a trade of the account has settled or failed. */
+/** Makes the list of a market's trades. Calls `settled` when a trade of the account is confirmed or has failed. */
 export function makeMarketTape(marketId: string, settled: () => void) {
   const tape = signal<readonly TapeTrade[]>([])
   let waiting: TradesMessage[] = []
@@ -28,7 +28,7 @@ export function makeMarketTape(marketId: string, settled: () => void) {
         reason: '',
         ts: timestamp * 1_000,
       }))
-      // States that came from the stream are newer than those of the list that was read.
+      // Trade statuses from the stream are newer than those in the list of past trades.
       tape.value = joinTapes(tape.value, read)
     } catch (error) {
       showError(error)

@@ -1,4 +1,4 @@
-/** One market: chart, book, trades, ticket, the account's position, and its resolution. */
+/** The view of one market: chart, book, trades, order ticket, the account's position, and the resolution. */
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
@@ -25,12 +25,15 @@ import { Ticket } from './ticket.tsx'
 import { createTicket } from './ticket-model.ts'
 import { createSubmitting } from './ticket-submit.ts'
 
-/** On a narrow screen one part is shown at a time. */
+/** Parts of the view. A narrow screen shows one part at a time. */
 const PARTS = ['chart', 'book', 'trade', 'info'] as const
 type Part = (typeof PARTS)[number]
 const PART_WORDS = { chart: 'Chart', book: 'Book', trade: 'Trade', info: 'Info' } as const
 
-/** The models of a market's page, which run while it is shown, and the function that opens its ticket. */
+/**
+ * Makes the models of a market's view, which run while the view is shown. Also returns the functions that prepare the
+ * order ticket.
+ */
 function useMarket(marketId: string) {
   const { model, ticket, submitting, quick } = useMemo(() => {
     const made = createMarketModel(marketId)
@@ -83,7 +86,7 @@ export function MarketView({ marketId }: { readonly marketId: string }) {
   }
   const isOpen = market.status === 'open' && secondsUntil(market.expiration) > 0
   const parts = isOpen ? PARTS : PARTS.filter((one) => one !== 'book')
-  // Once a market has ended, traders open it to see its outcome and to redeem.
+  // After a market has ended, traders open its view to see the outcome and to redeem shares.
   const shown = part.value ?? (isOpen ? 'chart' : 'info')
   return (
     <article class="market" data-part={shown}>
@@ -154,7 +157,7 @@ export function MarketView({ marketId }: { readonly marketId: string }) {
   )
 }
 
-/** Buttons at the bottom of a narrow screen that open the ticket with one tap. */
+/** Buttons at the bottom of a narrow screen. One tap opens the order ticket. */
 function QuickBuy(props: {
   readonly market: Market
   readonly prepare: (intent: TradeIntent) => void

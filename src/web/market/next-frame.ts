@@ -1,6 +1,6 @@
-/** Runs work at most once per frame, however often it is requested. */
+/** Runs a task at most once per animation frame, regardless of how often the task is requested. */
 
-/** A hidden page has no frames. */
+/** Delay after which a task runs if no frame comes. A hidden page gets no frames. */
 const HIDDEN_MS = 1_000
 
 type OncePerFrame = { ask(): void; stop(): void }
@@ -21,7 +21,7 @@ export function oncePerFrame(work: () => void): OncePerFrame {
   return {
     ask() {
       if (frame !== 0 || timer !== undefined) return
-      // A timer runs beside the request for a frame, because a hidden page gets no frames.
+      // Also start a timer, because a hidden page gets no frames.
       timer = setTimeout(run, HIDDEN_MS)
       if (!document.hidden) frame = requestAnimationFrame(run)
     },

@@ -1,4 +1,7 @@
-/** Describes why an order was rejected: the exchange counts in millionths, a trader in cents and shares. */
+/**
+ * Describes why an order was rejected. The exchange uses millionths in its messages, so they are converted to cents and
+ * shares.
+ */
 
 import { SibylError } from '#client/sibyl-error.ts'
 import { wordsOf } from '../error-words.ts'
@@ -18,7 +21,7 @@ export function orderWords(error: unknown): string {
   return shortageWords(error.message) ?? sessionWords(error.message) ?? wordsOf(error)
 }
 
-/** The exchange's message about missing funds: amounts are millionths of dollars or of an outcome's shares. */
+/** Matches the exchange's message about missing funds. Its amounts are in millionths of a dollar or of a share. */
 const SHORTAGE = /needs (\d+) of (the stablecoin|YES|NO)/
 const MISSING = /(\d{1,78}) (?:is|are) missing/
 
@@ -31,7 +34,10 @@ function shortageWords(message: string): string | undefined {
   return `The order needs ${write(need)}, ${write(missing)} missing. Open orders and unsettled trades count.`
 }
 
-/** The exchange's message about the open notional of a delegate: on the page this is the session key. */
+/**
+ * Matches the exchange's message that a delegate's open orders exceed their limit. On this page the delegate is the
+ * session key.
+ */
 const SESSION_FULL = /open orders of the delegate are worth (\d+);.* its limit of (\d+)/
 
 function sessionWords(message: string): string | undefined {

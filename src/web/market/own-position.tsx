@@ -108,7 +108,8 @@ function sellColumn(prepare: (intent: TradeIntent) => void): Column<Holding> {
 }
 
 /**
- * Returns the current value of one share: a dollar or nothing after the decision, else the mid, else the last price.
+ * Returns the current value of one share. In a decided market this is one dollar or nothing, otherwise the mid, or the
+ * last price if there is no mid.
  */
 function priceOf(model: MarketModel, which: 0 | 1): number | undefined {
   const winner = model.resolution.value?.winningOutcome

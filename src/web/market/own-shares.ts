@@ -1,17 +1,17 @@
-/** The account's shares in a market, read again until the indexer has seen an action. */
+/** The account's shares in a market. After a transaction they are read again until the indexer has processed it. */
 
 import { effect, signal, untracked } from '@preact/signals'
 import type { UserPosition } from '#protocol/shapes/users.ts'
 import { account } from '../state/account.ts'
 import { chain, reader } from '../state/exchange.ts'
 
-/** Shares and their cost, in millionths. */
+/** Shares and their cost, in millionths of a share and of a dollar. */
 export type OwnPosition = Pick<UserPosition, 'yesShares' | 'noShares' | 'yesCost' | 'noCost'>
 
 const NO_POSITION: OwnPosition = { yesShares: 0, noShares: 0, yesCost: 0, noCost: 0 }
 
 const POSITION_MS = 15_000
-/** Pauses after which the position is read again, until the indexer has seen the transaction. */
+/** Pauses before further reads of the position, to wait until the indexer has processed a transaction. */
 const INDEXED_MS = [300, 700, 1_500]
 
 export function makeOwnShares(marketId: string) {
@@ -29,7 +29,7 @@ export function makeOwnShares(marketId: string) {
       const found = all.find((one) => one.marketId === marketId) ?? NO_POSITION
       if (!isSame(position.value, found)) position.value = found
     } catch {
-      // Ignored: the position is read again soon.
+      // A failed read is ignored, because the position is read again soon.
     }
   }
 
@@ -48,7 +48,7 @@ export function makeOwnShares(marketId: string) {
       }
       void again(INDEXED_MS)
     },
-    /** Reads the position from time to time, and immediately for another account. */
+    /** Reads the position every 15 s, and immediately if the user switches to another account. */
     follow(): () => void {
       isOver = false
       const stop = effect(() => {

@@ -16,7 +16,7 @@ type Worth = {
   readonly averageCost: number | undefined
 }
 
-/** `price` is the current price of one share; undefined if unknown. */
+/** Returns the value and the profit of a position. `price` is the current price of one share; undefined if unknown. */
 export function worthOf({ shares, cost }: Held, price: number | undefined): Worth | undefined {
   if (price === undefined) return undefined
   const value = (BigInt(shares) * BigInt(Math.floor(price))) / BigInt(ONE)

@@ -1,4 +1,4 @@
-/** Prices of the outcomes over time; trades extend them and are marked as they arrive. */
+/** Chart of the outcomes' prices over time. New trades extend the chart and are marked in it. */
 
 import { effect, type Signal, useSignal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
@@ -27,7 +27,7 @@ export function PriceChart(props: {
   readonly model: MarketModel
   readonly interval: Interval
   readonly mode: ChartMode
-  /** Called with true while the mid is shown because there are no trades. */
+  /** Called with true when the chart shows the mid because there are no trades, and with false otherwise. */
   readonly setMid: (isMid: boolean) => void
 }) {
   const { model, interval, mode, setMid } = props
@@ -77,14 +77,14 @@ type Followed = {
   readonly words: Signal<string>
 }
 
-/** Reads the candles and extends them by the trades of the tape; before the first trade the mid of the book is shown. */
+/** Reads the candles and extends them with new trades. Before the first trade, the chart shows the mid of the book. */
 function follow(followed: Followed): () => void {
   const { model, chart, interval, mode, shown, setEmpty, setMid, words } = followed
   const best = bestOf(model)
   const intervalSec = INTERVALS[interval]
-  /** Candles of each shown outcome, as they were read; undefined before that. */
+  /** Candles of each shown outcome, as the exchange returned them; undefined until they are read. */
   let read: readonly (readonly Candle[])[] | undefined
-  /** The candles with later trades, and without gaps. */
+  /** Candles of each shown outcome, extended with later trades and without gaps. */
   let series: (readonly Candle[])[] = []
   let isTraded = false
   /** The newest trade that is drawn. */
@@ -104,7 +104,7 @@ function follow(followed: Followed): () => void {
     }
   }
 
-  /** Draws everything. The tape may be ahead of the candles, which come from the database. */
+  /** Draws the whole chart. The candles come from the database, so the list of trades may contain newer trades. */
   function draw(): void {
     const tape = model.tape.peek()
     series = (read ?? []).map((candles, at) => {
@@ -150,7 +150,7 @@ function follow(followed: Followed): () => void {
     const fresh = newerThan(tape, seen)
     seen = tape[0]
     if (fresh.length > 0 && !isTraded) {
-      // From the first trade on, the trades replace the mid.
+      // After the first trade, the chart shows trades instead of the mid.
       draw()
       return
     }
@@ -179,7 +179,7 @@ function follow(followed: Followed): () => void {
   }
 }
 
-/** Returns the trades since this one, or the whole tape if it does not reach back that far. */
+/** Returns the trades that are newer than `seen`. Returns all trades of the tape if it does not contain `seen`. */
 function newerThan(tape: readonly TapeTrade[], seen: TapeTrade | undefined) {
   const end = tape.findIndex(({ tradeId }) => tradeId === seen?.tradeId)
   return end === -1 ? tape : tape.slice(0, end)

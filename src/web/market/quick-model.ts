@@ -1,4 +1,4 @@
-/** A quick market: its asset's live price, its end, and the next one. */
+/** State of a quick market's view: the asset's live price, the market's end, and the next market of the asset. */
 
 import {
   batch,
@@ -20,9 +20,9 @@ import type { MarketModel } from './market-model.ts'
 const LISTED_MAX = 100
 
 export type QuickModel = {
-  /** Undefined until it is found. */
+  /** The quick market; undefined until it is found. */
   readonly market: Signal<QuickMarket | undefined>
-  /** The running market of the same asset, if it is another one. */
+  /** The market of the same asset that is running now, if it is not the market of this view. */
   readonly next: ReadonlySignal<QuickMarket | undefined>
   readonly price: ReadonlySignal<number | undefined>
   /** Prices of the asset since the start of the market, oldest first. */
@@ -34,7 +34,7 @@ export type QuickModel = {
 
 export function createQuick(model: MarketModel): QuickModel {
   const market = signal<QuickMarket | undefined>(undefined)
-  // The page follows all assets.
+  // The page subscribes to all assets, so the asset of this market is among them.
   const asset = computed(() => quickAssets.value.find((one) => one.asset === market.value?.asset))
   const next = computed(() => {
     const running = asset.value?.market
@@ -54,7 +54,7 @@ export function createQuick(model: MarketModel): QuickModel {
     if (update.resolved) model.refresh()
   }
 
-  /** Finds the quick market's asset and state. */
+  /** Finds this view's quick market among the markets of all assets, and reads its prices. */
   async function find(assets: readonly string[]): Promise<void> {
     for (const name of assets) {
       const [active, past] = await Promise.all([
@@ -73,7 +73,10 @@ export function createQuick(model: MarketModel): QuickModel {
     }
   }
 
-  /** Reads the prices since the start; prices that arrived meanwhile are newer. */
+  /**
+   * Reads the prices since the start of the market. Prices that arrive from the stream during the read are newer and
+   * are kept.
+   */
   async function readCourse({ asset: name, startTime, endTime }: QuickMarket): Promise<void> {
     const read = await reader.prices.history(name).catch(() => [])
     const points = read
@@ -102,7 +105,8 @@ export function createQuick(model: MarketModel): QuickModel {
     start() {
       const assets = computed(() => config.value?.quickMarkets?.assets.join() ?? '')
       /**
-       * The status is read once the market is known to be a quick market, and again if it ended without a message.
+       * Status of a quick market. When it becomes known, the quick market is read. When it changes, the quick market is
+       * read again, because the message about the end may have been lost.
        */
       const status = computed(() =>
         model.market.value?.quick ? model.market.value.status : undefined,
@@ -126,7 +130,7 @@ export function createQuick(model: MarketModel): QuickModel {
   }
 }
 
-/** Replaces a market by its newer state, or adds it in front. */
+/** Replaces a market in the list by its newer state, or adds the market at the front. */
 function withMarket(all: readonly QuickMarket[], one: QuickMarket): readonly QuickMarket[] {
   const at = all.findIndex(({ id }) => id === one.id)
   return at === -1 ? [one, ...all].slice(0, LISTED_MAX) : all.with(at, one)

@@ -1,4 +1,4 @@
-/** The quick markets of an asset that have ended, each with its outcome and the prices that decided it. */
+/** Shows an asset's ended quick markets, each with its outcome and the prices that decided it. */
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useState } from 'preact/hooks'
@@ -13,7 +13,7 @@ import { type EvidenceRow, evidenceRows, evidenceWords } from './evidence-rows.t
 import type { QuickModel } from './quick-model.ts'
 import { TransactionLink } from './transaction-link.tsx'
 
-/** Number of rows shown at first, and added by each click. */
+/** Number of rows shown at first, and number of rows added by each click. */
 const LISTED = 8
 
 const ended = new Intl.DateTimeFormat(undefined, {
@@ -69,7 +69,7 @@ function PastMarket({
     reader.quickMarkets.evidence(asset, id).then((found) => {
       evidence.value = found
     }, showError)
-    // The verdict is read here so that the evidence is read again when it changes.
+    // The effect depends on the verdict, so that the evidence is read again when the verdict changes.
     void verdict
   }, [isOpen, asset, id, verdict, evidence])
   return (

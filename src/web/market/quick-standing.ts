@@ -4,7 +4,7 @@ import type { QuickMarket } from '#protocol/shapes/prices.ts'
 
 type QuickStanding = {
   readonly state: 'running' | 'ended' | 'resolved'
-  /** True if YES is ahead, or has won; undefined while no price is known. */
+  /** True if YES is ahead or has won, false if NO is; undefined while no price is known. */
   readonly isUp: boolean | undefined
   readonly words: string
 }
@@ -31,8 +31,8 @@ export function quickStanding(
 }
 
 /**
- * Returns whether the price sources contradict each other, so that the outcome is proposed at the oracle as in any
- * other market.
+ * Returns whether the price sources contradict each other. In that case the outcome is proposed at the oracle, as for
+ * any other market.
  */
 export function goesToOracle(market: QuickMarket | undefined): boolean {
   return market?.verdict === 'contested' || market?.verdict === 'oracle'

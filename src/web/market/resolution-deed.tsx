@@ -1,4 +1,4 @@
-/** Actions of the account in the resolution: propose, dispute, settle or redeem. */
+/** Actions that the account can take in the resolution of a market: propose, dispute, settle or redeem. */
 
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -54,7 +54,7 @@ export function ResolutionDeed({ model, market, deed }: Props & { readonly deed:
 
 type DeedProps = Props & { readonly doing: Doing }
 
-/** Returns the oracle's bond for a proposal about this market; undefined until it is read. */
+/** Returns the bond that the oracle requires for a proposal about this market; undefined until it is read. */
 function useBond({ contractAddress }: Market): bigint | undefined {
   const bond = useSignal<bigint | undefined>(undefined)
   const address = account.value?.address
@@ -103,7 +103,7 @@ function Propose({ market, doing }: DeedProps) {
 
 /**
  * Lets the account dispute a proposal within the dispute window. The account sends the transaction itself, because the
- * oracle takes the bond from the sender.
+ * oracle takes the bond from the transaction's sender.
  */
 function Dispute({ model, doing }: DeedProps) {
   const assertion = model.resolution.value?.assertion

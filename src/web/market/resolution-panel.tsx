@@ -1,4 +1,4 @@
-/** Rules of the market and progress of its resolution, with the possible actions. */
+/** Shows the rules of the market, the progress of its resolution, and the actions that are possible now. */
 
 import type { Market } from '#protocol/shapes/markets.ts'
 import { assetPrice, money, timeLeft } from '../format.ts'

@@ -13,13 +13,13 @@ type Standing = {
   readonly status: ResolutionStatus | undefined
   readonly expiration: number
   readonly nowSec: number
-  /** True if the exchange itself reports the outcome, so no proposal is needed. */
+  /** True for a quick market. The exchange reports its outcome, so no trader has to propose one. */
   readonly quick: boolean
   /** True if the account has shares to redeem. */
   readonly hasShares: boolean
 }
 
-/** Action that any connected account can take now. */
+/** Action that any connected account can take in the current step; undefined if there is none. */
 export type DeedName = 'propose' | 'dispute' | 'settle' | 'redeem' | undefined
 
 export function resolutionSteps(standing: Standing): readonly Step[] {

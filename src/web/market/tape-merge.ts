@@ -1,4 +1,4 @@
-/** Trades of a market, from the initial list and the stream's messages. */
+/** Merges a market's trades from the list of past trades and from the stream's messages. */
 
 import { ONE } from '#domain/money.ts'
 import type { TradesMessage } from '#protocol/shapes/stream.ts'
@@ -12,20 +12,26 @@ export type TapeTrade = {
   readonly kind?: 'mint' | 'merge' | undefined
   readonly buyer: string
   readonly seller: string
-  /** Side of the taker; undefined if the list of past trades does not contain the trade. */
+  /**
+   * Side of the taker. Undefined for a trade that is known only from the list of past trades, because that list does
+   * not contain the side.
+   */
   readonly takerSide: 0 | 1 | undefined
   readonly status: string
-  /** Hash of the transaction; '' until there is one. */
+  /** Hash of the transaction; '' until the trade has one. */
   readonly txHash: string
-  /** Reason of a failure; '' otherwise. */
+  /** Reason why the trade failed; '' if it has not failed. */
   readonly reason: string
   readonly ts: number
 }
 
-/** Number of trades that are kept and shown. */
+/** Maximum number of trades on the tape. */
 export const TAPE_MAX = 100
 
-/** Applies trades to the tape, newest first. Statuses of trades that are no longer on the tape are ignored. */
+/**
+ * Applies a message to the trades of the tape, newest first. Ignores the status of a trade that is no longer on the
+ * tape.
+ */
 export function applyTrades(
   before: readonly TapeTrade[],
   message: TradesMessage,
@@ -49,7 +55,7 @@ export function applyTrades(
   }
 }
 
-/** Merges two tapes, newest first; if a trade is on both, the first one's version counts. */
+/** Merges two lists of trades, newest first. If both contain a trade, the version in `first` is kept. */
 export function joinTapes(
   first: readonly TapeTrade[],
   second: readonly TapeTrade[],
@@ -66,7 +72,9 @@ function newestFirst(a: TapeTrade, b: TapeTrade): number {
   return b.ts - a.ts || placeOf(b) - placeOf(a)
 }
 
-/** The ids of simultaneous trades contain their order: market, sequence number, fill. */
+/**
+ * Returns a number that orders trades of the same time. The id of a trade consists of market, sequence number and fill.
+ */
 function placeOf({ tradeId }: TapeTrade): number {
   const [, seq = '0', fill = '0'] = tradeId.split('-')
   return Number(seq) * 10_000 + Number(fill)
@@ -79,8 +87,8 @@ type OwnLeg = {
 }
 
 /**
- * Returns what the account bought or sold in a trade, and at which price. The trade has the maker's outcome and price.
- * In a mint the seller is the taker, who bought the other outcome; in a merge the buyer is the taker, who sold it.
+ * Returns the side, outcome and price at which the account traded. A trade has the maker's outcome and price. In a mint
+ * the seller is the taker, who bought the other outcome. In a merge the buyer is the taker, who sold the other outcome.
  */
 export function ownLegOf(
   {

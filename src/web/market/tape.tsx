@@ -7,7 +7,7 @@ import type { MarketModel } from './market-model.ts'
 import { ownLegOf, type TapeTrade } from './tape-merge.ts'
 import { TransactionLink } from './transaction-link.tsx'
 
-/** Number of rows that fit; older trades are available from the API. */
+/** Number of rows that fit on the page. Older trades are available from the API. */
 const SHOWN = 40
 
 const clock = new Intl.DateTimeFormat(undefined, {

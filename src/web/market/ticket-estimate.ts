@@ -1,4 +1,4 @@
-/** The typed price and size of a ticket, and its estimate against the current book. */
+/** Parses the price and size of an order ticket, and estimates the order's fills in the current book. */
 
 import { computed, type ReadonlySignal, type Signal, untracked } from '@preact/signals'
 import { costCeil, type Price, type Shares } from '#domain/money.ts'
@@ -14,15 +14,15 @@ import { worstPrice } from './ticket-price.ts'
 import { meantCents, type Read, readCents, readShares } from './ticket-text.ts'
 
 export type TicketSide = 'buy' | 'sell'
-/** A market order matches the current book within a slippage limit; its rest is cancelled. */
+/** A market order matches the current book within a slippage limit. Its unmatched part is cancelled. */
 export type TicketKind = 'market' | 'limit'
 
-/** Estimate for the ticket; undefined while it is empty. */
+/** Estimate for the order in the ticket. */
 export type Estimate = {
   readonly price: number
   readonly size: number
   readonly fill: Fill
-  /** Maximum cost for a buyer, or a seller's proceeds from the part that fills on arrival. */
+  /** Maximum cost for a buyer. For a seller, the proceeds from the part that fills on arrival. */
   readonly cost: bigint
   /** Payout of the shares if they win. */
   readonly payout: bigint
@@ -35,7 +35,7 @@ type TicketFields = {
   readonly price: Signal<string>
   readonly size: Signal<string>
   readonly best: ReadonlySignal<{ readonly bid: number; readonly ask: number }>
-  /** Increases when the book has changed. */
+  /** Increases after changes of the book, so that the estimate is computed again. */
   readonly pulse: Signal<number>
 }
 
@@ -43,7 +43,9 @@ export function makeTicketEstimate(model: MarketModel, fields: TicketFields) {
   const { kind, side, slippage, price, size, best, pulse } = fields
 
   const worst = computed(() => worstPrice(side.value, best.value, slippage.value))
-  /** Price of the order: the typed one, or the worst that a market order accepts. */
+  /**
+   * Price of the order. For a limit order, the typed price; for a market order, the worst price that the order accepts.
+   */
   const priceRead = computed<Read>(() => {
     if (kind.value === 'limit') return readCents(price.value)
     if (worst.value !== undefined) return { value: worst.value }
@@ -90,7 +92,7 @@ export function makeTicketEstimate(model: MarketModel, fields: TicketFields) {
   return { priceRead, meantPrice, fault, estimate, sharesOf, amountOf }
 }
 
-/** Returns the cost of the whole order at its own price. */
+/** Returns the cost of the whole order at the order's own price. */
 function costOf({ price, size }: { readonly price: number; readonly size: number }): bigint {
   return BigInt(costCeil(price as Price, size as Shares))
 }

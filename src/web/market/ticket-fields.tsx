@@ -16,7 +16,7 @@ function Field(props: {
   readonly value: string
   readonly type: (text: string) => void
   readonly keys?: (event: KeyboardEvent) => void
-  /** The parsed number, shown if the text is ambiguous. */
+  /** The number as the page has read it. Shown if the typed text has thousands separators, which could be misread. */
   readonly understood?: string | undefined
   readonly children?: ComponentChildren
 }) {
@@ -168,7 +168,7 @@ function typedAmount(ticket: TicketModel): number {
   return 'value' in read ? read.value : 0
 }
 
-/** Rounds down to hundredths of a share. */
+/** Returns a percentage of the held shares, rounded down to hundredths of a share. */
 function partOf(held: number, part: number): number {
   const found = Math.floor((held / 100) * part)
   return found - (found % 10_000)
@@ -184,7 +184,7 @@ function understood(
   return 'value' in found ? write(found.value) : undefined
 }
 
-/** Slippage limits to choose from, in millionths: half a cent to ten cents. */
+/** Slippage limits that the user can choose, in millionths of a dollar: from half a cent to ten cents. */
 const SLIPPAGES = [5_000, 10_000, 20_000, 50_000, 100_000]
 
 export function SlippageField({ ticket }: { readonly ticket: TicketModel }) {

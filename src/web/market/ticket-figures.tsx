@@ -1,4 +1,4 @@
-/** Figures of the order in the ticket: cost, payout, average. */
+/** Shows the figures of the order in the ticket, such as cost, payout and average price. */
 
 import { cents, decimal, money, NOTHING, roundCents, shares } from '../format.ts'
 import type { MarketModel } from './market-model.ts'
@@ -13,7 +13,7 @@ export function TicketFigures(props: {
   const isBuy = ticket.side.value === 'buy'
   const found = ticket.estimate.value
   const fill = found?.fill
-  // The cost of a market order is that of its fills; a limit order costs at most its own price.
+  // A market order costs as much as its fills. A limit order costs at most its size at its own price.
   const cost = isMarket ? (fill?.cost ?? 0n) : (found?.cost ?? 0n)
   const payout = found === undefined ? 0n : isMarket ? BigInt(found.fill.filled) : found.payout
   const profit = payout - cost
@@ -73,11 +73,11 @@ export function TicketFigures(props: {
   )
 }
 
-/** A difference of a cent or more from the best price is highlighted. */
+/** Slippage in millionths of a dollar from which it is highlighted: one cent. */
 const MUCH = 10_000
 const CENT = 10_000n
 
-/** A cost is never shown smaller than it is. */
+/** Rounds up to a cent, so that the shown cost is never less than the real cost. */
 function roundUp(amount: bigint): bigint {
   return ((amount + CENT - 1n) / CENT) * CENT
 }

@@ -1,4 +1,4 @@
-/** State of the ticket: each typed field changes the others. */
+/** State of the order ticket. When the user changes a field, the other fields are updated. */
 
 import { batch, effect, type Signal, signal, untracked } from '@preact/signals'
 import { ONE } from '#domain/money.ts'
@@ -18,9 +18,9 @@ import { centsText, plainText, readCents, readDollars, readShares } from './tick
 export type TicketModel = {
   readonly kind: Signal<TicketKind>
   readonly side: Signal<TicketSide>
-  /** Maximum distance of a market order from the best price, in millionths. */
+  /** Maximum distance of a market order's fill prices from the best price, in millionths of a dollar. */
   readonly slippage: Signal<number>
-  /** The probable price in cents if the typed one is below a cent. */
+  /** Price in cents that the trader probably meant, if the typed price is less than a cent. */
   readonly meantPrice: Signal<string | undefined>
   readonly price: Signal<string>
   readonly size: Signal<string>
@@ -31,23 +31,29 @@ export type TicketModel = {
   readonly fault: Signal<string | undefined>
   readonly estimate: Signal<Estimate | undefined>
   choose(side: TicketSide): void
-  /** Returns the maximum shares that an amount can pay for, however the book changes. */
+  /**
+   * Returns the number of shares that an amount can pay for at the order's own price. This price is the worst case, so
+   * later changes of the book do not matter.
+   */
   affordable(amount: bigint): number | undefined
   typePrice(text: string): void
   typeSize(text: string): void
   typeAmount(text: string): void
   step(direction: 1 | -1): void
-  /** Switches to a market order of this outcome; a sale is for all held shares, once they are known. */
+  /**
+   * Prepares a market order for this outcome. If the side is sell, its size is all held shares as soon as their number
+   * is known.
+   */
   prepare(intent: TradeIntent): void
-  /** Sets the ticket's price to one from the book. */
+  /** Prepares a limit order at a price that the user chose in the book. */
   take(level: { side: TicketSide; price: number; total: bigint }): void
   clear(): void
   start(): () => void
 }
 
-/** Slippage limit at the start: two cents. */
+/** Initial slippage limit: two cents. */
 const SLIPPAGE = 20_000
-/** Interval at which the estimate follows the book. */
+/** Interval at which the estimate is computed again while the book changes. */
 const ESTIMATE_MS = 200
 
 export function createTicket(model: MarketModel): TicketModel {
@@ -60,16 +66,16 @@ export function createTicket(model: MarketModel): TicketModel {
   const postOnly = signal(false)
   const timeInForce = signal<NamedTimeInForce>('GTC')
   const best = bestOf(model)
-  /** Increases a few times per second when the book has changed. */
+  /** Increases when the book has changed, but at most once per `ESTIMATE_MS`. */
   const pulse = signal(0)
-  /** The field that was typed, size or amount: the other one follows it. */
+  /** Field that the user typed last, size or amount. The other field is computed from it. */
   let typed: 'size' | 'amount' = 'amount'
   let isPriceTyped = false
 
   const estimating = makeTicketEstimate(model, { kind, side, slippage, price, size, best, pulse })
   const { priceRead, meantPrice, fault, estimate, sharesOf, amountOf } = estimating
 
-  /** Keeps size and amount consistent. */
+  /** Computes the amount from the size, or the size from the amount, depending on which the user typed. */
   function relate(): void {
     const at = priceRead.peek()
     if (!('value' in at)) return
@@ -112,12 +118,15 @@ export function createTicket(model: MarketModel): TicketModel {
     else setPrice(centsText(firstPrice(side.peek(), best.peek())), false)
   }
 
-  /** Follows the market and the other fields; returns the function that stops following. */
+  /**
+   * Starts to update the ticket after changes of the market and of its own fields. Returns a function that stops these
+   * updates.
+   */
   function start(): () => void {
     let timer: ReturnType<typeof setTimeout> | undefined
     const stops = [
       effect(() => {
-        // Another outcome has other prices.
+        // The price is cleared when the user chooses another outcome, because its prices differ.
         void model.outcome.value
         isPriceTyped = false
         price.value = ''

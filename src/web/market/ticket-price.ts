@@ -1,4 +1,4 @@
-/** Prices of a ticket: the initial one, and steps from it. */
+/** Prices of the order ticket: the initial price, price steps, and the worst price of a market order. */
 
 import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
 
@@ -6,34 +6,37 @@ import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
 const STEP = 1_000
 
 type Best = {
-  /** Best bid; 0 if there is none. The next field is the best ask. */
+  /** Best bid; 0 if there is none. The next field is the best ask, also 0 if there is none. */
   readonly bid: number
   readonly ask: number
 }
 
 /**
- * Returns the middle of the best bid and the best ask, not rounded. If only one exists, returns that one; undefined
- * if neither does.
+ * Returns the middle between the best bid and the best ask, not rounded. If only one of them exists, returns its price.
+ * If neither exists, returns undefined.
  */
 export function midOf({ bid, ask }: Best): number | undefined {
   if (bid > 0 && ask > 0) return (bid + ask) / 2
   return bid > 0 ? bid : ask > 0 ? ask : undefined
 }
 
-/** Returns the mid rounded to a step: down for a buyer, up for a seller, so that it never crosses the book. */
+/** Returns the mid rounded to a step: down for a buyer, up for a seller, so that the order does not cross the mid. */
 export function firstPrice(side: 'buy' | 'sell', best: Best): number {
   const mid = midOf(best) ?? (PRICE_MAX + 1) / 2
   const steps = mid / STEP
   return within((side === 'buy' ? Math.floor(steps) : Math.ceil(steps)) * STEP)
 }
 
-/** Returns the next step up or down from any price. */
+/** Returns the next price step above or below a price. */
 export function stepped(price: number, direction: 1 | -1): number {
   const steps = price / STEP
   return within((direction === 1 ? Math.floor(steps) + 1 : Math.ceil(steps) - 1) * STEP)
 }
 
-/** Returns the worst price that a market order accepts: the best of the other side plus the slippage limit. */
+/**
+ * Returns the worst price that a market order accepts. For a buyer this is the best ask plus the slippage limit, for a
+ * seller the best bid minus this limit. Undefined if that side of the book is empty.
+ */
 export function worstPrice(side: 'buy' | 'sell', best: Best, slippage: number): number | undefined {
   const met = side === 'buy' ? best.ask : best.bid
   if (met === 0) return undefined

@@ -1,4 +1,4 @@
-/** The button that sends the order, and the reasons why it cannot. */
+/** The button that sends the order, with the reasons why the order cannot be sent. */
 
 import { money } from '../format.ts'
 import { account } from '../state/account.ts'
@@ -66,7 +66,7 @@ export function TicketSend({ model, ticket, submitting }: Props) {
   )
 }
 
-/** Returns why a complete order cannot be sent; undefined if it can. */
+/** Returns why the order cannot be sent although it is complete; undefined if it can be sent. */
 function obstacleOf(ticket: TicketModel, wanted: Estimate): string | undefined {
   if (ticket.side.value === 'sell') return undefined
   const has = funds.value?.stablecoin ?? wanted.cost

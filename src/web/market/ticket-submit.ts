@@ -1,4 +1,7 @@
-/** Sends the order of the ticket: requests missing permissions, signs once, and reports the result. */
+/**
+ * Submits the order of the ticket: requests missing permissions, has the order signed once, sends it, and reports the
+ * result.
+ */
 
 import { computed, signal } from '@preact/signals'
 import type { Client, PlaceIntent } from '#client/client.ts'
@@ -19,29 +22,32 @@ import type { TicketModel } from './ticket-model.ts'
 
 export type Stage = 'idle' | 'permission' | 'signature' | 'sending'
 
-/** Minimum lifetime of an order. The exchange requires a minute; a slow wallet needs more. */
+/** Minimum lifetime of an order in seconds. The exchange requires one minute, but a slow wallet needs more. */
 const LIFE_SEC_MIN = 180
 
-/** Progress of an order, and the errors of the last attempt, one per line. */
+/** Progress of the order's submission, and the errors of the last attempt. */
 export type Submitting = {
   readonly stage: { readonly value: Stage }
   readonly faults: { readonly value: readonly string[] }
-  /** Warning for the trader before signing; a second `submit` of the same order continues. */
+  /**
+   * Warning that the trader sees before the order is signed. If the trader submits the same order again, the submission
+   * continues.
+   */
   readonly warning: { readonly value: string | undefined }
   submit(): Promise<void>
-  /** Releases the ticket while a wallet does not answer; a late signature is not sent. */
+  /** Gives up waiting for a wallet that does not answer. If the wallet signs the order later, the order is not sent. */
   stopWaiting(): void
 }
 
 export function createSubmitting(model: MarketModel, ticket: TicketModel): Submitting {
   const stage = signal<Stage>('idle')
   const faults = signal<readonly string[]>([])
-  /** The shown warning, and its order. */
+  /** The warning that is shown, and the order that it is about. */
   const warned = signal<{ readonly text: string; readonly order: string } | undefined>(undefined)
   const warning = computed(() =>
     warned.value?.order === orderOf(ticket, model) ? warned.value.text : undefined,
   )
-  /** Increases with each attempt, so that an abandoned attempt stops. */
+  /** Number of the latest attempt. An attempt with a lower number was abandoned and stops. */
   let attempt = 0
 
   async function submit(): Promise<void> {
@@ -98,18 +104,19 @@ export function createSubmitting(model: MarketModel, ticket: TicketModel): Submi
   return { stage, faults, warning, submit, stopWaiting }
 }
 
-/** Signs with the session key if it may sign this order, otherwise with the wallet. */
+/** Signs the order with the session key if that key may sign it, otherwise with the wallet. */
 function signed(client: Client, intent: PlaceIntent): Promise<OrderSubmission> {
   const session = sessionFor(Number(intent.size))
   const { ttlSeconds = LIFE_SEC_MIN, ...terms } = intent
   const now = nowSec.peek()
   if (session === undefined || session.until < now + LIFE_SEC_MIN) return client.orders.sign(intent)
-  // A fixed expiration: the SDK counts a lifetime from its own clock, so the order could outlive the key by a second.
+  // Use a fixed expiration. The SDK computes a lifetime with its own clock, so the order could expire a second after
+  // the session key.
   const expiration = Math.min(session.until, now + ttlSeconds)
   return session.client.orders.sign({ ...terms, expiration } as PlaceIntent)
 }
 
-/** Warns that the trader sells more shares than the account holds; undefined if it holds enough. */
+/** Returns a warning if the trader sells more shares than the account holds; otherwise undefined. */
 function shortSale(model: MarketModel, ticket: TicketModel): string | undefined {
   const wanted = ticket.estimate.peek()
   const held = heldShares(model)
@@ -119,12 +126,15 @@ function shortSale(model: MarketModel, ticket: TicketModel): string | undefined 
   return `You hold ${shares(held)} ${model.outcome.peek()}: ${missing} are missing. The sale fails unless they arrive first.`
 }
 
-/** Identifies the order in the ticket, so that a confirmed warning applies to that order only. */
+/**
+ * Returns text that identifies the order in the ticket, so that the trader's confirmation of a warning applies only to
+ * that order.
+ */
 function orderOf({ kind, side, price, size }: TicketModel, { outcome }: MarketModel): string {
   return [kind.value, side.value, price.value, size.value, outcome.value].join(' ')
 }
 
-/** Returns the order's unsigned options, without those that have the default value. */
+/** Returns the order's unsigned options. Options with default values are left out. */
 function optionsOf({ kind, postOnly, timeInForce }: TicketModel) {
   if (kind.peek() === 'market') return { timeInForce: 'IOC' as const }
   if (timeInForce.peek() !== 'GTC') return { timeInForce: timeInForce.peek() }
@@ -139,7 +149,7 @@ function intentOf(model: MarketModel, ticket: TicketModel, wanted: Estimate): Pl
     outcome: model.outcome.peek(),
     price: wanted.price,
     size: wanted.size,
-    // Orders expire with the market.
+    // The order expires when the market ends, but not earlier than `LIFE_SEC_MIN` from now.
     ttlSeconds: Math.max(LIFE_SEC_MIN, leftSec),
     ...optionsOf(ticket),
   }
@@ -148,7 +158,7 @@ function intentOf(model: MarketModel, ticket: TicketModel, wanted: Estimate): Pl
 function wordsFor(model: MarketModel, ticket: TicketModel, wanted: Estimate): string {
   const side = ticket.side.peek() === 'buy' ? 'Buy' : 'Sell'
   const what = `${side} ${shares(wanted.size)} ${model.outcome.peek()}`
-  // The price of a market order is its limit; its fill prices are shown after the confirmation.
+  // The price of a market order is only its limit, so the message does not name it.
   return ticket.kind.peek() === 'market' ? `${what} now` : `${what} at ${cents(wanted.price)}`
 }
 
@@ -160,7 +170,10 @@ function placedWords({ matches, filled }: PlacedOrder, size: number): string {
   return `matched with ${matches === 1 ? 'one order' : `${matches} orders`}`
 }
 
-/** Returns every error of the order, if the exchange reports more than the first. */
+/**
+ * Returns all errors of a rejected order. The rejection names only the first one, so the exchange is asked to validate
+ * the order again.
+ */
 async function faultsOf(
   client: Client,
   submission: OrderSubmission,

@@ -1,4 +1,6 @@
-/** Parses text typed into the ticket: exact integers, or a sentence about the error. */
+/**
+ * Parses text that the user types into the order ticket. The result is an exact integer, or a sentence about the error.
+ */
 
 import { isPrice, isShares } from '#domain/money.ts'
 import { trimEnd } from '#domain/trim-end.ts'
@@ -7,14 +9,14 @@ export type Read = { readonly value: number } | { readonly error: string }
 
 /** A number with a point as the decimal separator. */
 const PLAIN = /^([0-9]{1,15})(?:\.([0-9]*))?$/
-/** A number with grouped thousands, as the page itself writes them: `100,000.00`. */
+/** Matches a number with grouped thousands, which is also the page's own format: `100,000.00`. */
 const GROUPED = /^[1-9][0-9]{0,2}(?:[,' \u00a0\u202f][0-9]{3})+(?:\.[0-9]*)?$/
 const SEPARATORS = /[,' \u00a0\u202f]/g
 const DECIMALS = 6
 const COMMA_WORDS =
   'A comma separates thousands, as in 1,000. Write decimals with a point, as in 1.5.'
 
-/** Joins the digits instead of multiplying: `42.3` with four decimals is 42 and 3000. */
+/** Parses a number exactly, by joining digits instead of multiplying: `42.3` with four decimals becomes 423000. */
 function scaled(text: string, decimals: number, example: string): Read {
   const typed = text.trim().replace(/^\./, '0.')
   const digits = GROUPED.test(typed) ? typed.replace(SEPARATORS, '') : typed
@@ -25,7 +27,7 @@ function scaled(text: string, decimals: number, example: string): Read {
   return Number.isSafeInteger(value) ? { value } : { error: 'The number is too large.' }
 }
 
-/** Parses cents of one share: `42.3` is 423000. */
+/** Parses a price in cents to millionths of a dollar: `42.3` becomes 423000. */
 export function readCents(text: string): Read {
   if (text.trim() === '') return { error: 'Enter a price.' }
   const read = scaled(text, DECIMALS - 2, 'The price is not a number of cents like 42.3.')
@@ -33,7 +35,10 @@ export function readCents(text: string): Read {
   return { error: 'The price must be between 0 and 100 cents.' }
 }
 
-/** Returns the price in cents that was probably meant: `0.42`, the API's way to write 42 cents, is 0.42 cents here. */
+/**
+ * Returns the price in cents that the trader probably meant. The API writes 42 cents as `0.42`, but in this field
+ * `0.42` means 0.42 cents.
+ */
 export function meantCents(text: string): string | undefined {
   const typed = text.trim()
   if (!/^0?\.[0-9]+$/.test(typed)) return undefined
@@ -56,12 +61,12 @@ export function readDollars(text: string): Read {
   return { error: 'The amount must be above zero.' }
 }
 
-/** Returns whether the typed number has groups of thousands, so that the page should show how it was read. */
+/** Returns whether the typed number has grouped thousands. In that case the page shows the number as it was read. */
 export function hasGroups(text: string): boolean {
   return GROUPED.test(text.trim())
 }
 
-/** Formats as typed: without groups and trailing zeros. */
+/** Formats a number as a user would type it: without grouped thousands and without trailing zeros. */
 export function plainText(value: number, decimals = DECIMALS): string {
   const digits = String(value).padStart(decimals + 1, '0')
   const whole = digits.slice(0, -decimals)

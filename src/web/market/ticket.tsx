@@ -1,4 +1,4 @@
-/** The ticket: side, outcome, price and size of an order, and its estimate. */
+/** The order ticket: side, outcome, price and size of an order, and an estimate of its fills. */
 
 import { useId } from 'preact/hooks'
 import { ONE } from '#domain/money.ts'
@@ -48,8 +48,8 @@ export function Ticket({ model, ticket, submitting }: Props) {
 const KINDS: Readonly<Record<TicketKind, string>> = { market: 'Market', limit: 'Limit' }
 
 /**
- * Switches between a market order, which trades now at the prices of the book, and a limit order, which waits for its
- * own price.
+ * Switches between market order and limit order. A market order trades immediately at the prices of the book. A limit
+ * order can wait in the book at its own price.
  */
 function KindSwitch({ ticket }: { readonly ticket: TicketModel }) {
   return (
@@ -91,7 +91,7 @@ function SideSwitch({ ticket }: { readonly ticket: TicketModel }) {
   )
 }
 
-/** Shows each outcome with the price that a trader would get now. */
+/** Shows each outcome with the best price at which the trader can buy or sell it now. */
 function OutcomeChoice({ model, ticket }: Omit<Props, 'submitting'>) {
   const line = model.market.value
   const frame = model.book.value
@@ -102,7 +102,7 @@ function OutcomeChoice({ model, ticket }: Omit<Props, 'submitting'>) {
     const [same, other] = isBuy ? [frame.asks, frame.bids] : [frame.bids, frame.asks]
     if (model.outcome.value === one) return same[0]?.price ?? 0
     if (!model.isComplementary.value) return listed?.[one === 'YES' ? 0 : 1] ?? 0
-    // With implied levels each book is the mirror image of the other.
+    // In a complementary market, the book of one outcome is the mirror image of the other outcome's book.
     return other[0] === undefined ? 0 : ONE - other[0].price
   }
   return (

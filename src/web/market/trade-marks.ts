@@ -11,16 +11,16 @@ export type TradeMark = {
   readonly sec: number
   readonly kind: 'buy' | 'sell' | 'other'
   readonly price: number
-  /** Number of shares as text; '' if there is no room for it. */
+  /** Number of shares as text; '' if the mark has no text. */
   readonly text: string
 }
 
-/** Above this number, the account's own marks are drawn without their sizes. */
+/** Maximum number of the account's own marks that are drawn with their sizes. */
 const NAMED_MAX = 8
 
 /**
- * Returns marks in order of time. The account's fills of one candle and side share a mark, and so do the
- * trades of others at one price: more marks would cover the line.
+ * Returns marks, oldest first. The account's fills with the same candle and side share one mark. Trades of others with
+ * the same candle and price also share one mark. More marks would cover the line.
  */
 export function tradeMarks(
   tape: readonly TapeTrade[],

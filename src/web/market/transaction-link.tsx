@@ -1,4 +1,6 @@
-/** A transaction: a link to the block explorer if one is known, else its hash to read and copy. */
+/**
+ * Shows a transaction: as a link to the block explorer if one is configured, otherwise as a hash that can be copied.
+ */
 
 import type { ComponentChildren } from 'preact'
 import { trimEnd } from '#domain/trim-end.ts'
@@ -9,7 +11,7 @@ import { showToast } from '../state/toasts.ts'
 export function TransactionLink(props: {
   readonly txHash: string
   readonly children: ComponentChildren
-  /** If there is no room, the hash is only in the title. */
+  /** True if there is no room for the hash. The hash is then shown only in the tooltip. */
   readonly compact?: boolean
 }) {
   const { txHash, children, compact = false } = props
@@ -42,7 +44,7 @@ async function copy(text: string): Promise<void> {
     await navigator.clipboard.writeText(text)
     showToast('news', 'The hash is copied.')
   } catch {
-    // Browsers allow this on secure origins only.
+    // Browsers allow copying only on secure origins, so the hash is shown instead.
     showToast('news', text)
   }
 }

@@ -64,13 +64,13 @@ const COLUMNS: readonly Column<Deed>[] = [
   },
 ]
 
-/** Number of rows shown at first, and added by each press of the button. */
+/** Number of rows shown at first, and number of rows added by each click. */
 const LISTED = 10
 
 const COLUMNS_WITH_MARKET = [MARKET, ...COLUMNS]
 
 export function ActivityTable(props: {
-  /** Undefined until it is read. */
+  /** Trades and payouts; undefined until they are read. */
   readonly activity: UserActivity | undefined
   readonly hasMarket: boolean
   readonly empty: string

@@ -1,4 +1,4 @@
-/** Offers test money if the account has none; otherwise shows nothing. */
+/** Offers test money if the account has almost none. Otherwise nothing is shown. */
 
 import { money } from '../format.ts'
 import { askFaucet, FAUCET_DOLLARS, isPouring, needsFaucet } from '../state/faucet.ts'

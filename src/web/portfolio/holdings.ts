@@ -1,4 +1,7 @@
-/** Value of positions: by the books while a market is open, by its outcome once it is decided. */
+/**
+ * Computes the value of positions. In an open market the value follows from the books, in a decided market from the
+ * outcome.
+ */
 
 import type { Market } from '#protocol/shapes/markets.ts'
 import { UNIT } from '../format.ts'
@@ -11,13 +14,16 @@ export type Holding = {
   readonly outcome: Outcome
   readonly shares: bigint
   readonly cost: bigint
-  /** Price of one share, 6 decimals; undefined without a book or a trade. */
+  /** Price of one share in millionths of a dollar; undefined if the market has neither a mid nor a trade. */
   readonly price: number | undefined
   readonly value: bigint | undefined
   readonly profit: bigint | undefined
 }
 
-/** Returns the middle of the outcome's own book, else of the other outcome's, else the last price. */
+/**
+ * Returns the mid of the outcome's own book. If there is none, returns one dollar minus the other outcome's mid, or
+ * else the last price.
+ */
 export function markPrice(market: Market | undefined, outcome: Outcome): number | undefined {
   if (market === undefined) return undefined
   const own = middle(market, outcome)
@@ -66,8 +72,8 @@ function priceOf(
 }
 
 /**
- * Returns the total value and profit of the holdings with a known price, and whether these are all; undefined if none
- * is known.
+ * Returns the total value and profit of the holdings with a known price, and whether all holdings have one. The totals
+ * are undefined if there are holdings and none has a known price.
  */
 export function totalsOf(holdings: readonly Holding[]): {
   readonly value: bigint | undefined

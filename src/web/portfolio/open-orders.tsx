@@ -1,4 +1,4 @@
-/** The open orders of the account, which can be cancelled one by one or all. */
+/** Shows the open orders of the account. The user can cancel them individually or all at once. */
 
 import type { StreamOrder } from '#protocol/shapes/stream.ts'
 import { ConfirmButton } from '../confirm-button.tsx'
@@ -60,7 +60,7 @@ const COLUMNS: readonly Column<StreamOrder>[] = [
 
 const COLUMNS_WITH_MARKET = [MARKET, ...COLUMNS]
 
-/** Lists orders of one market if given, else of all. */
+/** Lists the open orders of one market; of all markets if `marketId` is undefined. */
 export function OpenOrders({ marketId }: { readonly marketId?: string }) {
   const all = ownOrders.value
   askForPublicLog()
@@ -85,7 +85,10 @@ export function OpenOrders({ marketId }: { readonly marketId?: string }) {
   )
 }
 
-/** Cancels all orders after a confirmation, because every open order loses its place in the book. */
+/**
+ * The button that cancels all listed orders. It asks for confirmation, because a cancelled order loses its place in the
+ * book.
+ */
 function CancelAll({ orders }: { readonly orders: readonly StreamOrder[] }) {
   const count = orders.length === 1 ? 'one order' : `${orders.length} orders`
   return (
@@ -99,7 +102,10 @@ function CancelAll({ orders }: { readonly orders: readonly StreamOrder[] }) {
   )
 }
 
-/** Proves that the public log has the order: the page verifies the entry, its inclusion and the log's signature. */
+/**
+ * Proves on request that the public log contains the order. The page itself verifies the entry, its inclusion proof and
+ * the log's signature.
+ */
 function Proof({ order }: { readonly order: StreamOrder }) {
   const { orderHash, marketId, price } = order
   const proof = proofs.value.get(orderHash)

@@ -1,4 +1,7 @@
-/** Permissions of the account for the exchange, and a way to grant missing ones before the first trade. */
+/**
+ * Shows which permissions the account has given to the exchange. Missing permissions can be granted here before the
+ * first trade.
+ */
 
 import { chain } from '../state/exchange.ts'
 import { funds } from '../state/funds.ts'

@@ -1,4 +1,4 @@
-/** Positions as a file for spreadsheets: exact decimals, and no text that a spreadsheet would run as a formula. */
+/** Writes positions as a CSV file for spreadsheets. Decimals are exact, and no text can run as a formula. */
 
 import { decimal } from '../format.ts'
 import type { Holding } from './holdings.ts'
@@ -27,15 +27,16 @@ export function positionsCsv(holdings: readonly Holding[]): string {
   return [HEAD, ...rows].map((cells) => `${cells.join(',')}\r\n`).join('')
 }
 
-/** Formats a plain number with an ASCII minus; empty if unknown. */
+/** Formats a number without thousands separators and with an ASCII minus; '' if the number is unknown. */
 function asNumber(amount: bigint | number | undefined): string {
   if (amount === undefined) return ''
   return decimal(amount, DECIMALS).replaceAll(',', '').replace('−', '-')
 }
 
 /**
- * Quotes a cell: the creator of a market chooses its question. Spreadsheets run a cell that begins with one of these
- * characters, also after spaces and in their wide form; an apostrophe before it makes it text.
+ * Quotes a cell whose text is not trusted, because the creator of a market chooses its question. Spreadsheets run text
+ * as a formula if it begins with one of these characters, also in their full-width form or after spaces. An apostrophe
+ * in front prevents this.
  */
 function asText(text: string): string {
   const safe = /^\s*[=+\-@＝＋－＠\t\r\n]/.test(text) ? `'${text}` : text

@@ -95,7 +95,9 @@ function Market({ position }: Holding) {
   )
 }
 
-/** The button to leave a position: shares of a decided market are redeemed, those of an open market are sold. */
+/**
+ * The button that closes a position. Shares of a decided market are redeemed, and shares of an open market are sold.
+ */
 function WayOut(held: Holding) {
   const { marketId, marketQuestion, resolved } = held.position
   if (resolved) return <Redeem {...held} />

@@ -1,4 +1,4 @@
-/** The session key of this browser: creates it, shows its limits, and revokes it. */
+/** Creates and revokes the session key of this browser, and shows the key's limits. */
 
 import { type Signal, useSignal } from '@preact/signals'
 import { money, shares } from '../format.ts'

@@ -17,7 +17,7 @@ const PortfolioView = lazyView(
   async () => (await import('../portfolio/portfolio-view.tsx')).PortfolioView,
 )
 
-/** Moves the focus to the new view, so that screen readers announce its name. */
+/** Moves the focus to a new view, so that screen readers announce the view's name. */
 function useArrival(): void {
   const { view } = route.value
   const marketId = route.value.view === 'market' ? route.value.marketId : ''
@@ -79,7 +79,7 @@ function View() {
   }
 }
 
-/** Shown while the connection is lost, because nothing on the page is live then. */
+/** A notice while the connection to the exchange is lost. Nothing on the page is up to date during that time. */
 function Lost() {
   const lost = connection.value.state === 'lost'
   return (

@@ -1,4 +1,4 @@
-/** Keyboard shortcuts, and their list under `?`. */
+/** Keyboard shortcuts, and a dialog that lists them. The key `?` opens the dialog. */
 
 import { useEffect, useRef } from 'preact/hooks'
 import { marketsLink, PORTFOLIO_LINK } from '../state/router.ts'
@@ -7,11 +7,11 @@ import { nextTheme } from '../state/theme.ts'
 type Shortcut = {
   readonly key: string
   readonly words: string
-  /** Action of the key; undefined if another part of the page handles it. */
+  /** Called when the key is pressed; undefined if another part of the page handles the key. */
   readonly run?: () => void
 }
 
-/** Clicks the first button of the page with this name, if there is one. */
+/** Clicks the first button whose text starts with `name` in the part of the page that `place` selects. */
 function press(place: string, name: string): void {
   const buttons = [...document.querySelectorAll<HTMLButtonElement>(`${place} button`)]
   buttons.find(({ textContent }) => textContent?.trim().startsWith(name))?.click()
@@ -29,7 +29,7 @@ const SHORTCUTS: readonly Shortcut[] = [
   { key: '↑ ↓', words: 'Another price, in the book and in the price field' },
 ]
 
-/** No shortcut sends anything: an accidental key press costs nothing. */
+/** Handles the keyboard shortcuts. No shortcut sends an order, so an accidental key press does no harm. */
 export function Shortcuts() {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {

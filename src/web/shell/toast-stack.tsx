@@ -1,4 +1,4 @@
-/** Messages at the edge of the page. */
+/** Shows short messages at the edge of the page. */
 
 import { closeToast, toasts } from '../state/toasts.ts'
 

@@ -17,27 +17,30 @@ type Account = {
 
 type DemoTrader = { readonly address: string; readonly name: string }
 
-/** First of the devnet's well-known accounts with money and shares. */
+/** Index of the first demo trader among the devnet's well-known accounts. Demo traders have money and shares. */
 const DEMO_FIRST = 10
 const DEMO_COUNT = 10
-/** The account that gives test money to others. */
+/** Index of the devnet account that gives test money to other accounts. */
 const FAUCET = 7
 const PLACE = 'sibyl account'
 
 export const account = signal<Account | undefined>(undefined)
-/** The devnet's demo traders; empty on a chain whose money has value. */
+/** Demo traders of the devnet; empty on any other chain. */
 export const demoTraders = signal<readonly DemoTrader[]>([])
 
-/** Undefined on a chain whose money has value, and if the chain's Ethereum node is unreachable. */
+/**
+ * Address that gives away test money. Undefined on any chain other than the devnet, and while the devnet's Ethereum
+ * node is unreachable.
+ */
 export const faucetAddress = signal<string | undefined>(undefined)
 
-/** URL of the Ethereum node of the devnet, which every client may use; undefined on other chains. */
+/** Wallet provider for the devnet's Ethereum node, which every client may use; undefined on other chains. */
 export const node = computed(() => {
   const url = chain.value?.rpcUrl
   return url === undefined ? undefined : nodeProvider(url)
 })
 
-/** A client that reads as the account. For writes use `trading`. */
+/** Client for reads by the account, or for public reads without an account. For writes use `trading`. */
 export const client = computed<Client>(() => {
   const chosen = account.value
   return chosen === undefined ? reader : createClient(optionsOf(chosen))
@@ -51,8 +54,8 @@ function optionsOf({ signer }: Account) {
 const tokenClients = new WeakMap<Account, Promise<Client>>()
 
 /**
- * Returns the client for writes. If these need a token, the wallet signs a text once, and the API key is kept in this
- * browser.
+ * Returns the client for writes. If writes need a token, the wallet signs a text once, and the API key is stored in
+ * this browser.
  */
 export async function trading(): Promise<Client> {
   const chosen = account.value
@@ -116,7 +119,7 @@ async function choose(chosen: Omit<Account, 'signer'>, kept: string): Promise<vo
     signer: {
       ...signer,
       async signTypedData(typed) {
-        // A wallet signs for its selected chain.
+        // A wallet signs for its selected chain, so it must be switched to the exchange's chain first.
         if (kind === 'wallet' && chain.value !== undefined) await switchChain(provider, chain.value)
         return signer.signTypedData(typed)
       },
@@ -143,7 +146,7 @@ export function startAccounts(): void {
         if (kind === 'demo' && kept !== undefined && account.value === undefined)
           void connectDemo(kept)
       },
-      // The demo traders cannot be read if the page runs on another machine than the chain.
+      // The demo traders stay unknown if the page cannot reach the chain's node, which may run on another machine.
       () => undefined,
     )
   })

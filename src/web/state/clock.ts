@@ -1,9 +1,12 @@
-/** The exchange's time, which may differ from this machine's: on the devnet it can be moved. */
+/** The exchange's time. It may differ from this machine's time, because the devnet's time can be moved. */
 
 import { signal } from '@preact/signals'
 
 const TICK_MS = 1_000
-/** A smaller difference is only the latency of the answer. */
+/**
+ * Minimum difference between the exchange's clock and this machine's clock that is corrected. A smaller difference is
+ * only latency.
+ */
 const DIFFERENCE_MS_MIN = 2_000
 
 let aheadMs = 0
@@ -25,7 +28,7 @@ export function startClock(): void {
   setInterval(tick, TICK_MS)
 }
 
-/** Returns the seconds until then by the exchange's clock. */
+/** Returns the seconds until `atSec`, by the exchange's clock. */
 export function secondsUntil(atSec: number): number {
   return atSec - nowSec.value
 }

@@ -1,4 +1,7 @@
-/** Events for the list and for the view of one event. Prices and volumes follow the stream through the list of markets. */
+/**
+ * Events for the market list and for the view of one event. Current prices and volumes come from the list of markets,
+ * which the stream updates.
+ */
 
 import { signal } from '@preact/signals'
 import type { Event, EventDetail } from '#protocol/shapes/events.ts'
@@ -13,7 +16,7 @@ const RETRY_MS = 3_000
 /** Most traded open events; undefined until they are read. */
 export const events = signal<readonly Event[] | undefined>(undefined)
 
-/** Reads the events of the cards; failures are repeated. */
+/** Reads the events for the cards. After a failure, the read is repeated until it has succeeded once. */
 export async function readEvents(): Promise<void> {
   try {
     const found: Event[] = []
@@ -27,12 +30,12 @@ export async function readEvents(): Promise<void> {
   }
 }
 
-/** Reads one event. `chainId` is needed because another chain of the exchange may have an event with the same slug. */
+/** Reads one event. `chainId` distinguishes events with the same slug on several chains of the exchange. */
 export function readEvent(slug: string, chainId: number | undefined): Promise<EventDetail> {
   return reader.event(slug, chainId === undefined ? {} : { chainId })
 }
 
-/** Returns the market as the stream has it, if the page follows it. */
+/** Returns the newest known state of a market. If the page does not follow the market, returns `market` itself. */
 export function currentOf(market: Market): Market {
   return marketOf(market.id) ?? market
 }

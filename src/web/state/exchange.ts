@@ -1,4 +1,4 @@
-/** The exchange of this page: its configuration, its stream, and the state of the connection. */
+/** The connection of this page to its exchange: configuration, stream, and connection state. */
 
 import { computed, signal } from '@preact/signals'
 import type { Config } from '#client/answers.ts'
@@ -16,7 +16,7 @@ type Connection = {
 const PING_MS = 10_000
 const RETRY_MS = 2_000
 
-/** Outside a browser, as in tests, no exchange is contacted. */
+/** URL of the exchange. Outside a browser, such as in tests, the URL is a placeholder. */
 export const exchangeUrl =
   typeof location === 'undefined' ? 'http://127.0.0.1:8080' : location.origin
 
@@ -24,7 +24,7 @@ export const exchangeUrl =
 export const reader = createClient({ url: exchangeUrl })
 
 export const config = signal<Config | undefined>(undefined)
-/** The chosen chain, if there are several. */
+/** Id of the chain that the user chose, if the exchange has several chains. */
 export const chosenChainId = signal<number | undefined>(undefined)
 export const chain = computed(() => {
   const chains = config.value?.chains
@@ -36,13 +36,16 @@ export const connection = signal<Connection>({ state: 'connecting', roundTripMs:
 let opened: SibylStream | undefined
 const whenBack = new Set<() => void>()
 
-/** Returns the only stream of the page; it reconnects with its subscriptions by itself. */
+/** Returns the stream of the page. The page has only one, which reconnects and restores its subscriptions by itself. */
 export function stream(): SibylStream {
   if (opened === undefined) throw new Error('the stream is not open yet')
   return opened
 }
 
-/** Called at each connection after the first: data that is not on the stream must be read again. */
+/**
+ * Calls the listener after each reconnection of the stream. Data that does not come from the stream must then be read
+ * again.
+ */
 export function onReconnect(listener: () => void): () => void {
   whenBack.add(listener)
   return () => whenBack.delete(listener)
@@ -61,7 +64,7 @@ export function openExchange(): void {
     }
     isFirst = false
   })
-  // On the devnet the exchange's time can be moved while the page is open.
+  // The heartbeat updates the exchange's time, because the devnet's time can be moved while the page is open.
   live.on('heartbeat', ({ ts }) => setExchangeTime(ts / 1_000))
   live.on('closed', () => {
     connection.value = { state: 'lost', roundTripMs: undefined }
@@ -76,7 +79,7 @@ function measure(live: SibylStream): void {
     (ms) => {
       if (connection.value.state === 'open') connection.value = { state: 'open', roundTripMs: ms }
     },
-    // The page shows a broken connection elsewhere.
+    // A failed ping is ignored, because other code shows that the connection is lost.
     () => undefined,
   )
 }

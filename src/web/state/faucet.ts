@@ -1,4 +1,4 @@
-/** Test money for an empty wallet: on the devnet an account of the chain's node gives it away. */
+/** Test money for an account with almost no money. A well-known account of the devnet sends it. */
 
 import { computed, signal } from '@preact/signals'
 import { UNIT } from '../format.ts'

@@ -1,4 +1,4 @@
-/** Funds of the account on the chain, its allowances for the exchange, and the free part. */
+/** Funds of the account on the chain, its allowances for the exchange, and the stablecoin that is not reserved. */
 
 import { computed, effect, signal, untracked } from '@preact/signals'
 import type { Funds } from '#protocol/shapes/users.ts'
@@ -12,12 +12,12 @@ type Read = { readonly address: string; readonly funds: ChainFunds }
 
 const read = signal<Read | undefined>(undefined)
 
-/** Undefined until it is read, and if it cannot be read. */
+/** Funds of the account; undefined until they are read, or if they cannot be read. */
 export const funds = computed(() =>
   read.value?.address === account.value?.address ? read.value?.funds : undefined,
 )
 
-/** Reserved amount of each token; undefined if the exchange does not reserve funds. */
+/** Reserved and free amounts of each token; undefined if the exchange does not reserve funds. */
 const reserved = signal<Funds | undefined>(undefined)
 
 /** Stablecoin available for a further order; undefined if the exchange does not reserve funds. */
@@ -26,7 +26,7 @@ export const freeStablecoin = computed(() => {
   return token === undefined ? undefined : BigInt(token.free)
 })
 
-/** Reads the funds again. Called after money has moved, and at intervals. */
+/** Reads the funds from the chain. Called after a transfer of money, and at intervals. */
 export async function refreshFunds(): Promise<void> {
   const chosen = account.value
   const where = chain.value
@@ -35,7 +35,7 @@ export async function refreshFunds(): Promise<void> {
     const found = await readFunds(node.value ?? chosen.provider, where, chosen.address)
     read.value = { address: chosen.address, funds: found }
   } catch {
-    // A number that may be wrong is not shown; the wallet reports missing funds when it signs.
+    // Do not show amounts that may be wrong. If funds are missing, the wallet reports this when it signs.
     read.value = undefined
   }
 }
@@ -55,7 +55,8 @@ export function followFunds(): void {
         reserved.value = message
       }),
     )
-    // The exchange refuses to subscribe an account that it does not know, which has no reserved funds.
+    // The exchange rejects this subscription for an account that it does not know. Such an account has no reserved
+    // funds.
     following.ready.catch(() => undefined)
     return () => following.close()
   })

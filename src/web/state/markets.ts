@@ -1,4 +1,4 @@
-/** All markets of the exchange: read once, and again when one opens or ends. */
+/** The list of the exchange's markets. It is read once, and again whenever a market opens or ends. */
 
 import { computed, signal } from '@preact/signals'
 import type { Market } from '#protocol/shapes/markets.ts'
@@ -8,35 +8,36 @@ import { readMarket } from './reads.ts'
 import { showError } from './toasts.ts'
 
 /**
- * Time for which events are collected before the markets are read again: the resolution of a market causes several
- * events.
+ * Delay between an event and the new read of the markets. The resolution of a market causes several events, which need
+ * only one read.
  */
 const SETTLE_MS = 300
 const RETRY_MS = 3_000
 /**
- * Maximum number of listed markets: more than a page can list well. Further markets are found through their address.
+ * Maximum number of markets in the list. A page cannot show more of them well. Other markets can be opened by their
+ * address.
  */
 const MARKETS_MAX = 5_000
 const OTHERS_MAX = 100
 
-/** The first page fills a screen long before all markets have arrived. */
+/** Number of markets per request. The first page of markets fills the screen long before all have arrived. */
 const PAGE_SIZE = 200
 /**
- * Maximum time that the first read waits for the stream, so that nothing is missed in between and nothing is read
- * twice.
+ * Maximum time for which the first read waits for the stream. If the stream is open first, no change is missed and no
+ * market is read twice.
  */
 const STREAM_MS = 1_000
 
-/** Undefined until they are read. */
+/** The list of markets; undefined until it is read. */
 export const markets = signal<readonly Market[] | undefined>(undefined)
 
-/** True if the list contains all requested markets. */
+/** True if the list contains all requested markets. Ended markets are included only on request. */
 export const isWhole = signal(false)
 let isEndedWanted = false
 
 const byId = computed(() => new Map(markets.value?.map((market) => [market.id, market])))
 
-/** Requested markets that are not in the list: quick markets, and targets of links. */
+/** Requested markets outside the list, such as quick markets and markets opened by a link. */
 const others = signal<readonly Market[]>([])
 
 export function marketOf(marketId: string): Market | undefined {
@@ -45,7 +46,7 @@ export function marketOf(marketId: string): Market | undefined {
 
 const wanted = new Set<string>()
 
-/** Reads a market that may not be in the list; false if it does not exist. */
+/** Reads a market that may not be in the list. Returns false if the market is not known and cannot be read. */
 export async function wantMarket(marketId: string): Promise<boolean> {
   if (marketOf(marketId) !== undefined) return true
   if (wanted.has(marketId)) return false
@@ -71,7 +72,7 @@ function readSoon(ms: number): void {
   timer = setTimeout(() => void readMarkets(), ms)
 }
 
-/** Reads open markets first, and shows them page by page during the first load. */
+/** Reads the markets, open ones first. During the first read, the list grows page by page. */
 async function readMarkets(): Promise<void> {
   const isFirst = !isWhole.value
   try {
@@ -91,7 +92,7 @@ async function readMarkets(): Promise<void> {
   }
 }
 
-/** Reads ended markets on the first request. */
+/** Adds ended markets to the list. Only the first call has an effect. */
 export function wantEnded(): void {
   if (isEndedWanted) return
   isEndedWanted = true
@@ -99,7 +100,7 @@ export function wantEnded(): void {
   readSoon(0)
 }
 
-/** Replaces markets by newer states from the stream. */
+/** Returns the markets with newer states from the stream. */
 export function applyTickers(
   before: readonly Market[] | undefined,
   tickers: readonly StreamTicker[],
@@ -117,7 +118,8 @@ export function applyTickers(
 export function followMarkets(): void {
   let isReading = false
   const following = stream().market(undefined, ({ type }) => {
-    // The first snapshot comes while the list is being read for the first time; later ones need a new read.
+    // The first snapshot arrives before the first read of the list, so it needs no other read. Each later snapshot
+    // does.
     if (type !== 'market.snapshot' || isReading) readSoon(SETTLE_MS)
   })
   const start = () => {

@@ -15,7 +15,7 @@ export const cancelling = signal<ReadonlySet<string>>(new Set())
 
 const ENDED: ReadonlySet<string> = new Set(['filled', 'cancelled', 'expired'])
 
-/** Returns the open orders after this message; undefined if the rest has to be read. */
+/** Returns the open orders after this message. Returns undefined if all open orders must be read by REST. */
 export function applyOrders(
   before: readonly StreamOrder[] | undefined,
   message: OrdersMessage,
@@ -58,7 +58,7 @@ function receive(trader: string, message: OrdersMessage): void {
   if (message.type === 'order' && message.status !== 'accepted') void refreshFunds()
 }
 
-/** Reads all open orders by REST, if there are more than a snapshot contains. */
+/** Reads all open orders by REST. Needed if the account has more orders than a snapshot contains. */
 async function readAll(trader: string): Promise<void> {
   try {
     const orders = await client.value.orders.listOfUser({ address: trader })
@@ -75,7 +75,7 @@ export async function cancelOrder(order: StreamOrder): Promise<void> {
   await cancelAll([order])
 }
 
-/** Cancels each order with its own call: the call that cancels many always needs a token. */
+/** Cancels each order with a separate request, because a request that cancels many orders always needs a token. */
 export async function cancelAll(orders: readonly StreamOrder[]): Promise<void> {
   const hashes = orders.map(({ orderHash }) => orderHash)
   cancelling.value = new Set([...cancelling.value, ...hashes])

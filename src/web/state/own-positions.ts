@@ -17,11 +17,11 @@ import {
 import { showError, showToast } from './toasts.ts'
 
 const REFRESH_MS = 5_000
-/** Winners of decided markets by id. They are few enough to keep while the page is open. */
+/** Winning outcomes of decided markets, by market id. They are few, so they are kept while the page is open. */
 const winners = signal<ReadonlyMap<string, 0 | 1>>(new Map())
 
 export const positions = signal<readonly Position[] | undefined>(undefined)
-/** Sum over all markets, including those in which the account has no shares now. */
+/** Realised profit over all markets, including markets in which the account no longer has shares. */
 export const realisedProfit = signal<bigint | undefined>(undefined)
 export const ownTrades = signal<readonly OwnTrade[] | undefined>(undefined)
 export const payouts = signal<readonly Payout[]>([])
@@ -65,10 +65,10 @@ async function readWinner(marketId: string): Promise<void> {
   winners.value = new Map(winners.value).set(marketId, winningOutcome)
 }
 
-/** Reads the positions while a view shows them: `useEffect(watchPositions, [])`. */
+/** Reads the positions repeatedly while a view shows them. Used as `useEffect(watchPositions, [])`. */
 export function watchPositions(): () => void {
   const stop = effect(() => {
-    // The effect runs again for another account, and for each change of an order, which may be a trade.
+    // This effect runs again when the account changes, and when one of its orders changes, because that may be a trade.
     if (account.value === undefined || chain.value === undefined) {
       positions.value = undefined
       realisedProfit.value = undefined
@@ -88,7 +88,7 @@ export function watchPositions(): () => void {
   }
 }
 
-/** Redeems the shares of a decided market; the relayer pays the gas. */
+/** Redeems the shares of a decided market. The relayer sends the transaction and pays the gas. */
 export async function redeem({ marketId, contractAddress }: Position): Promise<void> {
   redeeming.value = new Set([...redeeming.value, marketId])
   try {

@@ -1,6 +1,7 @@
 /**
- * Permissions of an account before its first trade: the exchange may take stablecoin for purchases, and move sold
- * shares. Each is a signature; the relayer sends it to the chain and pays.
+ * Permissions that an account gives before its first trade: the exchange may take stablecoin for purchases, and may
+ * move shares that are sold. The account signs each permission once. The relayer sends it to the chain and pays the
+ * gas.
  */
 
 import { signal } from '@preact/signals'
@@ -16,8 +17,8 @@ const WAIT_MS = 60_000
 export const asking = signal<'stablecoin' | 'shares' | undefined>(undefined)
 
 /**
- * Makes sure that the exchange may take `amount`; requests the whole balance, so that later purchases need no
- * signature.
+ * Ensures that the exchange may take `amount` of stablecoin. If a permission is missing, it is requested for the whole
+ * balance, so that later purchases need no signature.
  */
 export async function ensureStablecoin(amount: bigint): Promise<void> {
   await ensure('stablecoin', {
@@ -30,7 +31,7 @@ export async function ensureStablecoin(amount: bigint): Promise<void> {
   })
 }
 
-/** Called before a sale. */
+/** Ensures that the exchange may move the account's shares. Called before a sale. */
 export async function ensureShares(): Promise<void> {
   await ensure('shares', {
     isAllowed: () => funds.value?.sharesApproved === true,
@@ -61,7 +62,7 @@ async function ensure(
   }
 }
 
-/** Waits until the chain shows the permission: the relayer answers some moments earlier. */
+/** Waits until the chain shows the permission. The relayer answers shortly before this. */
 async function untilTrue(isAllowed: () => boolean): Promise<void> {
   const untilMs = Date.now() + WAIT_MS
   for (;;) {

@@ -1,4 +1,4 @@
-/** Proofs that the public log has the account's orders and trades. The page verifies them itself. */
+/** Proofs that the public log contains the account's orders. The page itself verifies the proofs. */
 
 import { signal } from '@preact/signals'
 import type { VerifiedProof } from '#client/verify-log.ts'
@@ -7,15 +7,18 @@ import { showError } from './toasts.ts'
 
 type Proof = 'checking' | Pick<VerifiedProof, 'index' | 'size' | 'origin'>
 
-/** Proofs of orders and trades, verified or being verified, by order hash or trade id. */
+/** Proofs by order hash: verified ones, and those that are being verified. */
 export const proofs = signal<ReadonlyMap<string, Proof>>(new Map())
-/** True if the exchange publishes its log; undefined until that is known. */
+/** True if the exchange publishes its log; undefined until the exchange has answered. */
 export const hasPublicLog = signal<boolean | undefined>(undefined)
 
 /** Maximum number of remembered proofs; the oldest are dropped. */
 const PROOFS_KEPT_MAX = 1_000
 
-/** Pause after an empty answer. It is not final, because an exchange that has just started has no log yet. */
+/**
+ * Minimum time between two requests for the list of logs. An empty list is not final, because an exchange that has just
+ * started has no log yet.
+ */
 const ASK_AGAIN_MS = 10_000
 
 let askedAtMs = Number.NEGATIVE_INFINITY
@@ -29,7 +32,7 @@ export function askForPublicLog(): void {
     (logs) => {
       hasPublicLog.value = logs.length > 0
     },
-    // Until the next attempt, the orders are shown without proofs.
+    // After a failure, orders are shown without proofs until the next request.
     () => {},
   )
 }

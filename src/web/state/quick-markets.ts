@@ -8,7 +8,7 @@ import { config, stream } from './exchange.ts'
 export type QuickAsset = {
   readonly asset: string
   readonly market: QuickMarket | undefined
-  /** Price of the asset with eight decimals, like the strike. */
+  /** Price of the asset, with eight implied decimals like the strike; undefined until it is known. */
   readonly price: number | undefined
 }
 
@@ -43,7 +43,8 @@ function receivePrice(asset: string, message: PriceMessage): void {
 }
 
 /**
- * Returns the market to show after this message. A resolution of any other market than the shown one changes nothing.
+ * Returns the market that is shown for an asset after this message. If the message resolves a market that is not shown,
+ * nothing changes.
  */
 export function shownAfter(
   shown: QuickMarket | undefined,
@@ -57,8 +58,8 @@ export function shownAfter(
 const listeners = new Set<(market: QuickMarket) => void>()
 
 /**
- * Calls the listener for every quick market that opens or is resolved. All listeners share the page's one subscription
- * per asset.
+ * Calls the listener for every quick market that opens or is resolved. All listeners share one subscription per asset.
+ * Returns a function that removes the listener.
  */
 export function onQuickMarket(listener: (market: QuickMarket) => void): () => void {
   listeners.add(listener)
@@ -81,7 +82,7 @@ export function followQuickMarkets(): void {
         stream().quickMarket(asset, (message) => receiveMarket(asset, message)),
         stream().price(asset, (message) => receivePrice(asset, message)),
       ])
-      // An asset whose subscription is rejected has no prices, and is not shown.
+      // If the subscriptions of an asset are rejected, the asset has no data and is not shown.
       for (const { ready } of subscriptions) ready.catch(() => undefined)
     })
   })

@@ -1,4 +1,4 @@
-/** Reads of the page besides markets, each converted to the page's own types. */
+/** Reads data other than the list of markets, and converts it to the page's own types. */
 
 import type { Market } from '#protocol/shapes/markets.ts'
 import type { UserActivity, UserPosition } from '#protocol/shapes/users.ts'
@@ -20,7 +20,7 @@ export function readPositions(whose: Whose): Promise<readonly Position[]> {
   return reader.positions(whose)
 }
 
-/** Sum over all markets, including those in which the account has no shares now. */
+/** Returns the realised profit over all markets, including markets in which the account no longer has shares. */
 export async function readRealisedProfit(whose: Whose): Promise<bigint> {
   return BigInt(await reader.realisedProfit(whose))
 }

@@ -3,7 +3,7 @@
 import { computed, effect, signal } from '@preact/signals'
 import { trimEnd } from '#domain/trim-end.ts'
 
-/** A trade that a link prepares in the ticket; it sends nothing. */
+/** An order that a link prepares in the ticket. The order is not sent. */
 export type TradeIntent = { readonly side: 'buy' | 'sell'; readonly outcome: 'YES' | 'NO' }
 
 type Route =
@@ -31,10 +31,10 @@ export function readRoute(text: string): Route {
   return { view: 'market', marketId: marketId.toLowerCase(), ...intent }
 }
 
-/** Filter of the list, after `?` in the address; kept while another view is shown. */
+/** Filter of the market list, from the text after `?` in the address. It is kept while another view is shown. */
 export const listQuery = signal('')
 
-/** Replaces the history entry, so that each letter of a search is not a separate step back. */
+/** Replaces the current history entry, so that the letters of a search do not each become a step back. */
 export function setListQuery(query: string): void {
   history.replaceState(null, '', linkOf(query))
   hash.value = location.hash
@@ -55,7 +55,10 @@ export function marketLink(marketId: string, intent?: TradeIntent): string {
   return `#/m/${marketId}${intent === undefined ? '' : `?${intent.side}=${intent.outcome}`}`
 }
 
-/** Takes the prepared trade from the address once: a reload or a bookmark prepares nothing. */
+/**
+ * Returns the order that the address prepares, and removes it from the address. So a reload or a bookmark prepares no
+ * order.
+ */
 export function takeIntent(): TradeIntent | undefined {
   const at = route.peek()
   if (at.view !== 'market' || at.intent === undefined) return undefined
@@ -65,22 +68,23 @@ export function takeIntent(): TradeIntent | undefined {
 }
 
 /**
- * Opens the target of a link like `/m/will-it-rain-3fa9c1d2e4b5` or `/e/who-wins-…`, which the server adds to the
- * document.
+ * Opens the market or event of a link such as `/m/will-it-rain-3fa9c1d2e4b5` or `/e/who-wins-…`. The server writes the
+ * target's id into a meta element of the document.
  */
 function followShareLink(): void {
   const kind = /^\/([em])\//.exec(location.pathname)?.[1]
   if (kind === undefined) return
   const name = kind === 'e' ? 'sibyl-event' : 'sibyl-market'
   const target = document.querySelector(`meta[name="${name}"]`)?.getAttribute('content')
-  // Slugs have no capital letters, so `Unknown` names no event, and the view reports that it does not exist.
+  // Slugs have no capital letters, so no event has the slug `Unknown`. The page then reports that there is nothing at
+  // this address.
   const link = kind === 'e' ? eventLink(target ?? 'Unknown') : marketLink(target ?? 'unknown')
   history.replaceState(null, '', `/${link}`)
 }
 
 export function followAddress(): void {
   const read = () => {
-    // The skip link leads to a place in the page and not to another view.
+    // The skip link leads to a place within the page, so the view stays the same.
     if (!location.hash.startsWith('#main')) hash.value = location.hash
   }
   followShareLink()

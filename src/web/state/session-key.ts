@@ -1,6 +1,6 @@
 /**
- * The session key of this browser: a key that the account appointed by one wallet signature. Afterwards orders need no
- * prompt of the wallet. The key can sign orders within its limits, and nothing else; it stays in this browser.
+ * The session key of this browser. The account appoints the key with one wallet signature. After that, the key signs
+ * orders without a prompt of the wallet. The key can only sign orders within its limits, and never leaves this browser.
  */
 
 import { effect, signal } from '@preact/signals'
@@ -19,8 +19,8 @@ type SessionKey = {
   /** Unix seconds. */
   readonly until: number
   /**
-   * Largest order in millionths of a share; 0 for no limit. The next field is the largest sum of open orders in
-   * millionths of a dollar.
+   * Maximum size of an order in millionths of a share; 0 for no limit. The next field is the maximum total value of
+   * open orders in millionths of a dollar.
    */
   readonly maxOrderSize: number
   readonly maxOpenNotional: number
@@ -28,7 +28,7 @@ type SessionKey = {
 
 type SessionLimits = {
   readonly hours: number
-  /** Limits as the user typed them: shares here, dollars in the next field. */
+  /** Maximum size of an order in shares, as the user typed it. The next field is in dollars. */
   readonly maxOrderSize: string
   readonly maxOpenNotional: string
 }
@@ -38,14 +38,17 @@ const WAIT_MS = 60_000
 const KEY_BYTES = 32
 
 export const sessionKey = signal<SessionKey | undefined>(undefined)
-/** The step in progress, if any. */
+/** The change of the session key that is in progress; undefined if there is none. */
 export const changing = signal<'create' | 'revoke' | undefined>(undefined)
 
 function placeOf(address: string): string {
   return `sibyl session ${chain.value?.chainId ?? 0} ${address.toLowerCase()}`
 }
 
-/** Follows the account. Each account has its own session key, which is used while the exchange lists it as active. */
+/**
+ * Loads the session key whenever the account changes. Each account has its own key, which is used only if the exchange
+ * lists it as active.
+ */
 export function watchSessionKey(): void {
   effect(() => {
     const address = account.value?.address
@@ -68,7 +71,7 @@ function readKept(
   }
 }
 
-/** Returns whether the exchange knows the key as an active delegate; if so, it is used from now on. */
+/** Uses the key from now on if the exchange lists it as an active delegate. Returns whether it does. */
 async function useIfActive(
   address: string,
   { key, delegate }: { readonly key: Hex; readonly delegate: string },
@@ -83,7 +86,7 @@ async function useIfActive(
   return true
 }
 
-/** Makes a key and asks the wallet for one signature that appoints it. */
+/** Makes a key, and has the wallet sign once to appoint the key. */
 export async function createSessionKey(limits: SessionLimits): Promise<void> {
   const address = account.value?.address
   if (address === undefined) throw new Error('connect an account first')
@@ -124,7 +127,7 @@ export async function revokeSessionKey(): Promise<void> {
 
 /**
  * Returns a client that signs with the session key, and the time in Unix seconds by which its orders must expire.
- * Undefined if no session key may sign an order of this size now.
+ * Returns undefined if there is no session key, or if the order is too large for it.
  */
 export function sessionFor(
   size: bigint | number,
@@ -139,7 +142,7 @@ export function sessionFor(
   return { client, until: used.until }
 }
 
-/** Waits until the key is appointed or revoked: the relayer answers some moments before the chain and the indexer. */
+/** Waits until the key is active. The relayer answers shortly before the chain and the indexer show this. */
 async function until(isDone: () => Promise<boolean>): Promise<void> {
   const untilMs = Date.now() + WAIT_MS
   while (!(await isDone())) {

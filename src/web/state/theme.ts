@@ -1,4 +1,4 @@
-/** Dark or light: like the system, unless the user has chosen. */
+/** Dark or light mode. The page follows the system until the user chooses a mode. */
 
 import { effect, signal } from '@preact/signals'
 

@@ -1,4 +1,4 @@
-/** Short messages at the edge of the page that disappear after a while, or when they are closed. */
+/** Short messages at the edge of the page. They disappear after some seconds, or when the user closes them. */
 
 import { signal } from '@preact/signals'
 import { wordsOf } from '../error-words.ts'
@@ -11,14 +11,14 @@ type Toast = {
 
 const TOASTS_MAX = 4
 const SHOWN_MS = 6_000
-/** Time for which an error is shown; reading it takes longer than a success message. */
+/** Time for which an error is shown. It takes longer to read than a success message. */
 const ERROR_SHOWN_MS = 12_000
 
 export const toasts = signal<readonly Toast[]>([])
 let ids = 0
 
 export function showToast(kind: Toast['kind'], text: string): void {
-  // Repeated messages are shown once.
+  // A repeated message replaces the earlier one with the same text.
   const others = toasts.value.filter((one) => one.text !== text)
   const toast = { id: ++ids, kind, text }
   toasts.value = [...others, toast].slice(-TOASTS_MAX)

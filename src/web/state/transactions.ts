@@ -16,7 +16,7 @@ import { chain } from './exchange.ts'
 import { refreshFunds } from './funds.ts'
 
 const POLL_MS = 400
-/** Maximum time that a transaction may take: enough for several blocks of twelve seconds. */
+/** Maximum wait until a transaction is in a block. This is enough for several blocks of twelve seconds. */
 const WAIT_MS = 180_000
 
 /** Converts dollars into equal numbers of YES and NO shares. */
@@ -30,7 +30,7 @@ export async function mergeShares(marketId: string, amount: bigint): Promise<voi
   await send(mergeCall(chainOf().contracts, marketId, amount))
 }
 
-/** Disputes a proposal with the same bond. */
+/** Disputes a proposal. The account posts a bond as large as the proposer's. */
 export async function disputeProposal(assertionId: string, bond: bigint): Promise<void> {
   const { contracts } = chainOf()
   const call = disputeCall(contracts, assertionId, accountOf().address)

@@ -3,13 +3,13 @@
 import { signal } from '@preact/signals'
 
 const PLACE = 'sibyl watchlist'
-/** Maximum number of watched markets; the newest stay. */
+/** Maximum number of watched markets. If there are more, the oldest are dropped. */
 const WATCHED_MAX = 200
 
 /** The newest first. */
 export const watched = signal<ReadonlySet<string>>(new Set())
 
-/** Stored text may come from another version, or be invalid. */
+/** Parses the stored watchlist. The text may be from another version or invalid, so invalid entries are dropped. */
 export function parseWatchlist(text: string | null): readonly string[] {
   let kept: unknown
   try {
@@ -22,7 +22,10 @@ export function parseWatchlist(text: string | null): readonly string[] {
   return ids.slice(0, WATCHED_MAX)
 }
 
-/** Returns the list with a market added in front, or removed if it was there. */
+/**
+ * Returns the list without the market if it contains the market. Otherwise returns the list with the market added at
+ * the front.
+ */
 export function toggled(before: Iterable<string>, marketId: string): readonly string[] {
   const ids = [...before]
   if (ids.includes(marketId)) return ids.filter((id) => id !== marketId)

@@ -1,6 +1,6 @@
 /**
- * The few transactions that a trader sends from the page, as bytes: four bytes for the function, then words of 32
- * bytes. A library that encodes every function would be larger than the rest of the page.
+ * Encodes the few transactions that a trader sends from the page: four bytes that select the function, then words of 32
+ * bytes. A general library for this would be larger than the rest of the page.
  */
 
 export type ChainCall = { readonly to: string; readonly data: string; readonly value?: bigint }
@@ -20,10 +20,10 @@ const DISPUTE_ASSERTION = 'a6a22b43'
 const NO_COLLECTION = `0x${'0'.repeat(64)}`
 /** The list of outcome sets in a split or merge: its length, then YES and NO as bit masks. */
 const BOTH_OUTCOMES = [2n, 1n, 2n]
-/** Position of that list in the data of the call: after the five words of the arguments. */
+/** Position of `BOTH_OUTCOMES` in the data of the call, in bytes: after the five argument words. */
 const BOTH_OUTCOMES_AT = 5n * 32n
 
-/** Allows a contract to take stablecoin of the sender. */
+/** Encodes the call that allows a contract to take an amount of the sender's stablecoin. */
 export function approveCall({ stablecoin }: Contracts, spender: string, amount: bigint): ChainCall {
   return { to: stablecoin, data: encode(APPROVE, [spender, amount]) }
 }
@@ -32,17 +32,20 @@ export function transferCall({ stablecoin }: Contracts, to: string, amount: bigi
   return { to: stablecoin, data: encode(TRANSFER, [to, amount]) }
 }
 
-/** Converts dollars into equal numbers of YES and NO shares. */
+/** Encodes the call that converts dollars into equal numbers of YES and NO shares. */
 export function splitCall(contracts: Contracts, marketId: string, amount: bigint): ChainCall {
   return setsCall(SPLIT_POSITION, contracts, marketId, amount)
 }
 
-/** Converts equal numbers of YES and NO shares back into dollars. */
+/** Encodes the call that converts equal numbers of YES and NO shares back into dollars. */
 export function mergeCall(contracts: Contracts, marketId: string, amount: bigint): ChainCall {
   return setsCall(MERGE_POSITIONS, contracts, marketId, amount)
 }
 
-/** Disputes a proposal at the oracle, which takes the same bond from the sender. */
+/**
+ * Encodes the call that disputes a proposal at the oracle. The oracle takes a bond from the sender, as large as the
+ * proposer's.
+ */
 export function disputeCall({ oracle }: Contracts, assertionId: string, by: string): ChainCall {
   return { to: oracle, data: encode(DISPUTE_ASSERTION, [assertionId, by]) }
 }

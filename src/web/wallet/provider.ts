@@ -1,6 +1,6 @@
 /**
- * Wallets by EIP-1193: found by EIP-6963 or as `window.ethereum`; on the devnet also the chain's node, which signs for
- * its well-known accounts.
+ * Finds wallets with an EIP-1193 provider, by EIP-6963 or as `window.ethereum`. The devnet's Ethereum node can also act
+ * as a provider, because it signs for its well-known accounts.
  */
 
 import { signal } from '@preact/signals'
@@ -12,10 +12,10 @@ export type Provider = {
 }
 
 export type Wallet = {
-  /** Identifies the wallet from one visit to the next. */
+  /** Identifies the wallet. The id stays the same at the next visit. */
   readonly id: string
   readonly name: string
-  /** A data URL; '' if there is none. */
+  /** Icon of the wallet as a data URL; '' if it has none. */
   readonly icon: string
   readonly provider: Provider
 }
@@ -50,7 +50,7 @@ function addWallet(wallet: Wallet): void {
   wallets.value = [...wallets.value, wallet]
 }
 
-/** Returns an Ethereum node as a wallet provider. */
+/** Makes a wallet provider that sends requests to an Ethereum node. */
 export function nodeProvider(url: string): Provider {
   return {
     async request({ method, params = [] }) {

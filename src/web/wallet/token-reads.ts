@@ -1,9 +1,9 @@
-/** The few reads of the page from the chain itself, through the account's provider. */
+/** Reads the account's balance and permissions directly from the chain, through an Ethereum provider. */
 
 import type { ChainConfig } from '#protocol/shapes/config.ts'
 import type { Provider } from './provider.ts'
 
-/** Start of a call: the first four bytes of the hash of each function's signature. */
+/** Function selectors: the first four bytes of the hash of each function's signature. */
 const BALANCE_OF = '70a08231'
 const ALLOWANCE = 'dd62ed3e'
 const IS_APPROVED_FOR_ALL = 'e985e9c5'
