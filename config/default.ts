@@ -80,14 +80,14 @@ export const defaults: Settings = {
   relayer: {
     deadlineAheadSecMax: 2_592_000,
     redemptionsMax: 20,
-    // One dollar. The relayer pays no approval for an account that holds less, because such an account cannot use an
-    // approval yet.
+    // Minimum holding: one dollar. If an account holds less, the relayer does not pay for its approval, because the
+    // account cannot use an approval yet.
     minHolding: 1_000_000,
-    // One cent: on a cheap chain, the gas of a redemption costs less than one cent.
+    // Minimum redemption: one cent. On a cheap chain, the gas of a redemption costs less.
     minRedemption: 10_000,
     ownerPerMinute: 20,
     ownerBurst: 20,
-    // Enough gas for a permit, an approval and a few repetitions of each.
+    // Gas per day for a newcomer: enough for a permit, an approval and a few repetitions of each.
     newcomerGasPerDay: 500_000,
     // Approximate gas that the exchange pays to settle one trade.
     gasPerTrade: 100_000,

@@ -1,6 +1,6 @@
 /**
- * Demo markets of an exchange without a chain. Their ids never change, so a restart finds them again. With a chain,
- * markets with the same texts are created there, with their own ids.
+ * Demo markets of an exchange without a chain. Their ids never change, so a restarted exchange recognises these
+ * markets. If there is a chain, markets with the same texts are created on the chain and get other ids.
  */
 
 import { createHash } from 'node:crypto'

@@ -13,7 +13,7 @@ export const devnet: Profile = {
   // Trades settle at once, so that a new user sees the result. With a maximum lag of 0, markets keep accepting orders
   // however long the chain is stopped.
   settlement: { batchWaitMs: 50, pollMs: 200, maxLagSeconds: 0 },
-  // Demo users approve and permit before their first deposit, so there is no minimum holding.
+  // Demo users send approvals and permits before their first deposit, so the minimum holding is 0.
   relayer: { minHolding: 0, minRedemption: 0, newcomerGasPerDay: 10_000_000, tradersPercent: 0 },
   demoMarkets: true,
   // Developers settle resolutions by hand, to see how resolution works.
@@ -42,7 +42,7 @@ export const devnet: Profile = {
       stablecoin: { symbol: 'USDC', decimals: 6, domainName: 'USD Coin', domainVersion: '1' },
     },
   ],
-  // This private key is public. It shows how a public log looks, but its signatures prove nothing.
+  // This private key is published, so its signatures prove nothing. The key only serves to show how a public log looks.
   transparency: { mode: 'on', keys: [`0x${'5eb1'.repeat(16)}`] },
   logging: { level: 'warn' },
 }

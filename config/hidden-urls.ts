@@ -22,7 +22,10 @@ export function hideUrlSecrets(text: string): string {
   })
 }
 
-/** Returns only scheme and host of a chain provider's URL, because its path may be a key of any form. */
+/**
+ * Returns scheme and host of a chain provider's URL, and hides everything after the host, because a path may be a key
+ * of any form.
+ */
 export function hideUrlPath(url: string): string {
   if (!URL.canParse(url)) return HIDDEN
   const { origin, pathname, search, hash } = new URL(url)

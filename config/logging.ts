@@ -44,7 +44,10 @@ export function makeLog(
   return pino(options, { write: (line: string) => void lines.write(hideUrlSecrets(line)) })
 }
 
-/** Returns an output that writes synchronously in the calling thread, so that a crash cannot lose the line about it. */
+/**
+ * Returns an output that writes synchronously in the calling thread, so that the log line about a crash is written
+ * before the process ends.
+ */
 function outputOf(readable: boolean): { write(line: string): unknown } {
   if (!readable) return pino.destination({ fd: 1, sync: true })
   // The pretty printer is loaded only if a person reads the output.

@@ -7,7 +7,7 @@ import { accessSync, constants, mkdirSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { SettingsError } from './settings.ts'
 
-/** Returns the reason why no folder can be made, or no file written, in a place. */
+/** Returns the reason why a folder in `place` cannot be made or written to. */
 function reasonOf(code: string, place: string): string {
   switch (code) {
     case 'EACCES':
@@ -51,7 +51,7 @@ export function makeFolder(setting: string, folder: string): void {
   }
 }
 
-/** Returns the stat of a path; undefined if nothing is there, also below a file. */
+/** Returns the stat of a path; undefined if the path does not exist, or if one of its parents is a file. */
 function statOf(path: string) {
   try {
     return statSync(path, { throwIfNoEntry: false })

@@ -1,7 +1,7 @@
 /**
- * Finds gaps of the production profile: missing values that only the operator knows, values copied from an example,
- * and keys that two settings share. Without this check an exchange would start and then trade without settling, or
- * refuse its own page.
+ * Finds gaps of the production profile: missing values that only the operator knows, values copied from an example, and
+ * keys that two settings share. Without this check, an exchange could trade without settling, or reject requests from
+ * the operator's own page.
  */
 
 import { PRICE_SOURCES } from '#domain/price-providers.ts'
@@ -126,7 +126,7 @@ function sharedKeys({ keys }: Settings): Gap[] {
   })
 }
 
-/** Finds price providers that have an address and lack the API key they need. */
+/** Finds price providers that have an address but no API key, although they need one. */
 function missingPriceKeys({ feeds }: Settings): Gap[] {
   if (!feeds.live) return []
   return PRICE_SOURCES.filter(

@@ -1,6 +1,6 @@
 /**
- * A public exchange, without the values that only its operator knows: chains, keys, origins, the database. The exchange
- * starts only if the environment sets these values (`production-gaps.ts`).
+ * Profile of a public exchange, without the values that only its operator knows: chains, keys, origins, the database.
+ * The exchange starts only if the environment sets these values (`production-gaps.ts`).
  */
 
 import type { Profile } from './settings-schema.ts'
@@ -24,8 +24,8 @@ export const production: Profile = {
     gasPerDay: 100_000_000,
     failedGasPerDay: 2_000_000,
   },
-  // Five dollars, because an approval costs the relayer gas while creating a wallet is free. Five cents, because on
-  // most chains the gas of a redemption costs less.
+  // Minimum holding: five dollars, because an approval costs the relayer gas while creating a wallet is free. Minimum
+  // redemption: five cents, because on most chains the gas of a redemption costs less.
   relayer: { minHolding: 5_000_000, minRedemption: 50_000 },
   feeds: { live: true },
   logging: { level: 'info', format: 'json' },

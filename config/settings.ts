@@ -26,7 +26,7 @@ export class SettingsError extends Error {}
 
 export const PROFILES: Record<string, Profile> = { default: {}, devnet, production }
 
-/** Default sources of the settings. */
+/** Environment variables of this process, the default source of settings. */
 export const environment: Readonly<Record<string, string | undefined>> = process.env
 
 /** Schema of a setting with its annotations. */
@@ -120,8 +120,8 @@ function followCores(settings: Settings, cores: number): Settings {
       threads: markets.threads || Math.min(counts.market, markets.partitions),
     },
     verify: { threads: verify.threads || counts.verify },
-    // All nodes of a cluster need the same number of accounts threads, so the default there is 1, whatever the number
-    // of cores.
+    // All nodes of a cluster need the same number of accounts threads. So the default in a cluster is 1, whatever the
+    // number of cores.
     risk: {
       ...risk,
       threads: risk.threads || (cluster.roles.includes('all') ? counts.accounts : 1),
@@ -252,8 +252,8 @@ export function isLoopback(host: string): boolean {
 }
 
 /**
- * Reads private keys from files. The error does not show a value that is neither a key nor a file: it could be half a
- * key.
+ * Replaces the names of key files by the keys in the files. An error never shows a value that is neither a key nor a
+ * file, because the value could be half a key.
  */
 function withKeyFiles(text: string, leaf: Leaf): string {
   if (!isKeySetting(leaf)) return text

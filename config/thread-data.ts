@@ -35,7 +35,7 @@ export type ThreadData = {
 }
 
 /**
- * Makes the counters of starts, one per accounts thread. Their memory outlives the threads, so a thread can see that it
+ * Makes the counters of starts, one per accounts thread. The counters outlive the threads, so a thread can see that it
  * was restarted.
  */
 export function makeAccountsBegun({ risk }: Settings): ThreadData['accountsBegun'] {

@@ -49,8 +49,8 @@ export function threadsFor(
 }
 
 /**
- * Memory for new objects of a market thread in MB, twice the default. Under load thousands of commands are in progress
- * at once. With less memory, the garbage collector would copy the commands before they are answered.
+ * Memory for new objects of a market thread in MB, twice the default. Under load, thousands of commands are in progress
+ * at once. With less memory, the garbage collector would copy each command before it is answered.
  */
 export const MARKET_YOUNG_MB = 96
 
@@ -63,8 +63,8 @@ export function frontThreadName(thread: number): string {
 }
 
 /**
- * Returns whether a thread is a front. Only the name decides, because another machine may have more fronts than this
- * one.
+ * Returns whether a thread is a front, by its name alone: a list of this machine's fronts would not be enough, because
+ * another machine may have more.
  */
 export function isFrontThread(name: string): boolean {
   return /^front-\d+$/.test(name)

@@ -16,7 +16,8 @@ export const ProxyRange = '^[0-9a-fA-F.:]+(/[0-9]{1,3})?$'
 export const DatabaseUrl = '^$|^mysql://|^sqlite:'
 export const MysqlUrl = '^$|^mysql://'
 /**
- * A host with an optional port. Names of keys contain the host, so the host may have neither spaces nor a plus sign.
+ * A host with an optional port. The names of the log's keys contain the host, so the host may have neither spaces nor a
+ * plus sign.
  */
 export const LogHost = '^[a-z0-9]([a-z0-9.-]{0,252})(:[0-9]{1,5})?$'
 /** The verifier key of a witness and its address. */

@@ -79,7 +79,7 @@ type BookOptions = {
    * indices.
    */
   readonly seed?: number
-  /** True if every order is added by `restAs`. Snapshots then store each order's place among the arrivals. */
+  /** True if every order is added by `restAs`. Snapshots then include each order's arrival number. */
   readonly hasArrivals?: boolean
   /** Observer of the traders who have orders in this book. */
   readonly traders?: TraderWatch
@@ -110,8 +110,8 @@ type Level = {
 const TEXTS_MAX = 65_536
 
 /**
- * The pool of all books without orders. Most markets have no orders, and a book with separate memory needs a hundred
- * times as much. No order is ever added to this pool.
+ * Pools that all books without orders share. Most markets have no orders, and a book with separate pools needs a
+ * hundred times as much memory. No order is ever added to these pools.
  */
 const NO_ORDERS = new RecordPool(RECORD_SHIFT, 0, STATE)
 const NO_LEVELS = new RecordPool(LEVEL_SHIFT, 0)
@@ -130,7 +130,7 @@ export class Book {
   readonly #addressPlaces: Uint8Array
   readonly #watch: TraderWatch | undefined
   readonly #hasArrivals: boolean
-  /** Placement time of the newest order that ever rested. */
+  /** Latest placement time of all orders that have ever rested in this book. */
   #newestMs = 0
   #orders!: RecordPool
   #levels!: RecordPool
@@ -236,8 +236,8 @@ export class Book {
       prices.filled(price, level)
     } else orders.writable(last)[recordAt(last) + NEXT] = slot
 
-    // Adds the order at the end of its trader's list. A returned order is older than some others, so it is inserted
-    // behind the trader's orders that are at least as old.
+    // Inserts the order into its trader's list by placement time, usually at the end. Only an order that re-enters the
+    // book after a failed trade can be older than orders in the list.
     const traderPage = this.#traders.page(owner)
     const inTrader = traderAt(owner)
     let earlier = traderPage[inTrader + TRADER_TAIL]!
@@ -263,8 +263,8 @@ export class Book {
   }
 
   /**
-   * Adds an order like `rest`, with its place among the arrivals of both books of the market. `complementary.ts` uses
-   * this place to compare orders of the two books.
+   * Adds an order like `rest`, with its arrival number. Both books of a market share one sequence of arrival numbers,
+   * so `complementary.ts` can compare orders of the two books.
    */
   restAs(arrival: number, order: OrderTerms, remaining: Shares, matches: number): boolean {
     assert.ok(this.#hasArrivals)
@@ -507,7 +507,7 @@ export class Book {
     return priceOf(this.#orders.page(slot)[recordAt(slot) + PRICE_SIDE]!)
   }
 
-  /** Returns the order's place among the arrivals of both books, as given to `restAs`. */
+  /** Returns the order's arrival number, as given to `restAs`. */
   arrivalOf(slot: number): number {
     return this.#orders.doublePage(slot)[(recordAt(slot) >> 1) + ARRIVAL]!
   }
@@ -752,8 +752,8 @@ export class Book {
   }
 
   /**
-   * Sorts a trader's orders by age. A snapshot may need this, because an earlier version placed a returned order behind
-   * younger ones.
+   * Sorts a trader's orders by age. The orders of a snapshot may be unsorted, because an earlier version appended an
+   * order that re-entered the book after a failed trade.
    */
   #sortOrdersOf(owner: number): void {
     const orders = this.#orders
@@ -831,8 +831,8 @@ export class Book {
   }
 
   /**
-   * Returns a function that adds missing keys to the copy of a record at `at`: the hash and the trader's address, which
-   * the record itself may lack.
+   * Returns a function that adds the hash and the trader's address to the copy of a record at `at`, because the record
+   * itself may not contain them.
    */
   #completer(): (copy: Int32Array, at: number, slot: number) => void {
     const [orders, traders, texts] = [this.#orders, this.#traders, this.#texts]

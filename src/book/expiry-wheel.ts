@@ -17,7 +17,7 @@ const { NIL, PRICE_SIDE, PRICE_SIDE_MASK, DUE_SHIFT, EXPIRES, DUE_PREV, DUE_NEXT
 
 /** Number of base-32 digits: eleven digits of five bits cover every safe integer. */
 const LEVELS = 11
-/** Numbers below this have at most six digits, which fit into 32-bit arithmetic. */
+/** Numbers below this have at most six base-32 digits, which fit into 32-bit arithmetic. */
 const LOW = 2 ** 30
 
 export class ExpiryWheel {
@@ -27,7 +27,7 @@ export class ExpiryWheel {
   #levels = 0
   #nowLow = 0
   #nowHigh = 0
-  /** The wheel's time in seconds, with the lower six digits set to 0. */
+  /** The wheel's time in seconds, with its six lowest base-32 digits set to 0. */
   #highSec = 0
   /** The bucket whose orders are being moved to lower levels; NIL if there is none. */
   #spreading = NIL
@@ -120,7 +120,7 @@ export class ExpiryWheel {
     return undefined
   }
 
-  /** Returns the bucket of a second that differs from the wheel's time in a base-32 digit above the lower six. */
+  /** Returns the bucket of a second that differs from the wheel's time in a base-32 digit above the six lowest. */
   #highBucket(second: number): number {
     const high = Math.floor(second / LOW)
     return 6 * 32 + lowBucket(high, this.#nowHigh)
@@ -151,7 +151,7 @@ export class ExpiryWheel {
   }
 }
 
-/** Returns the bucket of a number of up to six digits, by its highest digit that differs from `now`. */
+/** Returns the bucket of a number of up to six base-32 digits, by its highest digit that differs from `now`. */
 function lowBucket(digits: number, now: number): number {
   // Bit n belongs to digit ⌊n / 5⌋. The shift and the factor compute this digit for every n below 32.
   const level = ((31 - Math.clz32((digits ^ now) | 1)) * 13) >> 6

@@ -55,11 +55,11 @@ export const DUE_NEXT = 25
 /** Slots of the order's level and of its trader. */
 export const LEVEL = 26
 export const TRADER_SLOT = 27
-/** A double: the order's place among the arrivals of both books. Only complementary markets set it. */
+/** A double: the order's arrival number, from one sequence for both books. Only complementary markets set it. */
 export const ARRIVAL = 14
 /**
- * Index of `ARRIVAL` in a snapshot copy, where the trader's address covers the usual words. In the copy, the arrival
- * overwrites links of the expiry wheel, which a restore computes again.
+ * Index of `ARRIVAL` in a snapshot copy, where the trader's address uses the words of `ARRIVAL`. In the copy, the
+ * arrival number overwrites links of the expiry wheel, which a restore computes again.
  */
 export const ARRIVAL_COPY = 12
 /**
@@ -78,7 +78,7 @@ export const LISTED = 1 << 21
 export const HEAD = 1
 export const TAIL = 2
 export const COUNT = 3
-/** The only double of a level, over words 4 and 5. */
+/** Index of the only double of a level. The double uses words 4 and 5. */
 export const LOW = 2
 export const CARRY = 6
 

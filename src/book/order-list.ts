@@ -31,7 +31,7 @@ export class OrderList {
   #words = new Int32Array(8 * RECORD_WORDS)
   #doubles = new Float64Array(this.#words.buffer)
   readonly #traders: Address[] = []
-  /** Hash texts that the book keeps; other texts are created when they are read. */
+  /** Texts of order hashes that the book keeps; for any other order, `orderHash` creates the text. */
   readonly #hashes: (OrderHash | undefined)[] = []
 
   clear(): void {
@@ -67,7 +67,7 @@ export class OrderList {
     doubles[half + TAKEN] = taken
     this.#traders[this.length] = trader
     this.#hashes[this.length] = orderHash
-    // If the text is known, the words are not copied.
+    // If the text of the hash is known, the words of the hash are not copied.
     if (orderHash === undefined) {
       for (let word = HASH; word < HASH_WORDS; word++) words[to + word] = page[from + word]!
     }

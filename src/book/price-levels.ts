@@ -65,8 +65,8 @@ export class PriceLevels {
   }
 
   /**
-   * Updates the best price. Frees the level if the book has too many levels. Call it when a level has lost its last
-   * order.
+   * Updates the best price. Frees the level if the book has more than `LEVELS_KEPT` levels. Call it when a level has
+   * lost its last order.
    */
   emptied(price: number, level: number): void {
     if (price === this.best) {

@@ -1,10 +1,10 @@
 /**
  * Writes a snapshot of a book as of one instant, while the book is in use. Orders are copied a few at a time; an order
- * that is about to change is copied first. The result is a series of chunks of bounded size. The records are in any
- * order, each with its slot.
+ * that is about to change is copied first. The result is a series of chunks of bounded size. They contain the records
+ * in any order, each with its slot.
  *
  * A chunk begins with a header of 16 words: magic, version, number of the chunk, records in the chunk, orders and slots
- * of the whole book, and the expiry wheel's time as a double. The records follow as in memory (`layout.ts`),
+ * of the whole book, and the expiry wheel's time as a double. The records follow in their memory layout (`layout.ts`),
  * little-endian.
  */
 

@@ -13,7 +13,7 @@ const SEGMENT_CELLS_MAX = 4096
 const DEPTH_MAX = 16
 
 type Segment = {
-  /** Number of leading tag bits that all entries share. */
+  /** Number of leading tag bits that all entries of the segment share. */
   depth: number
   count: number
   mask: number
@@ -75,8 +75,8 @@ export class TagIndex {
     const { cells, mask } = home
     let hole = tag & mask
     while (cells[2 * hole + 1] !== slot + 1) hole = (hole + 1) & mask
-    // Moves entries after the hole back into the hole, unless that would put them before their first possible cell. So
-    // no search stops at an empty cell before the wanted entry, and removed entries need no marks.
+    // Moves later entries back into the hole, unless an entry would then be before its first possible cell. So no
+    // search stops at an empty cell before the wanted entry, and removed entries need no marks.
     for (let at = (hole + 1) & mask; cells[2 * at + 1] !== 0; at = (at + 1) & mask) {
       const wanted = cells[2 * at]! & mask
       if (((at - wanted) & mask) < ((at - hole) & mask)) continue

@@ -209,8 +209,8 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
 }
 
 /**
- * Announces that the exchange is open. If standard output is for JSON, it gets one log line, and the banner goes to
- * standard error.
+ * Announces that the exchange is open. If standard output is for JSON, one log line is written to it, and the banner is
+ * written to standard error.
  */
 function announce(opened: {
   readonly log: Log
@@ -227,7 +227,7 @@ function announce(opened: {
   }
 }
 
-/** Announces each step of the start: a line for a person, or a log line for a machine. */
+/** Returns a function that announces each step of the start: as a line for a person, or as a log line for a machine. */
 function makeSteps(readable: boolean, log: Log): (what: string) => void {
   const beganMs = performance.now()
   return (what) => {

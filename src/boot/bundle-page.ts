@@ -67,8 +67,8 @@ export async function bundlePage(title: string): Promise<PageFiles> {
       title,
       script: basename(script),
       style: basename(style),
-      // Names of the files that the script imports. With this list the page can load them ahead; otherwise the browser
-      // would find them one after the other.
+      // Names of the files that the script imports. With this list, the page can load all of them at once; otherwise
+      // the browser would find them one after the other.
       ahead: imports
         .filter(({ kind }) => kind === 'import-statement')
         .map(({ path }) => basename(path)),

@@ -34,7 +34,7 @@ type NodeSpecs = {
 }
 
 export function nodeSpecs(settings: Settings, cores: number, common: Common): NodeSpecs {
-  // Each thread has its own worker, because it starts and stops separately.
+  // On a node, each thread has a separate worker, because threads start and stop separately.
   const all = threadSpecs(settings, cores, common).map(({ host: _, ...spec }) => spec)
   const isOurs = ({ kind }: ThreadSpec): boolean => hasRole(settings, ROLE_OF[kind]!)
   const fronts = all.filter((spec) => spec.kind === 'front' && isOurs(spec))
@@ -52,8 +52,8 @@ export function nodeSpecs(settings: Settings, cores: number, common: Common): No
   })
   const copies = hasCopy ? [own(LOG_COPY_THREAD, marketNames)] : []
   const bridge = own(BRIDGE_THREAD, [LOG_COPY_THREAD, ...fronts.map(({ name }) => name)])
-  // A front also serves operators. On a node without a front, an admin thread serves operators; it starts first and
-  // stops last. The admin thread is never terminated: its sockets close by themselves.
+  // A front also serves operators. On a node without a front, an admin thread serves operators. The admin thread starts
+  // first and stops last. It is never terminated, because its sockets close by themselves.
   const admin = isAskedApart(settings) ? [{ ...own(ADMIN_THREAD, []), terminable: false }] : []
   const plan: BridgeData['plan'] = {
     slots: slots.map(({ name }) => name),

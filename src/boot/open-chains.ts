@@ -28,7 +28,7 @@ export type OpenChains = {
   readonly settings: Settings
   /** The local chain that this run started or found running; undefined if there is none. */
   readonly devnet: Devnet | undefined
-  /** Releases the local chain, which then waits some time for the next start. */
+  /** Releases the local chain, which then keeps running for some time, so that the next start can use it. */
   release(): void
   /** Ends the local chain. */
   end(): Promise<void>
@@ -37,8 +37,8 @@ export type OpenChains = {
 const FOLLOW_AGAIN_MS = 1_000
 const MEET_TIMEOUT_MS = 5_000
 /**
- * Milliseconds for retries of the first requests to a chain. The time is long enough for a busy provider, but short,
- * because an unreachable chain must not delay the start.
+ * Milliseconds for retries of the first requests to a chain: enough for a busy provider, but short, because an
+ * unreachable chain must not delay the start.
  */
 const MEET_BUDGET_MS = 1_000
 
@@ -105,8 +105,8 @@ async function openNamedChains(
   const held: (() => void)[] = []
   for (const chain of settings.chains.filter(({ rpcUrls }) => rpcUrls.length > 0)) {
     const met = await meetChain(chain)
-    // The start continues without the chain. The chain's thread waits until the chain is reachable, and the record in
-    // the data folder stays unchanged.
+    // The exchange starts without the unreachable chain. The chain's thread waits until the chain is reachable, and the
+    // chain's record in the data folder stays unchanged.
     if (met === undefined) log.warn({ chainId: chain.chainId }, 'the chain cannot be reached yet')
     else record[chain.chainId] = { ...met, contracts: chain.contracts }
     if (chain.chainId === DEVNET_CHAIN_ID) held.push(followChainClock(chain, clock))
@@ -194,8 +194,8 @@ function forward(clock: ClockMemory): (aheadSeconds: number) => void {
 }
 
 /**
- * Assigns the data folder to these chains. Data of other chains is moved aside; if one of these chains has the role
- * `main`, throws instead.
+ * Assigns the data folder to these chains. If the folder has data of other chains, moves the data aside. Throws instead
+ * if a chain in the settings has the role `main`.
  */
 function claimData(settings: Settings, chains: ChainRecord): void {
   const { dir } = settings.data
@@ -224,7 +224,7 @@ function clearData(dir: string): void {
   if (!hasData(dir)) return
   const paths = partitionPaths(dir, 0)
   if (existsSync(paths.database)) lockPartition(paths).release()
-  // This goes to standard error, because standard output may be reserved for JSON.
+  // The message goes to standard error, because standard output may be reserved for JSON.
   process.stderr.write(
     `sibyl: the data of another chain was moved to ${moveAside(dir, new Date())}\n`,
   )

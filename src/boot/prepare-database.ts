@@ -28,7 +28,7 @@ const WAIT_MS_MAX = 60_000
 
 type Run = { readonly signal: AbortSignal; readonly log: Pick<Log, 'warn'> }
 
-/** Resolves with the migrations that were run; with an empty list if the start was stopped meanwhile. */
+/** Resolves with the migrations that were run; with an empty list if the start was stopped before they ended. */
 export async function prepareDatabase(
   databaseUrl: string,
   settings: Settings,
@@ -51,7 +51,7 @@ export async function prepareDatabase(
 }
 
 async function prepareOnce(databaseUrl: string, settings: Settings, run: Run): Promise<string[]> {
-  // Opens only the entity that is read here. Preparing all entities takes a tenth of the CPU time of a start.
+  // Opens only the checkpoint entity, because preparing all entities takes a tenth of the CPU time of a start.
   const database = await openEntities(databaseUrl, [CheckpointEntity], {
     silentMsMax: Number.POSITIVE_INFINITY,
   })
@@ -77,7 +77,7 @@ async function untilMigrated(database: Database, { signal, log }: Run): Promise<
   return true
 }
 
-/** Refuses a database that was filled from another event log. */
+/** Refuses a database with data if the exchange has no event log yet: the data must be from another event log. */
 async function refuseForeign(
   database: Database,
   databaseUrl: string,

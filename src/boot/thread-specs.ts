@@ -50,7 +50,7 @@ export function threadSpecs(
     names.map((name, index) => ({
       ...spec(kind, name, index, links),
       ...workerSpec('chain', name),
-      // Trading continues without a chain and without prices, so these threads are optional.
+      // Trading continues without a chain and without prices, so the threads for chains and prices are optional.
       optional: true,
       ...(sharesWorker(settings, cores) ? { host: CHAIN_WORKER } : {}),
     }))
@@ -64,7 +64,7 @@ export function threadSpecs(
     ...waiting('settlement', settlementNames, writers),
     ...accountsNames.map((name, index) => spec('accounts', name, index, marketNames)),
     ...waiting('prices', priceNames, writers),
-    // This thread is busy when many orders arrive, so it shares no worker.
+    // The transparency thread is busy when many orders arrive, so it shares no worker.
     ...(isPublic(settings)
       ? [{ ...spec('transparency', TRANSPARENCY_THREAD, 0, ['store']), optional: true }]
       : []),

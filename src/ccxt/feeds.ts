@@ -23,7 +23,7 @@ export class Feed<Item> {
     resolve(this.#take())
   }
 
-  /** Replaces updates that no caller has received, because only the newest state matters. */
+  /** Replaces updates that no caller has received by the newest one, because only the newest state matters. */
   replace(item: Item): void {
     this.#fresh = []
     this.push([item])

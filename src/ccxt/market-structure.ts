@@ -1,4 +1,4 @@
-/** Builds ccxt's structure of a market from the API's. */
+/** Builds ccxt's structure of a market from a market of the API. */
 
 import type { PredictionMarket } from 'ccxt'
 import type { Market } from '#protocol/shapes/markets.ts'
@@ -21,8 +21,8 @@ export function outcomeIdOf(marketId: string, outcome: number): string {
 }
 
 /**
- * Returns the name of a market: words of its question and the first digits of its id. Questions may repeat, ids do not,
- * and the name does not depend on the other markets.
+ * Returns the name of a market: words of its question and the first digits of its id. The digits distinguish markets
+ * with the same question, so a name does not depend on other markets.
  */
 function marketName(base: Base, { id, question }: Market): string {
   const words = base.shortenSlug(question).slice(0, WORDS_LENGTH_MAX)

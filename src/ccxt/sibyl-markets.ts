@@ -1,4 +1,4 @@
-/** The exchange's connection to the SDK, its markets and their outcomes. */
+/** Base class of the exchange for ccxt: the SDK client, the markets and their outcomes. */
 
 import {
   AuthenticationError,

@@ -51,18 +51,21 @@ const STATUSES: Readonly<Record<string, string>> = {
   expired: 'expired',
 }
 
-/** Pause in milliseconds before the database is read again: it lags about this much behind the markets. */
+/**
+ * Pause in milliseconds before the database is read again: about the time by which the database lags behind the
+ * markets.
+ */
 const BEHIND_MS = 100
 const BEHIND_TRIES = 20
 
-/** Parameters that the SDK takes as they are. */
+/** Parameters that are passed to the SDK unchanged. */
 const ORDER_PARAMS = [
   ...['group', 'protection', 'bookByMs', 'replaces', 'replaceMode', 'permitSignature', 'nonce'],
 ]
 
 /**
- * Parameters of other exchanges. They are rejected, because an order without their effect would not be what the user
- * wants.
+ * Parameters of other exchanges. Orders with these parameters are rejected, because without their effect the placed
+ * order would differ from the requested one.
  */
 const NOT_SUPPORTED = [
   ...['triggerPrice', 'stopPrice', 'stopLossPrice', 'takeProfitPrice', 'stopLoss', 'takeProfit'],
@@ -186,7 +189,7 @@ export class SibylOrders extends SibylReads {
     }
   }
 
-  /** Returns the limit of a market order: the given price, or one that is worse than the best price by the slippage. */
+  /** Returns the limit price of a market order: the given price, or the best price made worse by `options.slippage`. */
   protected async marketPrice(outcome: string, side: 'buy' | 'sell', given: Num): Promise<number> {
     if (given !== undefined) return given
     const { bids, asks } = await this.fetchOrderBook(outcome, 1)
@@ -199,7 +202,10 @@ export class SibylOrders extends SibylReads {
     return Math.min(Math.max(limit, WORST_PRICES.sell), WORST_PRICES.buy)
   }
 
-  /** Returns the placed order. If the order has matched others and may rest, its state is read from the exchange. */
+  /**
+   * Returns the placed order. If a part of the order has matched and the remainder may rest, the state is read from the
+   * exchange.
+   */
   protected async placedOrder(
     row: OutcomeRow,
     intent: PlaceIntent,

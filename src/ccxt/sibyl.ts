@@ -69,7 +69,7 @@ export class Sibyl extends SibylOrders {
     return this.filterBySinceLimit(trades, since, limit, 'timestamp', true)
   }
 
-  /** Resolves with the signer's trades in a market since the last call. */
+  /** Resolves with the trader's trades in an outcome since the last call. */
   override async watchMyTrades(
     outcome?: Str,
     since?: Int,

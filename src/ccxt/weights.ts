@@ -30,7 +30,7 @@ export function unitsOf(url: string, method = 'GET', body?: unknown): number {
   return WRITE_UNITS * Math.max(1, orders.length)
 }
 
-/** Returns the path with its fourth part as `*`: the id of a market, user, order or event. */
+/** Returns the path with `*` in place of its fourth part, the id of a market, user, order or event. */
 function patternOf(pathname: string): string {
   return pathname.replace(/^(\/api\/v1\/[^/]+\/)[^/]+/, '$1*')
 }

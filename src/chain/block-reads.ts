@@ -48,7 +48,7 @@ const QUANTITY = /^0x[0-9a-f]{1,13}$/i
 
 /**
  * Converts a log of a node; returns an empty list if the log is not in a mined block. Throws if the log is not valid
- * hex: this is the node's error, and another node may return the log correctly.
+ * hex. The node has then made an error, and another node may return the log correctly.
  */
 function minedLog(log: RpcLog): ChainLog[] {
   const { blockNumber, blockHash, transactionHash, logIndex } = log
@@ -121,7 +121,7 @@ async function receiptsOf(
   return receipts
 }
 
-/** Returns whether a contract existed in a block. */
+/** Returns whether the address had code as of a block. */
 export async function hasCode(
   node: ChainClient,
   address: Address,

@@ -38,8 +38,8 @@ export type ChainClientOptions = {
   /** Timeout of one request to one address. */
   readonly timeoutMs?: number
   /**
-   * Milliseconds for retries: no attempt begins later than this after the first attempt. The time must be shorter than
-   * the deadline of the client that waits for the result.
+   * Milliseconds after the first attempt in which retries may begin. Must be shorter than the deadline of the client
+   * that waits for the result.
    */
   readonly budgetMs?: number
   /** Maximum number of times that all addresses are tried, however much of the budget is left. */
@@ -115,7 +115,8 @@ export function makeChainClient(options: ChainClientOptions): ChainClient {
       batch,
       onFetchResponse,
       fetchFn: rpcFetch,
-      // `rpcFetch` limits the length of answers. Its error makes the caller request a shorter range.
+      // `rpcFetch` limits the length of answers. If an answer is too long, its error makes the caller request a shorter
+      // range.
       maxResponseBodySize: false,
     })({ chain: definition })
     const endpoint: Endpoint = {
@@ -312,7 +313,9 @@ export async function asked<Answer>(request: Promise<Answer>): Promise<Answer> {
   }
 }
 
-/** Returns whether the answer was too long, or the node rejected the range. */
+/**
+ * Returns whether the answer was too long, or the node refused the request. A shorter range of blocks may then succeed.
+ */
 export function isTooMuch(error: unknown): boolean {
   if (!(error instanceof Fault)) return false
   return error.code === 'CHAIN_RANGE_TOO_LARGE' || error.code === 'CHAIN_REFUSED'

@@ -92,7 +92,8 @@ function wordsIn(batch: ReturnType<typeof multicall>, returned: Hex = '0x'): big
       return BigInt(result.returned)
     })
   } catch {
-    // This answer cannot come from the multicall contract. The empty list makes the caller throw a fault.
+    // An answer that cannot be decoded does not come from a multicall contract. The empty list makes the caller throw a
+    // fault.
     return []
   }
 }

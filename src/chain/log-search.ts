@@ -10,17 +10,14 @@ import { isTooMuch } from './clients.ts'
 type LogSearch = (question: {
   readonly head: number
   readonly startBlock: number
-  /** Searches these blocks; resolves with true if everything has been found. */
+  /** Searches these blocks; resolves with true if no further blocks need to be searched. */
   readonly ask: (fromBlock: number, toBlock: number) => Promise<boolean>
 }) => Promise<void>
 
 /** Maximum number of blocks per request after a request for all blocks was refused. */
 const LOG_BLOCKS = 8_192
 const ALL_BLOCKS = Number.MAX_SAFE_INTEGER
-/**
- * Maximum number of requests per search. The second constant is the number of these requests that search the newest
- * blocks.
- */
+/** Maximum number of requests per search. `NEWEST_QUESTIONS_MAX` of these requests search the newest blocks. */
 export const LOG_QUESTIONS_MAX = 32
 const NEWEST_QUESTIONS_MAX = LOG_QUESTIONS_MAX / 2
 
@@ -30,7 +27,7 @@ export function makeLogSearch(): LogSearch {
   let left = ALL_BLOCKS
 
   return async ({ head, startBlock, ask }) => {
-    // Each search first tries twice the length that the last search ended with, because the request may reach another
+    // Each search first tries twice the length with which the last search ended, because the request may reach another
     // node, which accepts longer ranges.
     blocks = blocks >= LOG_BLOCKS ? ALL_BLOCKS : blocks * 2
     let to = head

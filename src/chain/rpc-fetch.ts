@@ -15,8 +15,8 @@ import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 
 /**
- * Maximum bytes of an answer. The logs of one block cannot have more, because a byte of a log costs eight gas and is
- * two characters in the answer. If an answer is longer, the caller requests a shorter range.
+ * Maximum bytes of an answer. The gas limit of a block keeps the logs of one block below this: a byte of a log costs
+ * eight gas and is two characters in the answer. If an answer is longer, the caller requests a shorter range.
  */
 export const ANSWER_BYTES_MAX = 32 * 1_048_576
 /** Maximum number of concurrent requests to one address; further requests wait. */
@@ -52,12 +52,12 @@ export async function rpcFetch(input: string | URL | Request, init: Init = {}): 
     return await attempt(url, init, way)
   } catch (error) {
     if (!(error instanceof StaleError)) throw error
-    // Other idle connections may have been closed as well, so the retry uses a new one.
+    // Other idle connections may have been closed as well, so the retry opens a new connection.
     return await attempt(url, init, { ...way, agent: false })
   }
 }
 
-/** The node closed an idle connection just as the request was sent on it. */
+/** Thrown if the node closes an idle connection just as a request is sent on it. */
 class StaleError extends Error {}
 const STALE_CODES: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE']
 

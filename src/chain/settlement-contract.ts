@@ -26,7 +26,7 @@ import { type ChainLog, decoded, type Place, placeOf, safeNumber } from './chain
 import { asked, type ChainClient } from './clients.ts'
 import type { SignatureParts } from './conditional-tokens.ts'
 
-/** The faults in the order of the contract's `Fault`. */
+/** Faults, in the order of the contract's enum `Fault`. */
 export const SETTLEMENT_FAULTS = [
   'none',
   'buyer',
@@ -34,7 +34,7 @@ export const SETTLEMENT_FAULTS = [
   'both',
 ] as const satisfies readonly FaultySide[]
 
-/** The reasons in the order of the contract's `Reason`. */
+/** Reasons, in the order of the contract's enum `Reason`. */
 export const SETTLEMENT_REASONS = [
   'None',
   'AlreadySettled',
@@ -92,7 +92,7 @@ type SettlementContractEvent = Place & SettlementChainEvent
 
 export type SettlementContract = {
   readonly address: Address
-  /** Returns the call that settles the fills in order and skips those that cannot settle. */
+  /** Returns the call that settles the fills in order and skips fills that cannot settle. */
   settleCall(
     orders: readonly SettlementOrder[],
     fills: readonly SettlementFill[],

@@ -1,4 +1,4 @@
-/** The stablecoin: nonces and permits. Any ERC-20 with ERC-2612 and six decimals. */
+/** Nonces and permits of the stablecoin, which must be an ERC-20 with ERC-2612 and six decimals. */
 
 import type { Hex } from 'viem'
 import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'

@@ -12,7 +12,7 @@ export type Option = {
 
 export type Options = Readonly<Record<string, Option>>
 
-/** Values of options by name: text, or for a switch, whether the switch is on. */
+/** Values of options by name: a string, or true or false for a switch. */
 export type Values<O extends Options> = {
   readonly [Name in keyof O]: O[Name] extends { readonly value: string }
     ? O[Name] extends { readonly default: string } | { readonly required: true }
@@ -21,7 +21,7 @@ export type Values<O extends Options> = {
     : boolean
 }
 
-/** Access of a command to its surroundings. */
+/** Environment, outputs and stop signal of a command. */
 export type CommandIo = {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Writes to the standard output; drops the text if the reader of the output has closed the pipe. */
@@ -52,7 +52,7 @@ export type Command<O extends Options = Options> = {
   run(call: Call<O>): Promise<number | undefined>
 }
 
-/** Gives `run` the types of the options. */
+/** Returns the definition as a command, and gives `run` the types of the options. */
 export function command<const O extends Options>(definition: Command<O>): Command {
   return definition as unknown as Command
 }
@@ -64,10 +64,10 @@ export const URL_OPTION = {
 
 const JSON_OPTION = { help: 'prints JSON' } as const satisfies Option
 
-/** Options of every command that reads. */
+/** Options of commands that read from the exchange. */
 export const READ_OPTIONS = { url: URL_OPTION, json: JSON_OPTION } as const
 
-/** Options of every command that signs. */
+/** Options of commands that use the trader's key. */
 export const SIGN_OPTIONS = {
   ...READ_OPTIONS,
   'key-file': {

@@ -11,7 +11,7 @@ import { CommandError } from '#devnet/command.ts'
 import type { CommandIo } from './command.ts'
 
 type KeptKey = StoredApiKey & {
-  /** Exchange that the key is for. */
+  /** Address of the exchange that the key is for. */
   readonly url: string
   readonly name: string
   /** Unix seconds. */

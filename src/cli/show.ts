@@ -44,7 +44,7 @@ const UNPRINTABLE =
   /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 /**
- * Escapes characters that a terminal would obey, as in JSON: strangers write the questions of markets, and an exchange
+ * Escapes control characters for a terminal, as in JSON: strangers write the questions of markets, and an exchange
  * writes its errors. In JSON output these characters occur only within strings, so the escaped JSON has the same value.
  */
 export function printable(text: string): string {

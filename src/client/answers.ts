@@ -27,7 +27,7 @@ export type Orderbook = Omit<BookAnswer, 'bids' | 'asks'> & {
 }
 
 export type ValidatedOrder = Omit<CheckedOrder, 'errors'> & {
-  /** All reasons for which the exchange would reject the order; empty if it would accept it. */
+  /** All reasons for which the exchange would reject the order; empty if the exchange would accept the order. */
   readonly errors: readonly (Omit<CheckedOrder['errors'][number], 'code'> & {
     readonly code: ErrorCode
   })[]

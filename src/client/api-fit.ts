@@ -13,8 +13,8 @@ export type ApiFit = {
 }
 
 /**
- * Compares the versions. They fit if the major versions are equal and the exchange's minor version is not below the
- * client's.
+ * Compares the versions. The versions fit if the major versions are equal and the exchange's minor version is not below
+ * the client's.
  */
 export function apiFit(exchange: string | undefined, client: string = API_VERSION): ApiFit {
   const why = misfit(exchange, client)

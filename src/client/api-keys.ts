@@ -14,7 +14,7 @@ import { createTransport, type Transport } from './transport.ts'
 export type StoredApiKey = ApiKeyPair & {
   /** Address of the wallet to which the key belongs. */
   readonly address: string
-  /** Unix seconds; without it the key never expires. */
+  /** Unix seconds; if omitted, the key never expires. */
   readonly expiresAt?: number
 }
 

@@ -65,8 +65,8 @@ export function createArchive(send: Transport): ClientArchive {
 }
 
 /**
- * Maximum decompressed size in characters. A file has 4 MiB of lines and at most one long event more. Without a limit,
- * a few bytes of gzip could decompress to many gigabytes.
+ * Maximum decompressed size in characters. A file has at most 4 MiB of lines plus one long event. Without a limit, a
+ * few bytes of gzip could decompress to many gigabytes.
  */
 const FILE_CHARS_MAX = 16 * 1024 * 1024
 

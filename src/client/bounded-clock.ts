@@ -6,10 +6,13 @@
 
 import { SibylError } from './sibyl-error.ts'
 
-/** Smaller differences in seconds are ignored, because they may only be the latency of the answer. */
+/** Clock differences up to this number of seconds are ignored, because they may only be the latency of the answer. */
 const DIFFERENCE_SEC_MIN = 30
 const CORRECTION_SEC_MAX = 300
-/** Chain id of the local chain, whose time tests can change. Signatures for this chain are valid on no other chain. */
+/**
+ * Chain id of the local chain. Tests can change the local chain's time. Signatures for this chain are valid on no other
+ * chain.
+ */
 const DEVNET_CHAIN_ID = 31_337
 
 /**

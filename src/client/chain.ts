@@ -160,7 +160,7 @@ export function createClientChain(ports: ChainPorts): ClientChain {
   const owner = async (address: string | undefined) =>
     (address ?? (await signerAddress(ports.signer()))) as Hex
 
-  /** Runs one task after the other, because two at the same time would use the same nonce and allowance. */
+  /** Runs tasks one after the other, because two concurrent tasks would use the same nonce and allowance. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = working.then(() => inWords(work))
     working = done.catch(() => undefined)

@@ -1,7 +1,7 @@
 /**
- * The SDK's client: signs and sends orders to the exchange at a URL, and reads its data. It keeps the exchange's
- * configuration and the last sequence number of each market it wrote to, but no key: the signer belongs to the caller.
- * The file is long because the types of all calls stand beside the client that has them.
+ * The SDK's client: signs and sends orders to the exchange at a URL, and reads its data. The client keeps the
+ * exchange's configuration and the last sequence number of each market it wrote to, but no key: the signer belongs to
+ * the caller. The file is long because it also contains the types of all calls.
  */
 
 import { toAddress } from '#domain/ids.ts'
@@ -79,16 +79,16 @@ export type ClientOptions = {
   readonly rpcUrl?: string
   /** True to request receipts of orders and cancels, by REST and on the stream: `verifyReceipt` checks them. */
   readonly receipts?: boolean
-  /** Headers of each attempt, such as `Authorization` with a fresh token. */
+  /** Headers of each attempt of a request, such as `Authorization` with a fresh token. */
   readonly headers?: () => HeaderLines | Promise<HeaderLines>
   /**
    * Headers of each new connection of the stream, if they differ from `headers`. If they contain a token, the stream
    * sends it in an `auth` request.
    */
   readonly streamHeaders?: () => HeaderLines | Promise<HeaderLines>
-  /** Timeout of one attempt. */
+  /** Timeout of one attempt of a request. */
   readonly timeoutMs?: number
-  /** Number of retries, if a retry is safe and can help. */
+  /** Maximum number of retries. The client retries only if a retry is safe and can help. */
   readonly retries?: number
   /** Pause before the first retry, in milliseconds; the pause doubles with each retry. */
   readonly backoffMs?: number
@@ -242,8 +242,8 @@ export function createClient(options: ClientOptions): Client {
   }
 
   /**
-   * Returns the time from which an order's expiration is counted, corrected by the exchange's clock if its config was
-   * read.
+   * Returns the time from which an order's expiration is counted, corrected by the exchange's clock if the client has
+   * read the exchange's configuration.
    */
   async function nowSec(chainId: number): Promise<number> {
     const theirs = await known?.catch(() => undefined)
@@ -400,7 +400,9 @@ export function createClient(options: ClientOptions): Client {
     return all
   }
 
-  /** Account that requests name as their trader if a delegate's key signs; otherwise undefined. */
+  /**
+   * Account for which a delegate's key signs; requests name this account as their trader. Undefined without a delegate.
+   */
   const acting = delegatedAccount(options.signer)
   const deadmanOf = (afterMs: number) =>
     acting === undefined ? { afterMs } : { afterMs, trader: acting }

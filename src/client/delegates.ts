@@ -14,7 +14,7 @@ export type Delegate = DelegateList['delegates'][number]
 export type ClientDelegates = {
   /** Appoints a key as a delegate of the signer's account, or changes the delegate's expiry and limits. */
   create(intent: DelegationIntent, options?: CallOptions): Promise<Relayed>
-  /** Revokes a delegate's key: the exchange accepts no more orders of the key, and cancels its open orders. */
+  /** Revokes a delegate's key: the exchange accepts no more orders of the key, and cancels the key's open orders. */
   revoke(delegate: string, options?: CallOptions): Promise<Relayed>
   /**
    * Returns the delegates of an account, by default the signer's. A revoked delegate is listed until its trades have

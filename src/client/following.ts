@@ -1,6 +1,6 @@
 /**
- * One subscription at the exchange, and all local listeners of it. Equal subscriptions share one: it is requested once,
- * and ends when the last listener closes.
+ * One subscription at the exchange, and all its local listeners. Listeners with equal requests share one subscription,
+ * which ends when the last listener closes.
  */
 
 import type { Deferred } from './deferred.ts'
@@ -27,9 +27,9 @@ export type Following = {
    * of that match.
    */
   fills: { readonly before: Position; readonly seq: number; fill: number } | undefined
-  /** True while a snapshot is awaited that repairs a gap; other messages are ignored until that snapshot arrives. */
+  /** True while waiting for a snapshot that repairs a gap; other messages are ignored until that snapshot arrives. */
   repairing: boolean
-  /** True while a snapshot is awaited for listeners that joined after the first snapshot. */
+  /** True while waiting for a snapshot for listeners that joined after the first snapshot. */
   joining: boolean
   /** Id of the pending snapshot request, or of a refused snapshot request that will be repeated. */
   snapshotId: number | undefined
@@ -50,10 +50,7 @@ export function newFollowing(key: string, request: Following['request']): Follow
   }
 }
 
-/**
- * Returns the key of a subscription. Upper and lower case and the order of markets make no difference, as at the
- * exchange.
- */
+/** Returns the key of a subscription. As at the exchange, letter case and the order of markets make no difference. */
 export function keyOf(request: Following['request']): string {
   const { marketIds } = request
   const ids = Array.isArray(marketIds) ? marketIds.map((id) => String(id).toLowerCase()) : undefined
@@ -67,7 +64,9 @@ export function hasBeginners({ listeners }: Following): boolean {
   return false
 }
 
-/** Passes a message to the selected listeners; returns false if the message does not fit the state of one of them. */
+/**
+ * Passes a message to the selected listeners; returns false if the message does not fit the state of any one listener.
+ */
 export function tell(
   { listeners }: Following,
   message: ChannelMessage,

@@ -1,4 +1,4 @@
-/** An order in the form of a request. */
+/** An order in the form of a request body. */
 
 import type { Order } from '#domain/order.ts'
 import type { NamedTimeInForce } from '#domain/time-in-force.ts'
@@ -17,8 +17,8 @@ export type PermitInput = {
 /** Options for placing an order; they are not signed. */
 export type OrderOptions = {
   /**
-   * True to place the order only if nothing matches. Otherwise the market rejects it with `POST_ONLY_WOULD_MATCH` and
-   * the price at which it would match.
+   * True to place the order only if nothing matches. Otherwise the market rejects the order with
+   * `POST_ONLY_WOULD_MATCH` and the price of the match.
    */
   readonly postOnly?: boolean
   /**

@@ -22,7 +22,7 @@ export type QuickMarketEvidence = Omit<EvidenceAnswer, 'providers'> &
 
 export type ClientPrices = {
   latest(asset: string, options?: CallOptions): Promise<Price>
-  /** Returns the last 20 minutes, one price per second, the earliest first. */
+  /** Returns the prices of the last 20 minutes, one per second, oldest first. */
   history(asset: string, options?: CallOptions): Promise<PastPrice[]>
   /**
    * Iterates over all prices from now on, beginning with the latest: `for await (const price of …)`. Ends when the
@@ -32,12 +32,12 @@ export type ClientPrices = {
 }
 
 export type ClientQuickMarkets = {
-  /** Returns the current market; undefined between two markets. */
+  /** Returns the asset's current quick market; undefined between two quick markets. */
   active(
     asset: string,
     options?: CallOptions,
   ): Promise<{ readonly quickMarket: QuickMarket; readonly bestAskPrice: number } | undefined>
-  /** Returns up to 100 markets, the newest first. */
+  /** Returns up to 100 quick markets of the asset, newest first. */
   history(asset: string, options?: CallOptions): Promise<QuickMarket[]>
   /** Returns the evidence for a market's outcome, including the reports of the price providers. */
   evidence(asset: string, id: number, options?: CallOptions): Promise<QuickMarketEvidence>

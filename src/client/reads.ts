@@ -14,7 +14,8 @@ export type MarketFilter = {
   readonly category?: Market['category']
   readonly resolved?: boolean
   /**
-   * `open` selects only markets that accept orders, `ended` only the others. By default all markets, open ones first.
+   * `open` selects only markets that accept orders; `ended` selects only markets that do not. By default, all markets
+   * are selected, open ones first.
    */
   readonly status?: 'open' | 'ended'
   /** True to include quick markets. */
@@ -27,7 +28,7 @@ export type MarketFilter = {
 export type EventFilter = {
   /** `volume` by default. */
   readonly sort?: 'volume' | 'newest' | 'ending' | 'category'
-  /** Events whose end is in the future (the default), in the past, or both. */
+  /** Selects events by their end: in the future (the default), in the past, or both. */
   readonly status?: 'open' | 'ended' | 'all'
   readonly category?: Event['category']
   readonly tag?: string

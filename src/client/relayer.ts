@@ -23,7 +23,7 @@ type Chain = ChainConfig
 export type RelayRequest = { readonly path: string; readonly body: object }
 
 type Common = {
-  /** Validity of the signature; an hour by default. */
+  /** Seconds for which the signature is valid; an hour by default. */
   readonly ttlSeconds?: number
 }
 

@@ -6,7 +6,7 @@
 import { remember } from '#domain/remember.ts'
 import type { SeenFrom } from '#protocol/shapes/orders.ts'
 
-/** Maximum number of markets; the market with the oldest write is forgotten first. */
+/** Maximum number of remembered markets; the market with the oldest write is forgotten first. */
 const MARKETS_MAX = 1_000
 
 type SeenSeqs = {

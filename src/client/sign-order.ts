@@ -124,8 +124,8 @@ function orderOf(draft: OrderDraft, signerAddress: string): Order {
 }
 
 /**
- * Returns the order with its signature. Rejects a signature of another form, such as that of a wallet with several
- * owners, before the server would reject it.
+ * Returns the order with its signature. Throws if the signature does not have 65 bytes, such as one of a wallet with
+ * several owners, because the server would reject it.
  */
 function submission(order: Order, signature: string): OrderSubmission {
   if (SIGNATURE.test(signature)) return { order, signature }
@@ -136,7 +136,7 @@ function submission(order: Order, signature: string): OrderSubmission {
   )
 }
 
-/** Converts text to viem's type. */
+/** Converts text to viem's type `Hex`. */
 function hex(text: string): Hex {
   return text as Hex
 }

@@ -31,7 +31,7 @@ const CLOSE_RESTART = 1012
 /** Number of missing heartbeats after which the connection is closed. */
 const SILENT_HEARTBEATS = 2.5
 
-/** Returns the WebSocket class to connect with; Node before 22 has no built-in one. */
+/** Returns the WebSocket class to connect with; Node before 22 has no built-in class. */
 function socketClass(given: WebSocketClass | undefined): WebSocketClass {
   const found = given ?? (globalThis.WebSocket as WebSocketClass | undefined)
   if (found !== undefined) return found
@@ -187,9 +187,9 @@ export function openConnection(options: StreamOptions) {
   }
 
   /**
-   * Restores the state of the last connection. If cancel on disconnect was on, it is requested first, so that other
-   * requests cannot use up the rate limit before it. While the exchange is too busy for that, subscriptions wait, and
-   * the stream does not count as open.
+   * Restores the state of the last connection. If cancel on disconnect was on, requests it first, so that other
+   * requests cannot use up the rate limit. While the exchange is too busy to accept this request, subscriptions wait,
+   * and the stream is not open.
    */
   async function welcome(session: string): Promise<void> {
     const ws = socket

@@ -91,7 +91,7 @@ export type StreamEvents = {
 export type StreamSubscription = {
   /**
    * Resolves with the first snapshot. Rejects if the exchange refuses the subscription, and with `ABORTED` if the
-   * subscription is closed before.
+   * subscription is closed before the first snapshot.
    */
   readonly ready: Promise<void>
   close(): void
@@ -107,8 +107,8 @@ export type SibylStream = {
       readonly marketId: string
       readonly outcome: 'YES' | 'NO'
       /**
-       * Number of updates per second; each update combines the changes since the one before. By default, every change
-       * is sent.
+       * Number of updates per second; each update combines all changes since the previous update. By default, every
+       * change is sent.
        */
       readonly maxHz?: 1 | 5 | 10 | 20
       /** Adds implied levels from orders of the other outcome, in a complementary market. */
@@ -153,9 +153,9 @@ export type SibylStream = {
   /** Sets the dead-man switch of the token's key as `orders.deadman` does; 0 turns it off. */
   deadman(afterMs: number): Promise<DeadmanAnswer>
   /**
-   * Cancels orders placed from now on when their connection ends; needs a token. The client requests this again on each
-   * new connection, and places no order there before the exchange agrees. If the exchange refuses, the event `error`
-   * has the reason, and the client repeats the request.
+   * Cancels orders placed from now on when their connection ends; needs a token. The client repeats this request on
+   * each new connection, and places no order on that connection until the exchange agrees. If the exchange refuses, the
+   * event `error` has the reason, and the client repeats the request.
    */
   cancelOnDisconnect(enabled: boolean): Promise<void>
   /** Returns the round-trip time to the exchange in milliseconds. */

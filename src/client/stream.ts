@@ -99,7 +99,8 @@ export function createStream(options: StreamOptions): SibylStream {
       return answer as unknown as DeadmanAnswer
     },
     async cancelOnDisconnect(enabled) {
-      // The stream does not open while the exchange refuses cancel on disconnect. Turning it off lets the stream open.
+      // The stream does not open while the exchange refuses cancel on disconnect. Turning cancel on disconnect off lets
+      // the stream open.
       if (!enabled && !connection.isOpen()) connection.setCancelling(false)
       await ask('cancelOnDisconnect', { enabled })
       connection.setCancelling(enabled)

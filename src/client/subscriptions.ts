@@ -79,7 +79,7 @@ export function makeSubscriptions(ports: {
     if (sub !== undefined) say({ op: 'unsubscribe', sub })
   }
 
-  /** Requests a snapshot for a new listener; existing listeners continue without it. */
+  /** Requests a snapshot for a new listener; existing listeners do not wait for the snapshot. */
   function join(following: Following): void {
     following.joining = true
     askSnapshot(following)
@@ -90,7 +90,7 @@ export function makeSubscriptions(ports: {
     askSnapshot(following)
   }
 
-  /** Requests a snapshot, unless a request is already pending: its snapshot serves every listener. */
+  /** Requests a snapshot, unless a request is already pending: one snapshot serves every listener. */
   function askSnapshot(following: Following): void {
     if (following.snapshotId !== undefined) return
     following.snapshotId = nextId()
@@ -113,7 +113,10 @@ export function makeSubscriptions(ports: {
     }, pauseMs)
   }
 
-  /** Applies a snapshot. Listeners that already have its state keep it; all others start over with the snapshot. */
+  /**
+   * Applies a snapshot. If the existing listeners already have the snapshot's state, only new listeners get the
+   * snapshot; otherwise all listeners start over.
+   */
   function begin(following: Following, message: ChannelMessage): void {
     const { sub } = message
     const { last, repairing, joining, fills } = following
@@ -203,7 +206,7 @@ export function makeSubscriptions(ports: {
         return
       }
       const resumed = following.last !== undefined
-      // The exchange resumes this subscription at `seq`; replayed messages begin there.
+      // The exchange resumes this subscription at `seq`, so the next message must follow `seq`.
       if (resumed && !following.repairing) following.last = seq
       // Replayed messages suffice for existing listeners, but new listeners need a snapshot.
       if (resumed && hasBeginners(following)) join(following)
@@ -226,7 +229,7 @@ export function makeSubscriptions(ports: {
         return true
       }
       setTimeout(() => {
-        // If the connection is not ready now, it requests the subscription when it becomes ready.
+        // If the connection is not ready now, `resume` requests the subscription later.
         if (mayAsk() && isWanted(following)) subscribe(following)
       }, pauseMs)
       return true
@@ -262,7 +265,8 @@ export function makeSubscriptions(ports: {
       const position = positionOf(message)
       const fill = message.type === 'trade' ? message.fill : 0
       if (message.type === 'trade' && partial?.seq === message.seq && fill <= partial.fill) {
-        // This fill was received before. The exchange sent it again because the match was incomplete.
+        // This fill was received before. The exchange resumed before an incomplete match, and sends all fills of the
+        // match again.
         following.last = position
         return
       }

@@ -38,8 +38,8 @@ export async function mintToken(key: ApiKeyPair, nowMs: number): Promise<string>
 /**
  * Returns client options that use the key: `createClient(withApiKey(options, key))`. Reads carry no token; connections
  * of the stream are authenticated. The client reads the exchange's clock from its answers, so a wrong clock of this
- * machine costs only one extra attempt. A clock passed by the caller is used instead: after a devnet's time was
- * changed, its answers still carry the machine's time.
+ * machine costs only one extra attempt. If the caller passes a clock, the client uses only that clock: answers of a
+ * devnet carry the machine's time even after the devnet's time was changed.
  */
 export function withApiKey(
   options: ClientOptions,

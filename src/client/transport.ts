@@ -1,7 +1,7 @@
 /**
- * Sends one request of the SDK, and returns its answer or throws a `SibylError`. Retries are safe, because every write
- * of the API is idempotent. A rejection by the server is final unless `Retry-After` says that a later attempt can
- * succeed.
+ * Sends one request of the SDK, and returns its answer or throws a `SibylError`. Retries are safe, because every
+ * request that is retried is idempotent. A rejection by the server is final unless `Retry-After` says that a later
+ * attempt can succeed.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -17,7 +17,7 @@ export type TransportOptions = {
   readonly receipts?: boolean | undefined
   /** Timeout of one attempt; 15 s by default. */
   readonly timeoutMs?: number | undefined
-  /** Number of retries, if a retry is safe and can help; 5 by default. */
+  /** Maximum number of retries; 5 by default. A request is retried only if a retry is safe and can help. */
   readonly retries?: number | undefined
   /** Pause before the first retry, 100 ms by default; the pause doubles with each retry. */
   readonly backoffMs?: number | undefined
@@ -38,7 +38,7 @@ export type Request = {
   readonly path: string
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
   readonly body?: object
-  /** `file` if the answer is a `FileAnswer`; otherwise it is JSON. */
+  /** `file` if the answer is a `FileAnswer`; by default, the answer is JSON. */
   readonly answers?: 'file'
 }
 
@@ -126,7 +126,7 @@ export function createTransport(options: TransportOptions): Transport {
     if (askedMs !== undefined) {
       return askedMs > PAUSE_MS_MAX ? undefined : Math.max(jitteredMs, askedMs)
     }
-    // A proxy could not reach the service, or lost its connection.
+    // A proxy could not reach the exchange, or lost the connection to the exchange, so a retry may succeed.
     const lost = error.code === 'UNEXPECTED_ANSWER' && GATEWAY_STATUSES.has(error.status ?? 0)
     return lost ? jitteredMs : undefined
   }

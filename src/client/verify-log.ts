@@ -1,6 +1,6 @@
 /**
- * Verifies offline proofs of orders and trades in an exchange's public log, and receipts. Nothing is requested, so the
- * functions also work with saved texts. The keys must come from a source that the caller trusts.
+ * Verifies receipts, and offline proofs of orders and trades in an exchange's public log. The functions send no
+ * requests, so they also work with saved texts. The keys must come from a source that the caller trusts.
  */
 
 import { parseTradeId } from '#domain/ids.ts'
@@ -56,7 +56,7 @@ export function verifyProof(text: string, terms: ProofTerms): VerifiedProof {
   })
 }
 
-/** Verifies the signature of a receipt and returns its promise. Throws `INVALID_RECEIPT`. */
+/** Verifies the signature of a receipt and returns the receipt's content. Throws `INVALID_RECEIPT`. */
 export function verifyReceipt(text: string, terms: Pick<ProofTerms, 'keys'>): Receipt {
   return checking('INVALID_RECEIPT', () =>
     openReceipt(text, keyOf(parseNote(text), receiptOrigin(text), terms.keys)),
@@ -96,7 +96,7 @@ export async function verifyGrowth(
     const key = keyOf(newer.note, newer.head.origin, keys)
     await proveConsistency({ get, key }, older, newer)
   } catch (error) {
-    // A failed request does not mean that the proof is invalid, so its error is passed on.
+    // A failed request does not mean that the proof is invalid, so the request's error is rethrown.
     throw error instanceof SibylError ? error : invalid('INVALID_PROOF', error)
   }
 }

@@ -9,7 +9,7 @@ const UMA = '@uma/contracts-node/dist/packages/core/artifacts/contracts'
 
 export type Artifact = { readonly abi: Abi; readonly bytecode: Hex }
 
-/** A compiled contract: the parts that callers need. */
+/** Address and ABI of a deployed contract. */
 export type Contract<A extends Abi = Abi> = { readonly address: Hex; readonly abi: A }
 
 export function ours(name: string): Artifact & { readonly deployedBytecode: Hex } {

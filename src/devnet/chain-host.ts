@@ -89,8 +89,8 @@ function endAfter(delayMs: number): void {
 }
 
 /**
- * Reads from the next block's time by how many seconds the chain's clock is ahead of the machine's; reports a change to
- * all leases.
+ * Computes from the next block's time how many seconds the chain's clock is ahead of the machine's clock; reports a
+ * change to all leases.
  */
 async function readClock(): Promise<void> {
   let second: number

@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url'
 const ENTRY = fileURLToPath(new URL('./chain-host.ts', import.meta.url))
 const START_TIMEOUT_MS = 180_000
 const PROBE_TIMEOUT_MS = 5_000
-/** Timeout, in milliseconds, for a chain process to end after it was requested to end. */
+/** Timeout, in milliseconds, for a chain process to end after a request to end. */
 const END_TIMEOUT_MS = 10_000
 const END_POLL_MS = 20
 
@@ -47,7 +47,7 @@ type ChainProcessOptions = {
 
 type ChainProcess = { readonly url: string; readonly genesis: string }
 
-/** The port is not available, or the chain's process ended before it was ready. */
+/** Thrown if the port is not available, or if the chain's process ended before it was ready. */
 export class ChainStartError extends Error {}
 
 export function chainUrl(port: number): string {

@@ -1,6 +1,6 @@
 /**
  * Chains to which the data of a data folder belongs: `chain.json` names each chain by the hash of its first block. Data
- * of one chain must never be used with another chain, so it is moved to a folder aside.
+ * of one chain must never be used with another chain, so such data is moved to a separate folder.
  */
 
 import {

@@ -4,7 +4,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { SibylError } from '#client/sibyl-error.ts'
 import { endWithReader } from './reader-gone.ts'
 
-/** A message for the user of the command. */
+/** An error whose message is meant for the user of the command. */
 export class CommandError extends Error {}
 
 /** An option is missing, unknown or wrong: the command exits with 2. */
@@ -18,7 +18,7 @@ type CommandOption = {
 }
 
 type Command<Name extends string> = {
-  /** The call that runs the command: `npm run devnet:warp --`. */
+  /** Command line without arguments, as the help shows it: `npm run devnet:warp --`. */
   readonly call: string
   readonly about: string
   readonly options: Readonly<Record<Name, CommandOption>>

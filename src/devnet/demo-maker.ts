@@ -90,9 +90,9 @@ function makeQuoting(client: Client) {
   }
 
   /**
-   * Places the new quotes before it cancels the old ones, so that no side of a book is ever empty. If a new quote would
-   * match old quotes of the other side, those old quotes are cancelled first, and the new quote is placed again. The
-   * new quotes of that other side are already in the book.
+   * Places the new quotes before cancelling the old quotes, so that no side of a book is ever empty. If a new quote
+   * would match old quotes on the opposite side, cancels those old quotes first, then places the new quote again. The
+   * new quotes of the opposite side are already in the book.
    */
   async function replace(old: readonly OpenOrder[], quotes: readonly OrderIntent[]) {
     const first = await place(quotes)
@@ -115,7 +115,7 @@ function makeMaker(client: Client, terms: MakerTerms, taker: Client | undefined)
   const { cancel, replace } = makeQuoting(client)
   let rounds = 0
 
-  /** Returns the active quick market of an asset; empty if there is none, or if it ends soon. */
+  /** Returns the active quick market of an asset; empty if the asset has none, or if the quick market ends soon. */
   async function quickMarket(asset: string, nowSec: number): Promise<Quoted[]> {
     const { quickMarket: market } =
       (await client.quickMarkets.active(asset).catch(unknownAsset)) ?? {}

@@ -55,7 +55,7 @@ export type SimulatorOptions = {
   readonly clock: SimulatorClock
   /** Interval of the ticks of each provider. */
   readonly tickMs?: number
-  /** Start of the available history. */
+  /** Start of the available history, in Unix milliseconds. */
   readonly sinceMs?: number
 }
 

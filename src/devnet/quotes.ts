@@ -53,9 +53,9 @@ export function fairOfPrice(startPrice: number, price: number): number {
 export const OUTCOMES = ['YES', 'NO'] as const
 
 /**
- * Splits the old quotes: those in `now` are cancelled before the rejected new quotes are placed again, those in `later`
+ * Splits the old quotes into `now`, to cancel before the rejected new quotes are placed again, and `later`, to cancel
  * afterwards. A rejected quote would have matched the other side of its own book or, in a complementary market, the
- * same side of the other outcome's book. The old quotes of these sides are in `now`.
+ * same side of the other outcome's book. `now` contains the old quotes of these sides.
  */
 export function cancelOrder<Old extends Pick<OpenOrder, 'side' | 'outcome'>>(
   old: readonly Old[],

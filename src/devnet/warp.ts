@@ -1,4 +1,4 @@
-/** Moves the clock of the local chain, and waits until the exchange's clock has followed. */
+/** Moves the clock of the local chain, and waits until the exchange's clock shows the new time. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '#client/client.ts'
@@ -6,7 +6,7 @@ import { DEVNET_CHAIN_ID } from './accounts.ts'
 import { httpBatch } from './batch-sender.ts'
 import { CommandError } from './command.ts'
 
-/** Timeout, in milliseconds, for the exchange's clock to follow. */
+/** Timeout, in milliseconds, for the exchange's clock to show the new time. */
 const FOLLOW_MS = 10_000
 const POLL_MS = 20
 

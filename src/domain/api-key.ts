@@ -1,13 +1,13 @@
-/** An API key: a public key that acts for a wallet. Only its owner has the private key. */
+/** An API key: a public key that acts for a wallet. Only the owner of the API key has the private key. */
 
 import type { Address } from './ids.ts'
 
 export type ApiKey = {
   readonly id: string
   readonly address: Address
-  /** Name chosen by its owner; may be empty. */
+  /** Name chosen by the key's owner; may be empty. */
   readonly name: string
-  /** Ed25519, 32 bytes as hex without 0x. */
+  /** Ed25519 public key: 32 bytes as hex without 0x. */
   readonly publicKey: string
   readonly createdAtMs: number
   readonly expiresAtSec: number | null

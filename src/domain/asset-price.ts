@@ -15,7 +15,7 @@ export const ASSET_PRICE_MAX = 10_000_000 * PRICE_SCALE
 export type ObservedVia = 'stream' | 'latest' | 'history'
 
 export type Observation = {
-  /** In upper case: `BTC`. */
+  /** Symbol of the asset in upper case: `BTC`. */
   readonly asset: string
   readonly source: PriceSource
   readonly price: number
@@ -32,7 +32,10 @@ export type Observation = {
 const DECIMAL = /^([0-9]{1,12})(?:\.([0-9]{1,18}))?$/
 const INTEGER = /^[0-9]{1,24}$/
 
-/** Parses a decimal price such as `64152.43`; digits beyond the eighth decimal are cut. Undefined if invalid. */
+/**
+ * Parses a decimal price such as `64152.43`; cuts digits beyond the eighth decimal. Returns undefined if the text is
+ * not a valid price.
+ */
 export function priceOfDecimal(text: unknown): number | undefined {
   const parts = typeof text === 'string' ? DECIMAL.exec(text) : null
   if (parts === null) return undefined
@@ -65,7 +68,7 @@ export function deviation(a: number, b: number): number {
 
 const ASSET = /^[A-Za-z0-9]{1,16}$/
 
-/** Returns a symbol in its stored form, from any case; undefined if invalid. */
+/** Returns an asset's symbol in upper case; undefined if the symbol is invalid. */
 export function parseAsset(text: string): string | undefined {
   return ASSET.test(text) ? text.toUpperCase() : undefined
 }

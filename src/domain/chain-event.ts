@@ -47,7 +47,7 @@ export type MarketCreated = At & {
   readonly quick?: QuickStart
 }
 
-/** A market that belongs to an event; a `MarketCreated` of the same transaction precedes this one. */
+/** A market that belongs to an event; a `MarketCreated` of the same transaction precedes the `EventMarketCreated`. */
 export type EventMarketCreated = At & {
   readonly type: 'EventMarketCreated'
   readonly marketId: MarketId
@@ -122,9 +122,9 @@ export type TokensMoved = At & {
   readonly type: 'TokensMoved'
   readonly part: number
   readonly positionId: string
-  /** The zero address if the tokens were minted. */
+  /** Sender of the tokens; the zero address if the tokens were minted. */
   readonly from: Address
-  /** The zero address if the tokens were burnt. */
+  /** Receiver of the tokens; the zero address if the tokens were burnt. */
   readonly to: Address
   readonly amount: bigint
   readonly kind: MoveKind
@@ -169,7 +169,7 @@ export type SettlementChainEvent =
       readonly fault: FaultySide
       readonly reason: string
     }
-  /** A trader cancelled an order on the chain; trades matched before still settle until `effectiveAtSec`. */
+  /** A trader cancelled an order on the chain; trades matched before the cancel still settle until `effectiveAtSec`. */
   | {
       readonly type: 'OrderWithdrawn'
       readonly orderHash: OrderHash

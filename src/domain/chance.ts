@@ -7,7 +7,7 @@
 import { ONE } from './money.ts'
 
 type Prices = {
-  /** Prices of YES and NO; 0 if there is none. */
+  /** Prices of YES and NO; 0 means no price. */
   readonly bestBidPrices: readonly [number, number]
   readonly bestAskPrices: readonly [number, number]
   readonly lastPrices: readonly [number, number] | null
@@ -15,7 +15,7 @@ type Prices = {
 
 /**
  * Returns the chance of YES in millionths: the mid price of both books, or the last price if there is no mid price.
- * Returns undefined if there is neither.
+ * Returns undefined without a mid price and a last price.
  */
 export function chanceOf({ bestBidPrices, bestAskPrices, lastPrices }: Prices): number | undefined {
   const bid = Math.max(bestBidPrices[0], complement(bestAskPrices[1]))

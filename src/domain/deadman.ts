@@ -1,4 +1,7 @@
-/** A dead-man switch: all orders of an address are cancelled unless the switch's API key renews it before `dueAtMs`. */
+/**
+ * A dead-man switch: the exchange cancels all orders of an address at `dueAtMs`, unless the API key of the switch
+ * renews the switch in time.
+ */
 
 import type { Address } from './ids.ts'
 

@@ -49,7 +49,10 @@ export function delegatesOf(settlement: Address): Address {
   return toAddress(`0x${digits.slice(-ADDRESS_DIGITS)}`)
 }
 
-/** Returns the reason why a delegation does not allow an order that its delegate signed; undefined if it does. */
+/**
+ * Returns the reason why a delegation does not allow an order that its delegate signed; undefined if the order is
+ * allowed.
+ */
 export function delegationFlaw(
   delegation: Delegation,
   order: Pick<Order, 'marketId' | 'size' | 'expiration'>,

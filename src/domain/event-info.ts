@@ -18,7 +18,7 @@ export type EventInfo = {
   readonly description: string
   /** Unix seconds. */
   readonly end: number
-  /** True if at most one of its markets can resolve to YES. */
+  /** True if at most one of the event's markets can resolve to YES. */
   readonly exclusive: boolean
 }
 
@@ -32,7 +32,7 @@ const END_SEC_MAX = 253_402_300_799
 
 const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
 const IMAGE_HASH = /^0x[0-9a-f]{64}$/
-/** Matches ASCII. An emoji contains no ASCII, so that it can contain neither markup nor words. */
+/** Matches ASCII. An emoji image must not contain ASCII, so that the image cannot contain markup or words. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII starts with control characters
 const ASCII = /[\u0000-\u007f]/
 /**
@@ -103,7 +103,9 @@ export function readEventInfo(metadata: Uint8Array): EventInfo | { readonly why:
   return checkEventInfo(value)
 }
 
-/** Validates an event; returns it, or a text that names an invalid field and the reason. Rejects unknown fields. */
+/**
+ * Validates an event; returns the event, or a text that names an invalid field and the reason. Rejects unknown fields.
+ */
 export function checkEventInfo(value: unknown): EventInfo | { readonly why: string } {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return { why: 'the metadata must be a JSON object' }

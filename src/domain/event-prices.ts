@@ -27,7 +27,10 @@ type EventPrices = {
   readonly gap: number
 }
 
-/** Returns the price of YES: the payout after the resolution, the chance before it; undefined if neither is known. */
+/**
+ * Returns the price of YES: after the resolution the payout, before the resolution the chance; undefined if the price
+ * is unknown.
+ */
 function yesPrice(quote: EventQuote): number | undefined {
   const { status, winningOutcome } = quote
   if (status === 'resolved' && winningOutcome !== undefined) return winningOutcome === NO ? 0 : ONE

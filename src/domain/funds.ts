@@ -20,7 +20,7 @@ import type { Trade } from './trade.ts'
 
 export const STABLECOIN = 'stablecoin'
 
-/** The stablecoin of a chain, or the token of an outcome of a market there. */
+/** The stablecoin of a chain, or the token of an outcome of a market on the chain. */
 export type FundsToken = typeof STABLECOIN | `${MarketId}/${Outcome}`
 
 export function outcomeToken(marketId: MarketId, outcome: Outcome): FundsToken {
@@ -39,8 +39,8 @@ export function needOf({ side, price }: Needy, remaining: Shares): number {
 }
 
 /**
- * Returns the smallest amount of its token that an order can take: the cost of a single fill for its whole size. A
- * trade also takes the amount of a single fill.
+ * Returns the smallest amount of its token that an order can take: the amount for a single fill of the whole size. A
+ * trade is also a single fill.
  */
 export function needMinOf({ side, price }: Needy, remaining: Shares): number {
   return side === BUY ? costCeil(price, remaining) : remaining
@@ -89,7 +89,7 @@ export type NeedsTrade = Pick<
   readonly sent?: boolean
 }
 
-/** A block by number and hash, so that a read of balances names exactly that block. */
+/** A block by number and hash. The hash ensures that balances are read at exactly this block. */
 export type BlockPlace = { readonly block: number; readonly blockHash: string }
 
 /** An owner's funds at a block. */

@@ -1,11 +1,14 @@
-/** Parses hexadecimal digits, eight per call, from character codes in little-endian words. */
+/** Parses hex digits, eight per call, from character codes packed into two little-endian 32-bit words. */
 
-/** Returns the four bytes of eight digits; each argument has four characters, the first in the lowest byte. */
+/**
+ * Returns the four bytes that eight digits encode. Each argument contains four character codes, the first in its lowest
+ * byte.
+ */
 export function wordOfDigits(first: number, second: number): number {
   return twoBytes(first) | (twoBytes(second) << 16)
 }
 
-/** Returns the two bytes of four digits. */
+/** Returns the two bytes that four digits encode. */
 function twoBytes(characters: number): number {
   // A letter has bit 6 set, and its low bits count from 1, so add 9.
   const letters = (characters >>> 6) & 0x01010101

@@ -1,9 +1,9 @@
 /**
- * Limits of the design: limits of the specification, and the maximum size of every queue, map and batch. Limits that an
- * operator may tune are in `config/`.
+ * Limits that are fixed in the code: the limits of the specification, and the maximum size of every queue, map and
+ * batch. Limits that an operator may tune are in `config/`.
  */
 
-/** Minimum time from the submission of an order to its expiration. */
+/** Minimum time in seconds from the submission of an order to its expiration. */
 export const ORDER_EXPIRATION_AHEAD_SEC_MIN = 60
 
 /** Maximum number of bytes of a request body; batches have the largest bodies. */
@@ -51,8 +51,8 @@ export const ORDERS_PER_TRADER_MAX = 10_000
  */
 export const QUOTA_TRADERS_MAX = 50_000
 /**
- * Minimum and maximum time of a dead-man switch, in milliseconds, and the maximum number of switches that a front reads
- * at once before they are due.
+ * Minimum and maximum delay of a dead-man switch, in milliseconds, and the maximum number of soon-due switches that one
+ * read of a front returns.
  */
 export const DEADMAN_MS_MIN = 1_000
 export const DEADMAN_MS_MAX = 86_400_000
@@ -60,11 +60,14 @@ export const DEADMAN_SWITCHES_MAX = 10_000
 /** Maximum number of characters of an order's label, and of its group's name. */
 export const LABEL_CHARS_MAX = 32
 /**
- * Maximum number of orders of one group in one market that rest, or that a failed trade may return. All of them can be
- * cancelled in one step.
+ * Maximum number of orders of one group in one market: resting orders, and orders that a failed trade may return to the
+ * book. One step can cancel all of them.
  */
 export const GROUP_ORDERS_MAX = 1_000
-/** Limits of a group's protection: the number of fills that it allows, and the time in which they are counted. */
+/**
+ * Maximum values of a group's protection: the number of fills that it allows, and the length of its time window in
+ * milliseconds.
+ */
 export const PROTECTION_FILLS_MAX = 1_000
 export const PROTECTION_WINDOW_MS_MAX = 60_000
 /** Maximum number of orders that one step of a market replaces. */
@@ -89,9 +92,7 @@ export const COMMIT_EVENTS_MAX = 8_192
 /** Maximum number of markets in one message of a market thread. */
 export const MARKETS_PER_MESSAGE_MAX = 1_000
 
-/**
- * Maximum number of orders in one relayed cancellation. To cancel all orders of a trader, there is another operation.
- */
+/** Maximum number of orders in one relayed cancellation. A separate operation cancels all orders of a trader. */
 export const RELAYED_CANCELLATIONS_MAX = 20
 
 /**
@@ -130,14 +131,20 @@ export const POSITION_SYNCS_MAX = 10_000
 /** Maximum number of candles in an answer of `GET /api/v1/candles/{marketId}`. */
 export const CANDLES_LISTED_MAX = 300
 
-/** Maximum number of answers in a front's short-lived cache, and of their bytes together. */
+/** Maximum number of answers in a front's short-lived cache, and maximum total size of these answers in bytes. */
 export const READS_KEPT_MAX = 10_000
 export const READS_KEPT_BYTES_MAX = 64 * 1024 * 1024
 
-/** Maximum number of bytes of all answers about markets that one front caches, each until the market's next change. */
+/**
+ * Maximum total size in bytes of the answers about markets that one front caches. An answer is cached until its market
+ * changes.
+ */
 export const ANSWERS_KEPT_BYTES_MAX = 64 * 1024 * 1024
 
-/** Maximum number of answers about ended or unknown markets that one front caches, each for a short time. */
+/**
+ * Maximum number of short-lived cached answers about ended or unknown markets per front, and maximum total size of
+ * these answers in bytes.
+ */
 export const OVER_KEPT_MAX = 2_000
 export const OVER_KEPT_BYTES_MAX = 32 * 1024 * 1024
 
@@ -167,12 +174,12 @@ export const ARCHIVE_SEGMENTS_MAX = 4
 export const ARCHIVE_BYTES_MAX = 4 * 1024 * 1024
 /**
  * Maximum number of entries (leaves) of the public log that are read after the newest stored books, to make a past book
- * or an archive file. If more entries were needed, the stored books are too far behind.
+ * or an archive file. If more entries are needed, the request is rejected, because the stored books are too far behind.
  */
 export const HISTORY_TAIL_LEAVES_MAX = 8_192
 /**
- * Maximum number of requests for past books and archive files that wait for their thread, and of those from one IP
- * address.
+ * Maximum number of requests for past books and archive files that wait for the front's history thread, and maximum
+ * number of unfinished requests of one IP range.
  */
 export const HISTORY_WAITING_MAX = 32
 export const HISTORY_PER_ADDRESS_MAX = 4
@@ -185,22 +192,22 @@ export const VERIFY_BATCH_MAX = 32
  */
 export const VERIFY_HELD_MAX = 4_096
 
-/** Maximum number of markets whose texts each thread that reads the database caches. */
+/** Maximum number of markets whose texts are cached, for each thread that reads the database. */
 export const MARKET_TEXTS_MAX = 16_384
 
-/** Maximum number of cached addresses with a checksum. */
+/** Maximum number of addresses whose checksummed form is cached. */
 export const CHECKSUM_ADDRESSES_MAX = 32_768
 
 /** Maximum number of active API keys per wallet address; registering one more revokes the oldest key. */
 export const API_KEYS_PER_ADDRESS_MAX = 20
 
-/** Time for which a bearer token is valid, from its `ts`. */
+/** Time in seconds for which a bearer token is valid, counted from its `ts`. */
 export const TOKEN_LIFE_SEC = 300
 
 /** Maximum number of registrations and revocations of API keys that wait for the database. */
 export const API_KEY_WRITES_WAITING_MAX = 256
 
-/** Maximum time by which a token's `ts` may be ahead of the server's clock. */
+/** Maximum time in seconds by which a token's `ts` may be ahead of the server's clock. */
 export const TOKEN_AHEAD_SEC_MAX = 60
 
 /** Maximum number of characters of an API key's name. */
@@ -237,7 +244,7 @@ export const RELAYS_UNREDEEMING_MAX = 750
  */
 export const RELAYS_IN_LINE_MAX = 16
 
-/** Maximum number of trades that a rejection lists; there may be more. */
+/** Maximum number of trade ids that one rejection lists. The trader may have more unsettled trades. */
 export const TRADES_NAMED_MAX = 100
 
 /**
@@ -246,10 +253,13 @@ export const TRADES_NAMED_MAX = 100
  */
 export const TRADERS_HELD_MAX = 10_000
 
-/** Maximum number of open orders of a trader whose needs a market thread adds up for the relayer. */
+/**
+ * Maximum number of a trader's open orders that a market thread adds up for the relayer. If a trader has that many, the
+ * cost of the buys counts as unknown.
+ */
 export const ORDERS_WEIGHED_MAX = 1_000
 
-/** Maximum number of callers that wait for the same operation. */
+/** Maximum number of requests that wait for the same relayed operation. */
 export const RELAY_TICKETS_MAX = 32
 
 /** Maximum number of owners whose request rate and gas budget the relayer keeps in memory. */
@@ -258,7 +268,9 @@ export const RELAY_OWNERS_KNOWN_MAX = 50_000
 /** Maximum number of claims in an answer of `GET /api/v1/pending-claims` and `/failed-claims`. */
 export const CLAIMS_LISTED_MAX = 1_000
 
-/** Maximum number of resolutions in progress at the same time, and of resolutions per read. */
+/**
+ * Maximum number of resolutions in progress at the same time, and maximum number of rows per query for due resolutions.
+ */
 export const RESOLUTIONS_UNDERWAY_MAX = 32
 export const RESOLUTIONS_READ_MAX = 1_000
 
@@ -283,7 +295,10 @@ export const PERMITS_AHEAD_MAX = 32
 export const TRADES_OF_ALL_LISTED_MAX = 1_000
 export const TRADES_OF_ALL_LISTED = 100
 
-/** Maximum time that a read with `minSeq` waits. A front is usually a few milliseconds behind. */
+/**
+ * Maximum time in seconds that a read waits for its front to reach `minSeq`. A front is usually a few milliseconds
+ * behind the market.
+ */
 export const SEQ_WAIT_SEC_MAX = 2
 
 /** Maximum age, in hours, of the trades in a list of failed trades. */
@@ -293,9 +308,9 @@ export const FAILED_TRADES_LISTED_HOURS = 24
 export const CHAIN_EVENTS_PER_RANGE_MAX = 10_000
 
 /**
- * Maximum number of blocks in a range of which the indexer reads every header, in order to detect logs that the
- * Ethereum node left out. Near the head, the indexer reads only such short ranges, because the Ethereum node may not
- * have the logs of its newest blocks yet.
+ * Maximum number of blocks in a range whose headers the indexer reads, in order to detect logs that the Ethereum node
+ * left out. Near the head, the indexer reads only such short ranges, because the Ethereum node may not have the logs of
+ * its newest blocks yet.
  */
 export const CHAIN_HEADERS_PER_RANGE_MAX = 32
 
@@ -386,8 +401,8 @@ export const DELEGATES_PER_ACCOUNT_MAX = 100
 export const DELEGATED_ORDERS_MAX = 1_000
 
 /**
- * Maximum number of orders of a delegate with limited open notional that one write reads: open ones, filled ones that a
- * failed trade may return, and ended ones.
+ * Maximum number of orders that one write reads for a delegate with limited open notional: open orders, filled orders
+ * that a failed trade may return, and ended orders.
  */
 export const DELEGATED_READ_MAX = 5_000
 

@@ -29,7 +29,7 @@ type MarketOpened = Head<'MarketOpened'> & { readonly market: Market }
 /** Conditions under which a client placed an order. They are not signed, and are absent from events in older logs. */
 export type PlacementTerms = {
   readonly timeInForce?: TimeInForce
-  /** Deadline of the order's first event, in Unix milliseconds. */
+  /** Deadline in Unix milliseconds: if the market receives the order later, it rejects the order. */
   readonly bookByMs?: number
   /** Hash of the order that this order replaced. The market cancelled the replaced order in the same step. */
   readonly replaces?: OrderHash
@@ -65,7 +65,7 @@ export type OrderRested = Head<'OrderRested'> & {
   readonly kept?: true
   /** The order's tags, if it has any. */
   readonly tags?: OrderTags
-  /** Present only in the first event of an order. */
+  /** Terms of the order's placement; present only in its first event. */
   readonly terms?: PlacementTerms
 }
 
@@ -78,8 +78,8 @@ export type Fill = {
   readonly makerRemaining: number
   readonly makerTags?: EchoedTags
   /**
-   * Set if the maker rests in the book of the other outcome: maker and taker both buy, or both sell. Absent for an
-   * ordinary fill.
+   * Mint or merge, if the maker rests in the book of the other outcome. Maker and taker then both buy, or both sell.
+   * Absent for an ordinary fill.
    */
   readonly kind?: FillKind
 }
@@ -97,7 +97,7 @@ export type OrdersMatched = Head<'OrdersMatched'> & {
   /** Session whose end cancels the taker's remainder. */
   readonly held?: string
   readonly takerTags?: OrderTags
-  /** Present only in the first event of an order. */
+  /** Terms of the order's placement; present only in its first event. */
   readonly terms?: PlacementTerms
 }
 
@@ -175,7 +175,7 @@ type TradeReverted = Head<'TradeReverted'> & {
 
 /** Traders and size of a pending trade. */
 export type PendingTrade = {
-  /** The side that pays for the settlement from its budget, if known. */
+  /** The side whose budget pays for the settlement, if known. */
   readonly payer?: 'buyer' | 'seller'
   readonly outcome: Outcome
   readonly size: Shares
@@ -193,7 +193,7 @@ export type PendingTrade = {
 
 export type TradeOutcome = TradeSubmitted | TradeConfirmed | TradeFailed | TradeReverted
 
-/** Events that even idle followers of a market receive: its opening and its closing. */
+/** Opening and closing of a market: the only events that a front receives while the market's partition is idle. */
 export type MarketFact = MarketOpened | MarketClosed
 
 export function isMarketFact(event: MarketEvent): event is MarketFact {

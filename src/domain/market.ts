@@ -25,7 +25,7 @@ export type Market = {
   readonly createdAt: number
   /** True for a quick market: a short market on the price of an asset. */
   readonly quick: boolean
-  /** Absent in older logs and snapshots, whose markets all have the rule `same-outcome`. */
+  /** Matching rule; absent in older logs and snapshots, where every market has the rule `same-outcome`. */
   readonly matching?: Matching
 }
 

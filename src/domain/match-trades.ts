@@ -1,4 +1,4 @@
-/** Trades of a match. */
+/** Derives the trades of a match from its event. */
 
 import { tradeId } from './ids.ts'
 import type { OrdersMatched } from './market-event.ts'

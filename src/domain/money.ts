@@ -78,7 +78,7 @@ export function proportionFloor(amount: bigint, part: bigint, whole: bigint): bi
   return (amount * part) / whole
 }
 
-/** Returns half of `amount`, rounded up, and the other half: the cost of each side of a split. */
+/** Splits `amount` into two halves, the first rounded up. The halves are the costs of the two sides of a split. */
 export function halvesCeil(amount: bigint): readonly [bigint, bigint] {
   const larger = (amount + 1n) / 2n
   return [larger, amount - larger]

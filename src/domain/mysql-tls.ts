@@ -7,7 +7,7 @@ import { isIP } from 'node:net'
 
 export type MysqlTls = {
   readonly tls: boolean
-  /** File of trusted certificates; undefined to trust the system's. */
+  /** File of trusted certificates; undefined to trust the system's certificates. */
   readonly caFile?: string
 }
 

@@ -20,8 +20,8 @@ export type Mark = {
   readonly receivedAtMs: number
   readonly via: ObservedVia
   /**
-   * True if this is certainly the provider's first observation at or after the boundary: it was pushed without a gap,
-   * or comes from the provider's history.
+   * True if this is certainly the provider's first observation at or after the boundary. It was pushed by a stream
+   * without a gap, or it comes from the provider's history.
    */
   readonly exact: boolean
   /** The provider's report, unchanged. */
@@ -37,7 +37,7 @@ export type QuickResolution = {
   readonly start: Mark
   readonly end: Mark
   readonly outcome: Outcome
-  /** Reports of every source for start and end, including the deciding one. */
+  /** Reports of every source for start and end, including the deciding source. */
   readonly sources?: readonly SourceMarks[]
   /**
    * Marks of the other sources that reported the end of the market. Rows of earlier versions have this instead of
@@ -92,8 +92,8 @@ export type QuickMarket = QuickTerms & {
   readonly resolution: QuickResolution | null
   readonly resolvedAtMs: number | null
   /**
-   * Hash of the transaction that created the market, and of the transaction that reported its outcome or opened it to
-   * the oracle. Each is '' until it is sent.
+   * Hash of the transaction that created the market, and hash of the transaction that reported its outcome or opened it
+   * to the oracle. Each hash is '' until its transaction is sent.
    */
   readonly createTxHash: string
   readonly reportTxHash: string
@@ -142,27 +142,31 @@ export function decidingPrice({ end, average }: Pick<QuickResolution, 'end' | 'a
 }
 
 /**
- * Limits of the average before the end of a market: its maximum length in seconds, and its maximum number of reports.
+ * Limits for averaging a source's prices before the end of a market: maximum period in seconds, and maximum number of
+ * reports.
  */
 const AVERAGE_SEC = 60
 const AVERAGE_COUNT = 6
 
-/** Returns the Unix seconds before an end whose reports form a source's average, earliest first. */
+/**
+ * Returns the times at which a source's price is sampled for the average before the end of a market, in Unix seconds,
+ * earliest first.
+ */
 export function averagedSecs(endSec: number, intervalSec: number): number[] {
   const { stepSec, count } = averaging(intervalSec)
   return Array.from({ length: count }, (_, at) => endSec - (count - at) * stepSec)
 }
 
 /**
- * Returns the interval between the reports of an average, in seconds. A report counts for a second only if it follows
- * within this interval.
+ * Returns the interval in seconds between the samples of an average. A report counts for a sample only if it follows
+ * the sample's time within this interval.
  */
 export function averagedStepSec(intervalSec: number): number {
   return averaging(intervalSec).stepSec
 }
 
 /**
- * Returns the interval between the reports of an average in seconds, and their number. In a short market the reports
+ * Returns the interval in seconds between the samples of an average, and their number. In a short market the samples
  * cover at most its second half.
  */
 function averaging(intervalSec: number): { readonly stepSec: number; readonly count: number } {

@@ -29,8 +29,8 @@ type Votes = {
 }
 
 /**
- * Counts the sources whose prices moved in the direction of the judged source, and those that moved in the opposite
- * direction. A source with two equal prices has no vote.
+ * Counts the sources whose price moved in the same direction as the judged source's price, and those whose price moved
+ * in the opposite direction. A source whose two prices are equal has no vote.
  */
 export function votesOn(
   judged: { readonly source: PriceSource; readonly start: Mark; readonly end: Mark },

@@ -152,7 +152,7 @@ export type RelayRecord = {
   readonly status: RelayStatus
   /** Number of the attempt; the first is 1. */
   readonly attempt: number
-  /** Empty until a transaction was signed. */
+  /** Transaction hash; empty until a transaction is signed. */
   readonly txHash: string
   /** Cost in gas: the limit until the transaction is mined, then the gas used. */
   readonly gas: number
@@ -161,7 +161,7 @@ export type RelayRecord = {
   readonly updatedAtMs: number
 }
 
-/** Status of a claim, which follows that of its transaction. */
+/** Status of a claim, derived from the status of its transaction. */
 export type ClaimStatus = 'pending' | 'confirmed' | 'failed'
 
 /** A redemption in a market, with its payout. */
@@ -170,7 +170,7 @@ export type Claim = {
   readonly userAddress: Address
   readonly marketId: MarketId
   readonly marketAddress: Address
-  /** Six decimals; computed before the transaction was sent. */
+  /** Payout with six decimals, computed before the transaction was sent. */
   readonly payout: number
   readonly winningOutcome: 0 | 1
 }

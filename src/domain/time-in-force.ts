@@ -23,7 +23,7 @@ const BY_NUMBER = new Map(
   Object.entries(TIME_IN_FORCE_NUMBERS).map(([name, number]) => [number, name as TimeInForce]),
 )
 
-/** Returns the time in force with this number; undefined if there is none. */
+/** Returns the time in force with this number; undefined if no time in force has it. */
 export const timeInForceByNumber = (number: unknown): TimeInForce | undefined =>
   BY_NUMBER.get(number as number)
 

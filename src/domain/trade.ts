@@ -48,7 +48,7 @@ export type ListedTrade = Omit<
   'marketId' | 'fillIndex' | 'buyOrderHash' | 'sellOrderHash'
 > & {
   readonly status: TradeStatus
-  /** Empty until the first submission. */
+  /** Transaction hash; empty until the first submission. */
   readonly txHash: string
 }
 
@@ -72,7 +72,7 @@ export type TradeNote = {
   readonly reachableMs: number
   readonly retries: number
   readonly wastedGas: number
-  /** Set if the chain rejected the trade in a block by the fault of one side. */
+  /** Set if the chain rejected the trade in a block because one side was at fault. */
   readonly refusal?: TradeRefusal
 }
 

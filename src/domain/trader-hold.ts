@@ -1,7 +1,8 @@
 /**
  * A hold: while the relayer revokes an approval or an allowance of a trader, the market threads reject new orders of
- * the trader that would need it. A market thread answers a hold with the needs of the trader's open orders and
- * unsettled trades. Because new orders are rejected, these needs stay complete while the relayer decides.
+ * the trader that would need that approval or allowance. A market thread answers a hold with the needs of the trader's
+ * open orders and unsettled trades. Because new orders are rejected, these needs stay complete while the relayer
+ * decides.
  */
 
 import type { Address, TradeId } from './ids.ts'
@@ -22,7 +23,7 @@ export type TraderHold = {
   readonly again?: true
 }
 
-/** Number of unsettled trades, and the ids of the oldest. */
+/** Number of unsettled trades, and the ids of the oldest trades. */
 export type UnsettledTrades = { readonly count: number; readonly tradeIds: readonly TradeId[] }
 
 /** Needs of a trader's open orders and unsettled trades on a chain. */

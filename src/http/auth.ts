@@ -49,7 +49,7 @@ export type ClaimToken = (use: {
 }) => Promise<Rejection | undefined>
 
 type AuthenticatorOptions = {
-  /** Throws a retryable `Fault` while the store is unavailable. */
+  /** Finds a key by its id. Throws a retryable `Fault` while the store is unavailable. */
   readonly findKey: (id: string) => Promise<ApiKey | undefined>
   readonly nonces: NonceLedger
   readonly singleUse: boolean
@@ -73,7 +73,7 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
   const keys = makeKeyCache(options)
   const { keyInForce } = keys
   const firstSec = options.claim === undefined ? Math.ceil(options.startedAtMs / 1_000) : 0
-  /** The public key that verified the signature of each reusable token. */
+  /** Public key that verified the signature, for each reusable token. */
   const fitting = new Map<string, string>()
 
   /** Uses up a single-use token. Returns a rejection if the token was used before, or if its use cannot be recorded. */

@@ -1,4 +1,4 @@
-/** Handles calls that wait for a promise, fail, or pass their deadline. */
+/** Continues calls that wait for a promise, and answers calls that fail or exceed their deadline. */
 
 import { Fault } from '#domain/fault.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -53,8 +53,8 @@ export function makeCallFailures(options: {
   }
 
   /**
-   * Continues a read when its IP address has its turn, because one promise may complete hundreds of reads with long
-   * answers at once.
+   * Continues a read when the fair queue serves its IP address. One promise may complete hundreds of reads with long
+   * answers at once, which would delay other clients.
    */
   function inTurn(call: Call, next: () => void): void {
     const { ip } = call.request

@@ -44,7 +44,7 @@ export type Call = {
   readonly compiled: CompiledRoute
   readonly request: CallRequest
   readonly isHead: boolean
-  /** True if no proxy stands between the client and this connection. */
+  /** True if the client is connected directly, without a proxy. */
   readonly isDirect: boolean
   readonly startedAtMs: number
   /** Origin of the page if it may read the answer, otherwise ''. */
@@ -145,7 +145,8 @@ function makeWriter(options: SenderOptions): Pick<Sender, 'writeHead' | 'sendRaw
 
   /**
    * Sends the answer in the next turn of the event loop. If the answer were sent in this turn, the library would treat
-   * the rest of the packet as a request. While the answer is pending, the library closes the connection instead.
+   * the rest of the packet as another request. While the answer is pending, the library closes the connection if it
+   * finds another request.
    */
   function sendLast(call: Call, reply: RawReply): void {
     call.endsConnection = false

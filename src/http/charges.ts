@@ -75,8 +75,8 @@ export function makeCharges(
   }
 
   /**
-   * Charges a request until this multiple of its route's cost is paid. Earlier charges, such as for the length of its
-   * body, count towards it.
+   * Charges a request until this multiple of its route's cost is paid. Earlier charges for the same request, such as
+   * for the length of its body, are deducted.
    */
   function pays(call: Call, times: number): boolean {
     const more = times - call.timesPaid

@@ -1,7 +1,8 @@
 /**
  * Limits connections, in total and per IP range. The library reports that a connection ended but not which one, so the
- * gate cannot count connections per range. It reads their numbers from the kernel's list, at most every 3 s while many
- * connections are open. Between two reads, a range's rate limit bounds the number of connections that it can open.
+ * gate cannot count connections per range. Instead it reads the number of connections per range from the kernel's list,
+ * at most every 3 s while many connections are open. Between two reads, a range's rate limit bounds the number of
+ * connections that it can open.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'

@@ -1,7 +1,7 @@
 /**
  * Amounts recently drawn from rate-limit buckets, for fronts that do not share memory: each front publishes its draws
- * at intervals. Refused draws are not published, and draws are collected for at most `bucketsMax` buckets. So the many
- * IP addresses of an attacker cost little memory.
+ * at intervals. Refused draws are not published, and draws are collected for at most `bucketsMax` buckets. This bounds
+ * the memory that an attacker with many IP addresses can use up.
  */
 
 /**

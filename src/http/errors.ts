@@ -11,7 +11,7 @@ import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
 import type { Rejection, RejectionCode } from '#domain/rejection.ts'
 
 type ErrorRow = {
-  /** The answer's message if the rejection has no detail of its own. */
+  /** Message of the answer if the rejection contains no more specific message. */
   readonly sentence: string
 } & (
   | { readonly status: FinalStatus; readonly retryAfterSec?: never }

@@ -2,8 +2,8 @@
  * Shares the event loop of a front fairly between IP addresses. One turn of the loop may receive thousands of requests
  * and frames. About a millisecond of their work is done immediately; all other work waits. Between two slices of
  * waiting work the loop serves all sockets and threads. The address that has used the least time lately is served
- * first. An address that was idle for 10 ms never waits. So many clients with many requests cannot delay the orders of
- * a client with few.
+ * first. An address that was idle for 10 ms never waits. Therefore, clients that send many requests cannot delay the
+ * orders of a client that sends few.
  */
 
 import { WAITING_BYTES_MAX } from '#domain/limits.ts'
@@ -20,8 +20,8 @@ export type FairTurns = {
    */
   wait(ip: string, work: WaitingWork): boolean
   /**
-   * Returns undefined if the IP address may do long work now, or if too much of its work already waits. Otherwise
-   * returns a promise that resolves in a turn in which nothing else runs.
+   * Schedules long work of this IP address. Returns undefined if the work may start now, or if too much work of the
+   * address already waits. Otherwise returns a promise that resolves in a turn in which nothing else runs.
    */
   next(ip: string): Promise<void> | undefined
   waiting(): number
@@ -48,7 +48,7 @@ export const QUIET_MS = 10
  * used time still counts.
  */
 const FORGOTTEN_MS = 1_000
-/** Maximum number of waiting tasks of one IP address, and of all of them together. */
+/** Maximum number of waiting tasks of one IP address, and of all IP addresses together. */
 const WAITING_PER_IP_MAX = 1_000
 const WAITING_MAX = 5_000
 /** Maximum number of IP addresses that are remembered. */

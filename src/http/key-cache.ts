@@ -26,13 +26,13 @@ type KnownKey = { readonly key: ApiKey; readonly publicKey: KeyObject; readonly 
 type Asking = { readonly askedAtMs: number; readonly answer: Promise<KnownKey | undefined> }
 
 export function makeKeyCache(options: {
-  /** Throws a retryable `Fault` while the store is unavailable. */
+  /** Finds a key by its id. Throws a retryable `Fault` while the store is unavailable. */
   readonly findKey: (id: string) => Promise<ApiKey | undefined>
   readonly clock: Clock
 }) {
   const { findKey, clock } = options
   const known = new Map<string, KnownKey>()
-  /** Ids for which there is no key, with the time at which the look-up began. */
+  /** Ids for which no key exists, each with the start time of its look-up. */
   const unknown = new Map<string, number>()
   /** Look-ups in progress: at most one per known key, plus `LOOKUPS_MAX` unknown ids. */
   const asking = new Map<string, Asking>()
@@ -69,7 +69,10 @@ export function makeKeyCache(options: {
     return mine.answer
   }
 
-  /** Returns the known key, unless changes of the store may have been missed since the key was read. */
+  /**
+   * Returns the known key; undefined if there is none, or if changes of the store may have been missed since the key
+   * was read.
+   */
   function inForce(id: string): KnownKey | undefined {
     const kept = known.get(id)
     return kept !== undefined && kept.askedAtMs >= followedSinceMs ? kept : undefined

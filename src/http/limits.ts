@@ -24,7 +24,7 @@ export type LimitSettings = {
   readonly readCost: number
   readonly writeCost: number
   readonly registrationCost: number
-  /** Limit on orders that their traders cannot pay for: per second, and burst. */
+  /** Rate limit of orders that their traders cannot pay for: orders per second, and burst. */
   readonly unfundedPerSecond: number
   readonly unfundedBurst: number
   readonly connectionCost: number

@@ -7,7 +7,8 @@ import { SharedTable, type SharedTableMemory } from './shared-table.ts'
 
 export type NonceLedger = {
   /**
-   * Records the use of a token. Returns `used` if the token was used before, `full` if no more uses can be recorded.
+   * Records the use of a token. Returns `first` on success, `used` if the token was used before, `full` if there is no
+   * room for another use.
    */
   use(keyId: string, nonce: string, untilSec: number, nowSec: number): 'first' | 'used' | 'full'
   /** Takes back a use whose request was not carried out, so that the token can be used again. */

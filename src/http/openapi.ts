@@ -38,7 +38,9 @@ type OpenapiDocument = Json & {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
 }
 
-/** Position of a value: it decides how a scalar is written. */
+/**
+ * Place of a value: in a JSON body, or as text in a path or query. It decides how the schema of a scalar is written.
+ */
 type Place = 'body' | 'text'
 
 /**
@@ -127,7 +129,9 @@ const ERROR_SCHEMA = {
   },
 }
 
-/** Returns the error schema of the relayer, which also states that nothing was done. */
+/**
+ * Returns the error schema of the relayer's routes: the general schema and the field `success`, which is always false.
+ */
 function relayerError(routes: readonly Route[]): Record<string, Json> {
   if (!routes.some(isRelayers)) return {}
   const { required, properties, ...rest } = ERROR_SCHEMA
@@ -151,7 +155,7 @@ function operation(route: Route, components: Record<string, Json>): Operation {
     ...(route.tag === undefined ? {} : { tags: [route.tag] }),
     ...(route.deprecation === undefined ? {} : { deprecated: true }),
     security: SECURITY[route.auth],
-    // A request costs this many times the units that `/api/v1/config` states for its cost class.
+    // Factor that multiplies the cost that `/api/v1/config` states for the route's cost class.
     ...(route.weight === undefined ? {} : { 'x-weight': route.weight }),
     parameters: parameters(route, components),
     ...(body === undefined ? {} : { requestBody: requestBody(route as AnswerRoute, components) }),
@@ -329,7 +333,10 @@ const RETRY_AFTER = {
   schema: { type: 'integer', minimum: 0 },
 }
 
-/** Returns the route's own example of a rejection, or one that names a field of the route. */
+/**
+ * Returns the rejection example that the route declares. If it declares none, returns a general example that names a
+ * field of the route, if the code concerns a field.
+ */
 function shownRejection(route: Route, code: RejectionCode): Rejection {
   const own = route.shownErrors?.find(({ rejected }) => rejected === code)
   if (own !== undefined) return own

@@ -15,7 +15,7 @@ export type PagePlace = {
 /** Cost of a later page relative to the first page. A later page costs more, because it is read from the database. */
 const LATER_PAGE_WEIGHT = 5
 
-/** Returns the cost of a read, by the requested page. */
+/** Returns the cost factor of a read: 1 for the first page, more for a later page. */
 export function pageWeight({ before }: { readonly before?: unknown }): number {
   return before === undefined ? 1 : LATER_PAGE_WEIGHT
 }

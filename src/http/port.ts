@@ -9,8 +9,8 @@ import { createServer } from 'node:net'
 import { Fault } from '#domain/fault.ts'
 
 /**
- * Port 0 is replaced by a random port from this range. Systems do not use this range for outgoing connections, so none
- * of them takes the port before the threads listen.
+ * Port 0 is replaced by a random port from this range. Systems do not use this range for outgoing connections, so no
+ * outgoing connection takes the port before the threads listen.
  */
 const DRAWN_FROM = 10_240
 const DRAWN_TO = 32_768

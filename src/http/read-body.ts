@@ -24,9 +24,9 @@ const LENGTH = /^[0-9]{1,15}$/
 
 /**
  * Returns a rejection if the end of the body is ambiguous. A proxy in front could then see another request begin inside
- * the body. The library uses the first of two lengths, assumes no body if that line is empty, and treats any encoding
- * that ends in `chunked` as chunked. All header lines are scanned, because the look-up of one header cannot distinguish
- * an empty line from a missing one.
+ * the body. Of two lengths, the library uses the first; if the first is empty, the library assumes no body. It treats
+ * any encoding that ends in `chunked` as chunked. All header lines are scanned, because the look-up of one header
+ * cannot distinguish an empty line from a missing one.
  */
 function framingFlaw(req: HttpRequest): Rejection | undefined {
   let [lengths, encodings] = [0, 0]
@@ -64,8 +64,8 @@ export function makeBodyReader(options: {
   return {
     isFramed(call, req) {
       const flaw = framingFlaw(req)
-      // The library accepts chunks that are not separated correctly. A proxy in front may find another end of such a
-      // body, so a connection with a chunked body is closed after its answer.
+      // The library accepts chunks that are not separated correctly. A proxy in front may find a different end of such
+      // a body. So a connection with a chunked body is closed after its answer.
       call.endsConnection = flaw !== undefined || req.getHeader('transfer-encoding') !== ''
       if (flaw !== undefined) sendRejection(call, flaw)
       return flaw === undefined

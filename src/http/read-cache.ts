@@ -1,4 +1,6 @@
-/** Cache of frequent answers as response bytes. Computed figures are the same for every client for a short time. */
+/**
+ * Cache of frequent answers as response bytes. An answer is computed once and sent to every client for a short time.
+ */
 
 import { isRejection, type Rejection } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'

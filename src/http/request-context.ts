@@ -6,7 +6,7 @@
 import type { WriteStages } from './write-stages.ts'
 
 export type RequestContext = {
-  /** Unix milliseconds; after it the caller no longer waits for an answer. */
+  /** Deadline in Unix milliseconds; after this time the caller no longer waits for an answer. */
   readonly deadlineAtMs: number
   /** Identifies the request in the logs of every thread on its way. */
   readonly requestId?: string | undefined

@@ -40,7 +40,7 @@ export type RouteRequest<Path = unknown, Query = unknown, Body = unknown> = Requ
   readonly ip: string
   /** Set on `token` routes, and on `write` routes if bearer authentication is enabled. */
   readonly principal: Principal | undefined
-  /** Set on routes that declared `staged`, and on those with `traced` if the request is traced. */
+  /** Set if the route declared `staged`, or if it declared `traced` and the request is traced. */
   readonly stages: WriteStages | undefined
 }
 
@@ -48,7 +48,7 @@ export type Responses = Readonly<Record<number, TSchema>>
 
 type HeaderLines = Readonly<Record<string, string>>
 
-/** A value that the front serialises. Its type follows from the schema of its status. */
+/** A value that the front serialises. The type of the value is derived from the response schema of its status. */
 type Reply<R extends Responses> = {
   [Status in keyof R & number]: {
     readonly status: Status
@@ -109,7 +109,7 @@ type Described = {
   readonly readsIp?: boolean
   /** True if the route's stages are measured, and returned to clients that ask for them. */
   readonly staged?: boolean
-  /** True if the route is traced without measured stages, such as a request with many orders. */
+  /** True if requests of the route are traced without measuring their stages, for example requests with many orders. */
   readonly traced?: boolean
   readonly deadlineMs?: number
   /** `Cache-Control` of the route's answers; `no-store` by default. */

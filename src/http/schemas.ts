@@ -235,7 +235,7 @@ export function ruledInteger(
   )
 }
 
-/** `true` or `false`; text in a query. */
+/** A boolean; in a query it is the text `true` or `false`. */
 export function flag(options: ScalarOptions = {}): TUnsafe<boolean> {
   return scalar<boolean>(
     (value) => typeof value === 'boolean' || value === 'true' || value === 'false',
@@ -248,7 +248,7 @@ export function flag(options: ScalarOptions = {}): TUnsafe<boolean> {
   )
 }
 
-/** One of a few words. */
+/** One of the given words. */
 export function oneOf<const Words extends readonly string[]>(
   words: Words,
   options: ScalarOptions = {},

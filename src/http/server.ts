@@ -46,7 +46,7 @@ import { statusLine } from './status-line.ts'
 
 export type FrontSettings = Partial<ConnectionSettings> & {
   readonly host: string
-  /** 0 picks a free port. */
+  /** Port number; 0 picks a free port. */
   readonly port: number
   /** Lets other threads listen on the same port. Call `claimPort` first. Must not be used with port 0. */
   readonly sharePort?: boolean
@@ -76,8 +76,8 @@ type FrontServices = Hooks & {
 export type FrontOptions = {
   readonly routes: readonly Route[]
   /**
-   * Place of the routes for operators. `here`: on this port (the default). `apart`: on another port. `alone`: on this
-   * port, without the routes of the documents.
+   * Place of the operators' routes, `/readyz` and `/metrics`. `here`: on this port (the default). `apart`: on another
+   * port. `alone`: on this port, without the OpenAPI document and its pages.
    */
   readonly operation?: 'here' | 'apart' | 'alone'
   /** True if no other machine can reach the front's port, so that `/readyz` may show details. */

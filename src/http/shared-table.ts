@@ -4,8 +4,8 @@
  * not know the meaning of the records.
  *
  * Threads cannot share a `Map`. If one thread kept the table for all threads, each message to it would cost about 3 µs
- * through a busy channel (`bench:channel`) and a turn of two event loops. An update of the shared memory took 1 µs, and
- * is done when it returns.
+ * through a busy channel (`bench:channel`), and would wait for a turn of two event loops. An update of the shared
+ * memory took 1 µs, and is complete when the call returns.
  *
  * A record has six words: four of the key's digest, and one double whose meaning the user of the table defines. A
  * record with a double of 0 is free. Keys are hashed with a secret, so no client can fill one set on purpose.
@@ -55,9 +55,9 @@ export class SharedTable {
   }
 
   /**
-   * Calls `update` with the double of the key, or with 0 if the key has no record. Stores the returned double;
-   * undefined changes nothing. If the key is new and its set is full, `dispensable` decides whether the record with the
-   * lowest double is evicted. Returns false if there was no room for the key.
+   * Calls `update` with the double of the key, or with 0 if the key has no record. Stores the double that `update`
+   * returns; if it returns undefined, nothing changes. If the key is new and its set is full, `dispensable` decides
+   * whether the record with the lowest double is evicted. Returns false if there was no room for the key.
    */
   update(
     key: string,

@@ -14,7 +14,7 @@ import { scalarOf } from './schemas.ts'
 // The library's own limit is too low to report a flaw of every field of a body.
 Settings.Set({ maxErrors: 64 })
 
-/** Maximum number of flaws in one report. A request has fewer fields. */
+/** Maximum number of flaws in one report. Every valid request has fewer fields. */
 const FLAWS_MAX = 32
 /**
  * Maximum number of unknown keys of one object that are reported one by one. If there are more, only the first is

@@ -17,7 +17,7 @@ export type WriteStages = {
   parse: number
   authenticate: number
   verify: number
-  /** Reported by the market thread, only if the client asked for the stages or the request is traced. */
+  /** Stage durations of the market thread; set only if the client asked for the stages or the request is traced. */
   market: CommandTimes | undefined
   /** Time at which the market thread sent its answer, by the clock that all threads share. */
   answerSentAtMs: number
@@ -66,8 +66,8 @@ export function serverTiming(stages: WriteStages, totalMs: number): string {
 }
 
 /**
- * Adds the stages of the market thread, and the way of its answer back to the front, to the trace. Called when the
- * answer is written.
+ * Adds the stages of the market thread to the trace, and the time that its answer took to reach the front. Called when
+ * the answer is written.
  */
 export function traceMarket(
   { span, market, answerSentAtMs }: WriteStages,
@@ -75,8 +75,8 @@ export function traceMarket(
 ): void {
   if (span === undefined || answerSentAtMs < 0) return
   const nowMs = performance.now()
-  // The market may run on another machine, whose clock cannot be compared. If its time is implausible, the current time
-  // is used.
+  // The market may run on another machine, whose clock cannot be compared with this clock. If the send time is
+  // implausible, the current time is used.
   const sentMs = nowMs - (monotonicMs() - answerSentAtMs)
   let toMs = sentMs >= startedAtMs && sentMs <= nowMs ? sentMs : nowMs
   span.part('answer', toMs, nowMs)

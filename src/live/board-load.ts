@@ -1,11 +1,11 @@
 /**
  * Loads the markets of one market thread onto the board (a front's memory of the markets) and keeps them current. All
- * markets are loaded, part by part, when the thread is linked or a message is lost; events keep them current in
- * between.
+ * markets are loaded, part by part, when the front connects to the thread or loses a message. Between loads, events
+ * keep the markets current.
  *
  * Partitions that no client of this front uses are idle: the thread reports only which of their markets open and close.
- * When a client uses an idle partition, it becomes active: the thread sends all its events, and its markets are loaded
- * again.
+ * When a client uses an idle partition, the partition becomes active: the thread sends all its events, and its markets
+ * are loaded again.
  *
  * A part of a load arrives as an answer, and an answer is handled after all messages of the same batch. So the messages
  * of that batch are applied again after the part. Messages that the part already includes change nothing, and later
@@ -38,8 +38,8 @@ export type BoardLoad = {
   /** Reports that the thread is gone. Its markets stay on the board unchanged until the thread is linked again. */
   closed(): void
   /**
-   * Makes these partitions idle and notifies the thread. The thread is notified again after each load, because it may
-   * have missed the first message.
+   * Makes these partitions idle and notifies the thread. The thread is notified again after each full load, because it
+   * may have missed the earlier message.
    */
   doze(partitions: readonly number[]): void
   /**
@@ -52,7 +52,9 @@ export type BoardLoad = {
   /** True if the markets of the thread are current on the board, or in idle partitions. */
   isLoaded(): boolean
   isKnown(): boolean
-  /** Returns a promise that resolves when lost state is loaded again; undefined if nothing is lost. */
+  /**
+   * Returns a promise that resolves when the load after a lost message is complete; undefined if no message is lost.
+   */
   reloaded(): Promise<void> | undefined
   /**
    * Returns a promise that resolves when the thread's markets are on the board for the first time; undefined after
@@ -68,7 +70,7 @@ type FollowedThread = Pick<
 
 /** Tracks the partitions that no client uses, and those that are becoming active again. */
 function makeIdlePartitions(thread: FollowedThread) {
-  /** Idle partitions, and those that the linked thread has acknowledged as idle. */
+  /** Idle partitions, and the partitions that the linked thread has acknowledged as idle. */
   const dozing = new Set<number>()
   const dozingThere = new Set<number>()
   /** True if the linked thread supports idle partitions. */
@@ -85,8 +87,8 @@ function makeIdlePartitions(thread: FollowedThread) {
   }
 
   /**
-   * Requests all events of these partitions again. Returns whether the thread acknowledged the request. A thread of an
-   * older version has no idle partitions and sends all events, so it needs no request.
+   * Asks the thread to send all events of these partitions again. Returns whether the thread acknowledged the request.
+   * A thread of an older version has no idle partitions and always sends all events, so it needs no request.
    */
   async function sayAwake(partitions: readonly number[]): Promise<boolean> {
     if (partitions.length === 0 || !canDoze) return true
@@ -112,7 +114,7 @@ function makeIdlePartitions(thread: FollowedThread) {
       for (const partition of partitions) if (!waking.has(partition)) dozing.add(partition)
       void sayDozing()
     },
-    /** Marks these partitions as active. Returns false if there are none. */
+    /** Marks these partitions as active. Returns false if the list is empty. */
     woken(partitions: readonly (readonly [number, PromiseWithResolvers<void>])[]): boolean {
       for (const [partition, wakes] of partitions) {
         waking.delete(partition)
@@ -152,7 +154,7 @@ function makeLastBatch(thread: Pick<FollowedThread, 'peerSentAtMs'>) {
   }
 }
 
-/** State of the load: which markets of the thread are on the board. */
+/** Progress of the load: whether the thread's markets are on the board, and whether a message is lost. */
 function makeProgress() {
   let loaded = false
   let known = false
@@ -185,7 +187,7 @@ type Part = MarketThreadProtocol['Markets']['answers']
 
 /**
  * Requests the markets of these partitions, or of all partitions, part by part. Returns whether some markets are
- * unavailable; undefined if not all parts were received, or `take` refused one.
+ * unavailable. Returns undefined if a part was not received, or if `take` refused a part.
  */
 async function loadParts(
   thread: FollowedThread,
@@ -254,7 +256,7 @@ export function makeBoardLoad(
     const there = new Set<MarketId>()
     const toWake = [...idle.waking]
     const partitions = toWake.map(([partition]) => partition)
-    // From this acknowledgement on, the thread sends all events of these partitions.
+    // After this acknowledgement, the thread sends all events of these partitions.
     if (!(await idle.sayAwake(partitions)) || again) return false
     const away = await loadParts(thread, isWhole ? undefined : partitions, (part) => {
       if (again) return false

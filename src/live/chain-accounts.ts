@@ -10,7 +10,7 @@ import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
 import { remember } from '#domain/remember.ts'
 
-/** Maximum number of remembered accounts per chain, and of those with remembered details. */
+/** Maximum number of remembered accounts per chain, and of accounts whose details are remembered. */
 const ACCOUNTS_MAX = 100_000
 const DETAILS_MAX = 5_000
 /** Pause in milliseconds before a failed read of the database is repeated. */
@@ -25,7 +25,7 @@ type Chain<Details> = {
   readonly details: Map<Address, Details>
   /** Counts the changes of the details; a read that began before the last change is not remembered. */
   changes: number
-  /** Counts the loads of `accounts`; a load that began before the last one is not used. */
+  /** Counts the loads of `accounts`; only the result of the newest load is used. */
   loads: number
 }
 

@@ -10,7 +10,7 @@ type HandOver = {
   /** Called after a thread was linked; if a move is under way, that thread is the next owner. */
   linked(): void
   /**
-   * True from the announcement until this front has the current markets of the next owner, but not longer than the
+   * True from the announcement of the move until this front has the next owner's current markets, but at most for the
    * deadline of a request.
    */
   isUnderWay(): boolean

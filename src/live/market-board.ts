@@ -27,13 +27,13 @@ export type ShownMarket = {
   implied: readonly [LevelBook, LevelBook] | undefined
   /** Latest trades known to this front, oldest first. */
   readonly trades: Map<TradeId, ShownTrade>
-  /** True if `trades` contains all trades of the market: no older ones are in the database. */
+  /** True if `trades` contains all trades of the market, so the database has no older trades. */
   hasAllTrades: boolean
-  /** Changes of older trades up to this sequence number are only in the database. */
+  /** Sequence number of the newest trade change that is missing from `trades` and is only in the database. */
   unseenSeq: Sequence
   /** Sequence number of the last change that `trades` includes. */
   tradesSeq: Sequence
-  /** Version of `trades`: changes whenever a trade changes, and is unique over all markets. */
+  /** Version of `trades`. It changes whenever a trade changes, and no two markets ever have the same version. */
   tradesVersion: number
   /** Order books of YES, of NO and of both as cached JSON. A text is '' after its book has changed. */
   readonly written: [yes: string, no: string, both: string, impliedYes: string, impliedNo: string]
@@ -55,7 +55,7 @@ export type MarketBoard = {
   follow(events: readonly MarketEvent[]): boolean
   /** Applies openings and closings in idle partitions, which send no other events. */
   followFacts(events: readonly MarketFact[]): void
-  /** Removes ended markets that their thread has unloaded: the database has them. */
+  /** Removes ended markets that their thread has unloaded; they remain in the database. */
   forget(marketIds: readonly MarketId[]): void
   /** Returns whether the market has ended and was removed recently. */
   isGone(marketId: MarketId): boolean
@@ -207,7 +207,7 @@ class RecentMarkets {
 /** Index of the first book with implied levels among the cached JSON texts. */
 const IMPLIED = 3
 
-/** Counter of versions for all markets: a market that is loaded again repeats no version. */
+/** Counter of versions, shared by all markets, so that a market that is loaded again never reuses a version. */
 let versions = 0
 
 function noteTrades(shown: ShownMarket, seq: Sequence): void {

@@ -12,14 +12,14 @@ import { partsOf } from '#domain/parts-of.ts'
 export type EventName = { readonly slug: string; readonly title: string }
 
 export type MarketEvents = {
-  /** Increases with each change of the loaded events. */
+  /** Version of the loaded events; increases with each change of them. */
   readonly version: number
   /** Loads the events of those markets whose event is not known yet. */
   prepare(marketIds: readonly MarketId[]): Promise<void>
   isPrepared(marketId: MarketId): boolean
   /** Returns the event of a market; null if the market has no event, or if the event could not be loaded. */
   of(marketId: MarketId): EventName | null
-  /** Applies events of the chain that the indexer has written. */
+  /** Applies chain events that the indexer has written. */
   followed(events: readonly ChainEvent[]): void
   /** Forgets all loaded events after a reorg or a lost message. */
   reset(): void
@@ -31,7 +31,7 @@ export function makeMarketEvents(
   ) => Promise<readonly (EventName & { readonly marketId: MarketId })[]>,
 ): MarketEvents {
   const known = new Map<MarketId, EventName | null>()
-  /** Counts the changes; a read that began before the last change is not remembered. */
+  /** Number of changes so far. If a change happens during a read, the read is repeated. */
   let changes = 0
 
   async function ask(marketIds: readonly MarketId[]): Promise<void> {

@@ -1,7 +1,7 @@
 /**
  * Trading figures of markets for lists and tickers: last prices, the last 24 hours, volume. One query returns the
- * figures of many markets from the database, each up to a stated trade. Later trades are added from the board. So
- * figures are correct immediately after a trade or a restart, without further queries.
+ * figures of many markets from the database, each with the number of the last trade that it includes. Later trades are
+ * added from the board. So figures are correct immediately after a trade or a restart, without further queries.
  *
  * The query is repeated after a minute, because the 24-hour window moves. If a trade failed or trades were missed, the
  * query is repeated every second for 5 s, because the database follows the log and may lag.
@@ -200,7 +200,7 @@ function currentOf(entry: Entry, shown: ShownMarket | undefined, nowMs: number):
   return entry.known
 }
 
-/** Returns whether trades are missing between the stored figures and the board. */
+/** Returns whether there may be trades that neither the stored figures nor the board include. */
 function lacks(shown: ShownMarket | undefined, { lastSeqs }: StoredFigures): boolean {
   if (shown === undefined || shown.trades.size < TRADES_LISTED_MAX) return false
   for (const { seq } of shown.trades.values()) return seq > Math.max(...lastSeqs)

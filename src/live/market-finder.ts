@@ -11,7 +11,7 @@ import type { MarketBoard, ShownMarket } from './market-board.ts'
 export type FoundMarket = {
   readonly market: Market
   readonly closed: CloseReason | undefined
-  /** The market's state on the board, while a thread holds the market. */
+  /** The market's state on the board, while a market thread serves the market. */
   readonly shown: ShownMarket | undefined
 }
 

@@ -32,8 +32,9 @@ type BoardState = {
   /** Returns the sequence number of the last change of the market that this front has received. */
   readonly seqOf?: (marketId: MarketId) => Sequence | undefined
   /**
-   * Returns undefined if this front follows the market and no event is lost. Otherwise returns a promise that resolves
-   * when the market is loaded again. If the front did not follow the market, it does from then on.
+   * Returns undefined if this front follows the market and has lost no event of it. Otherwise returns a promise that
+   * resolves when the market is loaded again. If the front does not follow the market yet, this call makes the front
+   * follow it.
    */
   readonly caughtUp?: (marketId: MarketId) => Promise<void> | undefined
 }
@@ -43,7 +44,7 @@ export type OrderContext = RequestContext &
   Asker & {
     /** Session whose end cancels the order. The market's thread registers the session before the order rests. */
     readonly session?: string
-    /** True if the funds of the order are reserved, so that its market must not place it after the deadline. */
+    /** True if the funds of the order are reserved; the market then must not place the order after the deadline. */
     readonly isReserved?: boolean
   } & OrderOptions
 
@@ -82,8 +83,8 @@ export type MarketGateway = {
     context: RequestContext,
   ): Promise<Rejection | undefined>
   /**
-   * Cancels all orders of the trader that are open or whose quantity may return, in one market or in all. Lists the
-   * first cancelled orders.
+   * Cancels all orders of the trader that are open, or whose quantity may return to the book if a trade fails, in one
+   * market or in all. Returns the first cancelled orders.
    */
   cancelAll(
     trader: Address,
@@ -181,8 +182,8 @@ function makeCancelAll(ports: CancelPorts): MarketGateway['cancelAll'] {
   ): Promise<Rejection | undefined> {
     const { trader, group } = orders
     const where = chainId === undefined ? { trader } : { trader, chainId }
-    // The thread's index of open orders does not contain orders with pending trades that are no longer in the book.
-    // This request finds their markets.
+    // The thread's index of open orders does not contain orders that have left the book but have pending trades. This
+    // request finds the markets of such orders.
     const trading = await thread.ask('PendingMarkets', where, leftMs(context))
     if (isUnanswered(trading) || isRejection(trading)) return reject('OVERLOADED')
     for (const marketId of trading.marketIds) {
@@ -247,7 +248,9 @@ export function makeGateway(
   const leftMs = ({ deadlineAtMs }: RequestContext): number =>
     Math.max(1, deadlineAtMs - clock.nowMs())
 
-  /** Sends a write, waits until its events have arrived here, and records the stages that the answer reports. */
+  /**
+   * Sends a write, waits until its events have arrived at this front, and records the stages that the answer reports.
+   */
   async function write<K extends 'PlaceOrder' | 'PlaceOrders' | 'CancelOrder'>(
     marketId: MarketId,
     type: K,
@@ -311,7 +314,8 @@ export function makeGateway(
       const orders: OpenOrder[] = []
       let count = 0
       for (const answer of answers) {
-        // The protocol has no rejection here, but a thread sends one if it is full or its log is unavailable.
+        // The protocol declares no rejection for this request, but a thread rejects it if the thread is full or its log
+        // is unavailable.
         if (isUnanswered(answer) || isRejection(answer)) return reject('OVERLOADED')
         orders.push(...answer.orders)
         count += answer.count

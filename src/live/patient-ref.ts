@@ -11,7 +11,7 @@ import type { ReplaceableRef } from '#runtime/ref.ts'
 
 /** Messages of a moving thread to its followers. */
 export type MovingProtocol = {
-  /** The thread accepts nothing more: its partitions move to another machine. */
+  /** Reports that the thread accepts no more messages, because its partitions move to another machine. */
   Moving: { takes: object; answers: undefined }
 }
 

@@ -1,8 +1,8 @@
 /**
  * Lets readers see their own writes on any front. The answer to a write has the market's `seq`. A read with this number
  * as `minSeq` waits here until this front has reached it. If the wait takes too long, or too many reads wait, the
- * answer is a 503. If too many reads of one address range wait, it is a 429. The client can retry after both. Reads of
- * an idle market wait in the same way until it is active.
+ * answer is a 503. If too many reads of one address range wait, the answer is a 429. The client can retry after either
+ * answer. Reads of an idle market wait in the same way until it is active.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -32,7 +32,7 @@ const TOO_MANY = reject(
 type Waiter = { readonly minSeq: number; readonly done: () => void }
 
 export type SeqWaiters = {
-  /** Waits until the market is followed and the board has reached `minSeq`. Returns undefined if that is already so. */
+  /** Waits until the market is followed and the board has reached `minSeq`. Returns undefined if no wait is needed. */
   until(
     marketId: MarketId,
     minSeq: number | undefined,
@@ -56,8 +56,8 @@ function makeWaitingRoom(clock: Clock) {
   const ranges = new Map<string, number>()
 
   /**
-   * Resolves with true if `done` was called before the deadline. Resolves with false if it was not, or if too many
-   * requests wait already. Resolves with a rejection if too many requests of one address range wait.
+   * Resolves with true if `done` is called before the deadline. Resolves with false if the deadline passes first, or if
+   * too many requests wait already. Resolves with a rejection if too many requests of one address range wait.
    */
   async function inTime(
     { deadlineAtMs, ip = '' }: Waiting,
@@ -94,7 +94,7 @@ export function makeSeqWaiters(
   use?: Pick<PartitionUse, 'need' | 'needThese'>,
 ): SeqWaiters {
   const waiting = new Map<MarketId, Set<Waiter>>()
-  /** Checks of requests that wait until idle markets are active. */
+  /** Functions that check whether the idle markets of a waiting request are active. */
   const looking = new Set<() => void>()
   const { inTime, count } = makeWaitingRoom(clock)
 

@@ -1,11 +1,11 @@
-/** Marks an answer from memory as possibly stale: the owner of its markets has not confirmed its ownership. */
+/** Marks an answer from memory as possibly stale if an owner of its markets has not confirmed the ownership. */
 
 import type { MarketId } from '#domain/ids.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
 import type { RawReply } from '#http/route.ts'
 import type { MarketBoard } from './market-board.ts'
 
-/** A header for stale answers. Clients that do not know it read the answer as before. */
+/** Header of stale answers. Clients that do not know the header can ignore it. */
 const STALE = { 'sibyl-stale': 'true' }
 
 /**

@@ -37,8 +37,8 @@ type Order = Pick<VerifiedOrder, 'trader' | 'orderHash' | 'nonce'>
 
 export type WithdrawnOrders = {
   /**
-   * Checks an order. Returns undefined immediately if the trader has no withdrawals, as is usual; otherwise resolves
-   * with the rejection, or undefined.
+   * Checks an order. If the trader has no withdrawals, as is usual, returns undefined immediately. Otherwise resolves
+   * with the rejection, or with undefined if the order is not withdrawn.
    */
   flawOf(order: Order, chainId: number): Promise<Rejection | undefined> | undefined
   /** Applies the withdrawals that the indexer has written for a chain. */

@@ -7,8 +7,7 @@ const NODE_MAJOR = 22
 
 const { node } = process.versions
 if (Number(node.split('.')[0]) !== NODE_MAJOR) {
-  // The native modules are built for one major version of Node, and TypeScript runs without a build only in a recent
-  // one.
+  // The native modules are built for one major version of Node, and only a recent Node runs TypeScript without a build.
   process.stderr.write(
     `sibyl: this is Node ${node}, Sibyl needs Node ${NODE_MAJOR}: npm start and npx node bring it\n`,
   )

@@ -1,8 +1,8 @@
 /**
  * Copies the log of an exchange that may be running. The database of each partition is read in one transaction. The
- * snapshots and the runs (sorted files of closed orders) that this database names are copied too. If the exchange
- * removes one of these files meanwhile, the partition is copied again. Each copy is then opened and read as an exchange
- * would do it.
+ * newest snapshot of each market, and the runs (sorted files of closed orders) that this database names, are copied
+ * too. If the exchange removes one of these files meanwhile, the partition is copied again. Each copy is then opened
+ * and read in the same way as an exchange opens its log.
  */
 
 import { constants, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'

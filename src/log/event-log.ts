@@ -102,7 +102,7 @@ export type PartitionState = {
   /** Oldest offset that can be read; `lastOffset` + 1 in an empty partition. */
   readonly firstOffset: number
   readonly lastOffset: number
-  /** Latest `nowMs` of any batch; 0 before the first. */
+  /** Latest `nowMs` of any batch; 0 before the first batch. */
   readonly lastMs: number
   readonly meta: Readonly<Record<string, string>>
 }
@@ -160,8 +160,8 @@ export interface LogReader<Event extends LogEvent> {
   readonly id: string
   readonly partitions: number
   /**
-   * Returns up to `limit` records from `fromOffset`; none if that is the next offset to be written. Throws if the offset has
-   * left the log.
+   * Returns up to `limit` records from `fromOffset`; none if `fromOffset` is the offset that the next event gets.
+   * Throws if the log no longer has `fromOffset`.
    */
   read(partition: number, fromOffset: number, limit: number): LogRecord<Event>[]
   /** Returns the oldest readable offset; in an empty partition, the offset that the next event gets. */
@@ -176,7 +176,7 @@ export interface RowReader {
   readRows(partition: number, fromOffset: number, limit: number): LogRow[]
 }
 
-/** Records that were archived and have left the log. */
+/** Archived records that were deleted from the log. */
 export interface LogArchive<Event extends LogEvent> {
   /** Returns the gapless ranges of offsets of a partition, in order. */
   spans(partition: number): { readonly first: number; readonly last: number }[]

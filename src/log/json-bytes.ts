@@ -1,8 +1,7 @@
 /**
  * Writes JSON straight into a reused buffer, because events are most of the output of a market thread. With flat
- * strings and repeated times, as in a batch, writing a resting order takes 0.57 µs here, and 1.09 µs with
- * `JSON.stringify` and a string. With concatenated strings and a different time in each event there was no gain (one
- * run each).
+ * strings and repeated times, as in a batch, this class writes a resting order in 0.57 µs; `JSON.stringify` and a
+ * string take 1.09 µs. With concatenated strings and a different time in each event there was no gain (one run each).
  *
  * A cell is a value in an array. Each cell is followed by a comma; `end` replaces the last comma. The output equals
  * that of `JSON.stringify` if the strings meet the conditions of `plain` and `raw`.
@@ -12,7 +11,7 @@ const COMMA = 0x2c
 const QUOTE = 0x22
 const ZERO = 0x30
 
-/** Enough for any number and its comma. */
+/** Bytes that suffice for any number and its comma. */
 const NUMBER_BYTES_MAX = 32
 
 /** Internal function that `Buffer.write` uses for Latin-1. Calling it directly is faster. */

@@ -205,7 +205,7 @@ function termsOf(
 }
 
 const RESTED_CELLS = HEAD_CELLS + 13
-/** Number of cells with the permit's nonce, in an order that returned after a failed trade. */
+/** Number of cells with the permit's nonce, in an order that returned to the book after a failed trade. */
 const PERMIT_CELLS = 1
 
 /**

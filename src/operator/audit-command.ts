@@ -92,7 +92,10 @@ async function audit(
   return differences
 }
 
-/** Compares the reservations that a working exchange reports with the expected ones, if its URL is given. */
+/**
+ * Compares the reservations that a working exchange reports with the expected reservations, if the exchange's URL is
+ * given.
+ */
 async function askExchange(
   database: Database,
   settings: Settings,

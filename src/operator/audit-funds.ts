@@ -1,9 +1,9 @@
 /**
  * The part of `npm run audit` about reservations. For each trader, it compares the funds that a working exchange
- * reports as reserved with the sum from the database and the logs. Both amounts may change during the audit. So a
- * trader is compared only if their needs were the same before and after the request. A difference counts only if every
- * round finds it. A difference because of an order in progress, or a trade in a block that one side has not read yet,
- * disappears in the next round.
+ * reports as reserved with the trader's needs: the sum from the database and the logs. Both amounts may change during
+ * the audit. So a trader is compared only if their needs were the same before and after the request. A difference
+ * counts only if every round finds it. A difference because of an order in progress, or a trade in a block that one
+ * side has not read yet, disappears in the next round.
  */
 
 import { createClient } from '#client/client.ts'

@@ -1,4 +1,4 @@
-/** Messages to accounts, and messages of accounts to the fronts. */
+/** Messages to the accounts thread, and its messages to the fronts. */
 
 import type { FundsToken } from '#domain/funds.ts'
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'

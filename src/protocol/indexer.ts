@@ -4,7 +4,7 @@ import type { MarketId } from '#domain/ids.ts'
 
 /** Messages of the indexer to its followers. */
 export type ChainFollowerProtocol = {
-  /** These blocks are in the database, with their events in the order of the chain. */
+  /** Reports that these blocks are in the database, with their events in the order of the chain. */
   ChainAdvanced: {
     takes: {
       chainId: number
@@ -19,7 +19,7 @@ export type ChainFollowerProtocol = {
     }
     answers: undefined
   }
-  /** A reorg: everything above this block is undone in the database. */
+  /** Reports a reorg: everything above this block is undone in the database. */
   ChainRewound: {
     takes: {
       chainId: number

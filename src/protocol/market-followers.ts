@@ -9,9 +9,9 @@ export type MarketFollowerProtocol = {
   MarketEvents: { takes: { rows: readonly Uint8Array[] }; answers: undefined }
   /** Openings and closings of markets in idle partitions, for which no other events are sent. */
   MarketFacts: { takes: { events: readonly MarketFact[] }; answers: undefined }
-  /** The thread was reloaded from its log; earlier messages may be wrong. */
+  /** Reports that the thread was reloaded from its log; earlier messages may be wrong. */
   MarketsReloaded: { takes: { views: readonly MarketView[] }; answers: undefined }
-  /** These markets have ended, are complete in the database, and are unloaded. */
+  /** Reports that these markets have ended, are complete in the database, and are unloaded. */
   MarketsGone: { takes: { marketIds: readonly MarketId[] }; answers: undefined }
 }
 
@@ -20,9 +20,12 @@ export type MarketFollowerProtocol = {
  * arrived.
  */
 export type DozeProtocol = {
-  /** From now on, only openings and closings of markets in these partitions are sent. */
+  /** Makes these partitions idle: the thread sends only openings and closings of their markets from now on. */
   Doze: { takes: { partitions: readonly number[] }; answers: { received: true } }
-  /** From now on, all events of these partitions are sent; the front requests their current state. */
+  /**
+   * Makes these partitions active: the thread sends all of their events from now on. The front then requests their
+   * current state.
+   */
   Wake: { takes: { partitions: readonly number[] }; answers: { received: true } }
 }
 
@@ -31,10 +34,13 @@ export type DozeProtocol = {
  * reports that this session is alive. A front sends a message again until it is answered.
  */
 export type SessionsProtocol = {
-  /** These sessions are alive. The front sends this when it is linked to the thread, or after messages were lost. */
+  /**
+   * Reports that these sessions are alive. The front sends this when it is linked to the thread, or after messages were
+   * lost.
+   */
   ClaimSessions: { takes: { sessions: readonly string[] }; answers: { claimed: true } }
-  /** The session has ended. The thread answers when the session's orders are cancelled. */
+  /** Reports that the session has ended. The thread answers when the session's orders are cancelled. */
   EndSession: { takes: { session: string }; answers: { ended: true } }
-  /** From now on the session's orders stay in the book when its connection ends. */
+  /** Makes the session's orders stay in the book when its connection ends. */
   KeepSession: { takes: { session: string }; answers: { kept: true } }
 }

@@ -48,10 +48,7 @@ export type StandingProtocol = {
   TradersPaused: { takes: { pauses: readonly TraderPause[] }; answers: undefined }
   /** Returns the pauses that this thread knows. */
   PausedTraders: { takes: object; answers: { pauses: TraderPause[] } }
-  /**
-   * The cost of settling the trades of traders on one day. The message has the newest sums of the traders whose sums
-   * have changed.
-   */
+  /** Sends the cost of settling traders' trades on one day: the newest sums of the traders whose sums have changed. */
   TradersSpent: {
     takes: { chainId: number; day: number; spending: readonly TraderSpending[] }
     answers: undefined
@@ -61,7 +58,7 @@ export type StandingProtocol = {
     takes: { marketId: MarketId; trader: Address }
     answers: { refused?: Rejection } | Rejection
   }
-  /** Returns the markets in which the trader has pending trades, of one chain or of all. */
+  /** Returns the markets in which the trader has pending trades, on one chain or on all. */
   PendingMarkets: {
     takes: { trader: Address; chainId?: number }
     answers: { marketIds: MarketId[] }
@@ -74,8 +71,8 @@ export type MarketThreadProtocol = MarketProtocol &
   OpenOrdersProtocol &
   StandingProtocol & {
     /**
-     * Returns some of the markets, of one chain or all, in which a trader has resting orders, or has orders of the
-     * named group.
+     * Returns at most `limit` markets in which the trader has resting orders, on one chain or on all. If `group` is
+     * set, only orders of this group count.
      */
     MarketsOf: {
       takes: { trader: Address; chainId?: number; group?: string; limit: number }
@@ -99,6 +96,6 @@ export type MarketThreadProtocol = MarketProtocol &
       takes: { chainId: number; behind: boolean; epoch?: number }
       answers: undefined
     }
-    /** The database has all events of the partition up to and including this offset. */
+    /** Reports that the database has all events of the partition up to and including this offset. */
     Projected: { takes: { partition: number; offset: number }; answers: undefined }
   }

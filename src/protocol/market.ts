@@ -22,7 +22,7 @@ export type OrderAccepted = {
   readonly filled?: number
 }
 
-/** The market's answer in the form that a front sends: with the label and the group of the order. */
+/** The market's answer to an order, with the order's label and group, as a front sends it to the client. */
 export type EnteredOrder = OrderAccepted & EchoedTags
 
 /**
@@ -82,8 +82,8 @@ export type PlacedOrder = {
   /** Unix milliseconds after which the market refuses the order. */
   bookByMs?: number
   /**
-   * Milliseconds from the sending for which the order's funds are reserved. A market that handles a new order later
-   * refuses it.
+   * Time for which the order's funds are reserved, in milliseconds after the message was sent. After this time, a
+   * market refuses the order if it is new.
    */
   reservedMs?: number
   /** The end of `reservedMs` on the monotonic clock of the receiving process. This field is not sent. */
@@ -109,7 +109,7 @@ export type MarketProtocol = {
     answers: { answers: readonly (OrderAccepted | Rejection)[] } | Rejection
   }
   CancelOrder: {
-    /** `trader` limits the cancel to orders of this trader; undefined means all. */
+    /** `trader` limits the cancel to an order of this trader; undefined means any trader. */
     takes: {
       marketId: MarketId
       orderHash: OrderHash
@@ -128,14 +128,14 @@ export type MarketProtocol = {
   }
   CancelOrders: {
     /**
-     * If no reason is given, the trader requested the cancel. One step cancels a limited number of orders; `more` is
-     * true if others are left.
+     * Without `reason`, the orders close as `cancelled`. One step cancels a limited number of orders; `more` is true if
+     * further orders are left.
      */
     takes: {
       marketId: MarketId
       trader: Address
       orderHashes?: readonly OrderHash[]
-      /** Only the trader's orders of this group. */
+      /** Limits the cancel to the trader's orders of this group. */
       group?: string
       reason?: 'unfunded'
       /** Set if no client requested this cancel. */

@@ -39,8 +39,8 @@ export type TradeTrace = {
 
 export type LogReaderProtocol = {
   /**
-   * A market thread made events durable. If the message is lost, the store still finds the events, because it also
-   * checks the log regularly.
+   * Reports that a market thread made events durable. If the message is lost, the store still finds the events, because
+   * it also checks the log regularly.
    */
   Appended: {
     takes: {

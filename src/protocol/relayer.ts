@@ -3,13 +3,13 @@
 import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { RelayKey, RelayOperation } from '#domain/relay.ts'
-/** Values needed to sign, as decimal strings. */
+/** Nonces that an owner needs for signing, as decimal strings. */
 export type RelayNonces = {
   readonly conditionalTokens: string
   readonly stablecoin: string
   readonly delegates: string
   readonly market?: string
-  /** Bond of a proposal in that market. */
+  /** Bond of a resolution proposal in the requested market. */
   readonly bond?: string
 }
 

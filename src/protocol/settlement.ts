@@ -4,8 +4,8 @@ import type { TradeTrace } from './projector.ts'
 
 export type SettlementRequests = {
   /**
-   * New trades are in the database. If the message is lost, settlement still finds the trades, because it also reads
-   * the database regularly.
+   * Reports that new trades are in the database. If the message is lost, settlement still finds the trades, because it
+   * also reads the database regularly.
    */
   TradesWritten: { takes: object; answers: undefined }
 }

@@ -39,7 +39,7 @@ export type Context<P extends Protocol, Event> = {
   ): void
   /** Sends the message to this actor after the delay. */
   after(delayMs: number, message: Message<P>): void
-  /** Return value of a handler whose answer waits for outside work. */
+  /** Returns a ticket. A handler returns this ticket if its answer waits for outside work. */
   defer(): Deferred
   /** Sends a deferred answer; a second answer to the same ticket is a bug. */
   answer(ticket: Deferred, answer: unknown): void

@@ -8,9 +8,10 @@
  * keep their order, so an event that was sent before an answer arrives before it.
  *
  * A request always gets an answer: the answer of the peer, or `Unanswered` if the channel is closed, too much is in
- * flight, or the deadline has passed. The wire form of a batch is one flat array of triples: `type, id, message`. An id
- * of 0 expects no answer, and type 0 is an answer to request `id`. After the triples come the totals of sent and taken
- * bytes, and the time at which the batch was sent. With this time the receiver can distinguish transit time from work.
+ * flight, or the deadline has passed. The wire form of a batch is one flat array of triples: `type, id, message`. A
+ * message with id 0 expects no answer, and type 0 is an answer to request `id`. After the triples come the total bytes
+ * sent and read by the batch's sender, and the time at which the batch was sent. With this time the receiver can
+ * distinguish transit time from work.
  *
  * An object costs several times as much to transfer as its values. So a message for which the channel has a form
  * travels as the form's number, its id, and its values: numbers above 0 are requests, below 0 answers. An answer has a
@@ -19,7 +20,7 @@
  * A negative id requests the duration of each stage. The answer to such a request also has a negative id, never a form,
  * and three more values: the milliseconds of each stage.
  *
- * A port has no limit of its own, so the channel counts the bytes that the peer has not taken yet (`credit.ts`). Above
+ * A port does not limit its queue, so the channel counts the bytes that the peer has not read yet (`credit.ts`). Above
  * the limit, a request is answered `full`, and an event is dropped. In place of the event the peer receives a loss
  * notice, before any later answer, and loads its state again. Until the peer has acknowledged the notice, no events are
  * sent. Answers are always sent: their number is limited by the peer's requests.
@@ -109,13 +110,16 @@ type ChannelCallbacks = {
    * belongs to the receiver.
    */
   received(type: string, message: unknown, replyTo: number): void
-  /** The other end is gone, or this end was closed. Called once. */
+  /** Called once, when the other end is gone or this end was closed. */
   closed?(): void
-  /** Called if events were lost here: derived state must be loaded again. */
+  /** Called if events to this end were lost: derived state must be loaded again. */
   lost?(): void
-  /** Called when the peer has acknowledged the loss: it receives events again from now on. */
+  /** Called when the peer has acknowledged a loss of events; new events are sent to the peer again from now on. */
   missed?(): void
-  /** Called if the event just sent was dropped, because the peer has not taken enough of the earlier messages. */
+  /**
+   * Called if an event was dropped instead of sent, because the peer has too many unread messages or has not
+   * acknowledged a loss.
+   */
   dropped?(): void
 }
 
@@ -200,7 +204,7 @@ export class Channel<Out extends Protocol> {
   readonly #loop: Loop
   #outbox: unknown[] = []
   #outboxMessages = 0
-  /** True until the peer has acknowledged a loss of messages. */
+  /** True after an event to the peer was dropped, until the peer has acknowledged the loss. */
   #losing = false
   #flushPlanned = false
   #open = true
@@ -229,7 +233,7 @@ export class Channel<Out extends Protocol> {
     return this.#waiting.size
   }
 
-  /** Approximate number of bytes sent that the peer has not reported as taken. */
+  /** Approximate number of bytes sent that the peer has not reported as read. */
   get untaken(): number {
     return this.#credit.untaken
   }
@@ -271,8 +275,8 @@ export class Channel<Out extends Protocol> {
   }
 
   /**
-   * Sends a message without an answer. It is dropped on a closed channel, or if the peer has not taken earlier
-   * messages. `bytes` is the approximate size of a large message.
+   * Sends a message without an answer. The message is dropped if the channel is closed, or if the peer has too many
+   * unread messages. `bytes` is the approximate size of a large message.
    */
   tell<K extends keyof Out & string>(
     type: K,
@@ -425,7 +429,7 @@ export class Channel<Out extends Protocol> {
         at += 2 + form.cells
       }
     }
-    // The peer must learn how many bytes were read here, even if there is nothing else to send.
+    // If many bytes were read since the last report, report them to the peer even without another message.
     if (this.#open && this.#credit.owesWord) this.#post()
   }
 

@@ -30,7 +30,7 @@ export type ClockUpdate =
 
 type ClockGuard = {
   look(): void
-  /** Time of the chain's newest block in milliseconds; used while a jump is not confirmed. */
+  /** Receives the time of a chain's newest block in milliseconds; ignored if no jump waits for confirmation. */
   received(chainMs: number): void
   readonly isJumped: boolean
 }
@@ -87,7 +87,7 @@ export function guardClock(
 
     received(chainMs) {
       if (jump === undefined) return
-      // The chain's first known block may be from before the jump, so only a later one counts.
+      // The chain's first known block may be from before the jump, so only a later block counts.
       jump.firstChainMs ??= chainMs
       if (chainMs <= jump.firstChainMs) return
       const byMs = clockJumpMs(memory, machine)

@@ -108,7 +108,7 @@ export function aheadMsOf(memory: ClockMemory): number {
   return 1_000 * Atomics.load(clockViews(memory).ahead, 0)
 }
 
-/** Returns whether the wall clock has jumped, and time continues without it. */
+/** Returns whether the wall clock has jumped and the jump is not confirmed yet. */
 export function hasClockJumped(): boolean {
   return Atomics.load(followed.jumped, 0) === 1
 }

@@ -1,12 +1,13 @@
 /**
  * Counts the bytes that one end of a channel has sent and the other end (the peer) has not read yet. Both ends count
  * the bytes sent since the channel was opened. Sizes are estimates, because measuring a message would cost as much as
- * sending it. Each batch has its sender's total. The peer reports that total as taken, in its own next batch. If it has
- * nothing to send, it reports the total in a separate message after it has read a certain part of the limit.
+ * sending it. Each batch contains its sender's total. The peer reports this total as read in the peer's next batch. If
+ * the peer has nothing to send, it reports the total in a separate message after it has read a certain share of the
+ * limit.
  *
- * The limit protects against a peer whose event loop is blocked. The limit allows seconds of events of the busiest
- * market thread, so a pause of the garbage collector or the machine loses nothing. It is small compared with the memory
- * of a thread.
+ * The limit protects against a peer whose event loop is blocked. The limit allows several seconds of events of the
+ * busiest market thread, so a pause of the garbage collector or the machine loses nothing. The limit is small compared
+ * with the memory of a thread.
  */
 
 /** Default limit of unread bytes: about 16 MiB for each direction of each link. */
@@ -24,8 +25,8 @@ export class Credit {
   readonly #max: number
   #sent = 0
   /**
-   * Number of bytes sent here that the peer has reported as read, and number of bytes from the peer that were read
-   * here.
+   * Number of sent bytes that the peer has reported as read (`#takenByPeer`), and number of bytes read from the peer
+   * (`#taken`).
    */
   #takenByPeer = 0
   #taken = 0
@@ -62,7 +63,7 @@ export class Credit {
     this.#takenByPeer = takenByPeer
   }
 
-  /** True if the peer must learn how many bytes were read here, even if no other message is sent. */
+  /** True if the bytes read so far must be reported to the peer, even if no other message is sent. */
   get owesWord(): boolean {
     return this.#taken - this.#reported > this.#max * SILENT_PART
   }

@@ -1,7 +1,7 @@
 /**
- * Passes tasks in batches to a function, the runner. While the maximum number of batches is in progress, further tasks
- * wait, and are then sent together, in order. The runner may do only the first tasks of a batch, so that no batch keeps
- * a thread busy for long; the other tasks wait again. If too many tasks wait, further ones are rejected.
+ * Passes tasks in batches to a function, the runner. If the maximum number of batches is in progress, further tasks
+ * wait for the next batches, in order. The runner may do only the first tasks of a batch, so that no batch keeps a
+ * thread busy for long; the other tasks wait again. If too many tasks wait, further ones are rejected.
  */
 
 import { PoolFull } from './pool.ts'
@@ -13,7 +13,7 @@ type Waiting<Task, Result> = {
 }
 
 export function gatherWork<Task, Result>(options: {
-  /** Does the first tasks of a batch, at least one, or all of them. Returns their results in order. */
+  /** Runs the tasks of a batch, or only the first of them, but at least one. Returns the results in order. */
   readonly run: (tasks: readonly Task[]) => Promise<readonly Result[]>
   readonly underWayMax: number
   readonly togetherMax: number

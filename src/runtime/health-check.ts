@@ -109,7 +109,7 @@ async function end(state: Supervised, host: Host, running: RunningWorker): Promi
   )
 }
 
-/** Returns the CPU time of the worker's thread; NaN if unavailable, such as while it runs native code. */
+/** Returns the CPU time of the worker's thread; NaN if unavailable, for example while the thread runs native code. */
 async function cpuMsOf(worker: Worker, withinMs: number): Promise<number> {
   const usage = await inTime(
     worker.cpuUsage().catch(() => undefined),

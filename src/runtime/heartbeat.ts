@@ -1,10 +1,10 @@
 /**
- * A worker's heartbeat: a counter in memory that it shares with the supervisor. The worker increments it while its
- * event loop turns, and at each step of work that blocks the loop. So the supervisor can distinguish a busy worker from
- * a stuck one, even if neither answers.
+ * A worker's heartbeat: a counter in memory that the worker shares with the supervisor. The worker increments the
+ * counter while its event loop is not blocked, and at each step of work that blocks the loop. So the supervisor can
+ * distinguish a busy worker from a stuck one, even if neither answers.
  */
 
-/** Interval of beats while the event loop turns. */
+/** Interval of beats while the event loop is not blocked. */
 const BEAT_EVERY_MS = 100
 
 export type Heartbeat = Int32Array<SharedArrayBuffer>
@@ -16,7 +16,7 @@ export function makeHeartbeat(): Heartbeat {
 /** This worker's heartbeat; no thread reads it if there is no supervisor. */
 let own = makeHeartbeat()
 
-/** Makes the worker write its beats into the supervisor's memory from now on, while its event loop turns. */
+/** Makes the worker write its beats into the supervisor's memory from now on, while its event loop is not blocked. */
 export function beatInto(heartbeat: Heartbeat): void {
   own = heartbeat
   setInterval(beat, BEAT_EVERY_MS).unref()

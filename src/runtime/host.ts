@@ -8,7 +8,7 @@ import { STANDBY, type ThreadHealth, type WorkerControl } from './thread.ts'
 export type WorkerSpec = {
   readonly name: string
   readonly entry: URL
-  /** Memory in MB for new objects before V8 collects them; V8's default if undefined. */
+  /** Maximum size in MB of V8’s young generation (the heap for new objects); V8's default if undefined. */
   readonly youngMb?: number
 }
 
@@ -64,8 +64,8 @@ export type Host = {
   restartsAtMs: number[]
   missedHealth: number
   /**
-   * Number of deaths and failed starts of the worker: in all (`deaths`), and since it last ran well for a while
-   * (`deathsInRow`).
+   * Number of deaths and failed starts of the worker: in total (`deaths`), and since the worker last ran for
+   * `restartWindowMs` (`deathsInRow`).
    */
   deaths: number
   deathsInRow: number

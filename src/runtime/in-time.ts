@@ -7,7 +7,7 @@ const afterReal: Clock['after'] = (ms, act) => {
   return () => clearTimeout(timer)
 }
 
-/** Returns the promise's value, or undefined if the promise takes longer than this time. */
+/** Returns the promise's value, or undefined if the promise has not settled after `timeoutMs`. */
 export async function inTime<T>(
   promise: Promise<T>,
   timeoutMs: number,

@@ -157,7 +157,7 @@ export function serve<State, P extends Protocol, Event = never>(
       mailbox = mailbox.length <= batchMax ? [] : mailbox.slice(batchMax)
       const committed = runBatch(batch)
       if (committed !== undefined) await committed
-      // The event loop turns once between two batches, so that new commands and timers are handled.
+      // The event loop runs once between two batches, so that new commands and timers are handled.
       if (mailbox.length > 0) await new Promise<void>((resolve) => soon(resolve))
     }
     running = false

@@ -40,7 +40,7 @@ const BOUNDS = [
 ]
 
 export type StageMeter = {
-  /** Records that this number of writes spent this many milliseconds in a stage. */
+  /** Records that `writes` writes spent `ms` milliseconds each in a stage. */
   record(stage: Stage, ms: number, writes?: number): void
 }
 

@@ -17,12 +17,12 @@ type Attached = {
   readonly params: { readonly sessionId: string; readonly workerInfo: { readonly title: string } }
 }
 
-/** Factor on the timeout for a worker whose event loop turns: such a worker is stopping and may take longer. */
+/** Factor on the timeout for a worker whose event loop runs again: such a worker is stopping and may take longer. */
 const STOPPING_TIMES = 6
 
 /**
  * Ends a stuck worker: interrupts the code that the worker runs, calls `stop`, which asks the worker to end, and waits
- * until it has ended. Returns `turns` without an interruption if the event loop turns after all. Returns `stuck` if the
+ * until it has ended. Returns `turns` without an interruption if the event loop runs after all. Returns `stuck` if the
  * worker does not end in time.
  */
 export async function endStuck(
@@ -44,10 +44,10 @@ export async function endStuck(
     while (performance.now() - turnedAtMs < timeoutMs) {
       if ((await inTime(exited, LOOK_MS)) !== undefined) return 'ended'
       if (beatsOf(heartbeat) !== beats) {
-        // The event loop turns, so the worker is stopping: do not interrupt the worker, and give it more time.
+        // The event loop runs again, so the worker is stopping: do not interrupt the worker, and give it more time.
         if (performance.now() - startMs < STOPPING_TIMES * timeoutMs) turnedAtMs = performance.now()
       } else {
-        // The worker handles requests that were waiting before the stop request first, and may be stuck in one of them.
+        // The worker first handles requests from before the stop request, and may be stuck in one of them.
         breakOff(session, id)
       }
       beats = beatsOf(heartbeat)

@@ -108,7 +108,7 @@ export type WorkerControl = {
     heartbeat?: Heartbeat,
   ): Promise<void>
   connect(thread: string, peer: string, port: MessagePort): void
-  /** Health of the worker's threads, by name. */
+  /** Returns the health of the worker's threads, by name. */
   health(): Record<string, string>
   metrics(): Promise<object[][]>
   drain(): Promise<void>

@@ -7,7 +7,7 @@
 import type { Metric, Registry } from 'prom-client'
 
 export type TimeBuckets = {
-  /** Upper bounds in seconds. */
+  /** Upper bounds of the buckets in seconds. */
   readonly bounds: readonly number[]
   /** Counts by upper bound; the last element counts times above all bounds. */
   readonly counts: Float64Array
@@ -18,7 +18,7 @@ export function makeTimeBuckets(bounds: readonly number[]): TimeBuckets {
   return { bounds, counts: new Float64Array(bounds.length + 1), secondsTotal: 0 }
 }
 
-/** Adds the same time to the histogram `times` times. */
+/** Records `seconds` in the histogram, `times` times. */
 export function countTime(buckets: TimeBuckets, seconds: number, times = 1): void {
   const { bounds, counts } = buckets
   let at = 0

@@ -12,7 +12,7 @@ export type OpenSpan = {
   readonly traceparent: string
   /** Adds a finished part of the request. */
   part(name: string, fromMs: number, toMs: number, attributes?: SpanAttributes): void
-  /** Starts a span within this one, such as one order of several. */
+  /** Starts a child span, for example for one order of several. */
   child(name: string): OpenSpan
   end(attributes: SpanAttributes, failed?: boolean): void
 }

@@ -6,9 +6,9 @@
  * functions. With a higher limit an operation of the book costs one seventh less. The flag affects only code that is
  * optimised later.
  *
- * Garbage collection: V8 collects a thread’s heap when the heap is twice the size that the last collection left. By
- * default, on a machine with much memory, the heap may grow to four times that size. An exchange’s memory then grew for
- * an hour without need. Under full load this flag makes no visible difference.
+ * Garbage collection: with this flag, V8 collects a thread’s heap when the heap is twice as large as after the last
+ * collection. By default, on a machine with much memory, V8 lets the heap grow to four times that size. An exchange’s
+ * memory then grew for an hour without need. Under full load this flag makes no visible difference.
  */
 
 import { setFlagsFromString } from 'node:v8'

@@ -48,7 +48,10 @@ export type EventSources = {
   readonly marketEvents: MarketEvents
   readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
   readonly nowMs: () => number
-  /** Decides the client IP address whose list is made next. If undefined, lists are made in the order of arrival. */
+  /**
+   * Selects the client IP address whose list is made next. If undefined, lists are made in the order in which requests
+   * arrive.
+   */
   readonly turns?: Pick<FairTurns, 'next'> | undefined
   readonly listEvents: (filter: QueryOf<'listEvents'>) => Promise<AnswerTo<'listEvents'>>
   readonly eventsBySlug: (slug: string) => Promise<AnswerTo<'eventsBySlug'>>
@@ -136,15 +139,12 @@ const ListQuery = Type.Object(
   { additionalProperties: false },
 )
 
-/**
- * Cost in reads of a lookup of events and their markets. The second constant is the number of listed events that cost
- * one more read.
- */
+/** Cost in reads of a lookup of events and their markets; every `EVENTS_PER_READ` listed events cost one more read. */
 const LOOKUP_WEIGHT = 8
 const EVENTS_PER_READ = 5
 /**
- * Cost in reads of scanning events for a page: the first for a search, which reads all texts; the second for any other
- * filter.
+ * Cost in reads of scanning events for a page: `SEARCH_WEIGHT` for a search, which reads all texts; `SCAN_WEIGHT` for
+ * any other filter.
  */
 const SEARCH_WEIGHT = 60
 const SCAN_WEIGHT = 24
@@ -172,7 +172,8 @@ export function listEvents(ports: EventSources): AnswerRoute {
       const markets = Math.ceil((events * EVENT_MARKETS_LISTED) / MARKETS_PER_READ)
       const page = LOOKUP_WEIGHT + Math.ceil(events / EVENTS_PER_READ) + markets
       if (search !== undefined) return page + SEARCH_WEIGHT
-      // Without a filter, only the events on the page are read. With a filter, other events are read too.
+      // Without a filter, the database reads only the events on the page. With a filter, it also reads events that do
+      // not match.
       const isWhole = status === 'all' && (category ?? tag ?? chain_id) === undefined
       return page + (isWhole ? 0 : SCAN_WEIGHT)
     },
@@ -282,7 +283,7 @@ function placeOf(cursor: string | undefined, sort: Sort): Place | undefined | Re
   return { value, chainId: Number(chainId), hash }
 }
 
-/** Returns the events with their first markets, with current figures. */
+/** Returns the events, each with its first markets and their current figures. */
 async function withMarkets(
   ports: EventSources,
   events: AnswerTo<'listEvents'>['events'],

@@ -1,5 +1,5 @@
 /**
- * Registers and revokes API keys for their routes. Only the response to the owner contains the private half of a new
+ * Registers and revokes API keys for the HTTP routes. Only the response to the owner contains the private half of a new
  * key.
  */
 
@@ -96,7 +96,8 @@ export function makeKeyService(ports: {
       const message = { key, activeMax: API_KEYS_PER_ADDRESS_MAX, untilMs: deadlineAtMs }
       const leftMs = Math.max(1, deadlineAtMs - nowMs())
       const answer = await store.ask('RegisterApiKey', message, leftMs)
-      // If the write has no answer, no client has received the key, so the client may retry and get another key.
+      // If the store does not answer, the client does not receive this key, so the client may retry and get another
+      // key.
       if (isUnanswered(answer)) return reject('OVERLOADED')
       if (isRejection(answer)) return answer
       return { id: key.id, privateKey: hexOf(privateKey.export({ format: 'jwk' }).d) }

@@ -44,7 +44,7 @@ export type PastBookRead =
   | {
       readonly state: 'found'
       readonly seq: number
-      /** True if the published log has no later event of the market. */
+      /** True if the published log has no event of the market after this book. */
       readonly isNewest: boolean
       readonly json: string
     }

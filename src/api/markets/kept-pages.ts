@@ -1,7 +1,6 @@
 /**
- * Cache of pages of the market list, valid while they cannot have changed. All cached pages are of one version of the
- * chain's index and of one second. So a market that one page shows is not missing from another page that should contain
- * it.
+ * Cache of pages of the market list. All cached pages show one version of the chain's index at one second. So cached
+ * pages never contradict each other: a market on one page is on every other page to which it belongs.
  *
  * A page is cached only if the version was the same before and after its rows were read. Once a newer version is seen,
  * no older page is used.

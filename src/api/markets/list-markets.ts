@@ -90,13 +90,13 @@ const nextCursor = Type.Union([Type.String(), Type.Null()], {
 /** Number of listed markets that cost as much as one read. */
 export const MARKETS_PER_READ = 25
 /**
- * Number of markets that a filter checks for the cost of one read. The next constant is the maximum cost of a filter in
- * reads, below the burst limit of an IP address.
+ * Number of markets that a filter checks for the cost of one read. `SCAN_READS_MAX` is the maximum cost of a filter in
+ * reads; it is below the burst limit of an IP address.
  */
 const SCANNED_PER_READ = 200
 const SCAN_READS_MAX = 1_000
 
-/** A list made from a page, and the state of this front at that time. */
+/** A list made from a page, and the versions of this front's data when the list was made. */
 type MadeList = {
   readonly list: List
   readonly boardVersion: number
@@ -112,7 +112,7 @@ type ListRequest = RequestContext & {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Time in milliseconds after which a list's figures are checked again: the 24 hours that they cover move on. */
+/** Milliseconds after which the figures of a list are checked again, because they cover the last 24 hours. */
 const CHECKED_MS = 250
 
 type ListSources = MarketSources & {
@@ -122,7 +122,10 @@ type ListSources = MarketSources & {
   readonly marketEvents: MarketEvents
   readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
   readonly joined: JoinedAnswers
-  /** Decides the client IP address whose list is made next. If undefined, lists are made in the order of arrival. */
+  /**
+   * Selects the client IP address whose list is made next. If undefined, lists are made in the order in which requests
+   * arrive.
+   */
   readonly turns?: Pick<FairTurns, 'next'> | undefined
 }
 
@@ -409,7 +412,7 @@ export function getMarket(ports: OneMarketSources): AnswerRoute {
     const shown = board.markets.get(marketId)
     if (shown === undefined) {
       if (!board.isCurrent()) return read(marketId)
-      // The market has ended, or never existed. Its data changes only by an event, so readers can share one answer.
+      // The market has ended, or never existed. Its data rarely changes, so readers can share one answer.
       return over.readJson(`market/${marketId}/${board.isGone(marketId)}`, () => written(marketId))
     }
     if (!figures.isPrepared(marketId)) return read(marketId)

@@ -66,7 +66,7 @@ function pageQuery(most: number) {
   )
 }
 
-/** A list of trades: the name of its field in the answer, and the maximum number of its trades. */
+/** A list of trades: the name of its field in the answer, and the maximum number of trades on a page. */
 type Listing = { readonly name: TradeList; readonly most: number }
 
 const TRADES: Listing = { name: 'trades', most: TRADES_LISTED_MAX }
@@ -113,7 +113,7 @@ function newest(
   const name = `${listing.name}/${marketId}/${limit}`
   const shown = board.markets.get(marketId)
   if (shown === undefined) {
-    // The market has ended, or never existed. Its trades change only by an event, so readers can share one answer.
+    // The market has ended, or never existed. Its trades rarely change, so readers can share one answer.
     const read = async () =>
       tradesPageJson(
         listing.name,

@@ -63,7 +63,7 @@ type MarketFilter = {
   readonly chainId?: number
   readonly category?: Category
   readonly resolved?: boolean
-  /** If undefined, the list contains quick markets and all others. */
+  /** True for quick markets only, false for all other markets; if undefined, the list contains both. */
   readonly quick?: boolean
   readonly search?: string
   /** If undefined, open markets come first, then ended ones. */
@@ -105,8 +105,8 @@ function isBehind({ createdAt, id }: Market, place: MarketPlace): boolean {
 }
 
 /**
- * Returns the matching markets after a position, as of this second. The result may be longer than `limit`, because the
- * board and the database may each return `limit` markets.
+ * Returns the matching markets after a position, as of the second `nowSec`. The result may be longer than `limit`,
+ * because the board and the database may each return `limit` markets.
  */
 export async function marketsFrom(
   sources: MarketSources,
@@ -154,8 +154,7 @@ export function listedOf(
 }
 
 /**
- * Returns the reason why a market accepts no orders when no thread has loaded it; undefined if the chain gives no
- * reason.
+ * Returns the reason why a market that no thread has loaded accepts no orders; undefined if the chain gives no reason.
  */
 function gone(market: ChainListedMarket, nowSec: number): CloseReason | undefined {
   if (market.withdrawn) return 'withdrawn'
@@ -170,8 +169,8 @@ async function ofBoard(
   const { board } = sources
   const { chainId, category, quick, limit } = filter
   const ended = filter.status === 'ended'
-  // The database supports only four of the filters. For the other filters, more rows than requested are read and then
-  // filtered here.
+  // The database supports only the filters chain, category, quick and ended. For any other filter, more rows than
+  // requested are read, and the filter is applied here.
   const narrowed = filter.resolved ?? filter.search
   const stored = await storedOrNone(
     sources,
@@ -203,8 +202,8 @@ async function ofBoard(
 }
 
 /**
- * Returns markets of the database; none while the database is unavailable. The list then lacks old markets but still
- * shows trading ones.
+ * Returns markets of the database. While the database is unavailable, returns none, so the list contains only markets
+ * on the board.
  */
 async function storedOrNone(
   { storedMarkets }: MarketSources,

@@ -52,8 +52,8 @@ export function makeMarketPreview(ports: PreviewPorts) {
 }
 
 /**
- * Searches the database first, because the link means the oldest market. Only a market that is not stored yet is
- * searched on the board.
+ * Searches the database first, because a share link stands for the oldest market with its short id. The board is
+ * searched only if the database returns no market.
  */
 async function find(
   { board, oldestMarket }: PreviewPorts,

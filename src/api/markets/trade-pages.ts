@@ -1,6 +1,6 @@
 /**
- * Pages of a market's trades as response JSON. A page of old trades is written on the thread that reads the database:
- * one text crosses to the front instead of a thousand values.
+ * Pages of a market's trades as response JSON. A page of old trades is written on the thread that reads the database,
+ * so the front receives one text instead of a thousand values.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'

@@ -1,6 +1,6 @@
 /**
- * Checks of a submitted order before its market gets it: values, market, permit, signature. The same checks apply to
- * one order, to a batch, and to a request that only validates an order.
+ * Checks of a submitted order before it is sent to its market: values, market, permit, signature. The same checks apply
+ * to one order, to a batch, and to a request that only validates an order.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -108,7 +108,8 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
     if (!isRejection(answer)) {
       return context.tags === undefined ? answer : { ...answer, ...echoOf(context.tags) }
     }
-    // A market thread may have unloaded an ended market, but the fronts still know that the market has ended.
+    // A market thread may have unloaded an ended market, but the fronts still have the information that the market has
+    // ended.
     const isGone = answer.rejected === 'MARKET_NOT_FOUND'
     return isGone && isOver(order.marketId) ? reject('MARKET_CLOSED') : answer
   }
@@ -129,8 +130,8 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
       // A front that has just started may not have loaded the market yet, so `verify` waits until the market is loaded.
       const known = board.markets.has(marketId) ? undefined : ports.known?.(marketId)
       if (known !== undefined) await inTime(known, deadlineAtMs - clock.nowMs())
-      // Only the market checks `EXPIRATION_TOO_SOON`. If the market accepted this order before, it repeats its answer,
-      // even if the order expires soon.
+      // Only the market checks `EXPIRATION_TOO_SOON`. If the market accepted this order before, the market repeats its
+      // answer, even if the order expires soon.
       const flaw = flawsOf(submission).find(({ rejected }) => rejected !== 'EXPIRATION_TOO_SOON')
       if (flaw !== undefined) return flaw
       // The owner of a bearer token may replace only their own orders or those of accounts that they act for, whichever

@@ -15,7 +15,7 @@ import type { Delegates } from '#live/delegates.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Inspection, SignedOrder } from './order-verifier.ts'
 
-/** An order signed by a delegate, as the store records it before the market gets the order. */
+/** An order signed by a delegate, as the store records it before the order is sent to the market. */
 type DelegatedOrder = Pick<Order, 'trader' | 'price' | 'size'> & {
   readonly orderHash: OrderHash
   readonly chainId: number
@@ -57,7 +57,10 @@ export type OrderSigners = {
     inspection: Inspection,
     asker: Asker,
   ): Promise<OrderSigner | Rejection>
-  /** Returns a rejection if the limits of the signer do not allow the order. Stores an order that the limits allow. */
+  /**
+   * Returns a rejection if the limits of a delegate do not allow the order. Otherwise stores the delegate's order,
+   * unless `dryRun` is true.
+   */
   limitFlaw(
     signer: OrderSigner,
     order: Order & { readonly orderHash: OrderHash },

@@ -1,4 +1,7 @@
-/** Refuses orders of clients that have sent too many unfunded orders. An order is unfunded if its trader cannot pay. */
+/**
+ * Refuses orders of clients that have sent too many unfunded orders. Unfunded orders are those rejected for missing
+ * funds, a pause after a failed trade, or a used-up gas budget.
+ */
 
 import { isRejection, type Rejection, type RejectionCode, reject } from '#domain/rejection.ts'
 import type { Asker, UnfundedLimit } from '#http/limits.ts'
@@ -16,7 +19,7 @@ export function isUnfunded({ rejected }: Rejection): boolean {
 }
 
 export type UnfundedGuard = {
-  /** Counts the answer if it rejects an order because the trader cannot pay. */
+  /** Counts the answer if it rejects an order as unfunded. */
   count(answer: object, asker: Asker): void
   /** Rejects an order before any other work if its client has sent too many unfunded orders. */
   flawOf(asker: Asker): Rejection | undefined

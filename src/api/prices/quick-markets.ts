@@ -216,8 +216,8 @@ export function quickMarketRoutes(ports: QuickMarketPorts): AnswerRoute[] {
 }
 
 /**
- * Returns the reports of the price sources that decided a quick market. A contested market also has reports, but prices
- * give it no outcome.
+ * Returns the evidence of a quick market: the reports of the price sources. The reports of a contested market do not
+ * decide its outcome.
  */
 function evidenceOf(found: QuickMarketRecord) {
   const { resolution } = found

@@ -14,7 +14,7 @@ const MARK = 'API: '
 
 type Change = {
   readonly version: string
-  /** Day of the release; absent if the changelog names none for the version. */
+  /** Day of the release; absent if the changelog has no day for the version. */
   readonly day?: string
   readonly text: string
 }

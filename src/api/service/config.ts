@@ -34,7 +34,7 @@ export type ConfigFacts = {
   /** Seconds for which a permit must stay valid after its order expires. */
   readonly settleSec: number
   readonly deadlineMs: number
-  /** Rules that apply to traders regardless of their funds. */
+  /** Risk rules: reservation of funds, minimum order value, limits and pauses of traders. */
   readonly risk: RiskFacts
   /** The rate limits in force; undefined if there are none. */
   readonly rates: (LimitSettings & { readonly connectionsPerIpMax: number }) | undefined
@@ -54,7 +54,7 @@ type RiskFacts = {
   readonly cooldownSecondsMax: number
 }
 
-/** Settings of the stream that its clients need. */
+/** Limits of the stream that clients need to know. */
 type StreamFacts = {
   readonly connectionsPerIp: number
   readonly subscriptionsMax: number

@@ -53,7 +53,7 @@ export function makeLaneLedger(options: LaneOptions, policy: SenderPolicy, sign:
     recovered = true
   }
 
-  /** Stores the transaction under the next nonce before it is sent. */
+  /** Signs the transaction with this nonce, and stores it in the journal before it is sent. */
   async function store(
     nonce: number,
     call: Payload,

@@ -131,7 +131,10 @@ function note(entry: Entry, error: string): void {
   if (entry.row.error !== error) entry.row = { ...entry.row, error }
 }
 
-/** Returns whether no block would include the transaction's newest form, or its owner has abandoned the transaction. */
+/**
+ * Returns whether no block would include the transaction's newest signed form, or the abandoned transaction is not
+ * blank yet.
+ */
 function isHopeless(entry: Entry, { head }: View): boolean {
   const tooCheap = BigInt(entry.row.maxFeePerGas) < head.baseFee
   return tooCheap || entry.underpriced || (entry.abandoned && !isBlank(entry))

@@ -138,8 +138,8 @@ function makeDoubt(
   let recheck = true
 
   /**
-   * Returns whether data that the node lacks can be taken as gone. A node whose head is behind an earlier head gets
-   * some time first.
+   * Returns whether data that the node lacks counts as gone. While the node's head is behind a head seen earlier,
+   * returns false for up to `doubtMs`.
    */
   function believe(head: Head): boolean {
     if (head.number >= highest || nowMs() - freshAtMs >= policy.doubtMs) {

@@ -101,7 +101,7 @@ export type SenderUpdate =
 
 export type Polled = {
   readonly news: readonly SenderUpdate[]
-  /** The newest block seen. */
+  /** Number of the newest block that the poll has read. */
   readonly headNumber: number
 }
 
@@ -126,7 +126,7 @@ export type TransactionSender = {
   abandon(name: TransactionName): void
   /** Returns open transactions in the order of nonces. */
   open(): readonly TransactionRow[]
-  /** Returns the number of transactions that may still be opened. */
+  /** Returns the number of further transactions that may be open at the same time. */
   room(): number
 }
 

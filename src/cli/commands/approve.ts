@@ -72,7 +72,7 @@ export const redeem = command({
   },
 })
 
-/** Redeems payouts of several markets; a transaction has at most the number of markets that the exchange accepts. */
+/** Redeems payouts of several markets, in transactions with at most the number of markets that the exchange accepts. */
 async function redeemAll(
   relayer: {
     batchCtfRedemption(intent: {

@@ -21,7 +21,7 @@ import { showAmount, showJson, showTable } from '../show.ts'
 type Moment = {
   readonly marketId: MarketId
   readonly outcome: Outcome
-  /** True if the event is later than the moment. */
+  /** Returns true if the event is later than the requested moment. */
   readonly isLater: (event: PublicEvent) => boolean
 }
 

@@ -1,4 +1,4 @@
-/** `sibyl log`: verifies the public log of an exchange, checks saved proofs, and witnesses. */
+/** `sibyl log`: verifies the public log of an exchange, and checks proofs and receipts. */
 
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -208,7 +208,8 @@ async function acceptedAt(
     throw new CommandError('the exchange sent the proof of another entry')
   }
   const { head, lines } = readEntry(entry)
-  // An entry with a piece of an event belongs to one long match, so the event's market and number are not compared.
+  // Skip the comparison of market and number if the entry has only a piece of an event: such an entry belongs to one
+  // long match.
   const events = head.pieces === undefined ? eventsIn(lines, head.first) : []
   const isLate = events.every((each) => each.marketId !== marketId || each.seq > seq)
   if (events.length > 0 && isLate) {

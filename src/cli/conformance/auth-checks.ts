@@ -21,8 +21,8 @@ function token(kid: string, atMs: number): string {
 }
 
 /**
- * Checks the error message for an invalid token. The request cancels all orders: every server requires a token for it,
- * and an invalid token has no effect.
+ * Checks the error message for an invalid token. Sends the request that cancels all orders: every server requires a
+ * token for this request, and an invalid token cancels nothing.
  */
 async function demandWords(world: World, header: string | undefined, words: string): Promise<void> {
   const headers = header === undefined ? {} : { authorization: header }

@@ -1,6 +1,6 @@
-/** Failures and omissions of checks. */
+/** Errors of a check that fails or is skipped. */
 
-/** The observed value differs from the expected one. */
+/** Thrown by a check if the observed value differs from the expected value. */
 export class Mismatch extends Error {
   readonly expected: string
   readonly seen: string
@@ -12,7 +12,7 @@ export class Mismatch extends Error {
   }
 }
 
-/** The check cannot run here, with the reason. */
+/** Thrown if a check cannot run against this server; the message is the reason. */
 export class Skipped extends Error {}
 
 const SEEN_CHARS_MAX = 200

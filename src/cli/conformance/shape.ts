@@ -19,7 +19,7 @@ export const NATURAL = kind(
   'an integer from 0 on',
   (value) => Number.isSafeInteger(value) && (value as number) >= 0,
 )
-/** A sum: a non-negative integer; above 2^53 it was parsed as text. */
+/** A non-negative integer; integers above 2^53 are parsed as text. */
 export const SUM = kind('an integer from 0 on', (value) => /^\d+$/.test(String(value)))
 export const BIT = kind('0 or 1', (value) => value === 0 || value === 1)
 export const PRICE = kind(

@@ -1,4 +1,4 @@
-/** Checks of the stream: its hello message, its rules, and that updates of a book have no gap. */
+/** Checks of the stream: the hello message, the handling of requests, and book updates without gaps. */
 
 import { type LevelPair, LocalBook } from '#client/local-book.ts'
 import type { Check } from './check.ts'

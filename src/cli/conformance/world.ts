@@ -65,7 +65,7 @@ const PRICE = 10
 const SIZE = 1_000_000
 const UNIT = 1_000_000
 const TTL_SECONDS = 3_600
-/** Public key material: the key signs only orders that are never placed. */
+/** A publicly known private key. It signs only orders that are never placed. */
 const THROWAWAY_KEY: Hex = `0x${'5'.repeat(64)}`
 
 export function makeWorld(options: {

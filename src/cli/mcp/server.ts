@@ -38,9 +38,11 @@ const BODY_BYTES_MAX = 65_536
 const CALLS_MAX = 16
 const ANSWER_CHARS_MAX = 262_144
 const CONNECTIONS_MAX = 64
-/** Maximum time in which a client must send its request; after that the connection is closed. */
+/** Maximum time for a client to send its request; after this time, the server closes the connection. */
 const REQUEST_MS_MAX = 10_000
-/** Maximum length of a logged argument or name in characters; below it, the maximum number of logged arguments. */
+/**
+ * Maximum length of a logged argument or name, in characters. `LOGGED_ARGS_MAX` limits the number of logged arguments.
+ */
 const LOGGED_CHARS_MAX = 100
 const LOGGED_ARGS_MAX = 16
 
@@ -101,7 +103,7 @@ export function makeCaller(
 
 const shown = (text: string): string => text.slice(0, LOGGED_CHARS_MAX)
 
-/** Returns printable text without the digits of the key, in upper or lower case. */
+/** Makes the text printable and removes the digits of the key, in upper and lower case. */
 function withoutKey(text: string, key: string): string {
   const digits = key.slice(2).toLowerCase()
   const plain = text.replace(/[^ -~]/g, '?')
@@ -119,7 +121,7 @@ function withoutKey(text: string, key: string): string {
 function messageOf(error: unknown): string {
   if (error instanceof Refusal) return `REFUSED: ${error.message}`
   if (error instanceof SibylError) return `${error.code}: ${error.message}`
-  // Messages of any other error may contain details of this machine, so they are not returned.
+  // Messages of unexpected errors may contain details of this machine, so they are not returned.
   return 'INTERNAL: the call failed'
 }
 

@@ -6,7 +6,7 @@
 import type { McpSdk, Transport } from './sdk.ts'
 
 const LINE_BYTES_MAX = 1_048_576
-/** Maximum wait for the calls under way after the end of the input. */
+/** Maximum wait for calls in progress after the input ends. */
 const LAST_CALLS_MS_MAX = 10_000
 
 const [PARSE_ERROR, INVALID_REQUEST] = [-32_700, -32_600]
@@ -101,8 +101,8 @@ export function makeStdioTransport(
 }
 
 /**
- * Returns a function that splits chunks into lines. It reports a line as soon as the line is too long, and skips the
- * rest of that line.
+ * Returns a function that splits chunks into lines. The function reports an overlong line at once, and skips the
+ * remainder of that line.
  */
 function makeLineReader(take: (line: string) => void, tooLong: () => void) {
   let parts: Buffer[] = []

@@ -15,8 +15,8 @@ import { dirname, join } from 'node:path'
 import type { WitnessState } from '#transparency/witness.ts'
 
 /**
- * Returns the hash that names a log's file: the same hash under which a witness publishes the log's checkpoints by the
- * standard.
+ * Returns the hash that names a log's file. By the witness standard, a witness also publishes the log's checkpoints
+ * under this hash.
  */
 export function originHash(origin: string): string {
   return createHash('sha256').update(origin).digest('hex')

@@ -1,4 +1,7 @@
-/** Serves a witness over HTTP, and feeds it the checkpoints of an exchange that does not submit them itself. */
+/**
+ * Serves a witness over HTTP. For an exchange that does not submit its checkpoints, `feedWitness` reads and submits the
+ * newest checkpoint.
+ */
 
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { proveConsistency, readCheckpoint } from '#transparency/remote-log.ts'

@@ -58,7 +58,7 @@ function read() {
   }
 }
 
-/** Runs a cluster until Ctrl-C. Its code is loaded here, so that the help appears without delay. */
+/** Runs a cluster until Ctrl-C. Loads the cluster's code only here, so that the help appears without delay. */
 async function run(values: Values): Promise<void> {
   const { openCluster } = await import('./open-cluster.ts')
   const { serveControl } = await import('./control.ts')

@@ -100,7 +100,7 @@ export async function openDatabaseServers(
     })
   }
 
-  /** Returns the last position of a node, as it reports in recovery mode. */
+  /** Returns the last position that a node reports in recovery mode. */
   async function positionOf(node: Node): Promise<Position> {
     const args = [...argumentsOf(node, false), '--wsrep-recover']
     const child = spawn(SERVER, args, { stdio: ['ignore', 'ignore', 'pipe'] })

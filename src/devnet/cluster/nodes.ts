@@ -28,7 +28,7 @@ export type ClusterNode = {
   /** Returns whether the node's process runs. */
   isUp(): boolean
   start(): Promise<void>
-  /** Ends the node like a power failure. */
+  /** Kills the node's process with SIGKILL, like a power failure. */
   kill(): Promise<void>
   /** Hands over all threads that only one node may run at a time, then ends the node. */
   drain(): Promise<void>

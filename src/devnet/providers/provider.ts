@@ -30,7 +30,7 @@ export type ProviderView = {
   isPast(atMs: number): boolean
   /** True if there is at least one asset, and all of the assets have prices. */
   areKnown(assets: readonly string[]): boolean
-  /** The true price at a tick. */
+  /** Returns the true price at a tick, in cents. */
   centsAt(asset: string, atMs: number): number
   /** Returns the price that the provider reports for a tick; a fault may make the price wrong. */
   shownCents(asset: string, atMs: number): number
@@ -45,7 +45,7 @@ type Speaker = {
   answer(request: SimulatedRequest): SimulatedAnswer
   /** Accepts a WebSocket; returns undefined to refuse it. */
   accept(request: SimulatedRequest, to: Pushed): SimulatedSocket | undefined
-  /** The messages for one tick. */
+  /** Returns the messages for one tick. */
   pushed(assets: readonly string[], atMs: number): string[]
   /** Returns a message that contains a text instead of a price. */
   framed(text: string): string

@@ -18,9 +18,9 @@ import { sqliteFault } from '../partition/sqlite-fault.ts'
 
 export const ARCHIVE_FORMAT = 1
 export const LABEL_BYTES = 8
-/** Header of a row: first offset, number of events, version, checksum, length. */
+/** Size of a row's header: first offset, number of events, version, checksum, length. */
 export const ROW_HEAD_BYTES = 24
-/** A description has one line per block; a segment has at most a few hundred blocks. */
+/** Maximum size of a description. It has one line per block, and a segment has at most a few hundred blocks. */
 const META_BYTES_MAX = 1024 * 1024
 /** Maximum size of a block; a row of the log is at most a little over 4 MiB. */
 const BLOCK_BYTES_MAX = 64 * 1024 * 1024

@@ -29,7 +29,7 @@ export type ArchiveOptions = {
 }
 
 const SEGMENT_EVENTS_MIN = 20_000
-/** Maximum wait of a small segment: a partition with few events writes at most four of them a day. */
+/** Maximum wait before a small segment is written: a partition with few events writes at most four segments a day. */
 const SEGMENT_WAIT_MS = 6 * 3_600_000
 const SEGMENT_BYTES = 32 * 1024 * 1024
 

@@ -1,6 +1,6 @@
 /**
- * Reads events that have left the log. `wholeLog` reads archive and log like a single log, from the first event that
- * still exists.
+ * Reads archived events that were deleted from the log. `wholeLog` reads archive and log like a single log, from the
+ * first event that still exists.
  */
 
 import { Fault } from '#domain/fault.ts'

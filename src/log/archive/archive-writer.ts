@@ -83,7 +83,7 @@ export function writeSegment(job: ArchiveJob): Segment | undefined {
   }
 }
 
-/** Returns the last copied offset. */
+/** Copies the job's rows; returns the last copied offset. */
 function copyRows(db: Database.Database, job: ArchiveJob, draft: SegmentDraft): number {
   const { home, from, below, segmentBytes } = job
   let next = from
@@ -210,7 +210,7 @@ function keepWithin(whole: string, bytesMax: number): void {
 
 type SizedSegment = NamedSegment & { readonly size: number; readonly mtimeMs: number }
 
-/** Returns the segment with its size and time; nothing if another thread has just removed the segment. */
+/** Returns the segment with its size and time; an empty array if another thread has just removed the segment. */
 function withSize(segment: NamedSegment): SizedSegment[] {
   const found = statSync(segment.path, { throwIfNoEntry: false })
   return found === undefined ? [] : [{ ...segment, size: found.size, mtimeMs: found.mtimeMs }]

@@ -53,7 +53,10 @@ export class ClosedKeeper {
     this.#tailMax = tailMax
   }
 
-  /** Does one step of this work. Returns whether the next step should follow immediately. */
+  /**
+   * Does one step of moving closed orders into runs and of merging runs. Returns whether the next step should follow
+   * immediately.
+   */
   step(nowSec: number): boolean {
     const { table } = this.#ports
     if (this.#job?.result !== undefined) this.#finish(this.#job, this.#job.result)

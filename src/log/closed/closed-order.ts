@@ -21,7 +21,7 @@ export const CLOSED_ORDER_BYTES = 128
 
 assert.equal(endianness(), 'LE', 'rows are written by whole words, and lie little-endian')
 
-/** The table stores the index in this list: append only. */
+/** The table stores a reason as its index in this list, so add new reasons only at the end. */
 const REASONS = ['filled', 'cancelled', 'expired', 'unfunded', 'self-trade', 'taken'] as const
 assert.deepEqual(REASONS, ORDER_CLOSE_REASONS, 'the stored reasons are those of the domain')
 
@@ -123,8 +123,8 @@ function newHashKey(): HashKey {
 }
 
 /**
- * Buffers for two hashes: the one that is searched for, and the one that it is compared with. Both are valid until the
- * next call.
+ * Buffers for the searched hash, and for an order's hash that is compared with it. Each is valid until the next call of
+ * its function.
  */
 const asked = newHashKey()
 const met = newHashKey()

@@ -25,7 +25,7 @@ export type RunsOptions = {
   readonly runOrdersMax: number
 }
 
-/** Runs to merge; the new run takes the place of the newest. */
+/** Runs to merge; the new run takes the place of the newest of these runs. */
 type RunMerge = {
   readonly ids: readonly number[]
   /** Newest first. */

@@ -306,7 +306,7 @@ export class ClosedTable {
     this.#hasSpilled = false
   }
 
-  /** Returns the next rows, at most `limit`, that have orders to forget. */
+  /** Searches the next rows, at most `limit`, and returns the rows that have orders to forget. */
   due(nowSec: number, limit: number): Due {
     this.#forgottenSec = Math.max(this.#forgottenSec, nowSec)
     const walked = this.#walk.all(Math.max(this.#cursor, this.frozenTo), limit) as {

@@ -45,7 +45,7 @@ type Running = {
   readonly waiting: Map<number, PromiseWithResolvers<unknown>>
 }
 
-/** The first job starts the thread: most logs never need it. */
+/** The first job starts the thread: most logs never need the thread. */
 export function makeBackgroundJobs(): BackgroundJobs {
   let running: Running | undefined
   let lastNumber = 0

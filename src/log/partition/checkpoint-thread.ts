@@ -50,7 +50,7 @@ function run({ files, words }: CheckpointThreadData): void {
       try {
         Atomics.store(shared, FILES + WORDS * file + 2, checkpoint(db))
       } catch (error) {
-        // The disk is full or fails. The writer gets the same error and reports it.
+        // Ignore an SQLite error: the disk is full or fails, and the writer gets the same error and reports it.
         if (!(error instanceof Database.SqliteError)) throw error
       }
       Atomics.store(shared, FILES + WORDS * file + 1, asked)

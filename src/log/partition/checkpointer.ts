@@ -7,7 +7,7 @@ import { Worker } from 'node:worker_threads'
 
 /** Indices in the memory that the writer and the thread share. */
 export const STOP = 0
-/** Number of requests so far. */
+/** Index of the number of requests so far. */
 export const ASKED = 1
 /**
  * Three words per file, starting at this index: number of requested checkpoints, number of completed checkpoints, and
@@ -34,7 +34,7 @@ export type Checkpointer = {
   stop(): Promise<void>
 }
 
-/** The first request starts the thread: a log with few writes needs none. */
+/** The first request starts the thread: a log with few writes does not need the thread. */
 export function makeCheckpointer(files: readonly string[], name = 'log-checkpoints'): Checkpointer {
   const words = new SharedArrayBuffer(4 * (FILES + WORDS * files.length))
   const shared = new Int32Array(words)
@@ -65,7 +65,7 @@ export function makeCheckpointer(files: readonly string[], name = 'log-checkpoin
     })
     // The thread sends a message after each checkpoint.
     worker.on('message', resolveWaiting)
-    // Without the thread the writer does the checkpoints itself: slower, but as safe.
+    // Ignore the error: without the thread the writer does the checkpoints itself, which is slower but as safe.
     worker.on('error', () => undefined)
   }
   const ask = (file: number): void => {
@@ -91,7 +91,8 @@ export function makeCheckpointer(files: readonly string[], name = 'log-checkpoin
     },
     async stop() {
       if (worker === undefined || ended) return
-      // Do not use `once` of `node:events`: it would reject if the thread fails, but a failed thread has ended too.
+      // Do not use `once` of `node:events`: it would reject if the thread fails, but `stop` should resolve in this case
+      // too.
       const { promise: exited, resolve } = Promise.withResolvers<unknown>()
       worker.once('exit', resolve)
       stopping = true

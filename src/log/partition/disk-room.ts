@@ -22,7 +22,7 @@ import { Fault } from '#domain/fault.ts'
 
 export type DiskRoom = {
   readonly isFull: boolean
-  /** Checks the free space, about once a second. Returns whether `isFull` changed. */
+  /** Checks the free space; called about once a second. Returns whether `isFull` changed. */
   look(): boolean
   /** Deletes the reserve file; called after a write has failed for lack of space. */
   spend(): void

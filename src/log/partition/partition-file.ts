@@ -138,8 +138,8 @@ export function openPartitionFile<Event extends LogEvent>(
 }
 
 /**
- * Returns the mark (the last durable offset). Before that, it checks the write-ahead file, because SQLite would
- * silently drop damaged parts of it.
+ * Checks the write-ahead file, because SQLite would silently drop damaged parts of it. Then returns the mark (the last
+ * durable offset).
  */
 function readBeforeSqlite({ paths, acceptLoss }: Place): number {
   let mark = 0

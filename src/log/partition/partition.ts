@@ -1,7 +1,7 @@
 /**
- * One partition: one SQLite file, one writer, this class. It runs the transactions. It updates its memory of the file
- * (state row, tables) only after the transaction has committed. Its tables are in `closed-table.ts`, `trade-table.ts`
- * and `market-table.ts`; the snapshot files are in `snapshot-files.ts`.
+ * The only writer of one partition, which is one SQLite file. This class runs the transactions. It updates its copy of
+ * the file's state in memory (state row, tables) only after the transaction has committed. Its tables are in
+ * `closed-table.ts`, `trade-table.ts` and `market-table.ts`; the snapshot files are in `snapshot-files.ts`.
  */
 
 import assert from 'node:assert/strict'
@@ -383,8 +383,8 @@ export class Partition<Event extends LogEvent> {
     try {
       file.db.pragma('wal_checkpoint(PASSIVE)')
     } catch (error) {
-      // The commit is safe in the write-ahead file, so this error is not thrown. If the disk is full, the next append
-      // reports it. Any other error is a bug.
+      // Ignore an SQLite error of the checkpoint: the commit is safe in the write-ahead file. If the disk is full, the
+      // next append reports it. Any other error is a bug.
       if (!(error instanceof Database.SqliteError)) throw error
     }
     // Start counting again. If a reader prevented the checkpoint from completing, the writer tries again after more

@@ -21,12 +21,12 @@ export type BaseAnswer = { readonly partition: number } & (
 )
 
 type BaseJobs = {
-  /** Resolves with the result when the base is stored, or has failed. */
+  /** Resolves with the result when the base is stored or its upload has failed. */
   make(request: BaseRequest): Promise<BaseAnswer>
   stop(): Promise<void>
 }
 
-/** The first base starts the thread: a log with few writes needs none. */
+/** The first base starts the thread: a log with few writes does not need the thread. */
 export function makeBaseJobs(data: BaseThreadData): BaseJobs {
   let worker: Worker | undefined
   const waiting = new Map<number, (answer: BaseAnswer) => void>()

@@ -145,7 +145,7 @@ function forgetSome<Event extends LogEvent>(copy: EventLog<Event>, partition: nu
     const nowSec = Math.floor(copy.state(partition).lastMs / 1_000)
     copy.forgetClosed(partition, nowSec, FORGET_STEP)
   } catch (error) {
-    // The copy is unchanged, and the next `pull` retries.
+    // Ignore a failed merge: the copy is unchanged, and the next `pull` retries.
     if (!(error instanceof Fault && error.code === 'LOG_MERGE_FAILED')) throw error
   }
 }

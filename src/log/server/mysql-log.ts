@@ -56,8 +56,8 @@ type OwnedPartition = {
   readonly acked: AckedMark
   place: Place
   /**
-   * Random value with which the owner takes the partition again after a failed append. The owner keeps it until that
-   * succeeds.
+   * Random value with which the owner takes the partition again after a failed append. The owner uses the same value
+   * for each attempt until one succeeds.
    */
   fence: Buffer | undefined
   /** Number of bytes of rows since the last base. `isBasing` is true while a base is being uploaded. */

@@ -44,7 +44,7 @@ const FENCE = `INSERT INTO log (part, seq, epoch, first_offset, events, crc, bod
 
 /**
  * Condition of a statement that is true only while this epoch is the partition's newest. It locks the end of the log
- * until the statement has ended, so no takeover can come in between.
+ * until the statement has ended, so no takeover can happen during the statement.
  */
 const IS_NEWEST = `? = (SELECT epoch FROM (
   SELECT epoch FROM log WHERE part = ? ORDER BY seq DESC LIMIT 1) AS newest)`
@@ -53,7 +53,7 @@ const IS_NEWEST = `? = (SELECT epoch FROM (
 const ROWS_READ = 64
 /** Maximum number of rows per delete statement: few, because appends wait for the statement. */
 const ROWS_DELETED = 100
-/** Maximum attempts of a takeover: an attempt fails if the live owner appends in between. */
+/** Maximum attempts of a takeover: an attempt fails if the live owner appends during the attempt. */
 const FENCE_TRIES_MAX = 50
 const BACKOFF_MS = 5
 const BACKOFF_MS_MAX = 500
@@ -72,7 +72,7 @@ export type Place = { readonly seq: number; readonly epoch: number; readonly crc
 
 type LogHome = { readonly id: string; readonly partitions: number }
 
-/** A statement is retried until its outcome is known, or until this time has passed. */
+/** Limit on the retries of a statement: it is retried until its outcome is known, or until `totalMs` have passed. */
 type Patience = { readonly totalMs: number; readonly retried?: (error: unknown) => void }
 
 /**
@@ -124,7 +124,7 @@ export async function makeTables(server: MysqlServer): Promise<void> {
   for (const table of TABLES) await server.change(table)
 }
 
-/** Sets the log's id, unless it has one. */
+/** Stores the log's id and number of partitions, unless the database already has a log. */
 export async function nameHome(server: MysqlServer, { id, partitions }: LogHome): Promise<void> {
   await server.change(
     "INSERT IGNORE INTO log_homes (name, id, format, parts) VALUES ('log', ?, ?, ?)",
@@ -308,7 +308,7 @@ export class LogRows {
     throw outrun(this.part)
   }
 
-  /** Runs a statement that may be repeated. */
+  /** Runs a statement, and repeats it until its outcome is known. The statement must be safe to repeat. */
   async change(sql: string, values: readonly unknown[]): Promise<number> {
     return this.#until(() => this.#server.change(sql, values), 'LOG_WRITE_FAILED')
   }

@@ -8,7 +8,7 @@ import type { Connection, ResultSetHeader, SslOptions } from 'mysql2/promise'
 import { Fault } from '#domain/fault.ts'
 import { type MysqlTls, readTlsOptions } from '#domain/mysql-tls.ts'
 
-/** A server that takes longer for one statement counts as failed. */
+/** Maximum time for one statement; a server that takes longer counts as failed. */
 const STATEMENT_MS_MAX = 10_000
 const CONNECT_MS_MAX = 5_000
 /**

@@ -15,7 +15,7 @@ export const LABEL_BYTES = 8
 /** Maximum size of a description. */
 const META_BYTES_MAX = 4_096
 const NAME = /^(0x[0-9a-f]{64})-([1-9][0-9]{0,15})$/
-/** Suffix of a file that is not a snapshot yet, or no longer one. */
+/** Suffix of a snapshot file that is unfinished or about to be deleted. */
 export const DRAFT = '.new'
 
 export type Named = Pick<SnapshotMeta, 'marketId' | 'atOffset'>

@@ -30,8 +30,8 @@ import type {
 } from './state.ts'
 
 /**
- * Maximum number of an account’s tokens whose balances are read although no need uses them. A later order for such a
- * token does not wait for the chain.
+ * Maximum number of an account’s tokens whose balances are still read although no need uses them. An order for such a
+ * token does not have to wait for the chain.
  */
 export const IDLE_TOKENS_MAX = 16
 
@@ -119,7 +119,7 @@ export function forget(account: Account): void {
   chain.toRead.delete(account)
 }
 
-/** Adds the account to those that the current message changed. */
+/** Adds the account to the list of accounts that the current message changed. */
 export function changed(state: AccountsState, account: Account): void {
   if (account.changed) return
   account.changed = true

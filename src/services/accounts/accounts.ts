@@ -188,8 +188,8 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
       const need = state.trades.get(tradeId)
       if (need === undefined || need.settledBlock !== undefined) continue
       if (settled[index] === true) markSettled(state, need, at.block)
-      // The chain has not settled this trade. The trade is not checked again, unless its market considers it settled.
-      // Then each step checks it again until the chain agrees.
+      // The chain has not settled this trade, so the trade is not checked again. Exception: if the market considers the
+      // trade settled, each step checks it again until the chain agrees.
       else if (!need.confirmed) chain.toAsk.delete(need)
     }
     askNext(state, chain, context)

@@ -116,7 +116,7 @@ function wait(
   context: AccountsContext,
 ): Deferred | Rejection {
   const { waitingMax, waitingPerOwnerMax } = state.rules
-  // Anyone may read the funds of a trader, so such reads may fill only half of the queue; the rest is kept for orders.
+  // Anyone may read a trader’s funds, so such reads may fill only half of the queue; the other half is for orders.
   const share = asked.promises ? 1 : 0.5
   const isFull =
     state.waiting >= share * waitingMax || account.waiting.length >= share * waitingPerOwnerMax

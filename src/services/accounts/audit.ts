@@ -1,6 +1,6 @@
 /**
- * Compares the accounts' sums with a fresh computation from the database and the logs. Promises and funds are not
- * compared, because the database and the logs do not contain them.
+ * Compares the accounts' sums with a fresh computation from the database and the logs. Reservations (promises) and
+ * funds are not compared, because the database and the logs do not contain them.
  */
 
 import { type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'

@@ -20,9 +20,9 @@ import { keepPromise } from './promises.ts'
 import type { AccountsState, LoadedAccounts, MarketNeeds } from './state.ts'
 import { addTrade, confirmTrade, endTrade, revertTrade } from './trades.ts'
 
-/** Maximum number of orders of closed markets that one turn removes. */
+/** Maximum number of orders of closed markets that one call of `dropSome` removes. */
 const CLOSED_ORDERS_MAX = 5_000
-/** Maximum number of markets that one turn of the timer checks for removal from memory. */
+/** Maximum number of markets that one call of `forgetOver` checks for removal from memory. */
 const MARKETS_LOOKED_AT_MAX = 100
 
 function openMarket(
@@ -63,8 +63,8 @@ export function take(state: AccountsState, loaded: LoadedAccounts): void {
     const market = state.markets.get(trade.marketId)
     if (market === undefined) continue
     if (addTrade(state, market.chain, trade) === undefined) continue
-    // The orders of this trade may be filled, and are then not loaded as open orders. A client may still send them
-    // again.
+    // If an order of this trade is filled, it was not loaded as an open order. A client may still send it again, so its
+    // hash is remembered.
     noteEnded(state, trade.buyOrderHash)
     noteEnded(state, trade.sellOrderHash)
   }
@@ -75,7 +75,7 @@ export function fold(state: AccountsState, event: MarketEvent): void {
   if (market === undefined && event.type === 'MarketOpened') {
     market = openMarket(state, { marketId: event.marketId, chainId: event.market.chainId })
   }
-  // Markets on chains without funds checks are unknown here.
+  // This thread does not track markets on chains without funds checks.
   if (market === undefined) return
   if (event.seq <= market.seq) return
   assert(
@@ -198,7 +198,7 @@ export function dropSome(state: AccountsState): boolean {
 }
 
 /**
- * Forgets markets that closed long ago and have no orders or unsettled trades left; checks a limited number per turn.
+ * Forgets markets that closed long ago and have no orders or unsettled trades left; checks a limited number per call.
  */
 export function forgetOver(state: AccountsState, nowMs: number): void {
   for (let left = MARKETS_LOOKED_AT_MAX; left > 0; left--) {

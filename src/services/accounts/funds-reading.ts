@@ -1,6 +1,6 @@
 /**
- * Reads a chain in steps, each of which ends at a block. Reads the funds of owners at the block of the last step, first
- * for owners for whom a request waits. Checks which trades the chain has settled.
+ * Reads a chain in steps; each step ends at a block. Reads the funds of owners at the block of the last step, starting
+ * with owners for whom a request waits. Checks which trades the chain has settled.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -110,8 +110,8 @@ function rewind(state: AccountsState, chain: ChainAccounts, block: number): void
 }
 
 /**
- * Queues some busy owners (with open orders, trades or promises) to be read again. Over `sweepMs`, every busy owner
- * is queued.
+ * Queues some busy owners (with open orders, trades or promises) to be read again. The calls within `sweepMs` together
+ * queue every busy owner.
  */
 export function sweep(chain: ChainAccounts, { rules }: AccountsState): void {
   const turns = Math.max(1, Math.floor(rules.sweepMs / rules.stepEveryMs))

@@ -58,7 +58,7 @@ export function judge(
   const judged = compared(state, account, order)
   if (judged === undefined || !isRejection(judged) || !hasUnreadMatch(state, account)) return judged
   // The chain settled a trade of this owner whose match is not read from the log yet. That trade may explain the
-  // missing amount.
+  // missing amount, so the client must retry.
   return reject(
     'OVERLOADED',
     undefined,

@@ -66,8 +66,8 @@ function waitingFor({ permits }: Account, nonce: Uint64): PermitNeed | undefined
 }
 
 /**
- * Adds an amount to the needs of an order’s permit, if there is one. If the permit does not count or there is none, the
- * allowance must cover the amount as well.
+ * Adds an amount to the needs of an order’s permit, if there is one. If there is no permit, or the token would not
+ * accept it yet, the allowance must cover the amount as well.
  */
 export function addAllowed(
   account: Account,

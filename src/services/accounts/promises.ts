@@ -12,7 +12,7 @@ import { addPromise, removePromise } from './account.ts'
 import { holdPermit } from './permits.ts'
 import type { Account, AccountsState, Holding } from './state.ts'
 
-/** Maximum number of promises that one turn of the timer examines. */
+/** Maximum number of promises that one `Tick` examines. */
 const PROMISES_LOOKED_AT_MAX = 10_000
 
 export function promise(
@@ -31,9 +31,9 @@ export function promise(
 }
 
 /**
- * Rejects a submission of an order that is in progress with another permit. A missing permit also differs from a given
- * one. The permit is not part of an order’s hash, and the market accepts the first submission that arrives. So the
- * check of one permit must not let an order with another permit pass.
+ * Rejects a second submission of an order in progress if its permit differs from the first one’s, or if only one of the
+ * submissions has a permit. The permit is not part of an order’s hash, and the market accepts the first submission that
+ * arrives. So the check of one permit must not let an order with another permit pass.
  */
 export function otherPermitFlaw(
   { promises }: AccountsState,
@@ -49,7 +49,7 @@ export function otherPermitFlaw(
   return reject('INVALID_PERMIT', 'permitSignature', detail)
 }
 
-/** Grants the existing promise to one more request; returns false if there is none. */
+/** Grants the order’s existing promise to one more request; returns false if the order has no promise. */
 export function promiseAgain(
   state: AccountsState,
   orderHash: OrderHash,

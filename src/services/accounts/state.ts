@@ -33,8 +33,8 @@ export type AccountsProtocol = AccountsRequests & {
   Loaded: { takes: { loaded: LoadedAccounts }; answers: undefined }
   LoadFailed: { takes: { why: string }; answers: undefined }
   /**
-   * New events of a partition, in order, that follow those read before. If `caughtUpAtMs` is set, `toOffset` was the
-   * end of the log at that time; the message is then sent even without events.
+   * The next events of a partition, in order. If `caughtUpAtMs` is set, `toOffset` was the end of the log at that time,
+   * and `events` may be empty.
    */
   Logged: {
     takes: {
@@ -78,7 +78,7 @@ export type AccountsProtocol = AccountsRequests & {
     answers: undefined
   }
   TradesUnread: { takes: { why: string }; answers: undefined }
-  /** Continues to remove the orders of closed markets, which may take several turns. */
+  /** Continues to remove the orders of closed markets, which may take several steps. */
   Continue: { takes: object; answers: undefined }
 }
 
@@ -146,7 +146,7 @@ export type AccountsPorts = {
     trades: readonly (NeedsTrade & { readonly tradeKey: string })[],
     at: BlockPlace,
   ) => Promise<readonly boolean[]>
-  /** Returns those of the trades that are in the database, in any status. */
+  /** Returns the given trades that are in the database, in any status. */
   readonly readTrades: (tradeIds: readonly TradeId[]) => Promise<readonly NeedsTrade[]>
 }
 
@@ -155,7 +155,7 @@ export type AccountsRules = {
   readonly isMine: (trader: Address) => boolean
   /** Time between two steps of the chain. */
   readonly stepEveryMs: number
-  /** Maximum age of a chain's last successful step; beyond it, no funds are granted. */
+  /** Maximum age of a chain's last successful step. If the step is older, no funds are granted. */
   readonly staleMs: number
   /** Every owner with open needs is read again within this time. */
   readonly sweepMs: number
@@ -180,7 +180,7 @@ export type AccountsRules = {
   readonly waitingPerOwnerMax: number
 }
 
-/** Needs of one token. */
+/** Sums of an account’s needs for one token. */
 export type Sums = {
   /** Amount that open orders need. For a buy, the amount has one more unit for each possible fill. */
   open: bigint
@@ -209,14 +209,14 @@ export type Account = {
   permitsFrom: bigint
   permitsEnd: bigint
   readonly holdings: Map<FundsToken, Holding>
-  /** Block at which the following values were read; -1 while unknown. */
+  /** Block at which the account’s balance, allowance, nonce and approval were read; -1 while unknown. */
   block: number
   balance: bigint
   allowance: bigint
   /** Next nonce of a stablecoin permit. */
   nonce: bigint
   isApproved: boolean
-  /** Funds of a block before this one are outdated. */
+  /** Funds read at a block before this one are outdated. */
   wantBlock: number
   readonly orders: Set<OrderNeed>
   /** Trades of the account that the chain has settled but whose end is not read from the log yet. */
@@ -241,7 +241,7 @@ export type PermitNeed = {
   /** Number of users of the permit: the order, its trades and its promise. */
   uses: number
   /**
-   * True while the token would accept the permit after those with lower nonces; otherwise the allowance must
+   * True while the token would accept the permit after the permits with lower nonces; otherwise the allowance must
    * cover the needs.
    */
   counts: boolean
@@ -313,7 +313,7 @@ export type MarketNeeds = {
   readonly chain: ChainAccounts
   seq: Sequence
   readonly orders: Set<OrderNeed>
-  /** True after the market closed. The remaining `orders` are then removed in several turns. */
+  /** True after the market closed. The remaining `orders` are then removed in several steps. */
   closed: boolean
   /** Number of the market's trades in memory. */
   trades: number

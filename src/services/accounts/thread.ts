@@ -117,7 +117,7 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
       })
       const restartMs = 2 * settings.front.deadlineMs
       if (leases === undefined) {
-        // When the whole exchange starts, no order is in flight; when only this thread restarts, some may be.
+        // No order is in flight when the whole exchange starts. Orders may be in flight when only this thread restarts.
         begin(Atomics.add(data.accountsBegun, index, 1) === 0 ? 0 : restartMs)
         return
       }

@@ -14,7 +14,7 @@ import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
 import type { FrontPools } from './pools.ts'
 
 const TURN_MS = 1_000
-/** Maximum time for the cancels of one account; its remaining orders are cancelled in the next turn. */
+/** Maximum time for the cancels of one account. Orders that remain are cancelled at the next check of due switches. */
 const CANCEL_MS_MAX = 10_000
 
 type DeadmanPorts = Pick<FrontPools, 'query'> &

@@ -58,7 +58,7 @@ export function linkIndexer(
         },
       }),
     )
-    // Load this state again, because the last messages of the previous indexer may be lost.
+    // Load withdrawn orders, delegates and events again, because the last messages of the previous indexer may be lost.
     late.withdrawn?.reload()
     late.delegates?.reload()
     late.marketEvents?.reset()

@@ -144,7 +144,7 @@ function storeFollower(
         },
       }),
     )
-    // The last messages of the previous store may be lost.
+    // The last messages of the previous store, such as revoked keys, may be lost.
     mayHaveMissed()
   }
 }

@@ -36,7 +36,7 @@ export type PageTask<Name extends keyof Pages = keyof Pages> = {
 
 /**
  * Time limit for the pages of one message, so that other reads on the thread can run. Pages that are not written within
- * it are requested again.
+ * this time are requested again.
  */
 const TOGETHER_MS = 5
 

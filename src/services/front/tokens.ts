@@ -65,8 +65,8 @@ export function openTokenClaims(
   const isShared = settings.auth.nonces === 'database' || isNode(settings)
   if (!isShared || !settings.auth.singleUseNonce) return undefined
   let opening: Promise<Opened> | undefined
-  // Uses count as recorded since the start of the front, not since the first claim. So a token that was issued after
-  // the start is accepted even if its claim had to wait for the database.
+  // Treats uses of tokens as recorded since the start of the front, not since the first claim. So a token that was
+  // issued after the start is accepted even if its claim had to wait for the database.
   const startedSec = Math.floor(clock.nowMs() / 1_000)
 
   async function open(): Promise<Opened> {

@@ -144,7 +144,7 @@ export async function warmUpFront(options: {
     readonly settings: Omit<FrontOptions['settings'], 'host' | 'port'>
   }
   readonly log: Log
-  /** Maximum time of the warm-up. After it the front serves clients, even if synthetic orders are left. */
+  /** Maximum time of the warm-up. After this time the front serves clients, even if synthetic orders are left. */
   readonly limitMs?: number
   /** Called with the scratch server, which must be closed before the thread exits. */
   readonly opened: (scratch: Front) => void

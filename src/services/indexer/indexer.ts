@@ -111,7 +111,7 @@ export type IndexerState = {
   receiptsFor: number
   busy: boolean
   reconciling: boolean
-  /** Failures in a row. */
+  /** Number of consecutive failures. */
   failures: number
   /** The chain is not read before this time. */
   pauseUntilMs: number
@@ -343,7 +343,7 @@ export function indexedBlock({ indexed }: IndexerState): number {
   return indexed?.number ?? -1
 }
 
-/** Returns the events without those set aside. */
+/** Returns the events that were not set aside. */
 function without(
   events: readonly ChainEvent[],
   setAside: readonly SetAside[],

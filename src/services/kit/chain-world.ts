@@ -1,6 +1,6 @@
 /**
- * The world of threads that use a chain and the database: time, timers, and the functions that open chain clients and
- * the database.
+ * External dependencies of threads that use a chain and the database: time, timers, and the functions that open chain
+ * clients and the database.
  */
 
 import { makeChainClient } from '#chain/clients.ts'

@@ -37,7 +37,7 @@ export type ThreadContext = World & {
   readonly registry: Registry
   readonly links: LinkMeters
   readonly keys: KeyMeters
-  /** Undefined if traces are off. */
+  /** Tracer of the thread; undefined if traces are off. */
   readonly tracer: Tracer | undefined
   metrics(): Promise<object[]>
   /** Calls `act` at this interval until `quiet` is called. */

@@ -1,7 +1,7 @@
 /**
- * The world of a thread: time, timers, randomness, and functions that open logs, the database and chain clients. Each
- * thread takes its world as a parameter, so that a simulator can supply another. No other file of `services` reads a
- * clock, draws a random number or sets a timer.
+ * The world of a thread, which is its external dependencies: time, timers, randomness, and functions that open logs,
+ * the database and chain clients. Each thread takes its world as a parameter, so that a simulator can supply another.
+ * No other file of `services` reads a clock, draws a random number or sets a timer.
  */
 
 import { randomBytes, randomInt } from 'node:crypto'
@@ -19,7 +19,7 @@ const POST_MS_MAX = 5_000
 
 type Cancel = () => void
 
-/** Timers that keep the thread alive, unlike those of `Clock`. */
+/** Timers that keep the thread alive, unlike the timers of `Clock`. */
 type Timers = {
   after(delayMs: number, act: () => void): Cancel
   every(periodMs: number, act: () => void): Cancel
@@ -33,7 +33,7 @@ export type World = {
   readonly monotonicMs: () => number
   readonly timers: Timers
   readonly random: {
-    /** An integer from 0 up to, but not including, `limit`. */
+    /** Returns a random integer from 0 up to, but not including, `limit`. */
     int(limit: number): number
     bytes(count: number): Buffer
   }
@@ -45,7 +45,7 @@ export type World = {
   readonly crash: (error: unknown) => void
 }
 
-/** Functions that open external resources. A service lists those that it needs. */
+/** Functions that open external resources. A service lists the functions that it needs. */
 export type Adapters = {
   readonly makeChainClient: typeof makeChainClient
   readonly makeReads: typeof makeReads

@@ -35,9 +35,9 @@ export function ordersOf({ books: [yes, no] }: MarketState, trader: Address): nu
 }
 
 /**
- * Removes some orders of a trader at fault for a failed trade, if the trader has too many orders here for one step.
- * Returns whether orders may be left. The caller undoes the trade only after the last of these orders is removed.
- * Otherwise the quantity that returns to the other side’s order would match them again.
+ * If a trader at fault for a failed trade has too many orders here for one step, removes some of them and returns true.
+ * The caller undoes the trade only after the last of these orders is removed. Otherwise the quantity that returns to
+ * the other side’s order would match them.
  */
 export function hasTooMany(
   state: MarketState,

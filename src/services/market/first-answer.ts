@@ -1,4 +1,4 @@
-/** Repeats the first answer to a known order, whatever its state is now. */
+/** Answers an order that the market already knows. The answer is the order’s first answer, or `ORDER_CLOSED`. */
 
 import type { OrderHash } from '#domain/ids.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
@@ -8,8 +8,8 @@ import { type MarketContext, secondsOf, withdraw } from './orders.ts'
 import type { MarketState } from './state.ts'
 
 /**
- * Returns the first answer to a known order, or `ORDER_CLOSED` if the order ended for another reason than a fill.
- * Returns undefined if the order is new.
+ * Returns the first answer to a known order. Returns `ORDER_CLOSED` if the order has expired, or ended in another way
+ * than filled or `taken`. Returns undefined if the order is new.
  */
 export function firstAnswer(
   state: MarketState,

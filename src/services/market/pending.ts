@@ -78,7 +78,7 @@ type LostBuy = {
   left: number
 }
 
-/** Row of a snapshot. */
+/** Row of pending trades or failed purchases in a snapshot. */
 export type PendingRow =
   | readonly ['trade', key: number, trade: PendingTrade, excused: number]
   | readonly ['lost', key: number, lost: Omit<LostBuy, 'key'>]

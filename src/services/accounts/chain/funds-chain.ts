@@ -26,13 +26,13 @@ type FundsChainOptions = {
  */
 const BLOCKS_LOOKED_AT_MAX = 16
 /**
- * Maximum number of log requests per step to find owners whose funds changed. Beyond it, every owner whose funds may
- * have changed is read again.
+ * Maximum number of log requests per step to find owners whose funds changed. If the step needs more, every owner whose
+ * funds may have changed is read again.
  */
 const OWNER_QUESTIONS_MAX = 24
 /**
- * Maximum number of requests per step for trades in earlier blocks. Beyond it, the step reports no trades, and all
- * unsettled trades are checked one by one.
+ * Maximum number of requests per step for trades in earlier blocks. If the step needs more, it reports no trades, and
+ * all unsettled trades are checked one by one.
  */
 const RANGE_QUESTIONS_MAX = 64
 /** Maximum number of earlier blocks whose hashes are remembered. */

@@ -5,8 +5,8 @@
  * blocks cost no request beyond the header. The filter also selects owners whose funds may have changed. The logs of
  * these owners are requested by topic in small groups. If there are too many groups, all logs of both tokens are
  * requested. If the answer is too long for a node, or the step’s budget is used up, all selected owners count as
- * changed. This only causes unnecessary reads, so strangers may write any number of logs. Settled trades are never
- * guessed: a block with too many logs is read from its receipts.
+ * changed. This only causes unnecessary reads, so third parties who write many logs do no harm. Settled trades are
+ * never guessed: a block with too many logs is read from its receipts.
  */
 
 import type { Hex } from 'viem'
@@ -40,7 +40,7 @@ export type FundsLogs = {
     range: { readonly from: number; readonly upTo: number },
     budget: AskingBudget,
   ): Promise<SettledTrade[] | undefined>
-  /** Returns those of the given owners whose funds a block may have changed. */
+  /** Returns the given owners whose funds the block may have changed. */
   touchedIn(
     node: ChainClient,
     header: Header,

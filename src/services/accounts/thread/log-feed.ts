@@ -82,7 +82,10 @@ export function makeLogFeed(
     return more
   }
 
-  /** Returns the time at which a partition’s log had no more records than those applied; undefined if unknown. */
+  /**
+   * Returns the time at which the end of a partition’s log was read, if all records up to that end are applied;
+   * otherwise undefined.
+   */
   function endedAt(partition: number): number | undefined {
     const end = ends.get(partition)
     return end !== undefined && (folded.get(partition) ?? 0) >= end.offset ? end.atMs : undefined

@@ -41,9 +41,9 @@ export type ChainReaderOptions = {
     readonly delegates: Address
     readonly stablecoin: Address
   }
-  /** Returns those of the addresses that are markets of the factory, created in blocks before the range. */
+  /** Returns the given addresses that are markets of the factory, created in blocks before the range. */
   readonly knownMarkets: (addresses: readonly Address[]) => Promise<readonly KnownMarket[]>
-  /** Returns those of the tokens that were already followed in blocks before the range. */
+  /** Returns the given tokens that were already followed in blocks before the range. */
   readonly knownTokens: (positionIds: readonly string[]) => Promise<readonly string[]>
   /** Returns the addresses of unresolved markets' contracts, at most `limit`. */
   readonly openMarkets: (limit: number) => Promise<readonly Address[]>
@@ -420,8 +420,8 @@ function fromTokens(scene: Scene, index: number, log: ChainLog, atSec: number): 
 }
 
 /**
- * Returns the sender and the receiver of tokens. If the settlement contract moves tokens to itself in a mint or merge,
- * they count as minted and burnt there. So the contract never holds a position. The contract’s split or merge then
+ * Returns the sender and the receiver of tokens. If the settlement contract moves tokens, its own address is replaced
+ * by the zero address, as in a mint or burn. So the contract never holds a position. The contract’s split or merge then
  * moves only collateral, and has no holder.
  */
 function tradersOf(

@@ -36,8 +36,8 @@ import { partsOf } from '#domain/parts-of.ts'
 import { type ChainReaderOptions, createdIn, eventsOf } from './chain-events.ts'
 
 /**
- * `read`: the range was read. `reorg`: the block before the range has changed. `behind`: the node does not have all of
- * these blocks, or its head is too low.
+ * `read`: the range was read. `reorg`: the block before the range has changed. `behind`: the node does not have all
+ * blocks of the range, or its head is too low.
  */
 export type RangeReading =
   | {
@@ -56,11 +56,11 @@ export type LogSource = 'logs' | 'receipts'
 
 type ChainReader = {
   head(): Promise<BlockMark>
-  /** Returns the block at this height; undefined if the node has none. */
+  /** Returns the block at this height; undefined if the node has no such block. */
   mark(number: number): Promise<BlockMark | undefined>
   /** Reads the blocks after `after`, up to and including the block `upTo`. */
   range(after: BlockMark, upTo: number, by?: LogSource): Promise<RangeReading>
-  /** Returns the newest of the marks that the chain still has; `marks` are newest first. */
+  /** Returns the newest of the given blocks that is still on the chain; `marks` are newest first. */
   ancestor(marks: readonly BlockMark[]): Promise<BlockMark | undefined>
 }
 
@@ -86,8 +86,8 @@ export function makeChainReader(options: ChainReaderOptions): ChainReader {
       try {
         return await readRange(options, after, upTo, by)
       } catch (error) {
-        // Prefer the next address from now on: this one may report new blocks correctly and still fail to return logs,
-        // which the client alone would not notice.
+        // Prefer the next node address from now on: the current one may report new blocks correctly and still fail to
+        // return logs. The client alone would not notice this.
         if (!(error instanceof Fault) || error.code !== 'CHAIN_RANGE_TOO_LARGE') client.leave()
         throw error
       }

@@ -17,8 +17,8 @@ const TRUNCATE_STEP = 5_000
 /** Maximum number of traders of closed markets that one step removes from the index. */
 const LEAVING_STEP = 2_000
 /**
- * Factor on `snapshotEvery`: if a market with few events prevents the truncation of this many events, the market gets a
- * snapshot.
+ * Factor on `snapshotEvery`: if a market with few events prevents the truncation of `QUIET_TIMES * snapshotEvery`
+ * events, the market gets a snapshot.
  */
 const QUIET_TIMES = 4
 
@@ -136,8 +136,8 @@ function stepForgetting(thread: MarketThread, partition: number): void {
 }
 
 /**
- * Returns the time by which the partition forgets orders, in seconds. This time does not go back after a restart. So a
- * forgotten order cannot be placed again, whatever the machine’s clock does.
+ * Returns the log’s time in seconds, by which the partition decides which orders to forget. This time does not go back
+ * after a restart. So a forgotten order cannot be placed again, whatever the machine’s clock does.
  */
 function durableSec(thread: MarketThread, partition: number): number {
   return Math.floor(thread.options.log.state(partition).lastMs / 1_000)

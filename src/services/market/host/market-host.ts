@@ -61,7 +61,7 @@ type MarketThreadOptions = {
   /** Called several times during long work to show the supervisor that the thread is not stuck. */
   readonly progress?: () => void
   /**
-   * Maximum lag of the database, and the chains whose settlement reads trades from it. Undefined without a limit.
+   * Maximum lag of the database, and the chains whose settlement reads its trades; undefined if there is no limit.
    */
   readonly lag?: { readonly maxMs: number; readonly chains: Pick<ReadonlySet<number>, 'has'> }
 }
@@ -220,7 +220,7 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     if (hosted === undefined) {
       const partition = thread.options.partitionOf(opened.id)
       if (!thread.options.log.owned.includes(partition)) return reject('MARKET_NOT_FOUND')
-      // A market with this id may have existed here and expired, and its history may be gone.
+      // A market with this id may have existed here and expired, so an expired market is not opened.
       if (opened.expiration <= Math.floor(context.nowMs / 1_000)) return reject('MARKET_CLOSED')
       if (thread.options.room?.isFull === true) return reject('STORAGE_FULL')
       if (thread.markets.size >= MARKETS_OPEN_MAX) return reject('OVERLOADED')

@@ -9,7 +9,10 @@ import type { MarketView } from '#protocol/market.ts'
 import { viewOf } from '../market.ts'
 import type { MarketState } from '../state.ts'
 
-/** Maximum number of price levels in one message, approximately: a message ends with the market that reaches it. */
+/**
+ * Approximate maximum number of price levels in one message: a message ends after the market with which it reaches this
+ * number.
+ */
 const LEVELS_PER_MESSAGE = 20_000
 type Hosts = {
   readonly markets: ReadonlyMap<

@@ -30,7 +30,9 @@ export type Hosts = {
   }
 }
 
-/** Yields the books in which a trader may have orders: of one market, of one chain, or of all. */
+/**
+ * Yields the books in which a trader may have orders: of one market, of the markets of one chain, or of all markets.
+ */
 export function* booksOf(
   thread: Hosts,
   { trader, marketId, chainId }: { trader: Address; marketId?: MarketId; chainId?: number },

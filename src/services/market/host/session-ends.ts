@@ -152,7 +152,7 @@ export class SessionEnds {
       this.#send('CancelOrder', order, (answer) => {
         this.#asked--
         ended.left--
-        // The index follows events, but a failed trade may have ended this order without an event.
+        // A failed trade may have ended this order without an event, so the index is corrected here.
         if (!isOpen(answer)) this.#index.delete(ended.session, order.orderHash)
         this.#finish(ended)
         this.#proceed()

@@ -28,8 +28,8 @@ export function makeSettlementWatch(
       awaySinceMs = nowMs
     },
     look(nowMs) {
-      // Reports nothing if no limit is set, if settlement is linked (it then reports its own lag), or if this was
-      // reported before.
+      // Report no chains if no limit is set, if a settlement thread is linked (it reports its own lag), or if the
+      // chains were reported before.
       if (maxMs === 0 || links > 0 || isReported || nowMs - awaySinceMs <= maxMs) return []
       isReported = true
       return [...chains]

@@ -38,7 +38,7 @@ type Host = Hosts & {
 export class TraderHolds {
   readonly #held = new Map<string, Held>()
 
-  /** Sets or lifts a hold. Returns false if the maximum number of traders already has one. */
+  /** Sets or lifts a hold. Returns false if the maximum number of traders already have a hold. */
   put({ chainId, trader, orders, untilMs }: TraderHold, nowMs: number): boolean {
     const key = keyOf(chainId, trader)
     this.#held.delete(key)
@@ -101,7 +101,7 @@ function needsOf(
     }
   }
   if (openBuys + openSells >= ORDERS_WEIGHED_MAX) {
-    // The trader may have more orders than were counted, and some of them may be sells.
+    // The trader may have more orders than were counted: assume at least one sell and an unknown cost.
     openSells = Math.max(1, openSells)
     openCost = COST_UNKNOWN
   }
@@ -134,7 +134,7 @@ export function unsettledSales(
 ): (UnsettledTrades & { isOpen: boolean }) | Rejection {
   if (thread.away.size > 0) return reject('OVERLOADED')
   const state = thread.markets.get(marketId)?.state
-  // A market that has ended and settled is no longer on its thread.
+  // A market that has ended and is fully settled is unloaded from its thread.
   if (state === undefined) return { count: 0, tradeIds: [], isOpen: false }
   const sells = new Named()
   for (const { tradeId, trade } of state.pending.of(trader, marketId)) {
@@ -156,7 +156,7 @@ function isOpen({ closed, market }: MarketState, nowMs: number): boolean {
   return closed === undefined && Math.floor(nowMs / 1_000) < market.expiration
 }
 
-/** Counts trades, and collects the ids of the first ones. */
+/** Counts trades, and collects the ids of the first `TRADES_NAMED_MAX` trades. */
 class Named {
   #count = 0
   readonly #tradeIds: UnsettledTrades['tradeIds'][number][] = []

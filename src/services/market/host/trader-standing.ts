@@ -53,7 +53,7 @@ export function pendingMarketsOf(
   { trader, chainId }: StandingProtocol['PendingMarkets']['takes'],
 ): { marketIds: MarketId[] } {
   const marketIds: MarketId[] = []
-  // Most traders have no pending trades; then no market needs to be searched.
+  // If the trader has no pending trades, as is usual, no market needs to be searched.
   if (![...counts.values()].some((count) => count.of(trader) > 0)) return { marketIds }
   for (const [marketId, { state }] of markets) {
     if (chainId !== undefined && state.market.chainId !== chainId) continue
