@@ -51,7 +51,7 @@ export function makeAssetChannels<M>(registry: TopicRegistry<M>, clock: Clock): 
     know: (name) => void known(name),
     priced(name, event) {
       const asset = known(name)
-      // Ignore an older price: its source was away, and another source may have sent a newer price meanwhile.
+      // Ignore an older price: while its source was unavailable, another source may have sent a newer price.
       if (asset.price !== undefined && event.timestamp < asset.price.timestamp) return
       asset.price = event
       const feed = asset.feeds.get('price')

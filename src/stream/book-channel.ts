@@ -1,6 +1,6 @@
 /**
  * Books of the stream. Subscribers get every change, or combined changes at intervals (a conflated book). While a
- * conflated book has unsent changes, it differs from the state of its subscribers. So its snapshot waits until the
+ * conflated book has unsent changes, its subscribers have an older state. So a snapshot of the book waits until the
  * changes are sent.
  */
 
@@ -45,7 +45,7 @@ type BookChannel<M> = {
 export function makeBookChannel<M>(ports: {
   readonly registry: TopicRegistry<M>
   readonly clock: Clock
-  /** Called after the changes of a conflated book were sent: its snapshot can be made again. */
+  /** Called after the changes of a conflated book were sent. From then on, a snapshot of the book can be made. */
   readonly flushed: (feed: BookFeed<M>) => void
 }): BookChannel<M> {
   const { registry, clock } = ports

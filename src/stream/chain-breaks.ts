@@ -1,6 +1,6 @@
 /**
- * Handles gaps in the messages of a topic. Each message names the message before it. If events were missed, the
- * subscribers start over with a snapshot.
+ * Handles gaps in the messages of a topic. Each message contains the position of the message before it. If events were
+ * missed, the subscribers start over with a snapshot.
  */
 
 import type { Sequence } from '#domain/ids.ts'
@@ -28,7 +28,7 @@ export function makeChainBreaks<M>(
     tickers.changed(shown.market.id)
     restart(of, shown.seq)
     if (isNew || !dozed) eventsMissed = true
-    // Before the first load there are no followers that could have missed events.
+    // If there are no topics, as at the first load of the markets, no follower has missed events.
     const followers = registry.topics() > 0
     if ((isNew && !followers) || breakPlanned) return
     breakPlanned = true

@@ -27,7 +27,7 @@ export type ChannelHooks<M> = {
   readonly publish: (topic: string, text: string) => void
   /** Called when subscribers need a new snapshot because events were missed. */
   readonly broken: (feed: OrdersFeed<M>) => void
-  /** Called after the changes of a conflated book were sent: its snapshot can be made again. */
+  /** Called after the changes of a conflated book were sent. From then on, a snapshot of the book can be made. */
   readonly flushed: (feed: Feed<M>) => void
 }
 

@@ -50,14 +50,14 @@ export type Channels<M> = BoardListener & {
   leave(feed: Feed<M>, member: M): void
   /** Returns the messages after a position or cursor; undefined if a snapshot is needed. */
   resume(feed: Feed<M>, since: number | string): Replay | undefined
-  /** Returns the state of the feed at its last position; undefined while it is unknown. */
+  /** Returns the state of the feed at its last position; undefined while the state is unknown. */
   snapshot(feed: Feed<M>, reset: boolean): string | undefined
   ordersSnapshot(feed: OrdersFeed<M>, taken: TakenOrders, reset: boolean): string
   /** Returns a position as clients see it. */
   shownPosition(feed: Feed<M>, at: number): number | string
   /** Makes the subscribers of topics with missed events start over. Must be called before any reader is served. */
   breakChains(): void
-  /** Returns the markets that clients follow, or did a moment ago. */
+  /** Returns the markets that clients follow, or followed a moment ago. */
   watched(): 'all' | ReadonlySet<MarketId>
   /** Forgets topics without followers. */
   tidy(): void
@@ -125,7 +125,7 @@ export function makeChannels<M>(ports: ChannelPorts<M>): Channels<M> {
   }
 }
 
-/** Returns the highest position from which a client may resume; a higher one is invalid. */
+/** Returns the highest position from which a client may resume; higher positions are invalid. */
 function horizonOf<M>(feed: Feed<M>): number {
   if (!isSequenced(feed)) return feed.topic.last
   return feed.kind === 'book' && isDirty(feed) ? feed.topic.last : feed.of.shown.seq

@@ -18,7 +18,7 @@ export type TakenOrders = OrdersPage & { readonly at: number }
 export type Subscription = {
   readonly feed: Feed<Subscription>
   readonly connection: Connection
-  /** Number of subscriptions that this one counts as, toward the limits. */
+  /** Weight of this subscription: the number of subscriptions that it counts as, for the limits. */
   readonly size: number
   /** True if the socket has joined the library's topic; otherwise the subscription waits for a snapshot or a replay. */
   live: boolean
@@ -37,8 +37,8 @@ export type Subscription = {
   lagAt: number
   missed: number
   /**
-   * True if the next snapshot is free of charge, because its request was charged already or the server has to start
-   * over.
+   * True if the next snapshot is free of charge: its request was charged already, or the server made the subscription
+   * start over.
    */
   paid: boolean
   taken: TakenOrders | undefined
@@ -58,13 +58,13 @@ export type Connection = {
   lagSinceMs: number | undefined
   /** Time since which the connection waits to be closed. */
   doomedAtMs: number | undefined
-  /** True if a dropped message was noticed in this turn of the event loop and will be handled in the next. */
+  /** True if a dropped message was noticed in this turn of the event loop and will be handled in the next turn. */
   settling: boolean
-  /** Frames that wait for the turn of this connection; the intake limits their bytes. */
+  /** Frames that wait until this connection is served; the intake limits their bytes. */
   readonly frames: { readonly message: ArrayBuffer; readonly isBinary: boolean }[]
   /** Sum of the weights of the connection's subscriptions. */
   subscribed: number
-  /** Requests without an answer yet. */
+  /** Number of requests that have no answer yet. */
   inFlight: number
   /** Number of frames that the client may still send, and the time of that count. */
   tokens: number

@@ -22,7 +22,7 @@ import { type Draw, snapshotWeight } from './weights.ts'
 
 export type DeliverySettings = SlowReaderSettings & { readonly deadlineMs: number }
 
-/** Units of snapshots that one connection gets per turn of the event loop; they take about 1 ms. */
+/** Maximum cost of the snapshots for one connection per turn of the event loop; this cost takes about 1 ms. */
 const TURN_UNITS = 25
 
 /** Result of `send` for a dropped message. */
@@ -95,7 +95,7 @@ export function makeDelivery(ports: DeliveryPorts): Delivery {
   function serve(ws: Socket, sub: Subscription): void {
     const { feed, connection } = sub
     const { topic } = feed
-    // The position of the feed is unknown here until the feed's markets are followed.
+    // This front does not know the feed's position until it follows the feed's markets.
     if (!ports.isFollowed(feed)) return
     if (!sub.paid && !pays(sub, ports.draw)) return
     const channels = ports.channels()
@@ -137,7 +137,7 @@ export function makeDelivery(ports: DeliveryPorts): Delivery {
       for (const sub of feed.topic.members) {
         wait(sub)
         sub.paid = true
-        // A client that has received a first message, or resumes with its own state, must discard that state.
+        // A client that already has state (from a first message, or to resume from) must discard that state.
         sub.reset ||= sub.ack === undefined || sub.since !== undefined
         forgetPlace(sub)
         pump(sub.connection)
@@ -184,7 +184,8 @@ function forgetPlace(sub: Subscription): void {
 }
 
 /**
- * First messages of a subscription: a snapshot, unless the client resumes, then the messages of the topic since `from`.
+ * First messages of a subscription: a snapshot (none if the client resumes), then the topic's messages after position
+ * `from`.
  */
 type Owed = {
   readonly first: string | undefined

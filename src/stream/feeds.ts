@@ -51,7 +51,7 @@ export type BookFeed<M> = {
   readonly hz: Hz | undefined
   /** True for a book with the levels implied by the other outcome. */
   readonly implied: boolean
-  /** Prices of a conflated book that changed since its last message; `all` is true if all of them may have changed. */
+  /** Prices of a conflated book that changed since its last message; `all` is true if all prices may have changed. */
   readonly changed: readonly [bids: Set<number>, asks: Set<number>]
   all: boolean
   /** Worst price of each side that the feed's subscribers have seen. */
@@ -135,7 +135,7 @@ export function marketsOf<M>(feed: Feed<M>): 'all' | readonly MarketId[] {
   }
 }
 
-/** The topics of a market that have followers, and the sequence numbers of the last changes that they sent. */
+/** A market's topics that have followers, and the sequence numbers of the last changes sent on these topics. */
 export type MarketFeed<M> = {
   readonly shown: ShownMarket
   readonly bookSeq: [Sequence, Sequence]

@@ -20,13 +20,13 @@ const CLOSE_TOO_BIG = 1009
 /** Number of malformed frames within the window after which a connection is closed. */
 export const MALFORMED_MAX = 100
 /**
- * Number of frames above the rate within the window after which a connection is closed, as a multiple of the rate per
- * second.
+ * Maximum number of frames above the rate limit within the window, as a multiple of the limit per second. Above this
+ * number, the connection is closed.
  */
 const EXCESS_SECONDS = 10
 /**
- * If the IP address has no units left, each unit of a frame's cost counts as this many frames above the rate. The
- * server still reads and answers such a frame.
+ * If the IP address has no units left, the server refuses the frame, and each unit of its cost counts as this many
+ * frames above the rate.
  */
 const UNPAID_EXCESS = 5
 export const WINDOW_MS = 10_000

@@ -201,7 +201,7 @@ export type Request = { readonly id: FrameId | undefined } & (
   | { [Op in keyof Ops]: { readonly op: Op } & Ops[Op] }[keyof Ops]
 )
 
-/** An invalid frame; `malformed` is true if no client that follows the documentation sends it. */
+/** An invalid frame; `malformed` is true if a client that follows the documentation never sends such a frame. */
 type Misread = {
   readonly id: FrameId | undefined
   /** Lists the flaws of a frame, which is slower than detecting that a flaw exists. */
@@ -221,7 +221,7 @@ export function isMisread(read: Request | Misread): read is Misread {
   return 'why' in read
 }
 
-/** Number of bytes at the start of a refused frame in which its id is searched, because the frame is not parsed. */
+/** A refused frame is not parsed; its id is searched in this many bytes at the start of the frame. */
 const ID_WITHIN = 512
 const ID_FIELD = /"id": ?(?:"([^"\\]{0,64})"|([0-9]{1,15})(?![0-9.e]))/
 

@@ -28,7 +28,10 @@ type Followed<M> = {
   readonly feed: FundsFeed<M>
   last: ReturnType<typeof fundsBody> | undefined
   asking: boolean
-  /** True if the funds have changed since the current request was sent. The funds are then requested once more. */
+  /**
+   * True if the funds have changed since the current request was sent. After its answer, the funds are requested once
+   * more.
+   */
   again: boolean
 }
 

@@ -39,7 +39,7 @@ export function makeHeldSessions(ports: {
     ref,
     /** Changes that the market thread has not acknowledged. */
     unanswered: new Map<string, Change>(),
-    /** Number of rounds that report all sessions to this thread. When a new round begins, the earlier one stops. */
+    /** Number of rounds so far that report all sessions to this thread. A new round stops the earlier round. */
     claims: 0,
   }))
   const sending = new Set<Promise<void>>()

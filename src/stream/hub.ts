@@ -137,7 +137,7 @@ export type StreamPorts = RequestPorts & {
   readonly figures: FiguresBook
   readonly authenticator: Pick<Authenticator, 'identify' | 'confirm'>
   /**
-   * Assets that clients can subscribe to before any of their data arrives. Each other asset is added with its first
+   * Assets that clients can subscribe to before any of their data arrives. Other assets are added with their first
    * data.
    */
   readonly assets?: readonly string[]
@@ -317,7 +317,7 @@ function makeParts(
   }
 }
 
-/** Returns why no further connection of this range of IP addresses is admitted. */
+/** Returns a rejection if this IP address or its /48 has too many connections. */
 function rangeFlaw(
   ip: string,
   count: ConnectionCount,

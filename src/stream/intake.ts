@@ -1,7 +1,7 @@
 /**
  * Handles the frames of each client in the order of arrival, and shares the time fairly between IP addresses. One read
- * of a socket may bring thousands of frames. Frames that would take too long for one turn of the event loop wait for a
- * later turn.
+ * of a socket may bring thousands of frames. If handling all of them would take too long for one turn of the event
+ * loop, some frames wait for a later turn.
  */
 
 import type { FairTurns } from '#http/fair-turns.ts'
@@ -10,8 +10,8 @@ import type { Connection } from './connection.ts'
 
 type Intake = {
   /**
-   * Handles the frame now or in a later turn of the event loop. Returns false if too many frames of the IP address
-   * wait.
+   * Handles the frame now or in a later turn of the event loop. Returns false if too many frames from the IP address
+   * are waiting.
    */
   take(connection: Connection, message: ArrayBuffer, isBinary: boolean): boolean
   /** Drops the waiting frames of a connection. */
@@ -21,9 +21,9 @@ type Intake = {
 export function makeIntake(ports: {
   readonly turns: FairTurns
   readonly handle: (connection: Connection, message: ArrayBuffer, isBinary: boolean) => void
-  /** Called instead of `handle` for a waiting frame that is refused, because too many wait. */
+  /** Called instead of `handle` for a waiting frame that is refused, because too many frames are waiting. */
   readonly refuse: (connection: Connection, message: ArrayBuffer) => void
-  /** Called when no frame of the connection waits any more. */
+  /** Called when the last waiting frame of the connection has been handled or refused. */
   readonly emptied: (connection: Connection) => void
 }): Intake {
   const { turns, handle, refuse, emptied } = ports

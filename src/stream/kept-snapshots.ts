@@ -7,8 +7,8 @@ import type { Feed } from './feeds.ts'
 
 type KeptSnapshots<M> = {
   /**
-   * Returns the cached snapshot if the topic has published no message since. Otherwise calls `write` and caches the
-   * result.
+   * Returns the cached snapshot if the feed's topic has published no message since the snapshot was written. Otherwise
+   * calls `write` and caches the result.
    */
   of(feed: Feed<M>, write: () => string): string
   forget(feed: Feed<M>): void

@@ -10,7 +10,10 @@ import type { HeldSessions } from './held-sessions.ts'
 
 const CLOSE_RESTART = 1012
 
-/** Time for clients to disconnect after the shutdown notice, then maximum time to answer their open requests. */
+/**
+ * Shutdown: clients get `LEAVE_MS` to disconnect after the notice. Then their open requests are answered, for at most
+ * `ANSWERS_MS_MAX`.
+ */
 const LEAVE_MS = 250
 const ANSWERS_MS_MAX = 5_000
 

@@ -25,7 +25,7 @@ type MarketChannel<M> = {
     event: 'created' | CloseReason,
     at: { readonly seq: number; readonly atMs: number },
   ): void
-  /** Publishes an event of the chain. `of` is undefined while the market is not on the board. */
+  /** Publishes an event of the chain. `of` is undefined if this front's board does not contain the market. */
   happened(
     marketId: MarketId,
     of: MarketFeed<M> | undefined,

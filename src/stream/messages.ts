@@ -1,6 +1,6 @@
 /**
- * Writes the messages of the channels as JSON text, mostly without `JSON.stringify`. Each message is written once for
- * all subscribers, and the total size of a price level may exceed the safe integers.
+ * Writes the messages of the channels as JSON text, once for all subscribers. Most messages are written without
+ * `JSON.stringify`, because the total size of a price level may exceed the safe integers.
  */
 
 import { matchedJson } from '#api/markets/trade-pages.ts'
@@ -32,8 +32,8 @@ const levelsText = (levels: readonly ShownLevel[]): string => {
 const resetText = (reset: boolean): string => (reset ? ',"reset":true' : '')
 
 /**
- * Marks a snapshot as stale. The cache has the snapshot without the mark, because a market can stop being stale without
- * any change to the snapshot.
+ * Marks a snapshot as stale. Cached snapshots have no mark, because a market can stop being stale while its snapshot
+ * stays the same.
  */
 export function markStale(text: string): string {
   return `${text.slice(0, -1)},"stale":true}`
@@ -82,8 +82,8 @@ const tradeFields = (trade: ShownTrade): string =>
   `${matchedJson(trade)},"takerSide":${trade.takerSide},"ts":${trade.matchedAtMs}`
 
 /**
- * Writes the message about one trade of a match. All trades of the match have the same `seq`. The message contains
- * their number (`fills`), so that a client notices a missing trade.
+ * Writes the message about one trade of a match. All trades of the match have the same `seq`. The message contains the
+ * number of these trades (`fills`), so that a client notices a missing trade.
  */
 export function trade(sub: string, shown: ShownTrade, prevSeq: number, fills: number): string {
   return (
@@ -178,7 +178,10 @@ export function order(
   )
 }
 
-/** Writes the message that all open orders of the trader in a market ended when the market closed. */
+/**
+ * Writes the message for a market's close. The message reports that all open orders of the trader in the market have
+ * ended.
+ */
 export function ordersEnded(
   sub: string,
   change: {
@@ -226,9 +229,9 @@ export type MarketChange = {
   readonly marketId: string
   readonly event: 'created' | CloseReason | ResolutionEventName
   readonly atMs: number
-  /** Sequence number, for an event of the market's log. */
+  /** Sequence number of the event in the market's log; undefined for a chain event. */
   readonly seq?: number
-  /** The facts of a chain event. */
+  /** Facts of a chain event; undefined for an event of the market's log. */
   readonly facts?: ResolutionFacts
 }
 

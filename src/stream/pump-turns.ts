@@ -6,7 +6,7 @@
 import type { FairTurns } from '#http/fair-turns.ts'
 import type { Connection } from './connection.ts'
 
-/** Delay before a connection retries to send its snapshots, if too much other work waits. */
+/** Delay before a connection retries to send its snapshots, if the queue of waiting work is full. */
 const PAUSE_MS = 200
 
 const afterPause = (then: () => void): void => void setTimeout(then, PAUSE_MS).unref()
@@ -32,8 +32,8 @@ export function makePumpTurns(ports: {
       waiting.delete(connection)
       pump(connection)
     }
-    // Too much work waits. Dropping the snapshots would lose them, and sending them now would block the event loop. A
-    // retry in each turn would keep the event loop busy, so the retry comes after a pause.
+    // The queue of waiting work is full. Dropping the snapshots would lose them, and sending them now would block the
+    // event loop. A retry in each turn would keep the event loop busy, so the retry comes after a pause.
     const retry = (): void => later(() => wait(connection))
     if (!turns.wait(connection.ip, { bytes: 0, run, refuse: retry })) retry()
   }

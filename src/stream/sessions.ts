@@ -54,8 +54,8 @@ function makeDoubts(ports: {
   }
 
   /**
-   * Looks up all doubted keys until none is left. Stops if revocations may have been missed again, because that starts
-   * another run.
+   * Looks up all doubtful keys until none is left. Stops if revocations may have been missed again, because another run
+   * then starts.
    */
   async function confirmDoubted(): Promise<void> {
     const asOf = timesMissed
@@ -77,7 +77,7 @@ function makeDoubts(ports: {
     else if (answer.rejected !== 'OVERLOADED') end(keyId, answer)
   }
 
-  /** Ends the sessions of keys that have been doubted since `asOf` or earlier. */
+  /** Ends the sessions of keys that became doubtful when `timesMissed` was at most `asOf`. */
   function endDoubted(asOf: number): void {
     const why = 'the API key could not be confirmed: authenticate again'
     for (const [keyId, since] of [...doubted]) {

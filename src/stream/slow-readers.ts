@@ -48,7 +48,7 @@ export function makeSlowReaders({
       closedLagging++
       ws.end(CLOSE_LAGGING, 'too slow')
     } else if (clock.nowMs() - doomedAtMs > settings.lagMsMax) {
-      // The close reason cannot be sent to this client, so the close is only counted.
+      // The buffer has not drained in time, so the connection is closed without a close reason.
       closedLagging++
       ws.close()
     }

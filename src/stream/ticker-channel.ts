@@ -27,7 +27,10 @@ type TickerChannel<M> = {
   /** Adds a market to the feed of its event, if that feed exists. */
   joinedEvent(event: EventKey, marketId: MarketId): void
   changed(marketId: MarketId): void
-  /** Returns the snapshot; undefined until the figures of the feed's markets are known. */
+  /**
+   * Returns the snapshot; undefined while the figures of the feed's markets are being loaded, or while messages of the
+   * feed are unsent.
+   */
   snapshot(feed: TickerFeed<M>, reset: boolean): string | undefined
   forgotten(marketId: MarketId): void
   forget(feed: TickerFeed<M>): void
@@ -42,7 +45,7 @@ export function makeTickerChannel<M>(ports: TickerPorts<M>): TickerChannel<M> {
 
   function joinedEvent(event: EventKey, marketId: MarketId): void {
     // The event's subscribers have no ticker line of this market yet. So the line is sent again, although subscribers
-    // of other feeds may have it.
+    // of other feeds may already have the line.
     if (feeds.join(event, marketId)) updates.sendAgain(marketId)
   }
 

@@ -84,7 +84,7 @@ export function makeTickerFeeds<M>({
       return true
     },
     has: (marketId: MarketId) => all !== undefined || byMarket.has(marketId),
-    /** Returns the feeds with a market. */
+    /** Returns the feeds that contain the market. */
     of(marketId: MarketId): readonly TickerFeed<M>[] {
       const some = byMarket.get(marketId)
       if (some === undefined) return all === undefined ? [] : [all]

@@ -11,13 +11,13 @@ import type { FiguresBook, MarketFigures } from '#live/market-figures.ts'
 import { tickerBody } from '#live/ticker.ts'
 import type { Clock } from '#runtime/clock.ts'
 
-/** Time for which the list of the newest markets may be used. */
+/** Time for which the list of the newest markets is reused. */
 const NEWEST_MS = 1_000
 /** Maximum wait for a market's figures from the database. */
 const PREPARING_MS_MAX = 3_000
 
 type Line = {
-  /** Sequence number and figures of the market for which the line was written. */
+  /** State of the market that the line shows: sequence number and figures. */
   readonly seq: Sequence
   readonly traded: MarketFigures | undefined
   readonly text: string
@@ -70,8 +70,8 @@ export function makeTickerLines({
   }
 
   /**
-   * Loads the figures of these markets from the database. If the database fails or takes longer than 3 s, tickers
-   * contain the figures that are known already, with current prices.
+   * Loads the figures of these markets from the database. If the database fails or takes longer than 3 s, the tickers
+   * contain the figures known so far, with current prices.
    */
   function prepare(marketIds: readonly MarketId[]): Promise<void> {
     return new Promise((resolve) => {

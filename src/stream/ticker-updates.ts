@@ -31,12 +31,15 @@ export function makeTickerUpdates<M>(
   { lineOf, prepare }: TickerLines,
 ) {
   const { board, figures, clock } = ports
-  /** Markets that may differ from their last message. `underway` has the markets that are being checked. */
+  /** Markets whose state may differ from their last sent ticker. `underway` has the markets that are being checked. */
   const changed = new Set<MarketId>()
   let underway: readonly MarketId[] = []
   /** Last sent state of each market, in a short form for comparison. */
   const lastSent = new Map<MarketId, string>()
-  /** Feeds with messages that are written but not yet sent. No snapshot of these feeds can be made before that. */
+  /**
+   * Feeds with messages that are written but not yet sent. Until the messages are sent, no snapshot of these feeds can
+   * be made.
+   */
   const unsent = new Set<TickerFeed<M>>()
   let ticking = false
 
@@ -62,7 +65,8 @@ export function makeTickerUpdates<M>(
     underway = []
     const entries = new Map<TickerFeed<M>, string[]>()
     for (const marketId of some) {
-      // The figures of the database may still change without an event, so the market is checked again.
+      // The board may have missed trades of this market, so its figures in the database may still change. Check the
+      // market again.
       if (figures.isUnsure(marketId)) changed.add(marketId)
       const shown = board().markets.get(marketId)
       if (shown === undefined) continue
@@ -92,7 +96,7 @@ export function makeTickerUpdates<M>(
       tick()
     },
     /**
-     * Notes that a snapshot contained this market. If the market has changed since its last message, the snapshot was
+     * Records that a snapshot contained this market. If the market has changed since its last message, the snapshot was
      * newer than that message. So the next message is sent even if it equals the last one.
      */
     overtaken(marketId: MarketId): void {
@@ -112,7 +116,7 @@ export function makeTickerUpdates<M>(
   }
 }
 
-/** Sends each feed its lines, at most about `LINES_PER_TURN` in each turn of the event loop. */
+/** Sends the lines to the feeds, about `LINES_PER_TURN` lines at most in each turn of the event loop. */
 async function sendLines<M>(
   { registry, clock, flushed }: Pick<TickerPorts<M>, 'registry' | 'clock' | 'flushed'>,
   entries: ReadonlyMap<TickerFeed<M>, readonly string[]>,

@@ -1,6 +1,6 @@
 /**
- * Topics that have subscribers, or had subscribers a moment ago. A client that soon reconnects can therefore get the
- * messages it missed. The kept bytes of all topics together are bounded.
+ * Topics with subscribers, and topics whose last subscriber left a moment ago. So a client that reconnects soon can get
+ * the messages it missed. The total size of the messages kept by all topics is limited.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -10,21 +10,21 @@ import { type RingLimits, Topic } from './topic.ts'
 
 export type ChannelLimits = {
   /**
-   * Maximum messages and bytes that a topic keeps for subscribers that resume, and maximum bytes of all topics
-   * together.
+   * Maximum number of messages and bytes that a topic keeps for subscribers that resume, and maximum number of bytes of
+   * all topics together.
    */
   readonly replayMessages: number
   readonly replayBytes: number
   readonly replayBytesTotal: number
-  /** Time for which a topic without followers is kept. */
+  /** Time for which a topic without subscribers is kept. */
   readonly lingerMs: number
   /** Maximum number of topics without subscribers that are kept. */
   readonly lingeringMax: number
 }
 
 /**
- * Cursors in a message of a topic that counts its own positions: the cursor of this message, and the cursor of the
- * message before it.
+ * Cursors in a message, if the topic counts its own positions: the cursor of this message, and the cursor of the
+ * previous message.
  */
 export type CursorStep = { readonly cursor: string; readonly prevCursor: string }
 
@@ -36,7 +36,7 @@ export type TopicRegistry<M> = {
   /** Adds a message to the topic of the feed, and sends it to up-to-date subscribers. */
   say(feed: Feed<M>, text: string, at: number): void
   sayNext(feed: CountedFeed<M>, write: (step: CursorStep) => string): void
-  /** Reports that an event was missed, so that no subscriber can resume from an earlier position. */
+  /** Records that an event was missed, so that no subscriber can resume from an earlier position. */
   skip(feed: CountedFeed<M>): void
   join(feed: Feed<M>, member: M): void
   leave(feed: Feed<M>, member: M): void
@@ -50,7 +50,7 @@ export function makeTopicRegistry<M>(ports: {
   readonly limits: ChannelLimits
   readonly clock: Clock
   readonly publish: (topic: string, text: string) => void
-  /** Called when the feed was removed. */
+  /** Called after the feed was removed. */
   readonly forgotten: (feed: Feed<M>) => void
 }): TopicRegistry<M> {
   const { limits, clock } = ports

@@ -27,10 +27,13 @@ export class Topic<Member> {
   /** Identifies this incarnation of the topic in cursors. */
   readonly epoch: string
   #kept: Kept[] = []
-  /** Index of the oldest message that is still valid. Earlier messages are removed from the array from time to time. */
+  /**
+   * Index of the oldest kept message. Earlier entries of the array are dropped messages; they are removed from time to
+   * time.
+   */
   #first = 0
   #bytes = 0
-  /** Position after which every message is kept. */
+  /** All messages after this position are kept. */
   #base: number
 
   constructor(name: string, last: number, epoch = '') {
@@ -76,8 +79,8 @@ export class Topic<Member> {
   }
 
   /**
-   * Returns the messages after `since`. Returns undefined if some of them are no longer kept, or if `since` is ahead of
-   * `horizon`.
+   * Returns the messages after `since`. Returns undefined if some of them are no longer kept, or if `since` is greater
+   * than `horizon`.
    */
   replay(since: number, horizon: number): Replay | undefined {
     if (since < this.#base || since > horizon) return undefined

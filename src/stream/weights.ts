@@ -23,7 +23,7 @@ const ORDERS_READS = 10
 /** Cost of a snapshot of funds. The front queries the accounts thread. */
 const FUNDS_READS = 2
 
-/** Number of tickers that count as one subscription. A subscription to all tickers counts as 20. */
+/** Number of tickers that count as one subscription. A subscription to all tickers counts as 20 subscriptions. */
 const TICKERS_PER_SUBSCRIPTION = 5
 const ALL_TICKERS_SUBSCRIPTIONS = 20
 
@@ -65,12 +65,12 @@ export function replayWeight(texts: readonly string[]): number {
   return Math.ceil(bytes / REPLAYED_BYTES_PER_READ)
 }
 
-/** Returns the cost of tickers of this many markets. */
+/** Returns the cost, in reads, of the tickers of this many markets. */
 export function tickersWeight(markets: number): number {
   return Math.ceil(markets / TICKERS_PER_READ)
 }
 
-/** Returns the cost of a snapshot of the feed. */
+/** Returns the cost, in reads, of a snapshot of the feed. */
 export function snapshotWeight(feed: Feed<unknown>): number {
   switch (feed.kind) {
     case 'book': {

@@ -1,4 +1,4 @@
-/** Base64 of RFC 4648, section 4, for Node and browsers. Text that is not canonical is refused. */
+/** Base64 of RFC 4648, section 4, for Node and browsers. Text that is not canonical is rejected. */
 
 const CHUNK = 8_192
 
@@ -10,7 +10,7 @@ export function toBase64(bytes: Uint8Array): string {
   return btoa(text)
 }
 
-/** Returns undefined if the text is not the canonical encoding of some bytes. */
+/** Decodes base64; returns undefined if the text is not canonical. */
 export function fromBase64(text: string): Uint8Array | undefined {
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text) || text.length % 4 !== 0) return undefined
   const decoded = atob(text)

@@ -1,6 +1,6 @@
 /**
- * Checks the form of public events, because the exchange chooses the value of every cell. For example, a price that is
- * text would be compared letter by letter, and "100000" would sort before "99999".
+ * Checks the form of public events, because the exchange chooses the value of every cell. For example, prices given as
+ * text would be compared letter by letter, so "100000" would come before "99999".
  */
 
 import { parseUint64 } from '#domain/ids.ts'

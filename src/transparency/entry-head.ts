@@ -5,7 +5,9 @@ export type EntryHead = {
   /** Offset in the partition of the entry's first event, and number of events in the entry. */
   readonly first: number
   readonly count: number
-  /** Set if the entry is one piece of a long event: number of the piece, from 1, and number of pieces. */
+  /**
+   * Number of this piece, from 1, and number of pieces; both undefined unless the entry is one piece of a long event.
+   */
   readonly piece?: number
   readonly pieces?: number
 }

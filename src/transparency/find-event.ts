@@ -9,8 +9,8 @@ const HASH_CELL = 4
 
 /**
  * Returns a function that checks whether an entry contains the first event of an order, or the first piece of that
- * event. The order's hash alone is no proof: a later order that replaces this one also names its hash, and a trader can
- * name any hash there.
+ * event. Finding the order's hash proves nothing: an order that replaces this order also names the hash, and a trader
+ * can name any hash as the replaced one.
  */
 export function findsOrder(orderHash: string): (entry: Uint8Array) => boolean {
   const name = `"${orderHash}"`

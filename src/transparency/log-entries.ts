@@ -36,7 +36,7 @@ export const LEAF_BYTES_MAX = 60_000
 const HEAD_BYTES_MAX = 128
 const BODY_BYTES_MAX = LEAF_BYTES_MAX - HEAD_BYTES_MAX
 
-/** Number of characters of a signature: `0x` and 65 bytes in hex. */
+/** Length of a signature in characters: `0x` and 65 bytes in hex. */
 const SIGNATURE_CHARS = 132
 const ELIDED_MARKET = /^(\["[A-Z]",)0,/
 const NAMED_MARKET = /^\["[A-Z]",("0x[0-9a-f]{64}"),/
@@ -53,14 +53,17 @@ export function entriesOf({ first, count, payload }: EventRow, hash: HexSha256):
   return splitRow(first, hidden)
 }
 
-/** Returns whether all events are lists without objects, and no event's last cell may be a session name. */
+/**
+ * Returns true only if all events are lists without objects, and no event ends with a text, which could be a session
+ * name.
+ */
 function isPlain(text: string): boolean {
   return !text.includes('{') && !text.includes('"]')
 }
 
 /**
- * Returns the entry of a row in which all events are plain lists. Nearly all rows are like this. Handling each event
- * separately would take twice as long.
+ * Returns the entry of a row in which all events are plain lists. Nearly all rows contain only plain lists. Handling
+ * each event separately would take twice as long.
  */
 function listsEntry(
   { first, count }: Pick<EventRow, 'first' | 'count'>,

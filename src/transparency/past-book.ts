@@ -1,7 +1,7 @@
 /**
  * A market's books at a time in the past: the total size at each price, computed from public events. The index of past
- * books stores them as text at the end of each segment of the log. So computing any past book takes the events of at
- * most one more segment.
+ * books stores the books as text at the end of each segment of the log. So any past book can be computed from a stored
+ * one and the events of at most one segment.
  */
 
 import { BUY, OUTCOMES, type Outcome, SELL, type Side } from '#domain/order.ts'
@@ -11,7 +11,7 @@ type Levels = Map<number, bigint>
 type PastLevel = readonly [price: number, total: bigint]
 
 const SIDES = [BUY, SELL] as const
-/** Count of the numbers that describe one change of a level. */
+/** Number of integers that describe one change of a level. */
 const CHANGE_NUMBERS = 4
 
 export class PastBook {

@@ -33,7 +33,7 @@ type FilledTrade = {
   readonly size: number
 }
 
-/** A taker between its match and the event about its remaining quantity. */
+/** A taker that has matched. The next event about the taker must say what happens to its remaining quantity. */
 type Taking = {
   readonly orderHash: OrderHash
   remaining: number
@@ -58,7 +58,7 @@ type ReplayMarket = {
   readonly filledTraders: Set<Address>
   /**
    * Number of makers that the immediately preceding events removed without a trade, because the makers had expired or
-   * to prevent a self-trade. The next match counts these makers as its own.
+   * to prevent a self-trade. The next match includes these makers in its number of makers.
    */
   removed: number
   taking: Taking | undefined
@@ -260,7 +260,7 @@ function kindOf(taker: Known, maker: Known): 'mint' | 'merge' | undefined {
   return taker.side === BUY ? 'mint' : 'merge'
 }
 
-/** Returns the trade of a fill. In a mint the maker counts as the buyer, in a merge as the seller. */
+/** Returns the trade of a fill. In a mint the maker is recorded as the buyer, in a merge as the seller. */
 function tradeOf(taker: Known, maker: Known, size: number): FilledTrade {
   const isBuyer = taker.side === maker.side ? maker.side === SELL : taker.side === BUY
   const [buy, sell] = isBuyer ? [taker, maker] : [maker, taker]

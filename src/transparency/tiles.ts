@@ -12,7 +12,7 @@ export const TILE_WIDTH = 256
 const TILE_HEIGHT = 8
 const LEVEL_MAX = 63
 
-/** Place of a tile of hashes. With the level `entries`, place of a bundle of entries. */
+/** Place of a tile of hashes, or of a bundle of entries if the level is `entries`. */
 export type TilePlace = {
   readonly level: number | 'entries'
   readonly index: number

@@ -63,8 +63,8 @@ export class TreeBuilder {
 
   root(): Uint8Array {
     let root: Uint8Array | undefined
-    // The hashes of each level are roots of complete subtrees. They are to the left of all leaves that the levels below
-    // contain. So the loop combines hashes from right to left.
+    // The hashes of each level are roots of complete subtrees. The leaves of a higher level are to the left of the
+    // leaves of all lower levels. So the loop combines hashes from right to left.
     for (const edge of this.#edge) {
       for (const [from, to] of [...powers(edge.length)].reverse()) {
         const subtree = combine(edge.slice(from, to), this.#hasher)

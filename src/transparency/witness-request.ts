@@ -61,15 +61,18 @@ export async function postToWitness(
 
 export type PostToWitness = typeof postToWitness
 
-/** Returns the lines of a witness's answer that are valid cosignatures of the checkpoint; undefined if it has none. */
+/**
+ * Returns the lines of a witness's answer that are valid cosignatures of the checkpoint; undefined if the answer has
+ * none.
+ */
 export function cosignatureLines(
   checkpoint: string,
   answer: string,
   key: VerifierKey,
 ): string | undefined {
   const note = parseNote(checkpoint + answer)
-  // A blank line in the answer would make the note's text longer, so that the signature would cover a different text.
-  // Such an answer is rejected.
+  // A blank line in the answer would move the end of the note's text, so that the signatures would cover a different
+  // text. Such an answer is rejected.
   if (note === undefined || note.text !== parseNote(checkpoint)?.text) return undefined
   if (cosignedAtSec(note, key) === undefined) return undefined
   return signaturesBy(note, key)

@@ -69,8 +69,8 @@ export function addCheckpoint(witness: Witness, body: string): WitnessAnswer {
 }
 
 /**
- * Returns the newest checkpoint that was cosigned for a log. Throws if the stored checkpoint cannot be read. A witness
- * without that checkpoint could cosign a contradicting history of the log.
+ * Returns the newest checkpoint that was cosigned for a log. Throws if the stored checkpoint cannot be read, because
+ * the witness could then cosign a contradicting history of the log.
  */
 export function cosignedBefore(state: WitnessState, origin: string): Checkpoint | undefined {
   const known = state.read(origin)
@@ -82,8 +82,7 @@ export function cosignedBefore(state: WitnessState, origin: string): Checkpoint 
 }
 
 /**
- * Returns a note without the signatures of unknown keys. Any client can add such signatures, up to the maximum per
- * note.
+ * Returns the note without signatures of unknown keys. Any client can add such signatures, as many as a note may have.
  */
 function ownNote(note: Note, keys: readonly VerifierKey[]): string {
   const lines = keys.flatMap((key) =>

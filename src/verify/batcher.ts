@@ -26,7 +26,7 @@ type BatcherOptions<Item, Answer> = {
   readonly run: (items: readonly Item[]) => Promise<readonly Answer[]>
   /** Time after which a request without an answer gets `OVERLOADED`. */
   readonly deadlineMs: number
-  /** Called for each failed batch, for the log. */
+  /** Called for each failed batch, so that the caller logs the error. */
   readonly onFailure: (error: unknown) => void
   readonly batchMax?: number
   /** Maximum number of unanswered requests. */

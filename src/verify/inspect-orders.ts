@@ -23,7 +23,7 @@ export type SignedOrder = {
   readonly permit?: PermitSignature
 }
 
-/** Result of the check of one order. It does not contain the order, because the caller already has that. */
+/** Result of the check of one order. The result does not contain the order, because the caller has it already. */
 export type OrderInspection = {
   readonly orderHash: OrderHash
   /** Null if no address can be recovered from the signature. */

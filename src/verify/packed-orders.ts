@@ -2,13 +2,13 @@
  * Batches of signed orders, encoded in memory that the calling thread shares with the pool's threads. Encoding costs
  * the caller 3.6 µs per order, as much as cloning objects for a message. It saves a pool thread 4.4 µs of cloning per
  * order, and the parsing of hex; the pool threads have the most work. The caller writes the words of an order that are
- * hashed, then its signature. A pool thread reads both and overwrites the first word with the digest. So a message only
- * contains the number of the batch's place, and the answer contains only flaws, usually none.
+ * hashed, then its signature. A pool thread reads both and overwrites the first word with the digest. So a message
+ * contains only the index of the batch's place in the memory, and the answer contains only flaws, usually none.
  *
  * A batch keeps its place until its task has settled, even if all its requests have timed out. So no thread writes into
- * the place of another batch. An order that cannot be encoded is sent as an object; an example is an order whose
- * signature is not hex. An order with a permit is also sent as an object. Both kinds of orders are few, and a permit
- * needs the recovery of a second signature anyway.
+ * the place of another batch. An order that cannot be encoded, for example because its signature is not hex, is sent as
+ * an object. So is an order with a permit, because a second signature must be recovered anyway. Both kinds of orders
+ * are rare.
  */
 
 import assert from 'node:assert/strict'
@@ -38,7 +38,7 @@ import { decodeSignature, makeSignatureBytes, SIGNATURE_BYTES } from './signatur
 type Inspection = OrderInspection | Rejection
 
 /**
- * One batch in the memory: number of its place, number of its orders, and the orders that are sent as objects (`odd`).
+ * One batch in the memory: index of its place, number of its orders, and the orders that are sent as objects (`odd`).
  */
 export type PackedOrders = {
   readonly place: number
@@ -67,8 +67,8 @@ export function makePackedMemory(threads: number): SharedArrayBuffer {
 }
 
 /**
- * Makes the caller's part. It encodes a batch, passes it to a pool thread by `run`, and returns the inspections in the
- * order of the batch.
+ * Makes the caller's function. It encodes a batch, passes the batch to a pool thread by `run`, and returns the
+ * inspections in the order of the batch.
  */
 export function makeOrderPacker(options: {
   readonly memory: SharedArrayBuffer
@@ -134,7 +134,7 @@ export function makeOrderPacker(options: {
   }
 }
 
-/** Makes the pool thread's part. It hashes the encoded orders and recovers their signers. */
+/** Makes the pool thread's function. It hashes the encoded orders and recovers their signers. */
 export function makePackedInspector(options: {
   readonly memory: SharedArrayBuffer
   readonly domains: readonly PermitDomain[]

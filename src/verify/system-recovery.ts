@@ -10,7 +10,7 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import type { RecoveryEngine } from './recovery-engine.ts'
 
-/** File names of the library. Its version number also changes with functions that are not used here. */
+/** File names of the library. The version number also changes when only functions change that are not used here. */
 const LIBRARIES = [6, 5, 2, 1].map((number) => `libsecp256k1.so.${number}`)
 
 /** Constants of the library. Older versions need a context that is made for verification. */
@@ -83,7 +83,7 @@ function load(): Calls | undefined {
         ),
       } as Calls
     } catch {
-      // This library is missing, or was built without public key recovery: try the next file name.
+      // This library is missing, or was built without public key recovery. Try the next file name.
     }
   }
   return undefined

@@ -6,7 +6,7 @@ const DECIMALS = 6
 const MINUTE_SEC = 60
 const HOUR_SEC = 3_600
 const DAY_SEC = 86_400
-/** Shown instead of a missing number; as wide as a digit. */
+/** Text shown instead of a missing number; as wide as a digit. */
 export const NOTHING = '–'
 
 /** Formats an integer with six implied decimals, truncated to `places` decimals: 1234567 → `1.23`. */

@@ -5,7 +5,7 @@ import type { ComponentChildren } from 'preact'
 export type Column<Row> = {
   readonly name: string
   readonly cell: (row: Row) => ComponentChildren
-  /** True if only screen readers get the column's name, because the cells are clear without it. */
+  /** True if only screen readers get the column's name, because the cells are clear without the name. */
   readonly isNameHidden?: boolean
   /** True for cells aligned to the right, with digits of equal width. */
   readonly isNumber?: boolean
@@ -31,7 +31,7 @@ type Props<Row> = {
   readonly columns: readonly Column<Row>[]
   readonly keyOf: (row: Row) => string
   readonly caption: string
-  /** Shown if there are no rows. */
+  /** Content shown if there are no rows. */
   readonly empty: ComponentChildren
   /** True if each row becomes a card on a phone. A card shows all columns, so nothing has to be scrolled sideways. */
   readonly hasCards?: boolean

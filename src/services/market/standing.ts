@@ -1,4 +1,4 @@
-/** Reasons why a trader may place no order in a market for now, whatever the order is. */
+/** Checks whether a trader may place any order in a market now: pending trades, pauses and the daily budget. */
 
 import type { Address } from '#domain/ids.ts'
 import { PENDING_TRADES_MAX } from '#domain/limits.ts'

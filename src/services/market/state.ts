@@ -29,9 +29,9 @@ export type MarketState = {
   /** Number of trades that the chain has neither confirmed nor refused. */
   unsettled: number
   readonly pending: PendingTrades
-  /** Orders that are cancelled when their session ends, according to the log. */
+  /** Orders that the market cancels when their session ends; derived from the log. */
   readonly held: LoggedHolds
-  /** Labels and groups of orders, according to the log. */
+  /** Labels and groups of orders; derived from the log. */
   readonly tagged: TaggedOrders
   readonly rules: MarketRules
   readonly recall: Recall
@@ -43,14 +43,14 @@ export type MarketRules = {
   readonly ordersMax: number
   /** Chains whose settlement is behind: their markets accept cancels only. */
   readonly behind?: Pick<ReadonlySet<number>, 'has'>
-  /** Chains with settlement; undefined means all. */
+  /** Chains whose trades are settled; undefined means all chains. */
   readonly settled?: Pick<ReadonlySet<number>, 'has'>
   readonly risk?: RiskRules
   /** The orders of all sessions on this thread, and the maximum number of orders per session. */
   readonly sessions?: { readonly index: SessionIndex; readonly ordersMax: number }
-  /** Counts the open orders of a trader in all markets of a chain on this thread. */
+  /** Counts a trader's open orders in those markets of a chain that this thread serves. */
   readonly openOrders?: (trader: Address, chainId: number) => number
-  /** Prevents traders from choosing hashes that collide in the books' indices. */
+  /** Secret seed of the books' indices. Without the seed, traders cannot choose hashes that collide in an index. */
   readonly seed: number
 }
 
@@ -58,7 +58,7 @@ export type MarketRules = {
 export type RiskRules = {
   /** Minimum of price times size of an order, in millionths of the stablecoin. */
   readonly minNotional: number
-  /** Number of pending trades on a chain from which new orders of the trader are refused. */
+  /** Number of pending trades per trader and chain at which new orders of the trader are refused. */
   readonly pendingTradesMax: number
   /** Paused traders; undefined if pauses are off. */
   readonly pauses?: TraderPauses

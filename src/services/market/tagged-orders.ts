@@ -1,6 +1,7 @@
 /**
- * Labels and groups of a market's orders, derived from its log, and the fills that each group's protection counts. A
- * snapshot contains them as rows. An order is remembered while it rests or may return after a failed trade.
+ * Labels and groups of a market's orders, derived from its log. A group's protection limits its fills within a time
+ * window, so each group's recent fills are stored too. Snapshots contain labels, groups and fills as rows. An order is
+ * remembered while it rests or may return after a failed trade.
  */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
@@ -60,12 +61,14 @@ export class TaggedOrders {
     return this.#orders?.get(orderHash)?.tags
   }
 
-  /** Returns how a filled order ended, if it has tags and its quantity may return to the book. */
+  /**
+   * Returns the `OrderClosed` event of a filled order, if the order has tags and its quantity may return to the book.
+   */
   filledOf(orderHash: OrderHash): OrderClosed | undefined {
     return this.#orders?.get(orderHash)?.filled
   }
 
-  /** Returns the trader's orders of a group that rest or may return. */
+  /** Returns the trader's orders in a group that rest, or that may return to the book after a failed trade. */
   ordersOf(trader: Address, name: string): readonly OrderHash[] {
     return [...(this.#groups.get(keyOf(trader, name))?.orders ?? [])]
   }
@@ -149,7 +152,7 @@ export class TaggedOrders {
   #tag(orderHash: OrderHash, trader: Address, tags: OrderTags): void {
     this.#orders ??= new Map()
     const isNew = !this.#orders.has(orderHash)
-    // A failed trade returned this order to the book, so its earlier `OrderClosed` event is forgotten.
+    // If a failed trade returned this order to the book, its earlier `OrderClosed` event is forgotten.
     this.#orders.set(orderHash, { trader, tags })
     if (tags.group === undefined) return
     const group = this.#group(trader, tags.group)

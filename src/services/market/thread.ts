@@ -16,7 +16,7 @@ import { realWorld, type World } from '#services/kit/world.ts'
 import { openMarketLog } from './thread/market-log.ts'
 import { type RunningMarkets, startMarkets } from './thread/start-markets.ts'
 
-/** Disk space that each market thread reserves for cancels on a full disk. */
+/** Disk space that each market thread reserves, so that it can still log cancels when the disk is full. */
 const RESERVE_BYTES = 4 * 1024 * 1024
 
 type MarketWorld = World & {

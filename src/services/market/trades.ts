@@ -1,5 +1,6 @@
 /**
- * Results of a market's trades on chain: a report is checked and recorded, and a refused trade is undone in the books.
+ * Handles the on-chain results of a market's trades: checks and records reports, and undoes refused trades in the
+ * books.
  */
 
 import assert from 'node:assert/strict'
@@ -43,7 +44,7 @@ export function reportFlaw(state: MarketState, report: TradeReport): Rejection |
     : reject('INVALID_FIELD', 'report', 'the two orders are not a pair of this market')
 }
 
-/** Returns true if undoing the trade would return more quantity to an order than has been filled. */
+/** Returns true if undoing the trade would return more quantity to an order than the order has filled. */
 export function isOverdrawn(state: MarketState, { buy, sell, size }: TradeReport): boolean {
   const gone = ({ outcome, orderHash, size: whole }: VerifiedOrder): number =>
     whole - (state.books[outcome].find(orderHash)?.remaining ?? 0)
@@ -150,7 +151,7 @@ function tradeOf({ size, buy, sell }: TradeReport): PendingTrade {
 /** Refusals because of missing tokens. Other refusals, such as a missing approval, are never another trader's fault. */
 const LACKS_TOKENS: ReadonlySet<string> = new Set(['InsufficientShares', 'BothUnfunded'])
 
-/** Names the sides at fault whose missing tokens are owed to them by other traders. */
+/** Sides at fault that are excused, because other traders owe them the missing tokens. */
 type Excuse = { readonly excused?: ExcusedSide }
 
 export function excuseOf(

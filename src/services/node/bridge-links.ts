@@ -2,7 +2,8 @@
  * The links between threads of this node and threads of other nodes. A link is opened by the thread whose list of links
  * names the other thread.
  *
- * Protocol of a link: open (a request), opened or refused, *[frames in both directions], closed by either side.
+ * Protocol of a link: one side requests the link, and the other side accepts or refuses it. Both sides then send frames
+ * until either side closes the link.
  */
 
 import { MessageChannel } from 'node:worker_threads'
@@ -16,8 +17,8 @@ import { encode, type Opening, readOpened, readOpening } from './messages.ts'
 const LINK_EVERY_MS = 50
 const MARK_EVERY_MS = 1_000
 /**
- * A link ends if it has received no frame, not even a mark (the number of frames sent so far), for this multiple of
- * `silenceMs`. After `silenceMs` without beats, a node counts as dead.
+ * A link ends if it receives no frame for this multiple of `silenceMs`, the time without beats after which a node
+ * counts as dead. Idle links send a frame (mark) each second.
  */
 const MARK_SILENCES = 5
 const OPEN_MS_MAX = 2_000
@@ -25,7 +26,7 @@ const OPEN_MS_MAX = 2_000
 type BridgeLinksOptions = {
   readonly node: string
   readonly incarnation: string
-  /** Slots (threads that one node at a time runs) of the whole cluster. */
+  /** All slots of the cluster. A slot is a thread that runs on one node at a time. */
   readonly slots: readonly string[]
   readonly threads: readonly BridgedThread[]
   readonly silenceMs: number

@@ -23,7 +23,7 @@ export type BridgePorts = {
   readonly begin: (slot: string, isWanted: () => boolean) => Promise<void>
   /** Resolves with the reason when a started thread has ended. */
   readonly ended: (slot: string) => Promise<string>
-  /** Resolves when the thread of a released slot has stopped all work that the next owner takes over. */
+  /** Resolves when the thread of a released slot has finished its work, so that the slot's next owner can continue. */
   readonly handOver: (slot: string) => Promise<void>
   readonly end: (slot: string) => Promise<void>
   /** Hands a thread the port of its link to `peer`; returns false if the thread does not exist on this node. */

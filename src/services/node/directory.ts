@@ -52,8 +52,8 @@ export type Beat = {
   /** Text of the settings that must be the same on all nodes. */
   readonly shape: string
   /**
-   * Number of this beat within its incarnation. Receivers ignore a beat with an old number, because it was sent again.
-   * Undefined in beats of older versions.
+   * Number of this beat within its incarnation. Receivers ignore a beat whose number is not new, because it is a
+   * replay. Undefined in beats of older versions.
    */
   readonly number?: number
   readonly offers: readonly string[]
@@ -129,8 +129,8 @@ export class Directory {
   #warm = false
   #unfit = false
   /**
-   * True after this node was settled for the first time. From then on, it ignores nodes with different settings; before
-   * that, such a node makes this node unfit.
+   * True once this node has been settled. Until then, a node with different settings makes this node unfit; from then
+   * on, this node ignores nodes with different settings.
    */
   #joined = false
 
@@ -286,7 +286,7 @@ export class Directory {
 
   /**
    * Returns true if the beat is not newer than the last beat of its incarnation. NATS keeps the order of beats, so
-   * another client recorded this beat and sent it again.
+   * another client must have recorded and replayed this beat.
    */
   #isRepeated({ incarnation, number }: Beat): boolean {
     const before = this.#numbers.get(incarnation)

@@ -1,4 +1,6 @@
-/** Metrics of the copy of the log. A node whose copy is late takes longer to take over a partition. */
+/**
+ * Metrics of the copy of the log. If a node's copy is behind the log, the node takes longer to take over a partition.
+ */
 
 import { Gauge } from 'prom-client'
 import type { ThreadContext } from '#services/kit/kit.ts'
@@ -30,7 +32,7 @@ export function logCopyMeters({
     },
   })
   return {
-    /** Sets the partitions that are copied from now on; removes the values of all other partitions. */
+    /** Sets the partitions that are copied from now on; drops the metrics of all other partitions. */
     follow(partitions: readonly number[]): void {
       for (const partition of copies.keys()) {
         if (!partitions.includes(partition)) copies.delete(partition)

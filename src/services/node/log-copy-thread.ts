@@ -22,7 +22,7 @@ import { logCopyMeters } from './log-copy-metrics.ts'
 export type LogCopyProtocol = {
   /** Copies exactly these partitions from now on. Answered when the files of the other partitions are closed. */
   Follow: { takes: { partitions: readonly number[] }; answers: { why: string } }
-  /** Completes the copy. Answered when it contains all records that the log had at the time of the request. */
+  /** Completes the copy. Answered when the copy contains all records that the log had at the time of the request. */
   CatchUp: { takes: object; answers: { why: string } }
 }
 
@@ -40,7 +40,7 @@ export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): Thr
   const { log } = kit
   let follower: LogFollower
   let stopped = false
-  /** Reason why a partition cannot be copied now. */
+  /** For each partition that cannot be copied now: the reason. */
   const whys = new Map<number, string>()
   /** Partitions that are being copied. The value is true if the partition's log has grown since the copy began. */
   const pulling = new Map<number, boolean>()

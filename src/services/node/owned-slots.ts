@@ -1,7 +1,7 @@
 /**
- * Starts and ends the threads of the slots that this node has taken. A slot is a thread that one node at a time runs.
- * This node may release a slot and take it again before the slot's earlier thread has ended, so each start waits for
- * that end.
+ * Starts and ends the threads of the slots that this node has taken. A slot is a thread that runs on one node at a
+ * time. This node may take a slot again before the slot's earlier thread has ended, so each start waits until the
+ * earlier thread has ended.
  */
 
 import type { BridgePorts } from './bridge-ports.ts'

@@ -36,8 +36,8 @@ export function signLine(line: NodeLine, key: string, refused: () => void): Node
   }
 
   /**
-   * Returns the context of an answer's signature. The context includes the signature of the request, so the answer fits
-   * no other request.
+   * Returns the context of an answer's signature. The context includes the signature of the request, so the answer is
+   * valid for this request only.
    */
   const answerTo = (subject: string, question: Uint8Array): string =>
     `answer ${subject} ${Buffer.from(question.subarray(-SIGNATURE_BYTES)).toString('hex')}`

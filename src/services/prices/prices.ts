@@ -28,7 +28,7 @@ export type PricesEvent =
       readonly source: PriceSource | undefined
       readonly why: string
     }
-  /** An observation that was accepted, from the active source or another one. */
+  /** The actor accepted an observation, from the active source or from another one. */
   | { readonly type: 'ObservationAccepted'; readonly observation: Observation }
   | {
       readonly type: 'ObservationRefused'

@@ -139,8 +139,8 @@ export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Threa
 }
 
 /**
- * Passes events on: prices and quick markets to the fronts, accepted prices and refused reports to the actor of quick
- * markets.
+ * Makes the functions that pass events on: prices and quick markets to the fronts, accepted prices and refused reports
+ * to the actor of quick markets.
  */
 function makePass(
   meters: ReturnType<typeof pricesMeters>,
@@ -172,8 +172,8 @@ function makePass(
   function quickSaid(event: QuickMarketsEvent): void {
     meters.quickSaid(event)
     const { type, quickMarket, atMs } = event
-    // Do not notify fronts of a contested market: they read it from the database, and for fronts the market stays
-    // unresolved.
+    // Do not notify fronts that a market is contested: they treat the market as unresolved, and read the contest from
+    // the database.
     if (type !== 'QuickMarketContested') fronts.tell(type, { quickMarket, atMs })
   }
 

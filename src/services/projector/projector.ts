@@ -24,9 +24,9 @@ import type {
 } from '#store/projection/rows.ts'
 
 export type StoreProtocol = LogReaderProtocol & {
-  /** Reads the logs, independent of notifications. */
+  /** Sent at intervals: the projector reads the logs, even without a notification. */
   Tick: { takes: object; answers: undefined }
-  /** The time for collecting events has passed: writes the collected events. */
+  /** Sent after `GATHER_MS`: the projector writes the collected events. */
   Gathered: { takes: object; answers: undefined }
   Claimed: { takes: { checkpoints: readonly Checkpoint[] }; answers: undefined }
   ClaimFailed: { takes: { why: string; retry: boolean }; answers: undefined }

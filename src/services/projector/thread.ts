@@ -41,7 +41,7 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): Thread 
   let reader: LogReader<MarketEvent>
   let actors: StoreActors | undefined
   let stopped = false
-  /** True once another node takes over the store; from then on, this node writes nothing. */
+  /** True once another node takes over the store; from then on, this store accepts no new writes. */
   let leaving = false
   const leases = makeLeases(data, kit, world)
   const isDatabaseShared = isShared(databaseUrlOf(settings))

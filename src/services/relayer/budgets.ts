@@ -18,8 +18,8 @@ const DAY_MS = 86_400_000
 export const nothingSpent = (): Record<RelayPurpose, number> => ({ redemption: 0, other: 0 })
 
 /**
- * Returns the gas that an owner has spent today; adds an unknown owner. At the maximum number of owners, drops the
- * oldest owner.
+ * Returns the record of an owner, with the gas spent today; adds a record if there is none. At the maximum number of
+ * owners, drops the oldest record.
  */
 export function ownerOf(state: RelayerState, address: Address, nowMs: number): Owner {
   const day = dayOf(nowMs)
@@ -44,8 +44,8 @@ export function ownerOf(state: RelayerState, address: Address, nowMs: number): O
 }
 
 /**
- * Counts an operation against the owner's rate; returns a rejection if the rate is exceeded. The rate is a bucket,
- * stored as the time at which it is full again.
+ * Counts an operation against the owner's rate; returns a rejection if the rate is exceeded. The rate is a token
+ * bucket, stored as the time at which the bucket is full again.
  */
 export function drawFor(
   state: RelayerState,

@@ -27,8 +27,8 @@ export function hear(state: RelayerState, news: LaneUpdate, context: RelayerCont
   const transaction = { lane: news.lane, nonce: news.nonce }
   const { key, attempt } = readReference(news.reference)
   if (attempt !== one.attempt || one.stage !== 'follow') {
-    // This transaction belongs to an abandoned attempt. When it ends, write its end, unless a later attempt exists, and
-    // acknowledge it.
+    // This transaction belongs to an abandoned attempt. When the transaction ends, acknowledge it, and write its end
+    // unless a later attempt exists.
     if (news.type !== 'finished') return
     const change = changeOf({ key, attempt, status: endOf(news), txHash: news.txHash }, context)
     write(state, { change, turn: 0, transaction }, context)
@@ -87,7 +87,10 @@ export function submission(one: Underway, context: RelayerContext): Writing {
   }
 }
 
-/** Records that the operation's transaction is in a block: the owner's next operation can be examined. */
+/**
+ * Records that the operation's transaction is in a block, returns the unused gas to the budgets, and starts the owner's
+ * next operation.
+ */
 function mined(
   state: RelayerState,
   one: Underway,
@@ -107,8 +110,8 @@ function mined(
 }
 
 /**
- * Records that a reorg removed the operation's transaction from its block: in another block, the transaction may use
- * all its gas.
+ * Records that a reorg removed the operation's transaction from its block. Charges the unused gas again, because the
+ * transaction may use all its gas in another block.
  */
 function unmined(state: RelayerState, one: Underway, context: RelayerContext): void {
   one.isMined = false

@@ -41,7 +41,7 @@ export type RelayerPorts = {
     orders: HeldOrders,
   ) => Promise<TraderNeeds | Rejection>
   readonly lift: (key: RelayKey) => void
-  /** `lanes` are in the order of preference. */
+  /** Simulates the operation's call. `lanes` are the possible senders, in the order of preference. */
   readonly attempt: (
     operation: RelayOperation,
     examination: RelayExamination,

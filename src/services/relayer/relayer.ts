@@ -155,8 +155,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     for (const { key, attempt, kind, owner } of unfinished) {
       const sent = state.underway.get(key)
       if (sent !== undefined) holdAgain(state, sent, { kind, owner }, context)
-      // If the relayer follows a transaction of an earlier attempt, the attempt in the row was stored but never sent:
-      // the answer about the row was lost.
+      // If the followed transaction belongs to an earlier attempt, the attempt in the row was stored but never sent,
+      // because the database's answer was lost.
       if (sent?.attempt === attempt) continue
       // The journal has every transaction before it is sent, so an attempt that is not in the journal was never sent.
       const change = changeOf({ key, attempt, status: 'failed', reason: NEVER_SENT }, context)
@@ -307,8 +307,9 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const tookMs = context.nowMs - one.beganAtMs
     context.emit({ type: 'sent', kind, lane: one.lane, txHash: sent.txHash, tookMs })
     for (const ticket of one.tickets.splice(0)) context.answer(ticket, answerOf(one))
-    // An operation with claims is listed by its claims, so write the hash to its row at once. Delay this write for
-    // other operations: most are mined soon, and then one write is enough. The journal has the hash in any case.
+    // Clients list the claims of operations with their hashes, so write the hash of an operation with claims at once.
+    // Delay this write for other operations: most are mined soon, and then one write is enough. The journal has the
+    // hash in any case.
     if ((one.examination?.claims.length ?? 0) > 0) submitted(state, one, context)
     else context.after(SUBMITTED_AFTER_MS, { type: 'Write', message: submission(one, context) })
     pollLane(state, one.lane, context)

@@ -52,7 +52,7 @@ export type RelayerProtocol = RelayerRequests & {
   Weigh: { takes: Record<never, never>; answers: undefined }
   Weighed: { takes: { balances: readonly { lane: Address; wei: string }[] }; answers: undefined }
   NoncesRead: { takes: { ticket: Deferred; answer: RelayNonces | Rejection }; answers: undefined }
-  /** Work outside the actor that belongs to no request failed. The message `again` starts this work again. */
+  /** Work outside the actor failed, and no request waits for this work. The message named `again` retries the work. */
   Missed: {
     takes: { what: string; trouble: Trouble; again: 'Begin' | 'Weigh' }
     answers: undefined
@@ -63,7 +63,7 @@ export type Writing = {
   readonly change: RelayChange
   /** Number of this change among the changes of its operation; 0 if the relayer does not follow the operation. */
   readonly turn: number
-  /** Transaction whose end is acknowledged with this change, so that the sender may forget it. */
+  /** Transaction whose end is acknowledged with this change, so that the sender may forget the transaction. */
   readonly transaction?: { readonly lane: Address; readonly nonce: number }
 }
 
@@ -152,7 +152,9 @@ export type Underway = {
   turn: number
 }
 
-/** Stage of an operation: it waits for its turn, runs one step of outside work, or follows its transaction. */
+/**
+ * Stage of an operation: it waits in its queue, runs one step of work outside the actor, or follows its transaction.
+ */
 export type Stage = 'waiting' | Step | 'follow'
 
 /**

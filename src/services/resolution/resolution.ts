@@ -107,7 +107,7 @@ export type ResolutionState = {
   readonly ports: ResolutionPorts
   /** Steps in progress by reference, from their simulation until their end is acknowledged. */
   readonly underway: Map<string, Underway>
-  /** For each refused step, the time of its next attempt. */
+  /** For each step that waits after a refusal, a failure or its end: the time of its next attempt. */
   readonly pauses: Map<string, Pause>
   /**
    * For each step, the number of its transactions that reverted. The number is limited, because each revert costs gas.
@@ -152,7 +152,7 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
       )
       return undefined
     }
-    // Poll open transactions before reading due steps: each transaction that has ended makes room for another step.
+    // Poll open transactions before reading due steps, because each ended transaction makes room for another step.
     context.pipe(
       ports.poll(),
       (news) => ({ type: 'Polled', message: { news } }),
@@ -197,7 +197,7 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
 
   Acknowledged(state, { reference }, context) {
     state.underway.delete(reference)
-    // Pause the step, because the database still has it as due until the indexer reports the result. If the step
+    // Pause the step, because the database lists the step as due until the indexer reports the result. If the step
     // failed, it is retried after the pause.
     hold(state, reference, context.nowMs)
     return undefined

@@ -1,7 +1,7 @@
 /**
- * Fails the unsent trades of a trader who has used up the gas budget of the day by failed fills. The trades were
- * matched before market threads knew that the budget was used up. Each trade would be sent, fail and cost gas again, so
- * it fails without a transaction, by that trader's fault.
+ * Fails the unsent trades of a trader whose failed fills have used up the day's gas budget. The trades were matched
+ * before market threads knew that the budget was used up. If sent, each trade would fail and cost gas again, so it
+ * fails without a transaction, with that trader at fault.
  */
 
 import type { FaultySide } from '#domain/trade.ts'

@@ -141,8 +141,8 @@ export function applyUpdate(
 }
 
 /**
- * Records that a block contains this batch. Trades that wait for trades of this batch can go on, and the permits of
- * settled trades are used.
+ * Records that a block contains this batch. Trades that wait for trades of this batch can continue, and the permits of
+ * its settled trades count as used.
  */
 function noteBlock(
   state: SettlementState,
@@ -181,7 +181,7 @@ function finishBatch(
     const pending = state.trades.get(tradeId)
     if (pending?.isConfirmed !== true) continue
     const verdict = verdictOf.get(pending.trade.tradeKey)
-    // A reorg removed the block by which the market recorded the trade as confirmed, and the new block did not settle
+    // The market recorded the trade as confirmed because of a block that a reorg removed. The new block did not settle
     // the trade.
     const isSettled = verdict?.settled === true || verdict?.reason === 'AlreadySettled'
     if (!isSettled) revertConfirmed(state, tradeId, txHash)

@@ -25,7 +25,7 @@ const CLOCKS_APART_MS = 60_000
 /** Maximum time for which all trades wait for the markets' first answers, so that verified trades share a batch. */
 const ANSWERS_MS = 500
 
-/** Makes settlement verify every trade matched before now with its market; called after a restart. */
+/** Makes settlement verify every trade that was matched before now with the trade's market; called after a restart. */
 export function trustOnlyNew(state: SettlementState, nowMs: number): void {
   state.history.trustedFromMs = nowMs + CLOCKS_APART_MS
 }

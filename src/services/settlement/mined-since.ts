@@ -1,15 +1,15 @@
 /**
  * Trades that were mined during a submission. A refusal in that submission may have been computed before the block of
- * these trades. For example, shares that a trader bought a moment ago may be missing in the simulation, and be there
- * when its answer arrives. So these trades count as in flight when the refusal is judged, unless they have failed, or
- * the refusal was computed at their block or later.
+ * these trades. For example, the simulation may miss shares that a trader has just bought, although a block contains
+ * the purchase when the simulation's answer arrives. So these trades count as in flight when the refusal is judged.
+ * Exceptions are trades that have failed, and refusals computed at the block of the trade or later.
  */
 
 import type { TradeToSettle } from '#domain/trade.ts'
 import type { SettlementState } from './state.ts'
 
 /**
- * Forgets the trades of earlier submissions; called when a submission begins, because its simulation includes the
+ * Forgets the trades of earlier submissions. Called when a submission begins, because the new simulation includes the
  * blocks of these trades.
  */
 export function beginMinedWatch({ older }: SettlementState): void {

@@ -156,8 +156,8 @@ function note(inFlight: InFlight, other: TradeToSettle, isSent: boolean): void {
 }
 
 /**
- * Returns, for each trader, the trades that will be sent, or that are sent and in no block that the simulation has
- * seen. Leaves out refused trades, and trades with retries, because retries may take long.
+ * Returns, for each trader, the trades that will be sent, and the sent trades that were in no block yet when the
+ * simulation ran. Leaves out refused trades, and trades with retries, because retries may take long.
  */
 function tradesInFlight(state: SettlementState, refused: readonly RefusedTrade[]): InFlight {
   const seen = refused.find(({ block }) => block !== undefined)?.block ?? 0
@@ -221,9 +221,9 @@ export function resumeWaiting(state: SettlementState, context: SettlementContext
 
 /**
  * Applies a decided trade to a waiting trade. `block` is the block that settled the decided trade; undefined if the
- * decided trade failed, which changes no balance. If the waiting trade was not waiting for the decided trade, only the
- * amounts that the decided trade took count. The decided trade may be younger, made during the wait, so the amounts
- * that it brought do not count. A block is skipped if the waiting trade's balance was read at that block or later.
+ * decided trade failed, which changes no balance. If the waiting trade was not waiting for the decided trade, the
+ * decided trade may be younger. In that case, only the amounts that it took count. A block is skipped if the waiting
+ * trade's balance was read at that block or later.
  */
 function applyDecided(
   { missing }: PendingSettlement,

@@ -75,7 +75,7 @@ export function isInFlight(state: SettlementState, tradeId: TradeId): boolean {
   return state.flight.vanished.some(({ tradeIds }) => tradeIds.includes(tradeId))
 }
 
-/** Adds a report. A newer report replaces an unsent `submitted` report. */
+/** Adds a report. A newer report, except `reverted`, replaces a `submitted` report that is not being sent yet. */
 export function addReport(
   state: SettlementState,
   tradeId: TradeId,

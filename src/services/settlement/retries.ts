@@ -86,7 +86,7 @@ export function retryLater(
 /**
  * Reason for which no trader is at fault, although the contract names a side. Every order matches before it expires,
  * and can still settle during the grace after its expiration. A matched trade misses the grace only if the exchange or
- * the chain was unavailable for as long.
+ * the chain was unavailable for longer than the grace.
  */
 export const OUT_OF_TIME = 'OrderExpired'
 

@@ -59,7 +59,7 @@ const ENDED_READ_MAX = 2_000
 const REPORT_AGAIN_MS = 200
 const UNCONFIRMED_AGAIN_MS = 2_000
 /**
- * Maximum time between two polls of the chain. A longer time does not count as time in which the chain was reachable.
+ * Pause between two polls of the chain from which the pause no longer counts as time in which the chain was reachable.
  */
 const OUTAGE_MS = 30_000
 /** Number of failed submissions in a row, while polls succeed, after which a batch is halved. */

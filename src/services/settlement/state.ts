@@ -49,7 +49,7 @@ export type SettlementProtocol = SettlementRequests & {
     }
     answers: undefined
   }
-  /** The trades of a batch that a reorg removed have been read. */
+  /** The trades of a batch have been read, after a reorg removed the batch. */
   VanishedRead: { takes: { batch: RecoveredBatch }; answers: undefined }
   Reported: {
     takes: { tradeId: TradeId; report: TradeReport; answer: ReportAnswer }
@@ -61,7 +61,7 @@ export type SettlementProtocol = SettlementRequests & {
     takes: {
       step: Step
       why: string
-      /** True if the same submission may succeed later; otherwise its trades are at fault. */
+      /** True if the same submission may succeed later; otherwise the submitted trades are at fault. */
       retry: boolean
       /** True if this process could not handle its own data: neither the chain nor the database failed. */
       unexpected: boolean
@@ -84,7 +84,7 @@ export type SettlementStatus = {
   readonly queued: number
   readonly inFlight: number
   readonly waiting: number
-  /** Number of trades that are being retried because they did not settle, without a side at fault. */
+  /** Number of trades that are being retried: they have not settled, and neither side is at fault. */
   readonly retrying: number
   readonly unreported: number
   readonly why: string
@@ -116,7 +116,7 @@ export type SettlementEvent =
   /** A trade failed because it had not settled by its deadline. */
   | { readonly type: 'TradeOverdue'; readonly tradeId: TradeId; readonly why: string }
   | { readonly type: 'StepFailed'; readonly step: Step; readonly why: string }
-  /** No trade has ended for a while although some are open. */
+  /** No trade has ended for a while although some trades are open. */
   | {
       readonly type: 'Stalled'
       readonly forMs: number
@@ -135,11 +135,11 @@ export type SettlementRules = {
   readonly inFlightMax: number
   readonly readEveryMs: number
   readonly pollEveryMs: number
-  /** Maximum lag. If the lag is higher, the chain's markets accept cancels only. 0 means no limit. */
+  /** Maximum settlement lag. Above this lag, the chain's markets accept only cancels. 0 means no limit. */
   readonly maxLagMs: number
   /** Maximum time that a trade may stay unsettled while the chain is reachable. */
   readonly tradeDeadlineMs: number
-  /** Maximum gas that may be spent on transactions that refuse one trade without a side at fault. */
+  /** Maximum gas per trade for transactions that did not settle the trade. At this limit, the trade is not retried. */
   readonly retryGasMax: number
 }
 
@@ -165,7 +165,7 @@ export type SettlementPorts = {
   }) => Promise<void>
   /** Sends a report to the market; never rejects. */
   readonly report: (marketId: MarketId, report: TradeReport) => Promise<ReportAnswer>
-  /** Returns the traders who have used up today's budget by failed fills; omitted if there is no budget. */
+  /** Returns the traders whose failed fills have used up their gas budget today; omitted if there is no budget. */
   readonly barred?: () => ReadonlySet<Address>
 }
 
@@ -218,8 +218,8 @@ export type MissingBalance = {
 }
 
 /**
- * One side of a trade that waits for older trades: the side's balance or allowance, the amount that the trade needs of
- * it, and the expected change by each older trade.
+ * One side of a trade that waits for older trades: its balance or allowance, the amount that it needs, and the change
+ * that each older trade would make.
  */
 export type MissingSide = {
   readonly trader: Address
@@ -227,7 +227,7 @@ export type MissingSide = {
   has: bigint
   readonly needs: bigint
   readonly changes: Map<TradeId, bigint>
-  /** Trades whose effects `has` already includes. */
+  /** Older trades whose changes are already included in `has`. */
   readonly counted: Set<TradeId>
 }
 
@@ -252,7 +252,7 @@ export type PendingSettlement = {
   missing: MissingBalance | undefined
   /** Set if a block refused the trade by the fault of one side. The refusal stays set if a reorg removes that block. */
   refusal: TradeRefusal | undefined
-  /** Number of failed attempts to settle the trade, without a side at fault, while other trades settled. */
+  /** Number of attempts to settle the trade that failed without a side at fault, while other trades settled. */
   retries: number
   /** Number of times that a transaction with only this trade could not be simulated. */
   submitFailures: number

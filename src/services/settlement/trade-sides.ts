@@ -32,7 +32,10 @@ export function broughtTo(trade: Trade, side: TradeSide): Amount {
   return isPaying(trade, side) ? sharesOf(trade, side) : dollarsOf(trade, side)
 }
 
-/** Returns whether the side pays dollars. The buyer does, except in a merge; the seller does only in a mint. */
+/**
+ * Returns whether the side pays dollars. The buyer pays dollars except in a merge; the seller pays dollars only in a
+ * mint.
+ */
 export function isPaying(trade: Trade, side: TradeSide): boolean {
   return legOf(trade, side).side === BUY
 }

@@ -53,7 +53,7 @@ export function inTurns(
   return chosen.sort(byAge)
 }
 
-/** Moves takers whose trades were sent to the end of the turn order. Removes takers without queued trades. */
+/** Moves the takers of the chosen trades to the end of the turn order. Removes takers without queued trades. */
 export function endTurns(state: SettlementState, chosen: readonly TradeToSettle[]): void {
   const { queue, trades } = state
   const { turns, tradeIds } = queue
@@ -71,9 +71,9 @@ export function endTurns(state: SettlementState, chosen: readonly TradeToSettle[
 }
 
 /**
- * Returns the takers with enough queued trades: two batches, or their equal share of half of `SETTLEMENT_HELD_MAX` if
- * that is less. Further trades of these takers stay in the database, which leaves room for younger trades of other
- * takers.
+ * Returns the takers with enough queued trades. Enough is two batches, or one taker's equal share of half of
+ * `SETTLEMENT_HELD_MAX` if that is less. Further trades of these takers stay in the database, which leaves room for
+ * younger trades of other takers.
  */
 export function takersAtQuota({ queue, trades, rules }: SettlementState): Address[] {
   const counts = new Map<Address, number>()

@@ -20,7 +20,7 @@ import { TreeBuilder } from '#transparency/tree-builder.ts'
 import { sameBytes, type TreeHasher } from '#transparency/tree-hash.ts'
 
 export type PublicLogProtocol = {
-  /** Starts a turn if none is under way. */
+  /** Starts a turn (one round of reading, storing and publishing) if none is in progress. */
   Tick: { takes: object; answers: undefined }
   Loaded: { takes: { trees: readonly LoadedTree[] }; answers: undefined }
   LoadFailed: { takes: { why: string }; answers: undefined }
@@ -80,8 +80,8 @@ export type PublicLogState = {
   /** True while trees are being loaded, stored or published. */
   busy: boolean
   /**
-   * The new parts of the trees that are being stored. After a fault they are stored again, although the database may
-   * already have them.
+   * New parts of the trees that are being stored. After a fault, the same parts are stored again, even if the database
+   * already has them.
    */
   growing: readonly TreeGrowth[]
   /** Reason why the last turn failed; empty if it succeeded. */
@@ -150,7 +150,7 @@ export const publicLog: Behaviour<PublicLogState, PublicLogProtocol, PublicLogEv
   GrowFailed(state, { why, retry }, context) {
     state.busy = false
     fail(state, why, context)
-    // Load the trees again: the database has another tree than expected, so another writer may have extended it.
+    // Load the trees again: a stored tree differs from the expected one, so another writer may have extended it.
     if (!retry) {
       state.growing = []
       state.trees.clear()

@@ -55,7 +55,7 @@ export async function auditPositions(database: Database): Promise<PositionAudit>
         total.profits.set(holder, (total.profits.get(holder) ?? 0n) + profit)
       }
     }
-    // Also compare chains that have rows in these tables but no market; they must have no holdings.
+    // Also compare chains that have rows in these tables but no market; such chains must have no holdings.
     const others = await sql.all<{ chain_id: number | string }>(
       'select chain_id from chain_holdings union select chain_id from holder_profits',
       [],

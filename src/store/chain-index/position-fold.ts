@@ -133,8 +133,8 @@ export function makeCostOf(trades: readonly SettledTrade[]): (move: Move) => big
 }
 
 /**
- * Returns whether the movement belongs to a reported trade: its only movement, or one of the two movements of a mint or
- * merge.
+ * Returns whether the movement belongs to a reported trade. An ordinary trade has one movement; a mint or merge has
+ * two.
  */
 function isOf({ buyer, seller, outcome }: SettledTrade, { from, to, ...move }: Move): boolean {
   if (outcome === move.outcome && buyer === to && seller === from) return true

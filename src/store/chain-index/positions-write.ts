@@ -1,7 +1,7 @@
 /**
  * Keeps positions in step with the chain, in the transaction that writes its blocks. New blocks change the positions
- * that their movements touch. If blocks are undone, or a new market's tokens had moved before, all positions of the
- * market are computed again from its movements in the tables.
+ * that their movements touch. If blocks are undone, or a new market's tokens moved before the market was created, all
+ * positions of the market are computed again from its movements in the tables.
  */
 
 import type {
@@ -340,7 +340,7 @@ function noHolding(): Holding {
   return { shares: 0n, cost: 0n }
 }
 
-/** Returns those of the positions that have a row or a profit in the tables. */
+/** Returns the given positions that have a row or a profit in the tables. */
 export async function positionsOf(
   sql: Statements,
   keys: readonly (readonly [MarketId, Address])[],

@@ -42,7 +42,7 @@ function copyFile(path: string, into: string): void {
   }
 }
 
-/** Throws if the copy has a version that this version cannot upgrade. Changes nothing. */
+/** Throws if this version of the exchange cannot upgrade the copy. Changes nothing. */
 export async function checkCopyVersion(dialect: Dialect, folder: string): Promise<void> {
   refuseUnknown(await migrationsInCopy(dialect, folder), migrationsOf(dialect))
 }

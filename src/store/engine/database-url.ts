@@ -15,7 +15,7 @@ export type DatabaseAddress =
       readonly dialect: 'mysql'
       readonly host: string
       readonly port: number
-      /** Servers after the first. */
+      /** Further servers of the cluster, after the first one. */
       readonly others?: readonly ServerPlace[]
       readonly user: string
       readonly password: string

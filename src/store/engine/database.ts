@@ -55,8 +55,8 @@ export type DatabaseOptions = {
   /** Maximum number of connections to a MySQL server; SQLite always has one connection. */
   readonly connectionsMax?: number
   /**
-   * Maximum time without a byte from the server while an answer is due. After this time, connections go to the next of
-   * several servers. Slow statements of an operator need `Infinity`.
+   * Maximum time without a byte from the server while an answer is due. After this time, if there are several servers,
+   * connections go to the next server. Slow statements of an operator need `Infinity`.
    */
   readonly silentMsMax?: number
   /** Opens a thread that copies SQLite's write-ahead file into the database; for threads that write a lot. */
@@ -101,7 +101,7 @@ const SYNC_WAIT = 'set session wsrep_sync_wait = 7'
 /** Statement that fails if the server is not part of its cluster. */
 const PROBE = 'select 1'
 
-/** Error code with which MySQL answers `SYNC_WAIT`: MySQL has no such variable, so it is no Galera server. */
+/** MySQL's error code for `SYNC_WAIT`: plain MySQL has no such variable, so the server is not a Galera server. */
 const UNKNOWN_VARIABLE = 1193
 
 /** Opens a database with these ORM entities. */

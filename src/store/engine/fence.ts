@@ -29,7 +29,7 @@ export async function passFence(
   )
   if (affectedRows === 1) return
   throw new Fault(LEASE_LOST, `another node has taken the lease of ${role} after epoch ${epoch}`, {
-    // Retryable: the same write may succeed under the lease that the role has now.
+    // Retryable: the same write may succeed under the role's current lease.
     retryable: true,
   })
 }

@@ -83,14 +83,14 @@ export function keepWriteAhead(
     everyMs = Math.max(minMs, Math.min(maxMs, (everyMs * pages) / Math.max(1, copied)))
   }
 
-  /** `syncing` is the current or last sync. `next` is the one after it, shared by all commits since `syncing` began. */
+  /** `syncing` is the current or last sync. `next` is the following sync, for all commits since `syncing` began. */
   let syncing: Promise<void> = Promise.resolve()
   let next: Promise<void> | undefined
 
   /**
-   * Syncs the file, one sync at a time, because only one of several syncs that wait for the same pages receives the
-   * write error. After a failed sync it is unknown which pages are on the disk. So this thread ends, and its successor
-   * writes the file again.
+   * Syncs the file, one sync at a time: if several syncs wait for the same pages, only one receives the write error.
+   * After a failed sync it is unknown which pages are on the disk. So this thread ends, and its successor writes the
+   * file again.
    */
   function sync(): Promise<void> {
     next ??= syncing.then(() => {

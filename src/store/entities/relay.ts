@@ -1,4 +1,4 @@
-/** The table `relays`: operations that the relayer sends for users, keyed by the hash that they signed. */
+/** The table `relays`: operations that the relayer sends for users, keyed by the hash that the user signed. */
 
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { Address } from '#domain/ids.ts'

@@ -426,7 +426,7 @@ const TABLES: Readonly<Record<string, Table>> = {
     columns: 'log_partition smallint, tile_level smallint, tile_index bigint, hashes blob',
     key: 'log_partition, tile_level, tile_index',
   },
-  // `through_ms` is the time of the newest event up to this entry, so that it never falls.
+  // `through_ms` is the time of the newest event up to this entry, so `through_ms` never falls from entry to entry.
   public_entries: {
     columns: `log_partition smallint, leaf bigint, first_offset bigint, through_ms bigint, entry blob`,
     key: 'log_partition, leaf',

@@ -6,7 +6,7 @@
 import type { TradeStatus } from '#domain/trade.ts'
 import type { Value } from './columns.ts'
 
-/** A trade that is about to change, as stored. */
+/** Stored state of a trade that is about to change. */
 export type StoredTrade = {
   readonly market_id: Buffer
   readonly seq: number | string
@@ -24,16 +24,16 @@ export type BulkWriter = {
   readonly insertOrders: (rows: readonly Value[][]) => Promise<void>
   readonly insertOrderTags: (rows: readonly Value[][]) => Promise<void>
   readonly insertTrades: (rows: readonly Value[][]) => Promise<void>
-  /** Both update functions return the number of rows that they found. */
+  /** `updateOrders` and `updateTrades` return the number of rows that they found. */
   readonly updateOrders: (changes: readonly Value[][]) => Promise<number>
   readonly updateTrades: (changes: readonly Value[][]) => Promise<number>
   /** Returns the trades with these keys. */
   readonly tradesOf: (keys: readonly Value[][]) => Promise<StoredTrade[]>
-  /** Each of these functions adds the values to the row with the same key, or inserts a row if there is none. */
+  /** Each `add` function adds the values to the row with the same key, or inserts a row if there is none. */
   readonly addMarketStats: (rows: readonly Value[][]) => Promise<void>
   readonly addChainStats: (rows: readonly Value[][]) => Promise<void>
   readonly addChainSpans: (rows: readonly Value[][]) => Promise<void>
-  /** The prices must be from later trades than the prices in the stored rows. */
+  /** The prices must come from later trades than the prices of the stored candles. */
   readonly addCandles: (rows: readonly Value[][]) => Promise<void>
   /** Returns the number of new traders. */
   readonly addTraders: (rows: readonly Value[][]) => Promise<number>

@@ -258,7 +258,7 @@ async function reshapeMinute(
   )
 }
 
-/** Computes the longer candles of the failed trades again from the shorter ones. */
+/** Computes the longer candles that contained failed trades again, from the shorter candles. */
 async function followFrom(
   sql: Sql,
   failed: readonly CountedTrade[],

@@ -90,7 +90,7 @@ type Sql = { readonly connection: AbstractSqlConnection; readonly transaction: T
 
 type ChainTrader = readonly [chainId: number, trader: Address]
 
-/** `known`: traders that the database has. `fresh`: traders that it will have when the transaction is committed. */
+/** `known`: traders that the database already has. `fresh`: traders that this transaction adds. */
 type Traders = { readonly known: Set<string>; readonly fresh: ChainTrader[] }
 
 async function projectOne(
@@ -122,7 +122,7 @@ async function projectOne(
   expectAll('orders', orderChanges.length, await writer.updateOrders(orderChanges))
   const tradeChanges = collapsed.tradeChanges.map(tradeChangeValues)
   expectAll('trades', tradeChanges.length, await writer.updateTrades(tradeChanges))
-  // A market closes permanently: `end-orders.ts` later ends the orders that are still open after the batch.
+  // A market never reopens, so `end-orders.ts` later ends the orders that are still open after the batch.
   const marketCounts = new Map<number, MarketCounts>()
   for (const { market } of batch.markets) countsOf(marketCounts, market.chainId).markets += 1
   for (const change of batch.marketChanges) {

@@ -1,6 +1,6 @@
 /**
- * Counts everything again from the trades, for the audit to compare with the projector's sums. It reads the trades
- * market by market, so only one market is in memory.
+ * Computes all sums again from the trades, so that the audit can compare them with the projector's sums. Reads the
+ * trades market by market, so only one market is in memory.
  */
 
 import type { Transaction } from '@mikro-orm/core'
@@ -79,7 +79,7 @@ export async function recount(
 }
 
 function countRow(tally: Tally, chain: ChainCount, marketId: MarketId, row: TradeRow): void {
-  // The time spans of a chain continue across its markets; all other sums begin at zero with each market.
+  // The time spans of a chain are summed over all its markets; all other sums begin at zero with each market.
   count(
     { ...tally, spans: chain.spans },
     {

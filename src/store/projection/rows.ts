@@ -20,7 +20,7 @@ export type MarketRow = {
   readonly atMs: number
 }
 
-/** A closed market. The closing ended all of its orders that are still open after the batch. */
+/** A market that the batch closes. The closing ends every order of the market that is still open after the batch. */
 export type MarketChange = {
   readonly marketId: MarketId
   readonly closed: CloseReason

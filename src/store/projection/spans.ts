@@ -1,6 +1,6 @@
 /**
  * Time spans of the sums, and the format of a sum that may exceed 64 bits. Only the shortest span is computed from
- * trades; each longer one is computed from the one below.
+ * trades; each longer span is computed from the next shorter span.
  */
 
 import { ONE } from '#domain/money.ts'
@@ -9,7 +9,7 @@ export const MINUTE_SEC = 60
 export const HOUR_SEC = 3_600
 export const DAY_SEC = 86_400
 
-/** Stored spans, shortest first; candles of every other interval are combined from those of one of these spans. */
+/** Stored spans, shortest first; candles of any other interval are combined from the candles of one of these spans. */
 export const SPANS_SEC = [MINUTE_SEC, HOUR_SEC, DAY_SEC] as const
 export type SpanSec = (typeof SPANS_SEC)[number]
 

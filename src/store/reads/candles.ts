@@ -1,6 +1,6 @@
 /**
- * Reads candles. Minutes, hours and days are stored; every other interval is combined from the longest stored one that
- * divides it.
+ * Reads candles. Candles of minutes, hours and days are stored. Candles of any other interval are combined from the
+ * longest stored interval that divides it.
  */
 
 import type { MarketId } from '#domain/ids.ts'

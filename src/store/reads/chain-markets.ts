@@ -13,8 +13,8 @@ export type ChainMarketRecord = Market & {
   readonly winningOutcome: Outcome | null
   readonly resolvedTx: string | null
   /**
-   * True if the exchange withdrew the market after a reorg. A withdrawn market accepts no orders, even if the chain has
-   * it again.
+   * True if the exchange withdrew the market after a reorg. A withdrawn market accepts no orders, even if the chain
+   * contains the market again.
    */
   readonly withdrawn: boolean
 }
@@ -146,8 +146,8 @@ function conditions(filter: ChainMarketFilter): {
   }
   if (filter.after !== undefined) {
     const { createdAt, id } = filter.after
-    // The database finds `created_at_sec >= ?` by an index. The other condition skips markets of the same second that
-    // were on an earlier page.
+    // The condition `created_at_sec >= ?` uses an index. The other condition skips markets of the same second that were
+    // on an earlier page.
     need(
       'created_at_sec >= ? and (created_at_sec > ? or market_id > ?)',
       createdAt,

@@ -11,7 +11,7 @@ export type ClaimPlace = { readonly atMs: number; readonly item: number; readonl
 type ClaimFilter = {
   readonly status: ClaimStatus
   readonly limit: number
-  /** Selects only claims that are older than this one, and so follow it in the list. */
+  /** Selects only claims older than this position; they follow it in the list. */
   readonly before?: ClaimPlace
 }
 

@@ -56,7 +56,7 @@ type EventKey = { readonly chainId: number; readonly hash: string }
 
 type Values = (string | number | Buffer)[]
 type Raw = Record<string, string | number | Uint8Array | null>
-/** A range of an index, and the values of its condition. */
+/** A range of an index: an SQL condition and its values. */
 type Range = { readonly where: string; readonly values: Values }
 
 const SORTS: Readonly<Record<EventSort, { column: string; way: 'asc' | 'desc'; index: string }>> = {
@@ -70,7 +70,8 @@ const COLUMNS = `chain_id, event_hash, slug, title, description, category, tags,
   ends_at_sec, exclusive, created_at_sec, cast(volume_e6 as char) as volume`
 
 /**
- * Number of rows that a filtered scan reads first. Each further step reads four times as many rows as the step before.
+ * Minimum number of rows in the first step of a scan. Each further step reads four times as many rows as the step
+ * before.
  */
 const FIRST_SCAN = 64
 
@@ -99,7 +100,7 @@ export async function listEvents(database: Database, filter: EventFilter): Promi
   return { events: await load(database, found), next: place }
 }
 
-/** Returns the next positions of the list, and whether the filter accepts them. */
+/** Returns the next positions of the list, and for each position whether the filter accepts its event. */
 async function scan(
   database: Database,
   filter: EventFilter,

@@ -18,7 +18,7 @@ type MarketFiguresRecord = {
   /** Pairs of YES and NO: the price of the newest trade that has not failed (0 if none), and its sequence number. */
   readonly lastPrices: readonly [number, number]
   readonly lastSeqs: readonly [Sequence, Sequence]
-  /** Price of each outcome 24 hours ago. If the first trade of an outcome is newer, the price of that trade. */
+  /** Price of each outcome 24 hours ago, or at its first trade if that trade is newer. */
   readonly pricesBefore: readonly [number | null, number | null]
 }
 
@@ -51,7 +51,7 @@ const one = (column: string, outcome: number, rest: string) =>
   `(select ${column} from candles where market_id = s.market_id and outcome = ${outcome} and ${rest}
     limit 1)`
 
-/** Returns the figures of those of the markets that have trades. */
+/** Returns the figures of the given markets that have trades. */
 export async function marketFigures(
   database: Database,
   { marketIds, nowMs }: { readonly marketIds: readonly MarketId[]; readonly nowMs: number },

@@ -22,7 +22,7 @@ export type MarketFilter = {
   /** True selects only closed markets, false only open markets. */
   readonly closed?: boolean
   readonly limit: number
-  /** Selects only markets that were created after this one, and returns the oldest first. */
+  /** Selects only markets that were created after this market, and returns the oldest first. */
   readonly after?: { readonly createdAt: number; readonly id: MarketId | undefined } | undefined
 }
 
@@ -106,8 +106,8 @@ export async function listMarkets(
   if (filter.closed !== undefined) need(`close_reason is ${filter.closed ? 'not ' : ''}null`)
   if (filter.after !== undefined) {
     const { createdAt, id } = filter.after
-    // The database finds `created_at_sec >= ?` by an index. The other condition skips markets of the same second that
-    // were on an earlier page.
+    // The condition `created_at_sec >= ?` uses an index. The other condition skips markets of the same second that were
+    // on an earlier page.
     need('created_at_sec >= ?', createdAt)
     if (id !== undefined) need('(created_at_sec > ? or market_id > ?)', createdAt, bytesOf(id))
   }

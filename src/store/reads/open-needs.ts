@@ -76,7 +76,7 @@ export async function openNeeds(
   })
 }
 
-/** Returns those of the given trades that exist, in any state and order. */
+/** Returns the given trades that exist, in any state and any order. */
 export async function tradeNeeds(
   database: Database,
   { tradeIds }: { readonly tradeIds: readonly TradeId[] },
@@ -180,8 +180,8 @@ async function pendingTrades(
   const row = isMysql ? 'row_no' : 'rowid'
   let last: TradeNeedRow | undefined
   do {
-    // The database finds the condition on the time alone by an index. The other conditions skip rows of the same
-    // millisecond that were on an earlier page.
+    // The condition on the time alone uses an index. The other conditions skip rows of the same millisecond that were
+    // on an earlier page.
     const later =
       last === undefined
         ? ''

@@ -22,7 +22,7 @@ export type OrderRecord = VerifiedOrder & {
   readonly seq: number
 }
 
-/** Returns those of the given orders that exist, in any order. */
+/** Returns the given orders that exist, in any order. */
 export async function ordersByHash(
   database: Database,
   orderHashes: readonly OrderHash[],
@@ -50,7 +50,7 @@ export async function endedOrders(
     }))
 }
 
-/** Returns those of the given orders that the database has, open or ended. */
+/** Returns the given orders that the database has, open or ended. */
 export async function storedOrders(
   database: Database,
   filter: { readonly orderHashes: readonly OrderHash[] },
@@ -135,7 +135,7 @@ export async function orderState(
 }
 
 /**
- * Returns those of the markets that are closed. All orders of a closed market have ended, even if their rows are still
+ * Returns the given markets that are closed. All orders of a closed market have ended, even if their rows are still
  * marked open.
  */
 async function closedOf(

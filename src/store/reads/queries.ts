@@ -29,7 +29,7 @@ export async function askQuery<Name extends QueryName>(
 const LONG: ReadonlySet<QueryName> = new Set(['tradesOfUser', 'payoutsOfUser', 'candles'] as const)
 
 /**
- * Returns whether a read takes long: if it scans history (by its name, or because it is not the first page), or
+ * Returns whether a read takes long. A long read scans history (it is in `LONG`, or reads a page after the first), or
  * searches the texts of all markets (0.1 s with 100,000 markets).
  */
 export function isLongRead(name: QueryName, args: object): boolean {

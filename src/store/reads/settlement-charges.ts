@@ -125,7 +125,7 @@ async function tradesOf(database: Database, tradeIds: readonly TradeId[]): Promi
 /**
  * Shares the gas of a transaction in proportion to weights. The weight of a fill is the least gas that a fill takes. A
  * trader has an additional weight for extra gas, such as gas burnt by the code of the trader's account. So that trader
- * pays for the burnt gas, and an honest fill never pays more than without it.
+ * pays for the burnt gas, and an honest fill never pays more than if no gas were burnt.
  */
 function chargesOf(
   trades: readonly TradeRead[],

@@ -1,6 +1,6 @@
 /**
  * Reads the projector's sums of a market or a chain. The last 24 hours are the current minute and the 1,440 minutes
- * before it. All hours except the first are read as whole hours.
+ * before it. The partial first hour is read from minutes, all later hours as whole hours.
  */
 
 import type { MarketId } from '#domain/ids.ts'

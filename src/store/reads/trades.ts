@@ -1,6 +1,6 @@
 /**
- * Reads trades. Within a market trades are stored by `seq` and `fillIndex`, which is also time order, because a
- * market's clock never goes back. Across markets they are ordered by time, then `seq` and `fillIndex`.
+ * Reads trades. Within a market, trades are stored in the order of `seq` and `fillIndex`. This is also time order,
+ * because a market's clock never goes back. Across markets, trades are ordered by time, then `seq` and `fillIndex`.
  */
 
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
@@ -30,7 +30,10 @@ export type TradeRecord = Trade & {
 /** A position in the trades of a market; the page contains the trades before it. */
 type BeforeTrade = { readonly seq: number; readonly fillIndex: number }
 
-/** The condition on `seq` alone uses the index; the other condition excludes fills of the same event. */
+/**
+ * The condition on `seq` alone uses an index. The other condition excludes the fill at the position and later fills of
+ * its event.
+ */
 const BEFORE_PLACE = 'and seq <= ? and (seq < ? or fill_index < ?)'
 const NEWEST_FIRST = 'order by market_id desc, seq desc, fill_index desc'
 
@@ -129,8 +132,8 @@ export async function newestPendingTrades(
 }
 
 /**
- * Counts a trader's settled trades with other traders that were matched at `sinceMs` or later, at most `limit` per
- * side.
+ * Counts a trader's settled trades with other traders, at most `limit` per side. Counts only trades matched at
+ * `sinceMs` or later.
  */
 export async function settledTradesOf(
   database: Database,
@@ -193,8 +196,8 @@ async function pageOf(
   let earlier = ''
   if (before !== undefined) {
     const { atMs, seq, fillIndex } = before
-    // The database finds the condition on the time alone by an index. The other conditions skip rows of the same
-    // millisecond that were on an earlier page.
+    // The condition on the time alone uses an index. The other conditions skip rows of the same millisecond that were
+    // on an earlier page.
     earlier = `and ${time} <= ? and (${time} < ? or seq < ? or (seq = ?
       and (fill_index < ? or (fill_index = ? and ${row} < ?))))`
     asked.push(atMs, atMs, seq, seq, fillIndex, fillIndex, before.row)

@@ -137,8 +137,8 @@ async function tradesOfSide(
   let earlier = ''
   if (before !== undefined) {
     const { atMs, seq, fillIndex } = before
-    // The database finds the condition on the time alone by an index. The other conditions skip rows of the same
-    // millisecond that were on an earlier page.
+    // The condition on the time alone uses an index. The other conditions skip rows of the same millisecond that were
+    // on an earlier page.
     earlier = `and t.matched_at_ms <= ? and (t.matched_at_ms < ? or t.seq < ? or (t.seq = ?
       and (t.fill_index < ? or (t.fill_index = ? and t.${row} < ?))))`
     values.push(atMs, atMs, seq, seq, fillIndex, fillIndex, before.row)

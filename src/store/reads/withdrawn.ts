@@ -9,15 +9,15 @@ type Withdrawn = {
    * All orders of the trader with a lower nonce are withdrawn; '0' if the trader has never withdrawn orders by nonce.
    */
   readonly beforeNonce: Uint64
-  /** Single orders, at most the requested number. */
+  /** Orders that were withdrawn one by one, at most the requested number. */
   readonly orderHashes: readonly OrderHash[]
   /** True if the requested order was withdrawn, even if it is not in the list. */
   readonly isWithdrawn: boolean
 }
 
 /**
- * Returns a trader's withdrawals. They apply on the exchange immediately, although the contract applies them only after
- * its delay.
+ * Returns a trader's withdrawals. Withdrawals apply on the exchange immediately, although the contract applies them
+ * only after its delay.
  */
 export async function withdrawnBy(
   database: Database,

@@ -45,8 +45,8 @@ export async function sumEventVolumes(
 }
 
 /**
- * Sums the volumes of all events again, some at a time, because trades from before a restart may be missing in the
- * stored sums.
+ * Sums the volumes of all events again, in batches, because the stored sums may not include trades from before a
+ * restart.
  */
 export async function sumAllEventVolumes(database: Database): Promise<void> {
   let [chainId, hash] = [0, Buffer.alloc(32)]

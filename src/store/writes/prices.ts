@@ -16,7 +16,7 @@ export type PriceRecord = {
   /** The provider's time. */
   readonly atMs: number
   readonly source: PriceSource
-  /** Increases with every price of the asset, across restarts. */
+  /** Sequence number of the price; increases with every price of the asset, even across restarts. */
   readonly number: number
 }
 

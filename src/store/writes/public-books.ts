@@ -1,6 +1,6 @@
 /**
- * Storage of past books: each changed market's books at the end of a segment of the public log. They are derived from
- * the log, so writing them again changes nothing.
+ * Storage of past books: each changed market's books at the end of a segment of the public log. Books are derived from
+ * the log, so writing a book again changes nothing.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -9,7 +9,7 @@ import { bytesOf } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
 import { statements } from '../engine/statements.ts'
 
-/** A range of leaves of a public log's tree, and the last event of one market in it. */
+/** A range of leaves of a public log's tree, and the last event of one market in this range. */
 type BookSegment = {
   readonly seq: number
   readonly throughMs: number

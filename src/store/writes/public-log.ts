@@ -46,8 +46,8 @@ export type PublishedCheckpoint = {
 }
 
 /**
- * Adds leaves to trees. Repeating the call changes nothing. If a tree has neither its size from before the growth nor
- * its size and root after it, another writer has changed it. Then the call throws and writes nothing.
+ * Adds leaves to trees. Repeating the call changes nothing. Each stored tree must be as it was before the growth, or as
+ * it is after it. Otherwise another writer has changed the tree, so the call throws and writes nothing.
  */
 export async function growTrees(
   database: Database,
@@ -214,7 +214,7 @@ export async function storeCosigned(
   })
 }
 
-/** Returns the signature lines of a note, except lines of signers who have also signed the other note. */
+/** Returns the signature lines of `note`, except lines of signers who have also signed `other`. */
 function otherLines(note: string, other: string): string {
   const nameOf = (line: string) => line.split(' ')[1] ?? ''
   const signed = (text: string) => text.split('\n').filter((line) => line.startsWith('— '))

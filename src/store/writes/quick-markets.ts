@@ -94,7 +94,7 @@ export async function contestQuickMarket(
   return present(database, args)
 }
 
-/** Records the progress of a quick market on chain; an empty hash keeps the stored one. */
+/** Records the progress of a quick market on chain; an empty hash keeps the stored hash. */
 export async function noteQuickMarket(
   database: Database,
   noted: Key & {

@@ -36,12 +36,15 @@ export type OpenedRelay = {
 
 export type RelayChange = {
   readonly key: RelayKey
-  /** A change for an earlier attempt is ignored, unless that attempt succeeded and the last one failed. */
+  /**
+   * Attempt to which the change belongs. A change of an earlier attempt is ignored, unless that attempt succeeded and
+   * the last attempt failed.
+   */
   readonly attempt: number
   readonly status: RelayStatus
-  /** An empty text keeps the stored value. */
+  /** Hash of the transaction; an empty text keeps the stored hash. */
   readonly txHash: string
-  /** Null keeps the stored value. */
+  /** Gas of the operation; null keeps the stored gas. */
   readonly gas: number | null
   readonly reason: string
   readonly atMs: number

@@ -128,7 +128,7 @@ export async function journalOf(
   })
 }
 
-/** Returns the transaction with this hash; each of its signed forms has a hash. */
+/** Returns the transaction with this hash. Each signed form of a transaction has its own hash. */
 export async function transactionByHash(
   database: Database,
   { txHash }: { readonly txHash: string },

@@ -19,7 +19,7 @@ export const CATEGORY_NAMES: Readonly<Record<string, string>> = {
   general: 'General',
 }
 
-/** The part of the list's filter that decides the order of the rows. A click on a column head changes it. */
+/** The part of the list's filter that decides the order of the rows. A click on a column head changes this part. */
 type Order = Pick<Filter, 'sort' | 'isReversed'> & {
   readonly change: (part: Pick<Filter, 'sort' | 'isReversed'>) => void
 }

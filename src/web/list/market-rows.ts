@@ -30,8 +30,8 @@ export function spreadOf({ bestBidPrices, bestAskPrices }: Market): number | und
 }
 
 /**
- * Returns whether trading in the market has ended. This is the case once its expiration has passed, even before the
- * chain reports it.
+ * Returns whether trading in the market has ended. Trading ends when the expiration has passed, even before the chain
+ * reports the end.
  */
 export function isOver({ status, expiration }: Market, nowSec: number): boolean {
   return status !== 'open' || expiration <= nowSec

@@ -61,8 +61,8 @@ export function AssetChart({ quick }: { readonly quick: QuickModel }) {
 }
 
 /**
- * Shows a note if no prices between the start and the end of the market are known. The line between both prices then
- * has no meaning.
+ * Shows a note if a market has ended and no prices between its start and its end are known. The chart then has only a
+ * straight line between the start price and the end price.
  */
 function Gap(props: { readonly market: QuickMarket | undefined; readonly quick: QuickModel }) {
   const { market, quick } = props

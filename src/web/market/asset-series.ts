@@ -26,7 +26,7 @@ export function withPrice(points: readonly AssetPoint[], next: AssetPoint): read
 
 /**
  * Returns steps of equal length from the start to the end of the market. Steps in the future have no price. The line
- * begins at the strike. After the end, it ends with the price that decided the market.
+ * begins at the strike. Once the market has ended, the line ends at the price that decided the market.
  */
 export function assetSteps(
   market: Ends,

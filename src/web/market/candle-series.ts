@@ -74,7 +74,7 @@ export function withTrades(
   return all
 }
 
-/** Fills intervals without trades up to now. Each gets the last price before it. */
+/** Fills intervals without trades up to now. Each filled interval gets the closing price of the candle before it. */
 export function withoutHoles(
   candles: readonly Candle[],
   intervalSec: number,

@@ -5,8 +5,8 @@ const NAMES = ['panel', 'line', 'quiet', 'text', 'up', 'down', 'accent'] as cons
 export type ChartColours = Readonly<Record<(typeof NAMES)[number], string>>
 
 /**
- * Returns the current colours of the page, in light or dark mode. A temporary element gets each colour, and its
- * computed style is read.
+ * Returns the current colours of the page, in light or dark mode. Each colour is set on a temporary element, and the
+ * element's computed style is read.
  */
 export function readColours(within: HTMLElement): ChartColours {
   const probe = document.createElement('span')

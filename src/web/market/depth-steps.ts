@@ -76,7 +76,8 @@ export function depthPath(
 const round = (value: number): number => Math.round(value * 10) / 10
 
 /**
- * Returns the worst level that an order at this price would match, and the level's side; undefined if there is none.
+ * Returns the worst level that an order at this price would match, and that level's side. Returns undefined if the
+ * order would match nothing.
  */
 export function depthAt(
   { bids, asks }: Depth,

@@ -20,7 +20,7 @@ export type BookFrame = {
   readonly asks: readonly Level[]
 }
 
-/** Number of levels of each side in a frame. No screen shows more. */
+/** Maximum number of levels of each side in a `BookFrame`; no screen shows more. */
 const LADDER_LEVELS = 25
 
 export function makeMarketBook(
@@ -37,8 +37,8 @@ export function makeMarketBook(
   function levelsOf(side: 'bids' | 'asks', count?: number): readonly Level[] | undefined {
     const levels = live?.[side](count)
     if (levels === undefined || !isComplementary.peek()) return levels
-    // The book with implied levels contains every level of the outcome's own book. So the same number of levels of that
-    // book is enough.
+    // Every level of the outcome's own book is also a level of the book with implied levels. So `count` levels of the
+    // outcome's own book are enough.
     return plain === undefined ? undefined : withImplied(levels, plain[side](count))
   }
 
@@ -66,8 +66,8 @@ export function makeMarketBook(
           follow(implied ? { implied } : {}, (received) => {
             live = received
           }),
-          // The stream sends total sizes. The implied part of a level is the difference to the outcome's own book, so
-          // this book is needed too.
+          // The stream sends total sizes. The implied part of a level is its total size minus its size in the outcome's
+          // own book, so the page also subscribes to that book.
           ...(implied
             ? [
                 follow({}, (received) => {
@@ -76,7 +76,7 @@ export function makeMarketBook(
               ]
             : []),
         ])
-        // The stream refuses the subscription if the market has ended, so the book is empty.
+        // If the market has ended, the stream rejects the subscription. The book is then empty.
         subscriptions[0]?.ready.catch((error: unknown) => {
           if (!isCalledOff(error)) book.value = { bids: [], asks: [] }
         })

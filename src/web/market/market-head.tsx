@@ -149,8 +149,8 @@ function Chance(props: {
 }
 
 /**
- * Returns the best bids and asks and the last prices of the market. The best prices of the chosen outcome come from its
- * live book.
+ * Returns the best bids, the best asks and the last prices of the market. For the chosen outcome, the best prices come
+ * from the live book.
  */
 function liveOf({ book, outcome }: MarketModel, market: Market) {
   const frame = book.value

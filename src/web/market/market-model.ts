@@ -45,7 +45,7 @@ export function createMarketModel(marketId: string): MarketModel {
   const resolution = signal<ResolutionStatus | undefined>(undefined)
   const isComplementary = computed(() => {
     const matching = (market.value ?? marketOf(marketId))?.matching
-    // A market that does not exist has an empty book.
+    // A market that does not exist counts as not complementary; its book is empty.
     if (matching === undefined) return market.value === null ? false : undefined
     return matching === 'complementary'
   })
@@ -104,8 +104,8 @@ export function createMarketModel(marketId: string): MarketModel {
 }
 
 /**
- * Returns the best bid and the best ask of the chosen outcome, 0 if a side is empty. They change less often than the
- * whole book.
+ * Returns the best bid and the best ask of the chosen outcome, 0 if a side is empty. These two prices change less often
+ * than the whole book.
  */
 export function bestOf(model: MarketModel): Signal<{ readonly bid: number; readonly ask: number }> {
   const bid = computed(() => model.book.value?.bids[0]?.price ?? 0)

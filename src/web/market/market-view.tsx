@@ -86,7 +86,8 @@ export function MarketView({ marketId }: { readonly marketId: string }) {
   }
   const isOpen = market.status === 'open' && secondsUntil(market.expiration) > 0
   const parts = isOpen ? PARTS : PARTS.filter((one) => one !== 'book')
-  // After a market has ended, traders open its view to see the outcome and to redeem shares.
+  // After a market has ended, traders open its view to see the outcome and to redeem shares. So the view begins with
+  // the info part.
   const shown = part.value ?? (isOpen ? 'chart' : 'info')
   return (
     <article class="market" data-part={shown}>

@@ -1,6 +1,6 @@
 /**
- * Describes why an order was rejected. The exchange uses millionths in its messages, so they are converted to cents and
- * shares.
+ * Describes why an order was rejected. Amounts in the exchange's messages are in millionths; they are converted to
+ * cents, dollars and shares.
  */
 
 import { SibylError } from '#client/sibyl-error.ts'

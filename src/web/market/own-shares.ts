@@ -1,4 +1,7 @@
-/** The account's shares in a market. After a transaction they are read again until the indexer has processed it. */
+/**
+ * The account's shares in a market. After a transaction, the shares are read again until the indexer has processed the
+ * transaction.
+ */
 
 import { effect, signal, untracked } from '@preact/signals'
 import type { UserPosition } from '#protocol/shapes/users.ts'

@@ -104,7 +104,10 @@ function follow(followed: Followed): () => void {
     }
   }
 
-  /** Draws the whole chart. The candles come from the database, so the list of trades may contain newer trades. */
+  /**
+   * Draws the whole chart. Adds trades from the tape that are newer than the candles, because the candles come from the
+   * database.
+   */
   function draw(): void {
     const tape = model.tape.peek()
     series = (read ?? []).map((candles, at) => {

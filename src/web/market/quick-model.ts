@@ -105,8 +105,8 @@ export function createQuick(model: MarketModel): QuickModel {
     start() {
       const assets = computed(() => config.value?.quickMarkets?.assets.join() ?? '')
       /**
-       * Status of a quick market. When it becomes known, the quick market is read. When it changes, the quick market is
-       * read again, because the message about the end may have been lost.
+       * Status of the quick market, which is read when the status becomes known. The quick market is read again when
+       * the status changes, because the message about its end may have been lost.
        */
       const status = computed(() =>
         model.market.value?.quick ? model.market.value.status : undefined,

@@ -4,7 +4,7 @@ import type { QuickMarket } from '#protocol/shapes/prices.ts'
 
 type QuickStanding = {
   readonly state: 'running' | 'ended' | 'resolved'
-  /** True if YES is ahead or has won, false if NO is; undefined while no price is known. */
+  /** True if YES is ahead or has won, false if NO is ahead or has won; undefined while no price is known. */
   readonly isUp: boolean | undefined
   readonly words: string
 }

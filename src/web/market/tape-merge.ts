@@ -73,7 +73,8 @@ function newestFirst(a: TapeTrade, b: TapeTrade): number {
 }
 
 /**
- * Returns a number that orders trades of the same time. The id of a trade consists of market, sequence number and fill.
+ * Returns a number that orders trades with the same time. The id of a trade consists of market, sequence number and
+ * fill.
  */
 function placeOf({ tradeId }: TapeTrade): number {
   const [, seq = '0', fill = '0'] = tradeId.split('-')

@@ -16,7 +16,10 @@ function Field(props: {
   readonly value: string
   readonly type: (text: string) => void
   readonly keys?: (event: KeyboardEvent) => void
-  /** The number as the page has read it. Shown if the typed text has thousands separators, which could be misread. */
+  /**
+   * The number that the page parsed from the typed text. Shown if the text has thousands separators, which could be
+   * misread.
+   */
   readonly understood?: string | undefined
   readonly children?: ComponentChildren
 }) {

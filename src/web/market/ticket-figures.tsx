@@ -13,7 +13,7 @@ export function TicketFigures(props: {
   const isBuy = ticket.side.value === 'buy'
   const found = ticket.estimate.value
   const fill = found?.fill
-  // A market order costs as much as its fills. A limit order costs at most its size at its own price.
+  // A market order costs as much as its fills. A limit order costs at most its size times its own price.
   const cost = isMarket ? (fill?.cost ?? 0n) : (found?.cost ?? 0n)
   const payout = found === undefined ? 0n : isMarket ? BigInt(found.fill.filled) : found.payout
   const profit = payout - cost
@@ -73,7 +73,7 @@ export function TicketFigures(props: {
   )
 }
 
-/** Slippage in millionths of a dollar from which it is highlighted: one cent. */
+/** Minimum slippage that is highlighted, in millionths of a dollar: one cent. */
 const MUCH = 10_000
 const CENT = 10_000n
 

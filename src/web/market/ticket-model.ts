@@ -132,7 +132,7 @@ export function createTicket(model: MarketModel): TicketModel {
         price.value = ''
       }),
       effect(() => {
-        // The price stays at the mid until the trader types one.
+        // The price follows the mid until the trader types a price or a size.
         const isThere = midOf(best.value) !== undefined
         if (isThere && !isPriceTyped && size.peek() === '') untracked(prefill)
       }),

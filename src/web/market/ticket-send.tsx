@@ -66,7 +66,7 @@ export function TicketSend({ model, ticket, submitting }: Props) {
   )
 }
 
-/** Returns why the order cannot be sent although it is complete; undefined if it can be sent. */
+/** Returns the reason why a complete order cannot be sent; undefined if it can be sent. */
 function obstacleOf(ticket: TicketModel, wanted: Estimate): string | undefined {
   if (ticket.side.value === 'sell') return undefined
   const has = funds.value?.stablecoin ?? wanted.cost

@@ -110,8 +110,8 @@ function signed(client: Client, intent: PlaceIntent): Promise<OrderSubmission> {
   const { ttlSeconds = LIFE_SEC_MIN, ...terms } = intent
   const now = nowSec.peek()
   if (session === undefined || session.until < now + LIFE_SEC_MIN) return client.orders.sign(intent)
-  // Use a fixed expiration. The SDK computes a lifetime with its own clock, so the order could expire a second after
-  // the session key.
+  // Use a fixed expiration. If the SDK computed the expiration from a lifetime by its own clock, the order could expire
+  // a second after the session key.
   const expiration = Math.min(session.until, now + ttlSeconds)
   return session.client.orders.sign({ ...terms, expiration } as PlaceIntent)
 }

@@ -7,7 +7,7 @@ import { trimEnd } from '#domain/trim-end.ts'
 
 export type Read = { readonly value: number } | { readonly error: string }
 
-/** A number with a point as the decimal separator. */
+/** Matches a number with a point as the decimal separator. */
 const PLAIN = /^([0-9]{1,15})(?:\.([0-9]*))?$/
 /** Matches a number with grouped thousands, which is also the page's own format: `100,000.00`. */
 const GROUPED = /^[1-9][0-9]{0,2}(?:[,' \u00a0\u202f][0-9]{3})+(?:\.[0-9]*)?$/
@@ -61,7 +61,7 @@ export function readDollars(text: string): Read {
   return { error: 'The amount must be above zero.' }
 }
 
-/** Returns whether the typed number has grouped thousands. In that case the page shows the number as it was read. */
+/** Returns whether the typed number has grouped thousands. In that case the page also shows the parsed number. */
 export function hasGroups(text: string): boolean {
   return GROUPED.test(text.trim())
 }

@@ -15,7 +15,7 @@ export type TradeMark = {
   readonly text: string
 }
 
-/** Maximum number of the account's own marks that are drawn with their sizes. */
+/** If the chart has more marks of the account's own fills, these marks are drawn without their sizes. */
 const NAMED_MAX = 8
 
 /**
@@ -28,7 +28,7 @@ export function tradeMarks(
     readonly shown: readonly Outcome[]
     readonly intervalSec: number
     readonly owner: string | undefined
-    /** True to mark the trades of others too. False for candles, which already represent them. */
+    /** True to mark the trades of others too. False for candles, because candles already include these trades. */
     readonly hasOthers: boolean
   },
 ): readonly TradeMark[] {

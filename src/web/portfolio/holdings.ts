@@ -21,8 +21,8 @@ export type Holding = {
 }
 
 /**
- * Returns the mid of the outcome's own book. If there is none, returns one dollar minus the other outcome's mid, or
- * else the last price.
+ * Returns the mid of the outcome's own book. Without that mid, returns one dollar minus the other outcome's mid.
+ * Without both mids, returns the last price.
  */
 export function markPrice(market: Market | undefined, outcome: Outcome): number | undefined {
   if (market === undefined) return undefined
@@ -72,8 +72,8 @@ function priceOf(
 }
 
 /**
- * Returns the total value and profit of the holdings with a known price, and whether all holdings have one. The totals
- * are undefined if there are holdings and none has a known price.
+ * Returns the total value and profit of the holdings with a known price, and whether the prices of all holdings are
+ * known. If there are holdings and no price is known, the totals are undefined.
  */
 export function totalsOf(holdings: readonly Holding[]): {
   readonly value: bigint | undefined

@@ -56,7 +56,7 @@ function Mark() {
   )
 }
 
-/** Lets the user choose the chain. If there is only one chain, shows its name if it is a test chain. */
+/** Lets the user choose the chain. If the exchange has only one chain, shows a badge if that is a test chain. */
 function ChainChoice() {
   const chains = config.value?.chains ?? []
   const here = chain.value

@@ -14,7 +14,7 @@ import { showError } from './toasts.ts'
 const SETTLE_MS = 300
 const RETRY_MS = 3_000
 /**
- * Maximum number of markets in the list. A page cannot show more of them well. Other markets can be opened by their
+ * Maximum number of markets in the list. A page cannot show a longer list well. Other markets can be opened by their
  * address.
  */
 const MARKETS_MAX = 5_000
@@ -118,8 +118,8 @@ export function applyTickers(
 export function followMarkets(): void {
   let isReading = false
   const following = stream().market(undefined, ({ type }) => {
-    // The first snapshot arrives before the first read of the list, so it needs no other read. Each later snapshot
-    // does.
+    // A snapshot before the first read of the list needs no further read. After every later snapshot, the list is read
+    // again.
     if (type !== 'market.snapshot' || isReading) readSoon(SETTLE_MS)
   })
   const start = () => {

@@ -17,7 +17,10 @@ import {
 import { showError, showToast } from './toasts.ts'
 
 const REFRESH_MS = 5_000
-/** Winning outcomes of decided markets, by market id. They are few, so they are kept while the page is open. */
+/**
+ * Winning outcomes of decided markets, by market id. There are few such markets, so all are kept while the page is
+ * open.
+ */
 const winners = signal<ReadonlyMap<string, 0 | 1>>(new Map())
 
 export const positions = signal<readonly Position[] | undefined>(undefined)
@@ -68,7 +71,8 @@ async function readWinner(marketId: string): Promise<void> {
 /** Reads the positions repeatedly while a view shows them. Used as `useEffect(watchPositions, [])`. */
 export function watchPositions(): () => void {
   const stop = effect(() => {
-    // This effect runs again when the account changes, and when one of its orders changes, because that may be a trade.
+    // This effect runs again when the account changes, and when one of its orders changes, because the order may have
+    // traded.
     if (account.value === undefined || chain.value === undefined) {
       positions.value = undefined
       realisedProfit.value = undefined

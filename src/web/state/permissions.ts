@@ -62,7 +62,7 @@ async function ensure(
   }
 }
 
-/** Waits until the chain shows the permission. The relayer answers shortly before this. */
+/** Waits until the chain shows the permission, which is shortly after the relayer's answer. */
 async function untilTrue(isAllowed: () => boolean): Promise<void> {
   const untilMs = Date.now() + WAIT_MS
   for (;;) {

@@ -7,7 +7,7 @@ import { showError } from './toasts.ts'
 
 type Proof = 'checking' | Pick<VerifiedProof, 'index' | 'size' | 'origin'>
 
-/** Proofs by order hash: verified ones, and those that are being verified. */
+/** Proofs by order hash, including proofs that are being verified. */
 export const proofs = signal<ReadonlyMap<string, Proof>>(new Map())
 /** True if the exchange publishes its log; undefined until the exchange has answered. */
 export const hasPublicLog = signal<boolean | undefined>(undefined)

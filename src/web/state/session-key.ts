@@ -71,7 +71,7 @@ function readKept(
   }
 }
 
-/** Uses the key from now on if the exchange lists it as an active delegate. Returns whether it does. */
+/** Uses the key from now on if the exchange lists it as an active delegate. Returns whether the key is in use. */
 async function useIfActive(
   address: string,
   { key, delegate }: { readonly key: Hex; readonly delegate: string },
@@ -142,7 +142,10 @@ export function sessionFor(
   return { client, until: used.until }
 }
 
-/** Waits until the key is active. The relayer answers shortly before the chain and the indexer show this. */
+/**
+ * Waits until the exchange lists the key as active. The relayer answers shortly before the chain and the indexer show
+ * the key.
+ */
 async function until(isDone: () => Promise<boolean>): Promise<void> {
   const untilMs = Date.now() + WAIT_MS
   while (!(await isDone())) {

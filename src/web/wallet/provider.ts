@@ -12,7 +12,7 @@ export type Provider = {
 }
 
 export type Wallet = {
-  /** Identifies the wallet. The id stays the same at the next visit. */
+  /** Id of the wallet, which stays the same at the next visit. */
   readonly id: string
   readonly name: string
   /** Icon of the wallet as a data URL; '' if it has none. */

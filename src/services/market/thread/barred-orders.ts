@@ -1,4 +1,4 @@
-/** Removes from every book the orders of traders who have used up their budget of the day by failed fills. */
+/** Removes from every book the orders of traders whose failed fills have used up their daily budget. */
 
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { ReplyChannel } from '#runtime/serve.ts'

@@ -38,7 +38,7 @@ export function makeCommands(
   /** Hosts, by partition. */
   const hosts = new Map<number, Served>()
 
-  /** Returns the partition of a market. Looks up an open market, because hashing the market's id costs more. */
+  /** Returns the partition of a market. An open market stores its partition, so hashing the id is avoided. */
   function partitionOfMarket(marketId: MarketId): number {
     return thread.markets.get(marketId)?.partition ?? partitionOf(marketId, topology)
   }
@@ -75,8 +75,8 @@ export function makeCommands(
   }
 
   /**
-   * Asks each host to confirm. A host answers once the batch with this request is durable; by then, all commands before
-   * the request are durable too.
+   * Asks each host to confirm that all earlier commands are durable. A host answers once the batch with this request is
+   * durable; all earlier commands are durable by then.
    */
   function prove(answered: (isSure: boolean) => void): void {
     const asked = new Set(hosts.values())

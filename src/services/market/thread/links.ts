@@ -26,8 +26,8 @@ const MOVED: Unanswered = { unanswered: 'moved' }
 type SentProtocol = MarketFollowerProtocol & MovingProtocol & LogReaderProtocol
 
 /**
- * Messages that this thread handles when they arrive. `PlaceOrder` and `PlaceOrders` are then passed on as commands,
- * like all other messages; commands wait for a batch.
+ * Messages that this thread handles on arrival. All other messages are commands, which wait for a batch. `PlaceOrder`
+ * and `PlaceOrders` are handled on arrival and then passed on as commands.
  */
 type LinkProtocol = SessionsProtocol &
   DozeProtocol &
@@ -45,7 +45,7 @@ export type Links = {
   connect(peer: string, port: MessagePort): void
   /** Notifies the threads that read the log itself of the log's new end. */
   tellAppended(appended: LogReaderProtocol['Appended']['takes']): void
-  /** Answers every request from now on with the notice that the markets have moved to another node. */
+  /** Notifies the fronts that the markets move to another node, and answers every later request with that notice. */
   move(): void
   close(): void
 }
@@ -58,7 +58,7 @@ type LinkPorts = {
   /** Called with the name of a peer when its link has opened or closed. */
   readonly linked: (peer: string) => void
   readonly gone: (peer: string) => void
-  /** True if this thread is stopping. When its links close, no front has ended. */
+  /** True if this thread is stopping. Its links then close although the fronts have not ended. */
   readonly isStopped: () => boolean
 }
 

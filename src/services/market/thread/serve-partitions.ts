@@ -85,8 +85,8 @@ export function servePartitions(group: readonly number[], ports: ServePorts): Se
 
   /**
    * Confirms that no other owner has taken one of the partitions; called after a batch with answers that have no
-   * events. The log's fence protects only appends, so an answer without events, such as that an order does not exist,
-   * needs this check.
+   * events. The log's fence protects only appends, so an answer without events, such as “order not found”, needs this
+   * check.
    */
   async function confirm(): Promise<boolean> {
     const taken = await partitionsTaken(events, ports.kit)

@@ -41,7 +41,9 @@ export type SessionOrders = {
    * were not loaded.
    */
   awaitClaims(): void
-  /** Ends sessions that no front has claimed in time, and repeats unanswered cancels. Called at intervals. */
+  /**
+   * Ends sessions that no front has claimed before the deadline, and repeats unanswered cancels. Called at intervals.
+   */
   look(): void
 }
 
@@ -67,8 +69,8 @@ export function makeSessionOrders(
   let claimedByMs = 0
 
   /**
-   * Ends the sessions in the index that no front has claimed. If a reorg restores an order, the order's session may be
-   * in the index again, although it ended long ago or its orders were kept.
+   * Ends the sessions in the index that no front has claimed. If a reorg restores an order, the order's session
+   * reappears in the index, even if the session ended long ago or its orders were kept.
    */
   function endUnclaimed(): void {
     if (monotonicMs() < claimedByMs) return

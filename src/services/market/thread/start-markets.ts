@@ -29,8 +29,7 @@ import { DISK_FULL, makeUpkeep } from './upkeep.ts'
 import { warmUp } from './warm-up.ts'
 
 /**
- * Time for which a thread that moves to another node still answers late messages. It is many times the delay between
- * machines.
+ * Time for which a thread that moves to another node still answers late messages. It is many times the network delay.
  */
 const MOVING_MS = 250
 

@@ -49,8 +49,8 @@ type LaneOptions = {
 }
 
 /**
- * Sends transactions and waits until they end. If the same transaction is still open, a call waits for it and sends
- * nothing.
+ * Sends transactions and waits until they end. If a transaction with the same purpose and market is still open, a call
+ * waits for that transaction and sends nothing.
  */
 function makeAwaitedSends(
   lane: ReturnType<typeof makeLane>,
@@ -87,7 +87,7 @@ function makeAwaitedSends(
 
   /**
    * Resolves or rejects the calls that wait for a transaction, and marks the transaction to be acknowledged in the
-   * journal. The calls do not wait for the journal, because a poll reports an end only once.
+   * journal. The calls end even if the journal is unavailable, because a poll reports each end only once.
    */
   function end({
     transaction,

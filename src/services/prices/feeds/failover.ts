@@ -32,8 +32,8 @@ type FailoverOptions = {
   readonly deviationMax: number
   /**
    * Maximum jump from the previous price, as a share, that needs no confirmation by another provider. The limit grows
-   * with the time between the two prices, and is twice as high after `driftMs`. It then stays constant, because a
-   * single provider may be wrong after a long silence and must not move the price far.
+   * with the time between the two prices: after `driftMs` it has doubled, and then stays constant. A single provider
+   * may be wrong after a long silence, and must not move the price far.
    */
   readonly jumpMax: number
   readonly driftMs: number
@@ -126,8 +126,8 @@ export function makeFailover(options: FailoverOptions): Failover {
       )
       group.speaker = better?.source
     } else if (group.speaker === undefined && nowMs - group.sinceMs < options.recoverMs) {
-      // For some time after the start, only the primary provider can become active, even if another provider is healthy
-      // first.
+      // Until `recoverMs` after the start, only the primary provider can become active, even if another provider is
+      // healthy first.
       group.speaker = well.find(({ source }) => source === options.order[0])?.source
     } else group.speaker = well[0]?.source
     if (group.speaker !== undefined) {

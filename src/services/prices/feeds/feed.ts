@@ -19,7 +19,7 @@ export type FeedSocket = {
   close(): void
 }
 
-/** The options of `fetch` that feeds use. */
+/** The part of `fetch` that feeds use. */
 type FeedFetch = (
   url: string,
   init: { readonly headers: Readonly<Record<string, string>>; readonly signal: AbortSignal },

@@ -7,7 +7,7 @@
 import { backoff } from '#domain/backoff.ts'
 import { FEED_TIMING, type FeedPorts, type FeedTiming } from './feed.ts'
 
-/** Functions by which a provider's protocol reports what happens on one connection. */
+/** Functions by which a provider's protocol reports the events of one connection. */
 export type LineHooks = {
   /** Number of the connection; every new connection has a higher number. */
   readonly number: number
@@ -79,8 +79,8 @@ export function makeLine({ ports, open, poll }: LineOptions): Line {
   /** Checks the connection, and polls while the provider pushes nothing. */
   function watch(): void {
     const nowMs = clock.nowMs()
-    // If the wall clock was set back, these times would be in the future, and a silent connection would be detected too
-    // late.
+    // If the wall clock was set back, the recorded times may lie in the future. A silent connection would then be
+    // detected too late.
     lastMessageAtMs = Math.min(lastMessageAtMs, nowMs)
     openedAtMs = Math.min(openedAtMs, nowMs)
     const quietMs = nowMs - Math.max(lastMessageAtMs, 0)

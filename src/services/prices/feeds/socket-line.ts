@@ -10,7 +10,7 @@ export function openLine(
   url: string,
   hooks: LineHooks,
   protocol: {
-    /** First message to send. */
+    /** Message that is sent once the connection is open. */
     readonly hello?: string
     /** Handles one message; returns false if it is not part of the provider's protocol. */
     readonly take: (message: unknown, text: string) => boolean

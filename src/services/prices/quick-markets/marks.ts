@@ -79,7 +79,8 @@ export function noteMissed(
 }
 
 /**
- * Returns the seconds whose first report may be a report of this time: the boundary, or sampled seconds of an average.
+ * Returns the moments, in seconds, for which a report at this time may be the first report: the last boundary, and
+ * sampled seconds of an average.
  */
 function secsMarkedBy({ options }: QuickMarketsState, atMs: number): number[] {
   const { intervalSec } = options
@@ -93,7 +94,7 @@ function secsMarkedBy({ options }: QuickMarketsState, atMs: number): number[] {
   return secs
 }
 
-/** Returns the maximum time from a boundary, or from a sampled second, to a report that counts for it. */
+/** Returns the maximum time from a boundary, or from a sampled second, to a report that counts for that moment. */
 function withinMsOf({ options }: QuickMarketsState, boundarySec: number): number {
   const { intervalSec, withinMs } = options
   return boundarySec % intervalSec === 0 ? withinMs : averagedStepSec(intervalSec) * 1_000 - 1
@@ -115,7 +116,7 @@ export function keepMark(known: AssetState, mark: Mark): void {
 
 /**
  * Compares a mark with other sources' marks of the same boundary: `confirmed` if another mark agrees, `contradicted` if
- * no other mark agrees, `alone` if there is no other mark.
+ * other marks exist and none agrees, `alone` if there is no other mark.
  */
 export function standing(
   state: QuickMarketsState,

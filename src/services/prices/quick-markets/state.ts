@@ -104,7 +104,7 @@ export type QuickMarketsOptions = {
   readonly deviationMax: number
   /**
    * Maximum difference between the price moves of two sources on opposite sides, in basis points. If enough sources
-   * exceed it, the market can become contested.
+   * exceed this difference, the market can become contested.
    */
   readonly agreementBps: number
   /** First pause between two attempts; it doubles each time, up to the maximum in the next field. */

@@ -25,8 +25,8 @@ export function look(state: QuickMarketsState, known: AssetState, context: Quick
 }
 
 /**
- * Opens the market of the current interval once its strike is known. If the database does not answer, the recording is
- * retried however late it is. The database may have the market already, and a recorded market must be decided.
+ * Opens the market of the current interval once its strike is known. If the database does not answer, retries the
+ * recording without a time limit: the database may have the market already, and a recorded market must be decided.
  */
 export function open(state: QuickMarketsState, known: AssetState, context: QuickContext): void {
   const { recording } = known
@@ -134,8 +134,8 @@ function decide(state: QuickMarketsState, row: Row, context: QuickContext): void
 }
 
 /**
- * Asks the chain, with growing pauses, whether the oracle has decided. Once the decision is recorded, lets the market
- * end.
+ * Asks the chain, with growing pauses, whether the oracle has decided. Once the database has the decision, notes the
+ * market as `reported`.
  */
 function awaitOracle(state: QuickMarketsState, row: Row, context: QuickContext): void {
   const { quickMarket } = row

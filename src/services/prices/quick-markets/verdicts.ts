@@ -92,8 +92,8 @@ export function verdictOn(
 
 /**
  * Returns a contested verdict if no source has reliable reports of start and end, so that the market does not wait
- * forever. It uses the first source that has both reports and whose end price every other source contradicts. Returns
- * undefined until all histories have been requested.
+ * forever. The verdict uses the first source that has both reports and whose end price contradicts all other end
+ * prices. Returns undefined until all histories have been requested.
  */
 function implausible(
   state: QuickMarketsState,

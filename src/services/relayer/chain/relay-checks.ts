@@ -72,7 +72,8 @@ export function makeRelayChecks(
       nonce: market.nonce,
       bond: { nonce: market.stablecoinNonce, amount: market.bond },
     }
-    // The permit is not needed if the allowance is already sufficient: another account may have submitted the permit.
+    // The permit is not needed if the allowance is already sufficient: another account may have submitted the permit
+    // before.
     const needsPermit = bond !== undefined && market.allowance < market.bond
     const signed = needsPermit ? operation : withoutBond(operation)
     const flaw = signatureFlaw(signed, nonces) ?? proposalFlaw(market)

@@ -38,5 +38,5 @@ export type RelayTrial = {
   readonly gas: number
 }
 
-/** An operation without claims, bond or guard. */
+/** Result of an examination without claims, bond or guard. */
 export const NOTHING: RelayExamination = { claims: [], ownBond: false }

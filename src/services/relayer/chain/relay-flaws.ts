@@ -15,7 +15,7 @@ export function isGranted(
     : allowance === BigInt(operation.value)
 }
 
-/** Returns whether the owner has redeemed everything in the redemption already. */
+/** Returns whether nothing is left to redeem: the condition is resolved, and the owner holds none of these tokens. */
 export function isRedeemed(
   { indexSets }: Redemption,
   { denominator, balances }: ConditionFacts,

@@ -21,7 +21,7 @@ export type RelayExaminerOptions = AcceptedOrders & {
    * Minimum value, in units of stablecoin, that the owner of an approval, permit, cancellation or delegation must hold.
    */
   readonly minHolding: bigint
-  /** Returns the digest of a message, and its signer or the flaw of the signature. */
+  /** Returns the digest of a message, and its signer or the reason why the signature is invalid. */
   readonly recover: (
     message: TypedMessage,
     signature: string,

@@ -52,7 +52,7 @@ export async function extraGasOf(
       const order = side === 'buyer' ? trade.buy : trade.sell
       if (!coded.has(order.trader)) continue
       orders.set(order.orderHash, order)
-      // A side that pays dollars receives shares, and the receipt may run the code of the side's account.
+      // A side that pays dollars receives shares, and receiving them may run code of the side's account.
       if (isPaying(trade, side)) add(order.trader, RECEIVE_GAS)
     }
   }

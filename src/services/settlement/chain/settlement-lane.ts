@@ -83,9 +83,9 @@ export type SettlementLane = {
   poll(): Promise<{
     readonly updates: readonly SettlementUpdate[]
     readonly headNumber: number
-    /** Reason why the oldest transaction that is in no block does not progress; empty if there is no such problem. */
+    /** Error of the first open transaction, by nonce, that has an error; empty if no open transaction has one. */
     readonly trouble: string
-    /** Time for which an order can still settle after its expiration; infinite until it is known. */
+    /** Seconds for which an order can still settle after its expiration; infinite until the contract has been read. */
     readonly graceSec: number
   }>
   acknowledge(name: TransactionName): Promise<void>
@@ -149,8 +149,8 @@ function makeSettledSearch(
   }
 
   /**
-   * Returns the transactions that settled these trades, by trade key. Leaves out a transaction that the node has not
-   * indexed or does not return, without waiting for it.
+   * Returns the transactions that settled these trades, by trade key. Leaves out transactions that the node does not
+   * return, for example because it has not indexed them yet.
    */
   async function settlingHashes(
     trades: readonly TradeToSettle[],
@@ -190,7 +190,7 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
   let headNumber = 0
   /** Markets that exist on the chain. They are few, and no market is ever removed from the chain. */
   const prepared = new Set<MarketId>()
-  /** Time for which an order can still settle after its expiration, in seconds; constant in the contract. */
+  /** Seconds for which an order can still settle after its expiration; constant in the contract. */
   let graceSec: number | undefined
 
   async function unknownAmong(trades: readonly TradeToSettle[]): Promise<MarketId[]> {
@@ -261,8 +261,8 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     },
     submit,
     async poll() {
-      // Read the grace before the poll, which returns each update only once. If the read fails, the next poll repeats
-      // it.
+      // Read the grace before polling the sender, because the sender returns each update only once. If the read fails,
+      // the next poll reads the grace again.
       graceSec ??= await contract.delays().then(
         (delays) => delays.graceSec,
         () => undefined,

@@ -63,15 +63,18 @@ export function makeSparePermits({ stored, nonceOf }: SparePermitsOptions): Spar
   }
 }
 
-/** True if a nonce before or between these permits is missing, so that the token would not accept all of them. */
+/**
+ * True if a nonce is missing before or between the nonces of these permits; the token would then not accept all of
+ * them.
+ */
 function hasGap(permits: readonly PermitSignature[], next: bigint): boolean {
   const nonces = new Set(permits.map(({ nonce }) => BigInt(nonce)).filter((nonce) => nonce >= next))
   return [...nonces].some((nonce) => nonce >= next + BigInt(nonces.size))
 }
 
 /**
- * Returns the next nonce of an owner. A stablecoin without the function `nonces` has no permits. If a node does not
- * answer, the submission is retried.
+ * Returns the next nonce of an owner; `NO_NONCE` if the stablecoin has no function `nonces`, and so no permits. Throws
+ * if a node does not answer; the submission is then retried.
  */
 async function nextNonce(nonceOf: SparePermitsOptions['nonceOf'], owner: Address): Promise<bigint> {
   try {

@@ -1,7 +1,7 @@
 /**
  * Shares the pauses of traders among the market threads. A market thread finds pauses in its own log and returns them
- * with its answers to reports. When a market thread is linked, the relay sends it all known pauses and requests the
- * pauses that it knows. So after any restart, every market thread soon has all pauses.
+ * with its answers to reports. When a market thread is linked, the relay sends all known pauses to this thread, and
+ * requests the pauses that the thread knows. So after any restart, every market thread soon has all pauses.
  */
 
 import { isRejection } from '#domain/rejection.ts'

@@ -184,8 +184,8 @@ function stateOf(
 }
 
 /**
- * Checks that the maximum lag and the deadline of trades are shorter than the contract's grace, so that a trade
- * settles or fails before the contract stops accepting it.
+ * Checks that the maximum lag and the deadline of trades are shorter than the contract's grace. So each trade settles
+ * or fails while the contract still accepts it.
  */
 async function checkGrace(
   { settings, context }: StartParts,
