@@ -68,13 +68,13 @@ for (const name of asked) {
   })
 }
 
-test('if a reader closes early, the command that prints the settings ends without an error', async () => {
+test('the command that prints the settings exits without an error if its reader closes early', async () => {
   const { code, out, err } = await run('settings', '| head -n 1')
   assert.deepEqual({ code, err }, { code: 0, err: '' })
   assert.equal(out, 'SIBYL_PROFILE = "devnet"  # default\n')
 })
 
-test('a negative number of an option is refused with the allowed range', async () => {
+test('a negative value of an option is refused, and the error names the allowed range', async () => {
   const { code, err } = await run('devnet:warp', '--seconds -5')
   assert.equal(err, "sibyl: --seconds must be a whole number from 1 to 31536000, not '-5'\n")
   assert.equal(code, 2)
@@ -92,7 +92,7 @@ for (const [script, prefix] of [
   })
 }
 
-test('a Node version other than 22 gets one line that explains it', async () => {
+test('a program started with a Node version other than 22 prints one line of explanation', async () => {
   // The entry must be a `.cjs` file: Node 20 refuses a `.ts` file before it reads a line of it.
   assert.equal(extname(realpathSync(`${ROOT}src/main.ts`)), '.cjs')
   const other = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })`

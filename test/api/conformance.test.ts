@@ -24,7 +24,7 @@ const SKIPPED = [
   ...['prices.quick-market', 'prices.stream'],
 ]
 
-describe('the API of an exchange keeps its contract', () => {
+describe('the API of a running exchange conforms to its published contract', () => {
   let exchange: Exchange
   let marketId = ''
   before(async () => {
@@ -52,10 +52,10 @@ describe('the API of an exchange keeps its contract', () => {
     await buyer?.orders.place({ ...terms, side: 'buy', size: '1' } as never)
   }
 
-  describe('the exchange serves every endpoint that it promises', () => {
+  describe('the API answers valid, invalid and conditional reads as documented', () => {
     before(trade)
 
-    it('the exchange passes every check of the contract', async () => {
+    it('the exchange passes every conformance check that applies to its settings', async () => {
       const { key, address } = ann
       const world = makeWorld({ url: exchange.url, key, address, chainId: 31_337 })
       const failed: CheckResult[] = []
@@ -69,7 +69,7 @@ describe('the API of an exchange keeps its contract', () => {
       assert.deepEqual(skipped, SKIPPED)
     })
 
-    it('every fault in a path or a query is refused, and the error names the field', async () => {
+    it('the API refuses an invalid path or query parameter, and the error names the field', async () => {
       const wrong: string[] = []
       for (const [path, status, code, field] of BAD_READS) {
         // Only the placeholders `M` and `U` are replaced.
@@ -85,14 +85,14 @@ describe('the API of an exchange keeps its contract', () => {
       assert.deepEqual(wrong, [])
     })
 
-    it('a read with an unknown id is answered with an empty list, zero or 404', async () => {
+    it('the API answers a read of an unknown id with an empty list, zero or 404', async () => {
       for (const [path, answer] of UNKNOWN_READS) {
         const url = path.replace(/\bU\b/g, traderNumbered(77).address)
         assert.deepEqual(await json(url), answer, path)
       }
     })
 
-    it('an answer is not sent again to a client that has it and whose copy is current', async () => {
+    it('the API answers 304 without a body if the client’s ETag is current', async () => {
       const stats = `${exchange.url}/api/v1/stats/${marketId}`
       const first = await fetch(stats)
       const etag = first.headers.get('etag') ?? ''

@@ -57,7 +57,7 @@ function fixture(keepMs = 250) {
   }
 }
 
-test('a page of markets is read from the database once until the index, the loaded markets or the current second change', async () => {
+test('a cached page of markets is read again when the index, the loaded markets or the clock’s second changes', async () => {
   const { ask, board, clock, create } = fixture()
   assert.deepEqual(await ask('a'), { count: 1, reads: 1 })
   assert.deepEqual(await ask('a'), { count: 1, reads: 0 })
@@ -73,7 +73,7 @@ test('a page of markets is read from the database once until the index, the load
   assert.deepEqual(await ask('a'), { count: 2, reads: 1 })
 })
 
-test('a market that the first page lists just before it changes is not missing from the second page', async () => {
+test('the first read of another page detects a changed index, and cached pages are then read again', async () => {
   const { ask, create } = fixture()
   assert.equal((await ask('a')).count, 1)
   create(2)
@@ -82,7 +82,7 @@ test('a market that the first page lists just before it changes is not missing f
   assert.deepEqual(await ask('a'), { count: 2, reads: 1 })
 })
 
-test('a page is read again if the index changed during the read, and is cached only if it did not', async () => {
+test('a page is read again if the index changes during the read, and is cached only after an undisturbed read', async () => {
   const { ask, create, setMeanwhile } = fixture()
   let number = 2
   setMeanwhile(() => {
@@ -97,7 +97,7 @@ test('a page is read again if the index changed during the read, and is cached o
   assert.equal((await ask('b')).reads, 1)
 })
 
-test('simultaneous requests share a read even if its result is not cached, and the number of cached pages is limited', async () => {
+test('simultaneous requests for a page share one read, and the number of cached pages is limited', async () => {
   const plain = fixture(0)
   assert.deepEqual(await plain.askTwice('a'), { same: true, reads: 1 })
   assert.deepEqual(await plain.askTwice('a'), { same: true, reads: 1 })

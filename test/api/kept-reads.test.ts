@@ -201,7 +201,7 @@ async function live(random: Random): Promise<void> {
   }
 }
 
-test('a cached answer equals a fresh one after any change of the market', async () => {
+test('a cached answer equals a newly generated answer after every change of its market', async () => {
   for (const seed of seedsOf(1, 2, 3, 4, 5, 6)) {
     await live(randomFrom(seed)).catch((error: Error) => {
       error.message = `TEST_SEED=${seed}: ${error.message}`
@@ -210,7 +210,7 @@ test('a cached answer equals a fresh one after any change of the market', async 
   }
 })
 
-test('a list of trades is sent as the same bytes until a trade is added or changes, and its tag is the seq of that change', async () => {
+test('the bytes and the ETag of a list of trades change only when a trade of the market is added or changes', async () => {
   const { say, match, settle, keeping, asked } = fixture()
   say({ type: 'MarketOpened', market })
   say({ type: 'OrderRested', side: 1, outcome: 0, price: 500_000, added: ASKED })
@@ -238,7 +238,7 @@ test('the cached bytes of a market are dropped at its next change', async () => 
   assert.notEqual(second.headers?.etag, first.headers?.etag)
 })
 
-test('a market that no thread has is read once per cache interval, and only while the front follows all market threads', async () => {
+test('a front caches the empty answer for an unknown market only while the front follows every market thread', async () => {
   const clock = simulatedClock(START_MS)
   let isCurrent = true
   let asked = 0

@@ -64,7 +64,7 @@ function fixture(
   return { ask, read, rest, close, sorted, markets, route }
 }
 
-test('the pages of the list of markets together are the whole list, oldest first', async () => {
+test('reading all pages of the market list returns every market once, oldest first', async () => {
   const { ask, read, sorted } = fixture()
   const whole = read(await ask())
   assert.deepEqual([whole.count, whole.nextCursor], [COUNT, null])
@@ -83,7 +83,7 @@ test('the pages of the list of markets together are the whole list, oldest first
   assert.deepEqual(paged, sorted)
 })
 
-test('open markets are listed before ended ones on every page, and status narrows the list', async () => {
+test('the market list puts open markets before ended markets on every page, and the status filter selects either', async () => {
   const { ask, read, close, sorted, markets } = fixture()
   const over = [3, 20, 41].map((at) => markets[at]!.id)
   for (const at of [3, 20, 41]) close(at)
@@ -105,7 +105,7 @@ test('open markets are listed before ended ones on every page, and status narrow
   }
 })
 
-test('the list of markets consists of the same bytes until a market changes', async () => {
+test('the encoded list of markets is reused until a market changes', async () => {
   const { ask, read, rest, markets } = fixture()
   const first = await ask()
   const again = await ask()
@@ -133,7 +133,7 @@ test('the list of markets is compressed once for all clients that accept compres
   assert.equal((await ask({}, 'br')).headers?.['content-encoding'], undefined)
 })
 
-test('the cost of a list grows with the number of markets that it returns and that its filters check', () => {
+test('the cost of a market list request grows with the number of markets that are returned or checked by filters', () => {
   const { route } = fixture()
   const weigh = (query: object) => route.weigh?.(query as never)
   assert.equal(weigh({}), 3)
@@ -142,7 +142,7 @@ test('the cost of a list grows with the number of markets that it returns and th
   assert.equal(weigh({ limit: 1, search: 'rain' }), 3)
 })
 
-test('a filtered list of 60,000 markets costs less than an IP address may spend at once', () => {
+test('a filtered request over 60,000 markets costs less than the burst limit of an IP address', () => {
   const { route } = fixture(undefined, 60_000)
   const weigh = (query: object) => route.weigh?.(query as never) ?? 0
   assert.equal(weigh({ limit: 100 }), 4)
@@ -152,7 +152,7 @@ test('a filtered list of 60,000 markets costs less than an IP address may spend 
   }
 })
 
-test('the list of markets is marked as stale, plain and compressed, while the owner of a market is not confirmed', async () => {
+test('the list of markets, compressed or not, has the stale header while the owner of a market is not confirmed', async () => {
   let isCurrent = true
   const { ask } = fixture(() => isCurrent)
   const marks = async () => {
@@ -166,7 +166,7 @@ test('the list of markets is marked as stale, plain and compressed, while the ow
   assert.deepEqual(await marks(), [undefined, undefined])
 })
 
-test('a long list of markets is encoded in many turns of the event loop, and later only the markets that changed', async () => {
+test('a long market list is encoded over many event-loop turns, and a later request encodes only changed markets', async () => {
   let turns = 0
   const next = () => {
     turns++

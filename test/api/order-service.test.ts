@@ -111,7 +111,7 @@ test('an order that its trader withdrew on chain is refused, unless its market h
   }
 })
 
-test('while a market thread is unavailable, an order for an unknown market is answered with OVERLOADED instead of not found', async () => {
+test('while a market thread is unavailable, an order for an unknown market gets OVERLOADED, not MARKET_NOT_FOUND', async () => {
   const unknown = await submissionTo(marketNumbered(0x52).id)
   for (const [current, code] of [
     [true, 'MARKET_NOT_FOUND'],
@@ -161,7 +161,7 @@ test('an order for a market that a front has not loaded yet waits until the fron
   }
 })
 
-test('a request for the list of markets waits until every market thread has sent its markets', async () => {
+test('the list of markets is refused with OVERLOADED until every market thread has sent its markets once', async () => {
   const listed = (board: MarketBoard) =>
     listMarkets({
       ...{ board, storedMarkets: async () => [], nowMs: systemClock.nowMs },
@@ -176,7 +176,7 @@ test('a request for the list of markets waits until every market thread has sent
   assert.equal(codeOf(await listed(boardOf({ whole: true, current: false }))), undefined)
 })
 
-test('if the verify pool is too busy, validation is refused and reports no flaw of the order', async () => {
+test('if signature verification is overloaded, placing and validating an order both return OVERLOADED', async () => {
   const verifier = verifierOf(reject('OVERLOADED'))
   const gateway = gatewayOf(reject('INTERNAL'))
   const service = makeOrderService({
@@ -191,7 +191,7 @@ test('if the verify pool is too busy, validation is refused and reports no flaw 
   assert.equal(codeOf(await service.check(structuredClone(submission), later())), 'OVERLOADED')
 })
 
-test('an order for a market that ended and was unloaded is refused as closed, not as unknown', async () => {
+test('an order for an ended and unloaded market is refused with MARKET_CLOSED, not MARKET_NOT_FOUND', async () => {
   const gateway = gatewayOf(reject('MARKET_NOT_FOUND'))
   const place = async (closed: boolean) => {
     const board = boardOf({ closed })
@@ -224,7 +224,7 @@ function threadOf(answer: unknown): MarketRef {
   return { ask: async () => answer, tell: () => {}, isOpen: true } as unknown as MarketRef
 }
 
-test('if a market thread is full or missing, a list or a cancel of all orders fails instead of being empty or incomplete', async () => {
+test('listing open orders fails with OVERLOADED if a market thread is overloaded or does not answer', async () => {
   const order = { orderHash: hash } as OpenOrder
   const fine = threadOf({ orders: [order], count: 1 })
   const asked = { trader, limit: 10 }
@@ -265,7 +265,7 @@ function threadWith(
   return { ask, tell: () => {}, isOpen: true } as unknown as MarketRef
 }
 
-test('a cancel of all orders of a trader proceeds in steps, only in the markets where the trader has orders', async () => {
+test('cancelling all orders of a trader proceeds in steps, and skips markets without orders of the trader', async () => {
   const steps: string[] = []
   const other = marketNumbered(0x53).id
   const threads = [
@@ -295,7 +295,7 @@ test('a cancel of all orders of a trader proceeds in steps, only in the markets 
   }
 })
 
-test('a delegate of one chain can neither cancel nor replace orders on another chain, and its dead-man switch cannot either', async () => {
+test('a delegate appointed on one chain can neither cancel nor replace orders on another chain', async () => {
   const elsewhere = { ...marketNumbered(0x55), chainId: market.chainId + 1 }
   const board = boardOf()
   board.load({ ...viewOf, market: elsewhere })
@@ -343,7 +343,7 @@ test('a delegate of one chain can neither cancel nor replace orders on another c
   }
 })
 
-test('validation of an order reports the trader’s current limits and the minimum value of an order', async () => {
+test('validation of an order reports a paused trader and an order value below the minimum', async () => {
   const submission = await submissionTo(market.id)
   const paused = { ...reject('TRADER_PAUSED', 'order.trader', 'later'), retryAfterSec: 7 }
   const check = async (refused: Rejection | undefined, minNotional: number) => {
@@ -366,7 +366,7 @@ test('validation of an order reports the trader’s current limits and the minim
   assert.equal(codeOf(await check(reject('OVERLOADED'), 0)), 'OVERLOADED')
 })
 
-test('a reader that missed events between two reads of memory gets them from the database', () => {
+test('if a front missed events of a market, reloading the market replaces its book and clears its trades in memory', () => {
   const board = boardOf()
   const shown = board.markets.get(market.id)
   assert.ok(shown !== undefined)
@@ -458,7 +458,7 @@ test('an order is placed only after its funds are reserved', async () => {
   assert.deepEqual(await service.check(structuredClone(submission), later()), short)
 })
 
-test('only an order whose funds are reserved reaches its market with the time that is left until the deadline', async () => {
+test('the gateway sends the time left until the deadline only with orders whose funds are reserved', async () => {
   const sent: object[] = []
   const thread = {
     isOpen: true,
@@ -482,7 +482,7 @@ test('only an order whose funds are reserved reaches its market with the time th
   ])
 })
 
-test('orders that their traders cannot pay for are counted, and a client that sends too many must wait', async () => {
+test('the order service counts each client’s unfunded orders, and makes a client with too many wait', async () => {
   const counted: unknown[] = []
   let waitSec = 0
   let inspections = 0

@@ -165,7 +165,7 @@ test('every price route answers 404 for an unknown asset, and accepts symbols in
   assert.equal((await getJson(path(url, 'BTC/9/evidence'))).body.code, 'NOT_FOUND')
 })
 
-test('the price history has one price a second for twenty minutes', async (t) => {
+test('the price history returns one price per second for the last twenty minutes', async (t) => {
   const { url, board, price } = await start(t)
   const nowMs = Math.floor(Date.now() / 1_000) * 1_000
   const history = Array.from({ length: 1_400 }, (_, back) => ({
@@ -190,7 +190,7 @@ test('the price history has one price a second for twenty minutes', async (t) =>
   })
 })
 
-test('the current quick market, its earlier ones and the evidence of their verdicts can be read', async (t) => {
+test('the API returns an asset’s current quick market, earlier quick markets, and the price evidence of their outcomes', async (t) => {
   const { url, board, stored, told } = await start(t)
   const none = await getJson(path(url, 'BTC'))
   assert.deepEqual(none.body, { active: false, asset: 'BTC', nextMarket: null, quickMarket: null })
@@ -247,7 +247,7 @@ test('the current quick market, its earlier ones and the evidence of their verdi
   ])
 })
 
-test('a contested quick market is unresolved until the oracle decides it, and its evidence shows every price source', async (t) => {
+test('the API shows a contested quick market as unresolved until the oracle decides, with the prices of every source', async (t) => {
   const { url, stored } = await start(t)
   const at = (source: PriceSource, price: number, isEnd: boolean) =>
     mark({ source, price, boundarySec: NOW_SEC + (isEnd ? 840 : -60) })
@@ -296,7 +296,7 @@ test('a contested quick market is unresolved until the oracle decides it, and it
   assert.equal((await getJson(path(url, 'BTC/1/evidence'))).body.decidedBy, 'oracle')
 })
 
-test('a subscriber to the prices of an asset gets the last price at once and then each new price of that asset only', async (t) => {
+test('a price stream sends the last price of its asset at once, and then every new price of the asset', async (t) => {
   const { url, price, hub } = await start(t)
   price('BTC', 100)
   const reader = openReader(url, 'btc')
@@ -317,7 +317,7 @@ test('a subscriber to the prices of an asset gets the last price at once and the
   await eventually(() => assert.equal(hub.figures().readers, 0))
 })
 
-test('a price stream that reconnects receives the events that it missed', async (t) => {
+test('a client that reconnects to a price stream with a recent event id receives the missed prices', async (t) => {
   const { url, price } = await start(t)
   for (let usd = 1; usd <= 30; usd++) price('BTC', usd, { number: 100 + usd })
   for (const [lastEventId, expected] of [
@@ -341,7 +341,7 @@ test('a price stream that reconnects receives the events that it missed', async 
   }
 })
 
-test('a price stream sends comments before the first price and between prices, which keep the connection alive', async (t) => {
+test('a price stream sends keep-alive comments before the first price and between prices', async (t) => {
   const { url, price } = await start(t, { keepAliveMs: 100 })
   const reader = openReader(url, 'BTC')
   t.after(reader.close)
@@ -353,7 +353,7 @@ test('a price stream sends comments before the first price and between prices, w
   await eventually(() => assert.ok(reader.comments() > before))
 })
 
-test('a client that does not read its price stream skips prices, then is disconnected, and delays no other client', async (t) => {
+test('a price stream skips prices for a client that stops reading, then disconnects it, without delaying other clients', async (t) => {
   let aheadMs = 0
   const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
   const { url, hub } = await start(t, { keepAliveMs: 200 }, clock)
@@ -377,7 +377,7 @@ test('a client that does not read its price stream skips prices, then is disconn
   await eventually(() => assert.equal(brisk.events().length, published))
 })
 
-test('a client that reads its price stream slowly for a moment continues with the newest price', async (t) => {
+test('a price stream client that stops reading for a moment skips old prices and continues with the newest', async (t) => {
   const { url, hub } = await start(t)
   const reader = openReader(url, 'BTC')
   t.after(reader.close)
@@ -395,7 +395,7 @@ test('a client that reads its price stream slowly for a moment continues with th
   await eventually(() => assert.equal(reader.events().at(-1)?.data.last, 0))
 })
 
-test('the number of price streams is limited, and a stop of the exchange closes all of them cleanly', async (t) => {
+test('the exchange limits the number of price streams, and ends every stream cleanly when the exchange stops', async (t) => {
   const { url, hub, price } = await start(t, { readersMax: 2 })
   price('BTC', 1)
   const readers = [openReader(url, 'BTC'), openReader(url, 'BTC')]

@@ -119,7 +119,7 @@ function refusedCases(marketId: MarketId): Case[] {
   ]
 }
 
-test('no request takes more than ten times the median time per unit of its cost', async (t) => {
+test('no kind of request uses more than ten times the median CPU time per charged unit', async (t) => {
   const exchange = await startExchange(t, {
     environment: {
       SIBYL_LIMITS: 'true',

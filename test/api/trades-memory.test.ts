@@ -104,7 +104,7 @@ function fixture() {
   }
 }
 
-test('a front has all trades of a market in memory if it has followed the market from its opening', async () => {
+test('a front that has followed a market from its opening lists all trades of the market from memory', async () => {
   const live = fixture()
   live.board.follow([opened, rested, matchedAt(3), matchedAt(4)])
   assert.deepEqual(await live.list(), { trades: ['4 matched', '3 matched'], asked: 0 })
@@ -115,7 +115,7 @@ test('a front has all trades of a market in memory if it has followed the market
   assert.deepEqual(await told.list(), { trades: ['3 matched'], asked: 0 })
 })
 
-test('a front caches trades that it read from the database once the database has all trades the front has', async () => {
+test('a front caches the trades read from the database only if the database has all trades that the front knows', async () => {
   const { board, load, store, list } = fixture()
   load(9)
   store(storedAt(4), storedAt(7))
@@ -135,7 +135,7 @@ test('a front caches trades that it read from the database once the database has
   assert.deepEqual(await list(), { trades: after, asked: 0 })
 })
 
-test('an older row of the database does not replace a newer state of a trade that has left the front’s memory', async () => {
+test('a front does not cache trades from a database that lags behind the trade events of the front', async () => {
   const { board, load, store, list } = fixture()
   load(9)
   board.follow([matchedAt(10), confirmedAt(11, 7)])
@@ -148,7 +148,7 @@ test('an older row of the database does not replace a newer state of a trade tha
   assert.deepEqual(await list(), { trades: ['12 matched', '10 matched', '7 confirmed'], asked: 0 })
 })
 
-test('if trades of a market are missing in memory, they are read from the database', async () => {
+test('a front reads the trades of a market from the database if some are missing in memory', async () => {
   const { board, load, store, list } = fixture()
   board.follow([opened, rested, matchedAt(3)])
   load(20)
@@ -162,7 +162,7 @@ test('if trades of a market are missing in memory, they are read from the databa
   assert.equal(many.board.markets.get(market.id)?.hasAllTrades, false)
 })
 
-test('a page of earlier trades has the front’s state of each trade, and the database’s for trades unknown to the front', async () => {
+test('a page of earlier trades shows the front’s state of a trade instead of the database’s older state', async () => {
   const { board, load, store, list } = fixture()
   load(9)
   board.follow([matchedAt(10), confirmedAt(11, 10), matchedAt(12)])
@@ -174,7 +174,7 @@ test('a page of earlier trades has the front’s state of each trade, and the da
   assert.deepEqual(await list({ before: idAt(7), limit: 1 }), { trades: ['4 matched'], asked: 1 })
 })
 
-test('a trade read from the database before its event arrives keeps the state from the database', async () => {
+test('a late match event does not overwrite the newer trade state that was read from the database', async () => {
   const { board, load, store, list } = fixture()
   load(9)
   store(storedAt(4), storedAt(10, 'confirmed'))

@@ -403,7 +403,7 @@ export async function tryBadOrders(t: TestContext, exchange: Exchange): Promise<
   })
 
   await t.test(
-    'after many refused orders a valid order is accepted, and it is the only one in the book',
+    'after many refused orders, a valid order is accepted and is the trader’s only open order',
     async () => {
       const { status, body } = await send<{ status: string }>('/api/v1/orders', post(good))
       assert.deepEqual([status, body.status], [200, 'accepted'])

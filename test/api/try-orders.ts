@@ -172,41 +172,44 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     }
   })
 
-  await t.test('a resubmitted order gets the first answer, and is in the book once', async () => {
-    const market = freshMarket()
-    const resting = await signedOrder(market, buy, by(ann))
-    const first = await orders.submit(resting)
-    /** Asserts that a duplicate gets the answer of the first submission, except for a higher `seq` of the market. */
-    const assertSame = (again: PlacedOrder, before: PlacedOrder): void => {
-      assert.deepEqual({ ...again, seq: before.seq }, { ...before, duplicate: true })
-      assert((again.seq ?? 0) >= (before.seq ?? 0))
-    }
-    assertSame(await orders.submit(resting), first)
-    // The same signature in another notation belongs to the same order.
-    const upper = `0x${resting.signature.slice(2, -2).toUpperCase()}`
-    const v = resting.signature.endsWith('1b') ? '00' : '01'
-    const respelt = { ...resting, signature: upper + v }
-    assertSame(await orders.submit(respelt), first)
-    assert.deepEqual((await client.orderbook(market, 'YES')).bids, [
-      { price: 500_000, size: 1_000_000n },
-    ])
+  await t.test(
+    'a resubmitted order gets the original answer, and is not added to the book again',
+    async () => {
+      const market = freshMarket()
+      const resting = await signedOrder(market, buy, by(ann))
+      const first = await orders.submit(resting)
+      /** Asserts that a duplicate gets the answer of the first submission, except for a higher `seq` of the market. */
+      const assertSame = (again: PlacedOrder, before: PlacedOrder): void => {
+        assert.deepEqual({ ...again, seq: before.seq }, { ...before, duplicate: true })
+        assert((again.seq ?? 0) >= (before.seq ?? 0))
+      }
+      assertSame(await orders.submit(resting), first)
+      // The same signature in another notation belongs to the same order.
+      const upper = `0x${resting.signature.slice(2, -2).toUpperCase()}`
+      const v = resting.signature.endsWith('1b') ? '00' : '01'
+      const respelt = { ...resting, signature: upper + v }
+      assertSame(await orders.submit(respelt), first)
+      assert.deepEqual((await client.orderbook(market, 'YES')).bids, [
+        { price: 500_000, size: 1_000_000n },
+      ])
 
-    const taker = await signedOrder(market, sell, by(bob))
-    const met = await orders.submit(taker)
-    assert.equal(met.matches, 1)
-    assertSame(await orders.submit(resting), first)
-    assertSame(await orders.submit(taker), met)
-    assert.equal((await client.trades(market)).length, 1)
+      const taker = await signedOrder(market, sell, by(bob))
+      const met = await orders.submit(taker)
+      assert.equal(met.matches, 1)
+      assertSame(await orders.submit(resting), first)
+      assertSame(await orders.submit(taker), met)
+      assert.equal((await client.trades(market)).length, 1)
 
-    const cancelled = await signedOrder(market, buy, by(ann))
-    const { orderHash } = await orders.submit(cancelled)
-    await orders.cancel({ orderHash, marketId: market })
-    await assertRefused(orders.submit(cancelled), 409, 'ORDER_CLOSED')
-    assert.deepEqual(await orders.list({ trader: ann.address, market }), [])
-  })
+      const cancelled = await signedOrder(market, buy, by(ann))
+      const { orderHash } = await orders.submit(cancelled)
+      await orders.cancel({ orderHash, marketId: market })
+      await assertRefused(orders.submit(cancelled), 409, 'ORDER_CLOSED')
+      assert.deepEqual(await orders.list({ trader: ann.address, market }), [])
+    },
+  )
 
   await t.test(
-    'a resubmitted order is not refused for a remaining time that is now too short',
+    'a resubmitted order is accepted even if its expiration is now too soon for a new order',
     async () => {
       const market = freshMarket()
       const endingIn = async (seconds: number) => {
@@ -228,7 +231,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
   )
 
   await t.test(
-    'a cancel is refused with the wrong side, and succeeds only once for an order',
+    'a cancel with the wrong side is refused, and a second cancel of an order fails with ORDER_CLOSED',
     async () => {
       const market = freshMarket()
       const [bid, ask, met] = await Promise.all([
@@ -283,7 +286,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
   )
 
   await t.test(
-    'the book without a requested outcome merges the books of YES and NO by price',
+    'a book request without an outcome returns the books of YES and NO merged by price',
     async () => {
       const market = freshMarket()
       const rows: [side: number, outcome: number, price: number, size: number][] = [
@@ -320,7 +323,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     },
   )
 
-  await t.test('totals of price levels above 2^53 are exact', async () => {
+  await t.test('price level totals above 2^53 are exact', async () => {
     const market = freshMarket()
     const size = Number.MAX_SAFE_INTEGER
     for (let nonce = 0; nonce < 3; nonce++) {
@@ -336,7 +339,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
   })
 
   await t.test(
-    'post-only orders never match on arrival; IOC and FOK orders never stay in the book',
+    'post-only orders that would match are refused, and IOC and FOK orders never stay in the book',
     async () => {
       const market = freshMarket()
       await orders.submit(await signedOrder(market, { ...sell, price: 450_000, size: 4 }, by(ann)))
@@ -458,7 +461,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
   })
 
   await t.test(
-    'validation of an order returns all its flaws together, its digest and its signer',
+    'validation of an order returns all flaws of the order, its digest and its recovered signer',
     async () => {
       const market = freshMarket()
       const good = await signedOrder(market, buy, by(ann))
@@ -511,36 +514,39 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     },
   )
 
-  await t.test('trades are listed newest first, including those of a single order', async () => {
-    const market = freshMarket()
-    const asks: [price: number, size: number][] = [
-      [300_000, 1_000_000],
-      [310_000, 2_000_000],
-      [320_000, 3_000_000],
-    ]
-    for (const [price, size] of asks) {
-      await orders.submit(await signedOrder(market, { ...sell, price, size }, by(ann)))
-    }
-    const taker = { ...buy, price: 400_000, size: 3_500_000 }
-    assert.equal((await orders.submit(await signedOrder(market, taker, by(bob)))).matches, 3)
-    await orders.submit(await signedOrder(market, { ...buy, price: 320_000 }, by(bob)))
-    const trades = await client.trades(market)
-    assert.deepEqual(
-      trades.map(({ price, size }) => [price, size]),
-      [
-        [320_000, 1_000_000],
-        [320_000, 500_000],
-        [310_000, 2_000_000],
+  await t.test(
+    'the trades of a market, and the trades of a single order, are listed newest first',
+    async () => {
+      const market = freshMarket()
+      const asks: [price: number, size: number][] = [
         [300_000, 1_000_000],
-      ],
-    )
-    for (const trade of trades) {
-      assert.deepEqual([trade.buyer, trade.seller], [bob.address, ann.address])
-      assert.deepEqual([trade.outcome, trade.txHash, trade.status], [0, '', 'matched'])
-    }
-    assert.equal(trades[0]!.seq > trades[1]!.seq && trades[1]!.seq === trades[3]!.seq, true)
-    traded = { market, trades }
-  })
+        [310_000, 2_000_000],
+        [320_000, 3_000_000],
+      ]
+      for (const [price, size] of asks) {
+        await orders.submit(await signedOrder(market, { ...sell, price, size }, by(ann)))
+      }
+      const taker = { ...buy, price: 400_000, size: 3_500_000 }
+      assert.equal((await orders.submit(await signedOrder(market, taker, by(bob)))).matches, 3)
+      await orders.submit(await signedOrder(market, { ...buy, price: 320_000 }, by(bob)))
+      const trades = await client.trades(market)
+      assert.deepEqual(
+        trades.map(({ price, size }) => [price, size]),
+        [
+          [320_000, 1_000_000],
+          [320_000, 500_000],
+          [310_000, 2_000_000],
+          [300_000, 1_000_000],
+        ],
+      )
+      for (const trade of trades) {
+        assert.deepEqual([trade.buyer, trade.seller], [bob.address, ann.address])
+        assert.deepEqual([trade.outcome, trade.txHash, trade.status], [0, '', 'matched'])
+      }
+      assert.equal(trades[0]!.seq > trades[1]!.seq && trades[1]!.seq === trades[3]!.seq, true)
+      traded = { market, trades }
+    },
+  )
 
   await t.test('unknown markets have empty books and no trades', async () => {
     const nobody = `0x${'9'.repeat(64)}`
@@ -552,47 +558,50 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     assert.deepEqual((await here.orderbook(expired.id)).bids, [])
   })
 
-  await t.test('markets are listed by chain, and quick markets only on request', async () => {
-    const here = createClient({ url: exchange.url, chainId: 137, signer: ann.key })
-    const placed = await here.orders.place({
-      marketId: elsewhere.id,
-      side: 'buy',
-      outcome: 'YES',
-      price: '0.2',
-      size: '1',
-      ttlSeconds: 900,
-    })
-    const there = await here.orders.listOfUser({})
-    assert.deepEqual(
-      there.map(({ orderHash, chainId }) => [orderHash, chainId]),
-      [[placed.orderHash, 137]],
-    )
-    const home = await here.orders.listOfUser({ address: ann.address, chainId: 31_337 })
-    assert.ok(home.length > 0 && home.every(({ chainId }) => chainId === 31_337))
-    const everywhere = await here.orders.list()
-    assert.equal(everywhere.length, home.length + there.length)
-    const times = everywhere.map(({ timestamp }) => timestamp)
-    assert.deepEqual(times, times.toSorted())
-    assert.deepEqual(await here.orders.listOfUser({ chainId: 5 }), [])
+  await t.test(
+    'the market list can be filtered by chain, and includes quick markets only on request',
+    async () => {
+      const here = createClient({ url: exchange.url, chainId: 137, signer: ann.key })
+      const placed = await here.orders.place({
+        marketId: elsewhere.id,
+        side: 'buy',
+        outcome: 'YES',
+        price: '0.2',
+        size: '1',
+        ttlSeconds: 900,
+      })
+      const there = await here.orders.listOfUser({})
+      assert.deepEqual(
+        there.map(({ orderHash, chainId }) => [orderHash, chainId]),
+        [[placed.orderHash, 137]],
+      )
+      const home = await here.orders.listOfUser({ address: ann.address, chainId: 31_337 })
+      assert.ok(home.length > 0 && home.every(({ chainId }) => chainId === 31_337))
+      const everywhere = await here.orders.list()
+      assert.equal(everywhere.length, home.length + there.length)
+      const times = everywhere.map(({ timestamp }) => timestamp)
+      assert.deepEqual(times, times.toSorted())
+      assert.deepEqual(await here.orders.listOfUser({ chainId: 5 }), [])
 
-    const ids = async (filter: object) => (await here.markets(filter)).map(({ id }) => id)
-    assert.deepEqual(await ids({ chainId: 137 }), [elsewhere.id])
-    assert.deepEqual(await ids({ chainId: 5 }), [])
-    const devnet = await ids({ chainId: 31_337 })
-    for (const id of demoMarketIds()) assert.ok(devnet.includes(id))
-    assert.ok(!devnet.includes(quick.id) && !devnet.includes(elsewhere.id))
-    assert.ok((await ids({ quick: true })).includes(quick.id))
+      const ids = async (filter: object) => (await here.markets(filter)).map(({ id }) => id)
+      assert.deepEqual(await ids({ chainId: 137 }), [elsewhere.id])
+      assert.deepEqual(await ids({ chainId: 5 }), [])
+      const devnet = await ids({ chainId: 31_337 })
+      for (const id of demoMarketIds()) assert.ok(devnet.includes(id))
+      assert.ok(!devnet.includes(quick.id) && !devnet.includes(elsewhere.id))
+      assert.ok((await ids({ quick: true })).includes(quick.id))
 
-    // An order that was signed for one chain is invalid on another.
-    const wrong = await signedOrder(elsewhere.id, buy, by(ann))
-    await assertRefused(here.orders.submit(wrong), 400, 'INVALID_SIGNATURE')
-    const undecided = createClient({ url: exchange.url, signer: ann.key })
-    const intent = { marketId: elsewhere.id, side: 'buy', outcome: 'YES' } as const
-    const error = await errorOf(
-      undecided.orders.place({ ...intent, price: '0.2', size: '1', ttlSeconds: 900 }),
-    )
-    assert.deepEqual([error.code, error.field], ['INVALID_FIELD', 'chainId'])
-  })
+      // An order that was signed for one chain is invalid on another.
+      const wrong = await signedOrder(elsewhere.id, buy, by(ann))
+      await assertRefused(here.orders.submit(wrong), 400, 'INVALID_SIGNATURE')
+      const undecided = createClient({ url: exchange.url, signer: ann.key })
+      const intent = { marketId: elsewhere.id, side: 'buy', outcome: 'YES' } as const
+      const error = await errorOf(
+        undecided.orders.place({ ...intent, price: '0.2', size: '1', ttlSeconds: 900 }),
+      )
+      assert.deepEqual([error.code, error.field], ['INVALID_FIELD', 'chainId'])
+    },
+  )
 
   await t.test('the configuration names the contract for which orders are signed', async () => {
     const here = createClient({ url: exchange.url })

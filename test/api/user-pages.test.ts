@@ -24,7 +24,7 @@ const amount = (random: Random): bigint =>
 const some = <Item>(random: Random, make: () => Item): Item[] =>
   Array.from({ length: random.int(0, 4) }, make)
 
-test('activity written as text equals the JSON of its parts', () => {
+test('the fast encoder of user activity writes exactly the JSON of the general encoder', () => {
   withSeeds(SEEDS, (random) => {
     const market = () => ({
       marketId: random.hex(32) as MarketId,
@@ -94,7 +94,7 @@ test('activity written as text equals the JSON of its parts', () => {
   })
 })
 
-test('positions written as text equal the JSON of their parts', () => {
+test('the fast encoder of user positions writes exactly the JSON of the general encoder', () => {
   withSeeds(SEEDS, (random) => {
     const positions = some(random, (): AnswerTo<'positionsOfUser'>[number] => ({
       marketId: random.hex(32) as MarketId,

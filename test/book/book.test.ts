@@ -114,7 +114,7 @@ test('the orders of a trader are listed in the order in which they were placed',
   assert.equal(book.countOf(traderNamed('zoe')), 0)
 })
 
-test('a full book refuses an order, and accepts it once there is room', () => {
+test('a full book refuses an order, and accepts the order after another order is cancelled', () => {
   const book = new Book({ ordersMax: 2 })
   rest(book, buy('YES').named('a'), buy('YES').named('b'))
   assert.equal(book.isFull, true)
@@ -125,7 +125,7 @@ test('a full book refuses an order, and accepts it once there is room', () => {
   assert.equal(book.rest(third, third.remaining, 0), true)
 })
 
-test('an order that may not be in the book causes an assertion failure', () => {
+test('adding an invalid, duplicate or crossing order to the book throws an assertion error', () => {
   const book = bookOf(sell('YES').at(0.5).named('a'))
   const refused: [OrderBuilder, RegExp][] = [
     [sell('YES').at(0.6).named('a'), /rests already/],
@@ -146,7 +146,7 @@ test('an order that may not be in the book causes an assertion failure', () => {
   assert.throws(() => book.find('0x12' as never), /a key of 32 bytes/)
 })
 
-test('expired orders are removed from the book, a bounded number of steps at a time', () => {
+test('removing expired orders from the book takes a bounded number of steps per call', () => {
   const book = new Book({ ordersMax: 1_000 })
   for (let each = 0; each < 300; each++) {
     rest(
@@ -192,7 +192,7 @@ test('a cleared book is empty and can be used again', () => {
   assert.equal(book.count, 1)
 })
 
-test('the state hash of a book depends on its queues and not on where its orders lie in memory', () => {
+test('the state hash of a book depends on its orders and their queue positions, not on their places in memory', () => {
   const [a, b, c] = [buy('YES').named('a'), buy('YES').named('b'), buy('YES').named('c')]
   const hash = bookOf(a, b).stateHash()
   assert.notEqual(bookOf(b, a).stateHash(), hash)

@@ -63,7 +63,7 @@ const flows: Record<string, Flow> = {
 }
 
 for (const [name, flow] of Object.entries(flows)) {
-  test(`the book agrees with the naive one ${name}`, () => {
+  test(`the book behaves like a naive reference book ${name}`, () => {
     withSeeds([1, 2], (random) => new Pair(random, flow).run())
   })
 }

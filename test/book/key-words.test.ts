@@ -7,7 +7,7 @@ import type { OrderHash } from '#domain/ids.ts'
 import { buy } from '../support/orders.ts'
 import { randomFrom, withSeeds } from '../support/random.ts'
 
-test('the tag of an order hash is the same whether it is made from text or from 32-bit words', () => {
+test('the tag computed from the text of a hash equals the tag computed from its 32-bit words', () => {
   withSeeds([1, 2, 3], (random) => {
     for (const count of [HASH_WORDS, ADDRESS_WORDS]) {
       const places = tagPlaces(random.int(0, 2 ** 31 - 1), count)
@@ -23,7 +23,7 @@ test('the tag of an order hash is the same whether it is made from text or from 
   })
 })
 
-test('each seed selects other digits of a hash for its tag', () => {
+test('different seeds select different digits of an order hash as its tag', () => {
   const seeds = Array.from({ length: 200 }, (_, seed) => tagPlaces(seed, HASH_WORDS).join())
   assert.equal(new Set(seeds).size, 200)
 })

@@ -55,7 +55,7 @@ const asks = [
   sell('YES').at(0.41).size(10).named('a'),
 ]
 
-test('the documented example of a match gives the documented fills and the documented rest', () => {
+test('the match example in the documentation produces the documented fills and remaining orders', () => {
   const book = newBook()
   place(book, asks)
   const result = place(book, [buy('YES').at(0.43).size(40).named('t')])
@@ -78,7 +78,7 @@ test("the taker pays the maker's price", () => {
   assert.deepEqual(tableOf(book), [])
 })
 
-test('of two orders at one price the older is matched first', () => {
+test('the older of two orders at one price is matched first', () => {
   const book = newBook()
   place(book, [
     buy('YES').at(0.5).size(3).named('a'),
@@ -119,14 +119,14 @@ test('an order expires at the second of its expiration, not before', () => {
   assert.deepEqual(tableOf(book), ['buy  0.5: t 1'])
 })
 
-test('if self trades are allowed, an order may match another order of its trader', () => {
+test('if self trades are allowed, two orders of one trader can match', () => {
   const book = newBook()
   place(book, [sell('YES').at(0.5).size(1).named('a').by('ann')])
   const result = place(book, [buy('YES').at(0.5).size(1).named('t').by('ann')])
   assert.deepEqual(fillsOf(result), ['a 1 @0.5 (0 left)'])
 })
 
-test('with cancel-resting, the trader’s own resting orders are cancelled and the next order is matched', () => {
+test('with cancel-resting, a match cancels the trader’s own resting orders and continues with the next order', () => {
   const book = newBook()
   place(book, [
     sell('YES').at(0.4).size(1).named('a').by('ann'),
@@ -144,7 +144,7 @@ test('with cancel-resting, the trader’s own resting orders are cancelled and t
   assert.deepEqual(tableOf(book), ['buy  0.5: t 3'])
 })
 
-test('a match ends after the maximum number of makers, and its result says so', () => {
+test('a match stops at the maximum number of makers, and its result is marked as limited', () => {
   const book = newBook()
   place(book, asks)
   const taker = [buy('YES').at(0.9).size(80).named('t')]

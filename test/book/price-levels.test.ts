@@ -53,7 +53,7 @@ class Side {
   }
 }
 
-test('the prices with orders are listed in the same order as by a sorted map', () => {
+test('the prices on a side of the book are listed in the order of a sorted map', () => {
   withSeeds([1, 2, 3, 4], (random) => {
     for (const bestIsHighest of [true, false]) {
       const side = new Side(bestIsHighest)

@@ -39,7 +39,7 @@ test('the prices in a price set are listed as in a sorted set, upwards and downw
   })
 })
 
-test('a price set finds the lowest and highest price, and the edges of each of its tiers', () => {
+test('a price set lists and removes the lowest price, the highest price and the boundary prices of its tiers', () => {
   const edges = [1, 31, 32, 1023, 1024, 32_767, 32_768, 500_000, PRICE_MAX]
   const set = new PriceSet()
   for (const price of edges) set.add(price)

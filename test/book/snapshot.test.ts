@@ -54,7 +54,7 @@ test('a small book has a small snapshot, and no chunk is larger than 64 KiB', ()
   for (const chunk of chunks) assert.ok(chunk.byteLength <= 64 * 1024)
 })
 
-test('a snapshot shows the book when the snapshot began, even if the book changes before the snapshot is complete', () => {
+test('a snapshot shows the book at the start of the snapshot, even if the book changes before the snapshot is complete', () => {
   const book = filled(5_000)
   const before = book.stateHash()
   const lists = traders.map((trader) => book.ordersOf(trader))
@@ -78,7 +78,7 @@ test('a snapshot shows the book when the snapshot began, even if the book change
   )
 })
 
-test('returned chunks of a snapshot are used again as memory, and their old content never appears in another snapshot', () => {
+test('the memory of returned snapshot chunks is reused, and old content never appears in another snapshot', () => {
   const book = filled(9_000)
   const small = filled(3)
   const plain = [Buffer.concat(all(book)), Buffer.concat(all(small))]
@@ -141,7 +141,7 @@ test('clearing a book does not remove its orders from a snapshot in progress', (
   assert.equal(book.count, 2_000)
 })
 
-test('only one snapshot can be in progress, and an abandoned snapshot makes room for another', () => {
+test('a book refuses a second snapshot until the snapshot in progress is abandoned', () => {
   const book = filled(2_000)
   const first = book.beginSnapshot()
   assert.throws(() => book.beginSnapshot(), /under way/)
@@ -163,7 +163,7 @@ test('a restored book continues to match exactly like the original', () => {
   assert.equal(restored.cancel(hashNamed('a'))?.trader, traderNamed('ann'))
 })
 
-test('a book is restored from chunks at any position in memory', () => {
+test('a book is restored from chunks at unaligned memory addresses', () => {
   const book = filled(100)
   const [chunk] = all(book)
   const shifted = Buffer.alloc(chunk!.byteLength + 1)
@@ -193,7 +193,7 @@ const VERSION_2 = `
   YFiP2MSPYzQu0HyzMwHHjjfwdEMzBD1cDcAANJ+UkYOJkABIEPm6McGQwg9jNBzVZMNZSAmQ2WR/I/zL/MUMwIxdj8n0IAQkyz
   d2ZwgNjPjOR/hD/tnWH2I4c9ehhgsx8A`
 
-test('a snapshot of version 2 is read', () => {
+test('a book can be restored from a snapshot in format version 2', () => {
   const chunk = inflateRawSync(Buffer.from(VERSION_2, 'base64'))
   assert.equal(chunk.readInt32LE(4), 2)
   const until = 1_800_000_000

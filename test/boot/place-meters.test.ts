@@ -10,7 +10,7 @@ import { registerPlaceMeters } from '../../src/boot/place-meters.ts'
 
 const NOW_MS = 1_800_000_000_000
 
-test('metrics report the free room on each disk and the age of the last backup, also before the first backup', async (t) => {
+test('metrics report the free space on each disk, and the time since the last backup or since the log began', async (t) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-places-'))
   t.after(() => rmSync(dataDir, { recursive: true, force: true }))
   const settings = loadSettings({ SIBYL_DATA_DIR: dataDir, SIBYL_DATA_FREE_MIB_MIN: '7' })

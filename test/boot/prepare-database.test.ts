@@ -36,7 +36,7 @@ await onServerDatabase('an exchange starts while its database cannot be reached'
     assert.deepEqual(told, [])
   })
 
-  it('a node of a cluster that cannot reach its database waits for it', async () => {
+  it('a cluster node waits for its database if the database cannot be reached', async () => {
     const told: string[] = []
     const node = {
       SIBYL_ROLES: 'front,market,chain,store',

@@ -285,7 +285,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
   })
 
   await t.test(
-    'ccxt: amounts and prices are exact to the millionth, and nonsense is refused',
+    'ccxt: amounts and prices are exact to the millionth, and invalid values are refused',
     async () => {
       const priced = async (amount: number, price: number) => {
         const { id, ...order } = await ann.createOrder(no, 'limit', 'buy', amount, price)
@@ -373,20 +373,23 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     },
   )
 
-  await t.test('ccxt: a book that differs from its checksum is loaded again', async (subtest) => {
-    const carl = new Disturbed({ urls, enableRateLimit: false })
-    subtest.after(() => Promise.all([carl.close(), carl.stream.close()]))
-    const differences: number[] = []
-    carl.stream.on('checksum', ({ expected, got }) => differences.push(expected, got))
-    await carl.watchOrderBook(no)
-    isCorrupting = true
-    const { id } = await ann.createOrder(no, 'limit', 'buy', 7, 0.15)
-    const seen = await carl.watchOrderBook(no)
-    assert.equal(differences.length, 2)
-    assert.notEqual(differences[0], differences[1])
-    assert.deepEqual(seen.bids, (await ann.fetchOrderBook(no)).bids)
-    await ann.cancelOrder(id!)
-  })
+  await t.test(
+    'ccxt: a followed order book that does not match its checksum is loaded again',
+    async (subtest) => {
+      const carl = new Disturbed({ urls, enableRateLimit: false })
+      subtest.after(() => Promise.all([carl.close(), carl.stream.close()]))
+      const differences: number[] = []
+      carl.stream.on('checksum', ({ expected, got }) => differences.push(expected, got))
+      await carl.watchOrderBook(no)
+      isCorrupting = true
+      const { id } = await ann.createOrder(no, 'limit', 'buy', 7, 0.15)
+      const seen = await carl.watchOrderBook(no)
+      assert.equal(differences.length, 2)
+      assert.notEqual(differences[0], differences[1])
+      assert.deepEqual(seen.bids, (await ann.fetchOrderBook(no)).bids)
+      await ann.cancelOrder(id!)
+    },
+  )
 
   await t.test(
     'ccxt: a program with the key of a delegate trades for its account, within the delegate’s limits',
@@ -442,7 +445,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
   )
 
   await t.test(
-    'ccxt: watch calls under way fail when the watch or the exchange is closed',
+    'ccxt: a pending watch call fails when the watch or the exchange object is closed',
     async () => {
       const trades = assert.rejects(bob.watchTrades(no), ExchangeClosedByUser)
       await bob.watchTicker(no)

@@ -89,7 +89,7 @@ async function words(call: Call, from: { address: string }): Promise<string> {
   return `${tried.revert.name}: ${tried.revert.words}`
 }
 
-test('a disputed market is followed from its creation to a redemption', async () => {
+test('the chain adapters follow a disputed market from its creation to a redemption', async () => {
   const { chain, maker, ann, bob, owner } = world
   const factory = marketFactory(client, factoryAddress())
   const tokensAddress = toAddress(world.conditionalTokens.address)
@@ -230,7 +230,7 @@ test('a disputed market is followed from its creation to a redemption', async ()
   assert.match(await words(propose(second, true), bob), /^AlreadyResolved: .* YES won/)
 })
 
-test('the texts of quick markets equal those in their contract', async () => {
+test('the texts that the exchange computes for a quick market equal the texts in the market’s contract', async () => {
   const { chain, quickOperator } = world
   const factory = marketFactory(client, factoryAddress())
   const startSec = Number(await chain.now())
@@ -255,7 +255,7 @@ test('the texts of quick markets equal those in their contract', async () => {
   )
 })
 
-test('the operator’s lane contests a quick market once, and recognises after a restart that the oracle decides the market', async () => {
+test('the quick market lane contests a market once, and after a restart recognises that the oracle decides the market', async () => {
   const { chain, quickOperator } = world
   const contracts = {
     marketFactory: toAddress(world.factory.address),
@@ -299,7 +299,7 @@ test('the operator’s lane contests a quick market once, and recognises after a
   }
 })
 
-test('the adapter’s call settles trades, and each event reports the result of one trade', async () => {
+test('the call of the settlement adapter settles trades, and each event reports the result of one trade', async () => {
   const { ann, bob, owner } = world
   const settlement = settlementContract(client, toAddress(world.settlement.address))
   const market = await world.createMarket()
@@ -376,7 +376,7 @@ test('the adapter’s call settles trades, and each event reports the result of 
   assert.equal(SETTLEMENT_FAULTS.length, 4)
 })
 
-test('several calls are sent in one, and the reason is returned if one of them reverts', async () => {
+test('the multicall adapter sends several calls as one, and returns the reason if one of them reverts', async () => {
   const coin = toAddress(world.collateral.address)
   const many = multicall(toAddress(world.multicall.address))
   const calls = [

@@ -24,13 +24,13 @@ function nodeWith(blocks: readonly Mark[]): ChainClient {
   return { chainId: 1, viem: { request } } as unknown as ChainClient
 }
 
-test('the common ancestor of two branches is the newest block before they part', async () => {
+test('the common ancestor of two branches is their newest shared block', async () => {
   const indexed = [...marksOf('a', 1, 6), ...marksOf('b', 7, 20)].reverse()
   const node = nodeWith([...marksOf('a', 1, 6), ...marksOf('c', 7, 25)])
   assert.deepEqual(await ancestorOf(node, indexed), { number: 6, hash: '0xa6' })
 })
 
-test('if a node lags behind, the common ancestor is the newest block of the node', async () => {
+test('if the Ethereum node lags behind the indexer, the common ancestor is the node’s newest block', async () => {
   const indexed = marksOf('a', 1, 20).reverse()
   for (const tip of [1, 7, 19, 20]) {
     const found = await ancestorOf(nodeWith(marksOf('a', 1, tip)), indexed)
@@ -38,13 +38,13 @@ test('if a node lags behind, the common ancestor is the newest block of the node
   }
 })
 
-test('if a node lags behind on another branch, the common ancestor is below the last block of both', async () => {
+test('if the Ethereum node lags behind on another branch, the common ancestor is the last block before the fork', async () => {
   const indexed = [...marksOf('a', 1, 6), ...marksOf('b', 7, 20)].reverse()
   const node = nodeWith([...marksOf('a', 1, 6), ...marksOf('c', 7, 9)])
   assert.deepEqual(await ancestorOf(node, indexed), { number: 6, hash: '0xa6' })
 })
 
-test('if a node has none of the known blocks, there is no common ancestor', async () => {
+test('if the Ethereum node has none of the indexed blocks, no common ancestor is found', async () => {
   const indexed = marksOf('a', 10, 20).reverse()
   assert.equal(await ancestorOf(nodeWith(marksOf('a', 1, 9)), indexed), undefined)
 })

@@ -88,7 +88,7 @@ test('if all RPC addresses serve another chain, calls fail with a fault that is 
   assert.match(fault.message, /serves chain 31337, the settings say 5/)
 })
 
-test('a request for too many blocks fails with an error of its own', async () => {
+test('a request for the logs of too many blocks fails with CHAIN_RANGE_TOO_LARGE', async () => {
   first.faults = { rangeMax: 10 }
   const { viem } = client([first.url])
   const fault = await faultOf(viem.getLogs({ fromBlock: 0n, toBlock: 100n }))
@@ -128,7 +128,7 @@ test('an RPC address that was unavailable is used again only after it returned t
   assert.equal((await faultOf(viem.getBlockNumber())).code, 'CHAIN_MISMATCH')
 })
 
-test('if only one of two RPC addresses answers, it is used first from then on', async () => {
+test('the RPC address that answered last is tried first in the next call', async () => {
   const rpcUrls = [first.url, second.url]
   first.faults = { error: BUSY, errorTimes: { eth_blockNumber: 3 } }
   second.faults = { error: BUSY, errorTimes: { eth_blockNumber: 2 } }
@@ -153,7 +153,7 @@ test('a call whose retries exceed their time limit fails with a retryable fault'
   assert.equal(none.failures.length, 2, 'each address is asked once')
 })
 
-test('the client waits at least as long as an RPC address requests', async () => {
+test('before a retry, the client waits at least as long as the RPC address requests', async () => {
   first.faults = { status: 429, retryAfterSec: 3_600 }
   const late = patient()
   assert.equal((await faultOf(late.viem.getBlockNumber())).code, 'CHAIN_UNAVAILABLE')
@@ -168,7 +168,7 @@ test('the client waits at least as long as an RPC address requests', async () =>
   assert.equal(await both.viem.getBlockNumber(), 0n)
 })
 
-test('if the RPC address serves a wrong chain, calls fail at once, unless another address may serve the right one', async () => {
+test('calls fail at once if every RPC address serves a wrong chain, and are retried if one address is unavailable', async () => {
   first.faults = { chainId: 5 }
   second.faults = { chainId: 6 }
   for (const rpcUrls of [[first.url], [first.url, second.url]]) {
@@ -189,7 +189,7 @@ test('if the RPC address serves a wrong chain, calls fail at once, unless anothe
   }
 })
 
-test('if a transaction is not accepted, it is submitted several times, and then the fault is returned', async () => {
+test('a transaction that a busy RPC address refuses is submitted again only if the pause before the retry is short', async () => {
   const send = ({ viem }: ReturnType<typeof patient>) =>
     viem.request({ method: 'eth_sendRawTransaction', params: ['0x00'] })
   first.faults = { error: BUSY, errorTimes: { eth_sendRawTransaction: 2 } }
@@ -203,7 +203,7 @@ test('if a transaction is not accepted, it is submitted several times, and then 
   assert.equal(slow.failures.length, 1)
 })
 
-test('a pause between retries ends when its thread stops', async () => {
+test('a pause between retries does not delay the exit of its worker thread', async () => {
   first.faults = { down: true }
   const thread = new Worker(new URL('./threads/patient-asker.ts', import.meta.url), {
     workerData: first.url,

@@ -89,21 +89,21 @@ function settlementAt({ client }: LogNode) {
 }
 
 describe('the transaction that settled a trade is found in the logs of the chain', () => {
-  it('one request is enough for all trades if the node returns all logs', async () => {
+  it('if the Ethereum node returns all logs at once, one request finds the settlements of all trades', async () => {
     const node = new LogNode({ a: 5, b: HEAD })
     assert.deepEqual(await settlementAt(node)('a', 'b'), { settled: ['a', 'b'], unconfirmed: [] })
     assert.equal(node.questions, 1)
   })
 
   for (const most of [100, 10, 1]) {
-    it(`the search adapts to a node that returns logs of ${most} blocks at a time`, async () => {
+    it(`the search for trades adapts to an Ethereum node that returns the logs of ${most} blocks at a time`, async () => {
       const node = new LogNode({ a: HEAD - 5 })
       node.most = most
       assert.deepEqual(await settlementAt(node)('a'), { settled: ['a'], unconfirmed: [] })
     })
   }
 
-  it('a trade whose logs an Ethereum node does not have yet stays unconfirmed until a later search, and other trades do not wait', async () => {
+  it('a trade without a log stays unconfirmed until a later search finds its log, without delaying other trades', async () => {
     const node = new LogNode({ a: HEAD - 5 })
     node.most = 500
     const ask = settlementAt(node)
@@ -114,7 +114,7 @@ describe('the transaction that settled a trade is found in the logs of the chain
   })
 
   for (const code of ['CHAIN_REFUSED', 'CHAIN_RANGE_TOO_LARGE', 'CHAIN_UNAVAILABLE'] as const) {
-    it(`if a node refuses log queries (${code}), the trades count as unconfirmed and no query fails`, async () => {
+    it(`if the Ethereum node refuses log queries (${code}), the search succeeds and leaves the trades unconfirmed`, async () => {
       const node = new LogNode({ a: HEAD - 5 })
       node.most = 0
       node.refusal = new Fault(code, 'no logs here', { retryable: true })
@@ -131,7 +131,7 @@ describe('the transaction that resolved a market is found in the logs of the cha
     assert.equal(await resolvedBy(node.client, CONTRACT, 0), hashOf(keyOf('a')))
   })
 
-  it('a resolution search fails with a fault if the node does not answer', async () => {
+  it('the search for a resolution fails with a fault if the Ethereum node does not answer', async () => {
     const node = new LogNode()
     node.most = 0
     node.refusal = new Fault('CHAIN_UNAVAILABLE', 'away', { retryable: true })
@@ -139,7 +139,7 @@ describe('the transaction that resolved a market is found in the logs of the cha
   })
 })
 
-describe('a search of logs goes back in steps', () => {
+describe('a log search scans the blocks of the chain in steps', () => {
   it('a log search continues where the last step stopped until it has seen every block, and then starts over', async () => {
     const node = new LogNode()
     node.most = 64

@@ -87,7 +87,7 @@ test('a truncated RPC answer is an error', async (t) => {
   }
 })
 
-test('an RPC answer that is too long, compressed or not, fails like a request for too many blocks', async (t) => {
+test('an RPC answer above the size limit, compressed or not, fails with CHAIN_RANGE_TOO_LARGE', async (t) => {
   const long = Buffer.alloc(ANSWER_BYTES_MAX + 1, ' ')
   for (const packed of [false, true]) {
     const { url } = await startNode(t, (_call, response) => {
@@ -105,7 +105,7 @@ test('an RPC answer that is too long, compressed or not, fails like a request fo
   assert.deepEqual(await clientOf([url]).getLogs({ fromBlock: 1n, toBlock: 2_000n }), [])
 })
 
-test('a request over a connection that the Ethereum node has closed does not fail', async (t) => {
+test('a request is sent again on a new connection if the Ethereum node closes the connection meanwhile', async (t) => {
   let isEnding = false
   const { url, received, sockets } = await startNode(t, (call, response) => {
     if (isEnding) response.socket?.resetAndDestroy()

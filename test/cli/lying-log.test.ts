@@ -51,7 +51,7 @@ async function proofAt({ remote, checkpoint, entries }: Log, index: number): Pro
   return inclusionText({ extra: entries[index]!, index, proof, checkpoint: checkpoint() })
 }
 
-test('commands of the log find an exchange that hides or changes entries of its public log', async (t) => {
+test('the log commands detect an exchange that hides or changes entries of its public log', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-lying-log-'))
   let logs: Log[] = [logOf(0, 2), logOf(1, 1)]
   let proof = ''
@@ -121,7 +121,7 @@ test('commands of the log find an exchange that hides or changes entries of its 
   })
 
   await t.test(
-    'log proof reports an answer that proves another entry than the requested one',
+    'log proof reports a proof of a different entry than the requested entry',
     async () => {
       proof = await proofAt(logs[0]!, 1)
       assert.equal((await call('proof', ORDER)).code, 0)
@@ -132,28 +132,31 @@ test('commands of the log find an exchange that hides or changes entries of its 
     },
   )
 
-  await t.test('log receipt reports a signed receipt whose order is not in the log', async () => {
-    const file = join(folder, 'order.receipt')
-    const promise = async (log: Log, status: 'accepted' | 'cancelled', seq: number) => {
-      logs = [log]
-      proof = await proofAt(log, 1)
-      const { key, sign } = log.signer
-      const facts = { origin: key.name, orderHash: ORDER, marketId: MARKET, atMs: 5 }
-      const text = receiptText({ ...facts, status, seq })
-      await writeFile(file, `${text}\n${signatureLine(key, sign(Buffer.from(text)))}`)
-    }
-    await promise(logOf(0, 2), 'accepted', 2)
-    assert.equal((await call('receipt', file)).code, 0)
-    await promise(logOf(0, 2), 'accepted', 1)
-    await fails(/promises the order by event 1, but the log has it later/, 'receipt', file)
-    // The order still rests.
-    await promise(logOf(0, 2), 'cancelled', 3)
-    await fails(/does not have the cancel/, 'receipt', file)
-    await promise(logOf(0, 3), 'cancelled', 2)
-    await fails(/does not have the cancel/, 'receipt', file)
-    await promise(logOf(0, 3), 'cancelled', 3)
-    const redeemed = await call('receipt', file)
-    assert.deepEqual([redeemed.code, redeemed.err], [0, ''])
-    assert.match(redeemed.out, /^ok {2}cancelled 0xab\S+, entry 2 of /)
-  })
+  await t.test(
+    'log receipt reports a signed receipt that the public log does not fulfil',
+    async () => {
+      const file = join(folder, 'order.receipt')
+      const promise = async (log: Log, status: 'accepted' | 'cancelled', seq: number) => {
+        logs = [log]
+        proof = await proofAt(log, 1)
+        const { key, sign } = log.signer
+        const facts = { origin: key.name, orderHash: ORDER, marketId: MARKET, atMs: 5 }
+        const text = receiptText({ ...facts, status, seq })
+        await writeFile(file, `${text}\n${signatureLine(key, sign(Buffer.from(text)))}`)
+      }
+      await promise(logOf(0, 2), 'accepted', 2)
+      assert.equal((await call('receipt', file)).code, 0)
+      await promise(logOf(0, 2), 'accepted', 1)
+      await fails(/promises the order by event 1, but the log has it later/, 'receipt', file)
+      // The order still rests.
+      await promise(logOf(0, 2), 'cancelled', 3)
+      await fails(/does not have the cancel/, 'receipt', file)
+      await promise(logOf(0, 3), 'cancelled', 2)
+      await fails(/does not have the cancel/, 'receipt', file)
+      await promise(logOf(0, 3), 'cancelled', 3)
+      const redeemed = await call('receipt', file)
+      assert.deepEqual([redeemed.code, redeemed.err], [0, ''])
+      assert.match(redeemed.out, /^ok {2}cancelled 0xab\S+, entry 2 of /)
+    },
+  )
 })

@@ -80,7 +80,7 @@ test('mcp: a line of the maximum length is read, in pieces of any size', async (
   await close()
 })
 
-test('mcp: a call in progress when the input ends is answered before the server ends', async () => {
+test('mcp: at the end of its input, the server answers calls in progress before it exits', async () => {
   const { input, finish, called, closed, next } = await startServer()
   input.end(message(1, 'tools/call', CALL))
   await called
@@ -95,7 +95,7 @@ test('mcp: a call in progress when the input ends is answered before the server 
   await closed
 })
 
-test('mcp: without calls in progress the server ends when its input ends', async () => {
+test('mcp: without calls in progress, the server exits at the end of its input', async () => {
   const { input, called, closed } = await startServer()
   input.write(message(1, 'tools/call', CALL))
   await called
@@ -104,7 +104,7 @@ test('mcp: without calls in progress the server ends when its input ends', async
   await closed
 })
 
-test('mcp: a call that does not end delays the end of the server only for a limited time', async () => {
+test('mcp: a call that never finishes delays the exit of the server only for a limited time', async () => {
   const { input, closed } = await startServer(1)
   input.end(message(1, 'tools/call', CALL))
   await closed

@@ -34,7 +34,7 @@ test('every command has help, and the general help lists all commands', async ()
   }
 })
 
-test('control characters in texts of strangers do not reach the terminal, and JSON output has them escaped', async (t) => {
+test('control characters in the texts of other users are escaped in terminal output and in JSON output', async (t) => {
   const question = 'a\u001b]52;c;aGk=\u0007 \u009b2J \u202eb\r\nok  another market'
   const server = createServer((_, response) => {
     response.writeHead(400, { 'content-type': 'application/json' })
@@ -118,7 +118,7 @@ test('an unreachable exchange is reported, with exit code 1', async () => {
   }
 })
 
-test('before a key is created the list of keys is empty, and a file of another format is not read as a key', async () => {
+test('the list of keys is empty before a key is created, and ignores files of other formats', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-cli-'))
   try {
     await writeFile(join(folder, 'other.json'), '{"id": 1}')
@@ -130,7 +130,7 @@ test('before a key is created the list of keys is empty, and a file of another f
   }
 })
 
-test('amounts are shown exactly, with cents at least', () => {
+test('amounts are shown exactly, with at least two decimals', () => {
   for (const [millionths, shown] of [
     [0, '0.00'],
     [1, '0.000001'],

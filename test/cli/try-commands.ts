@@ -76,7 +76,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     },
   )
 
-  await t.test('events are created, extended, listed and shown', async () => {
+  await t.test('the event commands create, extend, list and show events', async () => {
     const about = ['--slug', 'who-wins', '--title', 'Who wins?', '--tags', 'a,b', '--exclusive']
     await succeed('event', 'create', ...about, 'Does Ann win?', 'Does Bob win?')
     const rule = ['--matching', 'complementary']
@@ -132,7 +132,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     assert.match(wrong.err, /^sibyl: --slug must be 1 to 64 characters/)
   })
 
-  await t.test('orders are placed, shown and cancelled', async () => {
+  await t.test('the order commands place, show and cancel orders', async () => {
     const terms = ['--size', '10', '--price', '0.42', '--key-file', annFile]
     const sell = await json<{ orderHash: string }>('order', 'sell', short, 'yes', ...terms)
     const { asks } = await json<Orderbook>('book', short, 'YES')
@@ -164,7 +164,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     assert.match(err, /SIBYL_TRADER_KEY; on this local chain also --account 10/)
   })
 
-  await t.test('a private key may come from the environment or a file', async () => {
+  await t.test('commands read a private key from the environment or from a file', async () => {
     for (const key of [devnetKey(14), annFile]) {
       const { code, out } = await call(['orders', '--json'], { SIBYL_TRADER_KEY: key })
       assert.deepEqual([code, out], [0, '[]\n'])
@@ -178,7 +178,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     assert.match(await fail('orders', '--key-file', wrong), /does not contain a private key/)
   })
 
-  await t.test('positions change after a trade', async () => {
+  await t.test('the positions command shows a trader’s positions after a trade', async () => {
     const address = devnetAccount(15).address
     await eventually(async () => {
       const held = await json<{ positions: { marketId: string; yesShares: number }[] }>(

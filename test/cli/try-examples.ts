@@ -76,43 +76,49 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
     }
   })
 
-  await t.test('the example of a maker leaves no order in the book when it is killed', async () => {
-    tried.add('market-maker.js')
-    const maker = spawn(process.execPath, [...LOADER, 'examples/market-maker.js'], {
-      cwd: ROOT,
-      env,
-    })
-    const gone = new Promise((resolve) => maker.once('exit', resolve))
-    try {
-      let said = ''
-      maker.stdout.on('data', (chunk: Buffer) => {
-        said += chunk.toString()
+  await t.test(
+    'the market maker example leaves no order in the book when it is killed',
+    async () => {
+      tried.add('market-maker.js')
+      const maker = spawn(process.execPath, [...LOADER, 'examples/market-maker.js'], {
+        cwd: ROOT,
+        env,
       })
-      await eventually(async () => {
-        assert.match(said, /round 1: 2 quotes around 0\.5\n/)
-        assert.equal((await openOrders(12)).length, 2)
-      })
-    } finally {
-      maker.kill('SIGKILL')
-      await gone
-    }
-    await eventually(async () => assert.deepEqual(await openOrders(12), []))
-    // The example follows the price of another maker, and waits if its own quotes would match.
-    const other = createClient({ url: exchange.url, signer: devnetKey(13) })
-    const terms = { marketId: market.id, outcome: 'YES', size: '1', ttlSeconds: 3_600 } as const
-    await other.orders.place({ ...terms, side: 'buy', price: '0.60' })
-    assert.match(await node('market-maker.js', { ROUNDS: '1' }), /round 1: 1 quotes around 0\.5\n/)
-    await other.orders.place({ ...terms, side: 'sell', price: '0.70' })
-    assert.match(
-      await node('market-maker.js', { ROUNDS: '2' }),
-      /round 1: .*\nround 2: 2 quotes around 0\.65\n/,
-    )
-    for (const { orderHash, side } of await openOrders(13)) {
-      const order = { orderHash, marketId: market.id, side: side === 0 ? 'buy' : 'sell' } as const
-      await other.orders.cancel(order)
-    }
-    await eventually(async () => assert.deepEqual(await openOrders(12), []))
-  })
+      const gone = new Promise((resolve) => maker.once('exit', resolve))
+      try {
+        let said = ''
+        maker.stdout.on('data', (chunk: Buffer) => {
+          said += chunk.toString()
+        })
+        await eventually(async () => {
+          assert.match(said, /round 1: 2 quotes around 0\.5\n/)
+          assert.equal((await openOrders(12)).length, 2)
+        })
+      } finally {
+        maker.kill('SIGKILL')
+        await gone
+      }
+      await eventually(async () => assert.deepEqual(await openOrders(12), []))
+      // The example follows the price of another maker, and waits if its own quotes would match.
+      const other = createClient({ url: exchange.url, signer: devnetKey(13) })
+      const terms = { marketId: market.id, outcome: 'YES', size: '1', ttlSeconds: 3_600 } as const
+      await other.orders.place({ ...terms, side: 'buy', price: '0.60' })
+      assert.match(
+        await node('market-maker.js', { ROUNDS: '1' }),
+        /round 1: 1 quotes around 0\.5\n/,
+      )
+      await other.orders.place({ ...terms, side: 'sell', price: '0.70' })
+      assert.match(
+        await node('market-maker.js', { ROUNDS: '2' }),
+        /round 1: .*\nround 2: 2 quotes around 0\.65\n/,
+      )
+      for (const { orderHash, side } of await openOrders(13)) {
+        const order = { orderHash, marketId: market.id, side: side === 0 ? 'buy' : 'sell' } as const
+        await other.orders.cancel(order)
+      }
+      await eventually(async () => assert.deepEqual(await openOrders(12), []))
+    },
+  )
 
   await t.test('the stream example verifies the checksum of every change of a book', async () => {
     tried.add('stream-checksums.js')

@@ -95,7 +95,7 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
   }
 
   await t.test(
-    'mcp: a key that is not a delegate with limits is refused, and the message has the command to create one',
+    'mcp: the server refuses a key that is not a delegate with limits, and shows the command that creates a delegate',
     async () => {
       const refusal = async (...more: string[]) => {
         const { code, err } = await callSibyl(['mcp', '--url', url, ...more])
@@ -119,7 +119,7 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
   await appoint({ maxOrderSize: '100', maxOpenNotional: '3' })
 
   await t.test(
-    'mcp: without a key the server lists only tools that read, and they return data',
+    'mcp: without a key the server offers only read tools, and these return data',
     async () => {
       const { client, log } = await overStdio()
       try {
@@ -146,7 +146,7 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
   )
 
   await t.test(
-    'mcp: with --live the exchange enforces the delegate’s limits, and the server enforces its own',
+    'mcp: with --live the exchange enforces the delegate’s limits, and the server enforces the limits of its options',
     async () => {
       const limits = ['--max-size', '1000', '--max-notional', '5']
       const { client, log } = await overStdio(...delegated, '--live', ...limits)
@@ -209,7 +209,7 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
   )
 
   await t.test(
-    'mcp: over HTTP a server without --live checks orders and places none, and rejects hostile requests',
+    'mcp: an HTTP server without --live validates orders without placing them, and rejects hostile requests',
     async (subtest) => {
       const server = spawn(process.execPath, args('--http', '0', ...delegated), { cwd: ROOT, env })
       subtest.after(() => ended(server))

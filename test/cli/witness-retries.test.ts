@@ -19,7 +19,7 @@ import { callSibyl } from './call-sibyl.ts'
 const names = (count: number, from = 0): string[] =>
   Array.from({ length: count }, (_, at) => `entry ${from + at}`)
 
-test('a witness retries while a log is unreachable, overloaded or rebuilt, and ends when entries of the log were changed', async (t) => {
+test('a witness retries while a log is unreachable, overloaded or rebuilt, and stops if entries of the log were changed', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-witness-'))
   const log = makeMemoryLog()
   const { key } = log.signer
@@ -98,7 +98,7 @@ test('a witness retries while a log is unreachable, overloaded or rebuilt, and e
   assert.deepEqual([once.code, /status 503/.test(once.err)], [1, true], 'a single read fails')
 })
 
-test('a checkpoint submitted to a witness while the witness reads the log does not count as a contradiction', async () => {
+test('a witness accepts a newer checkpoint that is submitted while the witness reads the log', async () => {
   const log = makeMemoryLog()
   const origin = log.signer.key.name
   const kept = new Map<string, string>()

@@ -10,7 +10,7 @@ test('the version of the API consists of two numbers', () => {
   }
 })
 
-test('a client accepts an exchange with its own API version, and one with additions', () => {
+test('a client accepts an exchange with an equal API version or a newer minor version', () => {
   for (const exchange of ['2.3', '2.4', '2.10']) {
     assert.deepEqual(apiFit(exchange, '2.3'), { fits: true, exchange, client: '2.3', why: '' })
   }

@@ -79,7 +79,7 @@ function refusal(code: string, retryAfter = '0', status = 503): Said {
 const overloaded = refusal('OVERLOADED')
 const unknown = refusal('OUTCOME_UNKNOWN')
 
-test('a request that is safe to repeat is repeated with the same bytes', async (t) => {
+test('the client retries a retryable request with identical bytes', async (t) => {
   const script: Said[] = [
     { breaks: true },
     overloaded,
@@ -123,7 +123,7 @@ test('a refused request is not retried, and its error has the code of the refusa
   }
 })
 
-test('when the client gives up, the error has the number of attempts and says whether the order may have been placed', async (t) => {
+test('the client’s final error has the number of attempts, and whether the order was possibly placed', async (t) => {
   const cases: [script: Said[], code: string, outcomeUnknown: boolean][] = [
     [[overloaded], 'OVERLOADED', false],
     [[unknown], 'OUTCOME_UNKNOWN', true],
@@ -152,7 +152,7 @@ test('when the client gives up, the error has the number of attempts and says wh
   }
 })
 
-test('after an unknown outcome, only a refusal that has checked the order proves that the order was not placed', async (t) => {
+test('after a lost answer, an order’s outcome stays unknown unless a retry is refused for a flaw of the order', async (t) => {
   const cases: [said: Said, code: string, outcomeUnknown: boolean][] = [
     [{ status: 401, body: { error: 'no', code: 'UNAUTHORIZED_TOKEN_EXPIRED' } }, '', true],
     [{ status: 403, body: { error: 'no', code: 'NOT_ORDER_OWNER' } }, '', true],
@@ -197,7 +197,7 @@ test('a request to a server that does not answer ends after the timeout', async 
   assert.deepEqual([error.code, error.status, error.attempts], ['TIMEOUT', undefined, 1])
 })
 
-test('an unreachable server is a NETWORK error', async () => {
+test('a request to an unreachable server fails with the error NETWORK', async () => {
   const client = createClient({ url: 'http://127.0.0.1:1', retries: 1, backoffMs: 1 })
   const error = await failure(client.markets())
   assert.deepEqual([error.code, error.attempts], ['NETWORK', 2])
@@ -249,7 +249,7 @@ test('the caller’s header function is called again for each attempt of a reque
   assert.equal(received[0]?.headers['content-type'], undefined)
 })
 
-test('the client reads open orders up to the last page', async (t) => {
+test('the client lists open orders from all pages', async (t) => {
   const page = (orderHash: string, nextCursor: string | null) => ({
     body: { orders: [{ orderHash }], count: 3, nextCursor },
   })
@@ -270,7 +270,7 @@ test('the client reads open orders up to the last page', async (t) => {
   )
 })
 
-test('the client cancels all orders with an outcome token, in one market or in all markets', async (t) => {
+test('the client cancels all orders of a trader, in one market or in all markets', async (t) => {
   const body = { status: 'cancelled', orderHashes: [HASH], count: 1 }
   const { client, received } = await scripted(t, [{ body }])
   assert.deepEqual(await client.orders.cancelAll(), body)
@@ -281,7 +281,7 @@ test('the client cancels all orders with an outcome token, in one market or in a
   )
 })
 
-test('orders of a batch that the exchange was too busy for are sent again once', async (t) => {
+test('if the exchange refuses an order of a batch with OVERLOADED, the client sends the order again', async (t) => {
   const [one, two, three] = await Promise.all([
     signedOrder(MARKET),
     signedOrder(MARKET),
@@ -302,7 +302,7 @@ test('orders of a batch that the exchange was too busy for are sent again once',
   assert.deepEqual(JSON.parse(received[2]!.body), two)
 })
 
-test('if no answer to a batch of orders arrives, each order of the batch has an error of its own', async (t) => {
+test('if the exchange does not answer a batch of orders, the client returns an error for each order', async (t) => {
   const submission = await signedOrder(MARKET)
   const { client } = await scripted(t, [{ breaks: true }], { retries: 0 })
   const [result] = await client.orders.submitBatch([submission])
@@ -330,7 +330,7 @@ test('integers above 2^53 are parsed exactly, and digits in strings are left alo
   })
 })
 
-test('the client reads the configuration once, and again if the first read failed', async (t) => {
+test('the client caches the configuration after a successful read, and retries after a failed read', async (t) => {
   const config = {
     serverTime: Math.floor(Date.now() / 1_000),
     chains: [
@@ -366,7 +366,7 @@ test('the client reads the configuration once, and again if the first read faile
   assert.equal(received.length, 3)
 })
 
-test('a missing or invalid URL is refused by name when the client is created', () => {
+test('creating a client with a missing or invalid URL fails with an error that names the field url', () => {
   for (const [url, code] of [
     [undefined, 'MISSING_FIELD'],
     ['', 'INVALID_FIELD'],
@@ -384,7 +384,7 @@ test('a missing or invalid URL is refused by name when the client is created', (
   }
 })
 
-test('without a signer a call that needs one fails and says so, and a signing domain from the caller is not requested', async (t) => {
+test('a call that needs a signer fails without one, and a given signing domain is not requested from the exchange', async (t) => {
   const { client } = await scripted(t, [{}])
   const intent = {
     marketId: MARKET,

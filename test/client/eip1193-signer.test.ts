@@ -53,7 +53,7 @@ function walletOn(chainId: number) {
   }
 }
 
-test('an order signed by a browser wallet equals the order signed directly by its key', async () => {
+test('orders and messages signed through a browser wallet have valid signatures of the wallet’s account', async () => {
   const wallet = walletOn(31337)
   const signer = await eip1193Signer(wallet)
   assert.equal(signer.address, account.address)
@@ -71,7 +71,7 @@ test('an order signed by a browser wallet equals the order signed directly by it
   assert.equal(by, account.address)
 })
 
-test('a wallet on another chain, a wallet that refuses and a wallet without an account each cause an error of their own', async () => {
+test('the browser wallet signer fails with separate errors for a wrong chain, a refusal and a missing account', async () => {
   const elsewhere = await eip1193Signer(walletOn(137), { address: account.address })
   await assert.rejects(signOrder(draft, elsewhere, domain), {
     code: 'WRONG_CHAIN',

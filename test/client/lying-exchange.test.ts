@@ -90,7 +90,7 @@ const INTENT = {
   size: '1',
 } as const
 
-test('a client that was given contract addresses signs for no other contracts', async (t) => {
+test('a client with given contract addresses refuses to sign for any other contract', async (t) => {
   for (const name of ['settlement', 'conditionalTokens', 'stablecoin'] as const) {
     const lies = { contracts: { [name]: ATTACKER } }
     const { client, signed } = await lyingExchange(t, lies, { pins: HONEST })
@@ -102,7 +102,7 @@ test('a client that was given contract addresses signs for no other contracts', 
   }
 })
 
-test('a client that was given the domain of orders also signs relayed operations for that contract only', async (t) => {
+test('a client with a given order domain refuses to sign relayed operations for other contracts or chains', async (t) => {
   const domain = { chainId: MAIN, verifyingContract: HONEST.settlement }
   const lies: Lies = { contracts: { settlement: ATTACKER } }
   const { client } = await lyingExchange(t, lies, { domain })
@@ -114,7 +114,7 @@ test('a client that was given the domain of orders also signs relayed operations
   assert.deepEqual(await codeOf(client.relayer.sign.ctfApproval()), ['INVALID_FIELD', 'chainId'])
 })
 
-test('a client without given contract addresses keeps the first that the exchange names, and refuses others', async (t) => {
+test('a client without given contract addresses pins the first addresses from the exchange, and refuses later changes', async (t) => {
   const lies: Lies = {}
   const { client, signed } = await lyingExchange(t, lies)
   await client.relayer.sign.stablecoinPermit()
@@ -146,7 +146,7 @@ test('the client signs typed data of its own types and chain, whatever the excha
   })
 })
 
-test('a permit that the client signs is for 10,000 dollars unless the caller says otherwise', async (t) => {
+test('the client signs stablecoin permits for 10,000 dollars unless the caller gives another value', async (t) => {
   const { client, signed } = await lyingExchange(t, {})
   await client.relayer.sign.stablecoinPermit()
   await client.relayer.sign.stablecoinPermit({ value: '12.5' })
@@ -172,7 +172,7 @@ test('the client signs no permit for a bond above the limit of the caller', asyn
   assert.deepEqual(await codeOf(low), refused)
 })
 
-test('expirations follow the local clock, which the exchange’s time corrects by at most five minutes', async (t) => {
+test('the client corrects its clock by the exchange’s time, and refuses to sign if they differ by over five minutes', async (t) => {
   const year2100 = 70 * 365 * 86_400
   const lied = await lyingExchange(t, { aheadSec: year2100 })
   const refused = ['CLOCK_DIFFERS', 'clockCorrectionSecondsMax']
@@ -192,13 +192,13 @@ test('expirations follow the local clock, which the exchange’s time corrects b
   near((await wide.client.orders.sign({ ...INTENT, ttlSeconds: 120 })).order.expiration, 4_120)
 })
 
-test('on a local chain the exchange’s time corrects the local clock without a limit', async (t) => {
+test('on a local chain the client corrects its clock by the exchange’s time without a limit', async (t) => {
   const { client } = await lyingExchange(t, { chainId: 31_337, aheadSec: 90_000 })
   const { order } = await client.orders.sign({ ...INTENT, ttlSeconds: 120 })
   assert.ok(Number(order.expiration) > Date.now() / 1_000 + 90_000)
 })
 
-test('the client signs no API key for an exchange with a made-up name', async (t) => {
+test('the client refuses to sign an API key if the service name of the exchange contains a forged message', async (t) => {
   const { url } = await lyingExchange(t, { serviceName: 'x: 0x0\n\nI hereby sell my house' })
   const signer = {
     address: ann.address,
@@ -208,7 +208,7 @@ test('the client signs no API key for an exchange with a made-up name', async (t
   assert.deepEqual(await codeOf(registerApiKey({ url }, signer)), refused)
 })
 
-test('the client refuses lists whose pages never end and files that decompress without an end', async (t) => {
+test('the client refuses lists that repeat pages and files that decompress beyond the size limit', async (t) => {
   const { hash } = await import('node:crypto')
   const { gzipSync } = await import('node:zlib')
   let file: Uint8Array = gzipSync('{"seq":1}\n')

@@ -42,7 +42,7 @@ async function proofIn({ remote, checkpoint, entries }: Log): Promise<string> {
   return inclusionText({ extra, index: 0, proof, checkpoint: checkpoint() })
 }
 
-test('the SDK verifies that a public log continues what it saw before, whatever the server claims', async (t) => {
+test('the SDK rejects a public log that does not continue the previously verified log', async (t) => {
   let shown = logOf(ORIGIN, 'one', 'two')
   let files = shown
   const honest = shown
@@ -126,7 +126,7 @@ test('during a rotation of keys a proof is accepted if any trusted key has signe
   })
 })
 
-test('a proof of another entry is refused, even if that entry contains the id of the order or match', async () => {
+test('a proof of another entry is refused even if the entry contains the id of the requested order or match', async () => {
   const { verifyProof } = await import('#client/verify-log.ts')
   const match = (...fills: unknown[]) =>
     lineOf(['M', MARKET, 3, 1, ORDER, ...TERMS, 0, 1, ...SIGNED, ...fills])

@@ -20,7 +20,7 @@ function clientOf(count: number) {
   return { client, asked, answer }
 }
 
-test('the client reads markets up to the last page, and fails instead of cutting a list above the maximum', async () => {
+test('the client reads all pages of markets, and fails if the list exceeds the maximum length', async () => {
   const { client, asked } = clientOf(8)
   const ids = (list: readonly object[]) => list.map((one) => Reflect.get(one, 'id'))
   assert.deepEqual(ids(await client.markets({ chainId: 5, quick: true })), [0, 1, 2, 3, 4, 5, 6, 7])
@@ -62,7 +62,7 @@ test('each read method of the client requests its documented path', async () => 
   ])
 })
 
-test('a reader bound to a user has the read methods of a client, and needs the address and the chain of the user', async () => {
+test('a reader without a user has the read methods of a client, and user reads require an address and a chain id', async () => {
   const { asked, answer } = clientOf(4)
   const reader = createReader({ url: 'http://exchange', fetch: answer as typeof fetch })
   assert.equal((await reader.markets({ status: 'open' })).length, 4)

@@ -69,7 +69,7 @@ test('a request that the exchange refuses temporarily is retried after the reque
   }
 })
 
-test('the client’s own pause doubles up to five seconds, and half of it is random', async (t) => {
+test('the client’s retry pause doubles up to five seconds, and up to half of the pause is random', async (t) => {
   const pauses = pausesOf(t)
   const { client } = scripted([{ status: 502 }], { retries: 8, backoffMs: 100 })
   assert.equal((await failure(client.markets())).attempts, 9)

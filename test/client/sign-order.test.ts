@@ -76,7 +76,7 @@ test('an order intent is converted to the integers of the API', () => {
   assert.equal(dated.expiration, '18446744073709551615')
 })
 
-test('every integer with six decimals survives conversion to decimal text and back', () => {
+test('amounts with six decimals are parsed exactly from text, numbers and bigints', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }), (value) => {
       const digits = String(value).padStart(7, '0')
@@ -103,7 +103,7 @@ test('a price or a size with too many decimals is refused, not rounded', () => {
   }
 })
 
-test('an order that the exchange would refuse is refused before it is signed', () => {
+test('the client refuses to sign an order that the exchange would refuse', () => {
   for (const price of ['0', '1', '1.000000', 0, 1_000_000, -1, '420000']) {
     assertRefused({ price }, 'PRICE_OUT_OF_RANGE', 'order.price', /0\.000001/)
   }
@@ -128,12 +128,12 @@ test('an order that the exchange would refuse is refused before it is signed', (
   assertRefused({ marketId: '0x12' }, 'INVALID_FIELD', 'order.marketId', /64 hex digits/)
 })
 
-test('two orders with the same terms differ in their nonce', () => {
+test('two orders with identical terms get different nonces', () => {
   const nonces = new Set(Array.from({ length: 100 }, () => draftOf().nonce))
   assert.equal(nonces.size, 100)
 })
 
-test('the server accepts the order that the client posts, for every kind of signer', async () => {
+test('the server accepts an order signed by any supported kind of signer', async () => {
   const ethersWallet = new Wallet(KEY)
   const walletClient = createWalletClient({
     account,
@@ -171,7 +171,7 @@ test('the server accepts the order that the client posts, for every kind of sign
   assert.equal(signatures.size, 1, 'deterministic signatures agree')
 })
 
-test('viem recovers the trader from the typed data', async () => {
+test('viem recovers the trader’s address from the typed data of a signed order', async () => {
   const { order, signature } = await signOrder(draftOf(), KEY, domain)
   const recovered = await recoverTypedDataAddress({
     ...orderTypedData(order, domain),
@@ -180,7 +180,7 @@ test('viem recovers the trader from the typed data', async () => {
   assert.equal(recovered, account.address)
 })
 
-test('a signer whose signature, address or key cannot be used is refused with that reason', async () => {
+test('an order is not signed if the signer’s signature, address or key is invalid, and the error names the reason', async () => {
   const draft = draftOf()
   const signTypedData = async () => `0x${'1'.repeat(200)}`
   await assert.rejects(signOrder(draft, { address: account.address, signTypedData }, domain), {

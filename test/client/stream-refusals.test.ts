@@ -37,7 +37,7 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-test('a subscription that the exchange refused temporarily is not retried while the connection is closed', async (t) => {
+test('the client retries a temporarily refused subscription only after the connection is open again', async (t) => {
   const { stream, sockets, pass } = openStream(t)
   stream.trades(M, () => undefined)
   await greet(sockets[0])
@@ -85,7 +85,7 @@ for (const code of ['RATE_LIMITED', 'OVERLOADED']) {
   })
 }
 
-test('a second subscriber to a channel gets its snapshot although the first was refused temporarily', async (t) => {
+test('a second subscriber to a channel gets a snapshot although the first snapshot request was refused temporarily', async (t) => {
   const exchange = bookExchange((socket, sent) => {
     if (socket.asked('snapshot').length === 1) socket.refuse(sent, 'RATE_LIMITED')
     else socket.say(bookFrame('b', 1))
@@ -99,7 +99,7 @@ test('a second subscriber to a channel gets its snapshot although the first was 
   await ready
 })
 
-test('after a snapshot arrives that the client did not request, the client does not request another', async (t) => {
+test('the client stops retrying a refused snapshot request once an unrequested snapshot arrives', async (t) => {
   const exchange = bookExchange((socket, sent) => socket.refuse(sent, 'OVERLOADED'))
   const { stream, sockets, pass } = openStream(t, exchange)
   await greet(sockets[0])
@@ -112,7 +112,7 @@ test('after a snapshot arrives that the client did not request, the client does 
   assert.equal(sockets[0]!.asked('snapshot').length, 1)
 })
 
-test('if a repair fails because the subscription is unknown, the client subscribes again from its last position', async (t) => {
+test('if the exchange no longer knows a subscription, the client subscribes again from its last position', async (t) => {
   const exchange = bookExchange((socket, sent) => socket.refuse(sent, 'NOT_FOUND'))
   const { stream, sockets, pass } = openStream(t, exchange)
   await greet(sockets[0])
@@ -147,7 +147,7 @@ const ORDER = { marketId: M, orderHash: M }
 
 const opsOf = (socket: ScriptedSocket | undefined) => socket?.sent.map(({ op }) => op)
 
-test('a new connection authenticates, then turns on cancel on disconnect, and then renews its subscriptions', async (t) => {
+test('after a reconnect, the client authenticates, enables cancel-on-disconnect, and then renews its subscriptions', async (t) => {
   const { headers, answer } = sessionExchange(() => undefined)
   const { stream, sockets, pass } = openStream(t, answer, { headers })
   stream.trades(M, () => undefined)
@@ -192,7 +192,7 @@ for (const op of ['auth', 'cancelOnDisconnect']) {
   })
 }
 
-test('a stream that cannot turn cancel on disconnect on again receives messages, but does not count as open', async (t) => {
+test('after a reconnect, a stream that cannot enable cancel-on-disconnect receives messages but does not count as open', async (t) => {
   const { headers, answer } = sessionExchange((socket, { op }) =>
     socket === sockets[1] && op === 'auth' ? 'UNAUTHORIZED_KEY_INACTIVE' : undefined,
   )
@@ -215,7 +215,7 @@ test('a stream that cannot turn cancel on disconnect on again receives messages,
   assert.equal(told.at(-1), 's1')
 })
 
-test('a caller that waits for a subscription gets an error if it or the stream closes first', async (t) => {
+test('waiting for a subscription fails with ABORTED if the subscription or the stream closes first', async (t) => {
   const { stream, sockets } = openStream(t)
   const early = stream.trades(M, () => undefined)
   await greet(sockets[0])
@@ -231,7 +231,7 @@ test('a caller that waits for a subscription gets an error if it or the stream c
   late.close()
 })
 
-test('a subscription that is closed after its first snapshot stays ready', async (t) => {
+test('the ready promise of a subscription stays resolved after the subscription is closed', async (t) => {
   const { stream, sockets } = openStream(
     t,
     bookExchange(() => undefined),

@@ -105,7 +105,7 @@ test('the checksum of the SDK is the standard CRC-32', () => {
   assert.equal(book.checksum(), nodeCrc32('420000:27021597764222973|500000:3'))
 })
 
-test('a followed book is kept up to date, and continues after a lost connection', async (t) => {
+test('the client keeps a subscribed book up to date, also after a lost connection', async (t) => {
   const server = await startStream(t)
   const [market] = server.markets
   const proxy = await startProxy(t, server)
@@ -208,7 +208,7 @@ test('a message lost at the end of a stream is noticed at the next heartbeat', a
   assert.ok(news.some(([name]) => name === 'gap'))
 })
 
-test('if a message is corrupted the checksum does not match, and a snapshot repairs the book', async (t) => {
+test('the client detects a corrupted message by the checksum of the book, and repairs the book with a snapshot', async (t) => {
   const server = await startStream(t)
   const [market] = server.markets
   const WebSocket = lossy((text) =>
@@ -223,7 +223,7 @@ test('if a message is corrupted the checksum does not match, and a snapshot repa
   assert.ok(news.some(([name]) => name === 'checksum'))
 })
 
-test('trades of one match that arrive in several messages are each delivered once', async (t) => {
+test('each trade of a match is delivered once, even if the connection is lost between two of the trades', async (t) => {
   const server = await startStream(t)
   const [market] = server.markets
   const proxy = await startProxy(t, server)
@@ -249,7 +249,7 @@ test('trades of one match that arrive in several messages are each delivered onc
   assert.ok(!names().includes('reset'))
 })
 
-test('two subscriptions of a client to one channel both receive everything, and each can be closed alone', async (t) => {
+test('two subscriptions of a client to one channel receive every message, and can be closed separately', async (t) => {
   const server = await startStream(t)
   const [market] = server.markets
   const { stream, names } = openStream(t, server.url.replace('ws', 'http'))
@@ -298,7 +298,7 @@ test('two subscriptions of a client to one channel both receive everything, and 
   }
 })
 
-test('two subscriptions to one channel continue together after a lost connection, and meanwhile a third can be added', async (t) => {
+test('two subscriptions to one channel resume after a lost connection, even if a third is added meanwhile', async (t) => {
   const server = await startStream(t)
   const [market] = server.markets
   const proxy = await startProxy(t, server)
@@ -350,7 +350,7 @@ test('a subscription closed before the exchange has answered it leaves no subscr
   await assert.rejects(never, { code: 'ABORTED' })
 })
 
-test('a connection with the maximum number of subscriptions can authenticate, also after it was lost and opened again', async (t) => {
+test('a connection with the maximum number of subscriptions can authenticate, also after a reconnect', async (t) => {
   const count = 20
   const tokens: string[] = []
   const server = await startStream(t, {
@@ -402,7 +402,7 @@ test('after a shutdown of the exchange the client reconnects at the announced ti
   assert.deepEqual(told?.[1], { reconnectInMs: closed.reconnectInMs })
 })
 
-test('requests sent before the exchange stops are answered; later ones wait for its next start', async (t) => {
+test('requests sent before the exchange stops are answered, and later requests wait for the next start', async (t) => {
   const gate = Promise.withResolvers<void>()
   const asked: string[] = []
   const server = await startStream(t, {
@@ -436,7 +436,7 @@ test('requests sent before the exchange stops are answered; later ones wait for 
   await assert.rejects(second, { code: 'ABORTED' })
 })
 
-test('a request that finds no connection before its deadline is not sent, and its error says so', async (t) => {
+test('a stream request fails with NETWORK and without an attempt if no connection opens before its deadline', async (t) => {
   const server = await startStream(t)
   const proxy = await startProxy(t, server)
   proxy.shut()

@@ -42,7 +42,7 @@ function authenticator() {
 const answer = (body: object, status = 200, headers: Record<string, string> = {}) =>
   new Response(JSON.stringify(body), { status, headers })
 
-test('the exchange accepts every request token of the SDK once', async () => {
+test('the exchange accepts each request token of the SDK exactly once', async () => {
   const { identify } = authenticator()
   for (const key of [pair, { ...pair, privateKey: `0x${pair.privateKey.toUpperCase()}` }]) {
     const header = `Bearer ${await mintToken(key, Date.now())}`
@@ -51,7 +51,7 @@ test('the exchange accepts every request token of the SDK once', async () => {
   }
 })
 
-test('each attempt of a write has a request token of its own, and reads have none', async () => {
+test('every attempt of a write has a new request token, and reads have no token', async () => {
   const { identify } = authenticator()
   const seen: [string, string | null][] = []
   const client = createClient(
@@ -84,7 +84,7 @@ test('each attempt of a write has a request token of its own, and reads have non
   for (const [, header] of seen.slice(1)) assert.ok('keyId' in (await identify(header ?? '')))
 })
 
-test('if a request token is refused for another reason than a wrong clock, the request is not retried', async () => {
+test('the client retries a request with a refused token only if the client’s clock was wrong', async () => {
   for (const [code, offMs, attempts] of [
     ['UNAUTHORIZED_TOKEN_EXPIRED', 0, 1],
     ['UNAUTHORIZED_TOKEN_EXPIRED', 600_000, 2],
@@ -163,7 +163,7 @@ test('a stored session is used until it expires, and invalid stored data is igno
   }
 })
 
-test('a clock given by the caller is used instead of the dates in the answers', async () => {
+test('the client uses a clock given by the caller instead of the dates in answers', async () => {
   const aheadMs = 86_400_000
   const seen: number[] = []
   const options = {
@@ -184,7 +184,7 @@ test('a clock given by the caller is used instead of the dates in the answers', 
   for (const seenMs of seen) assert.ok(Math.abs(seenMs - aheadMs) < 60_000, `${seenMs}`)
 })
 
-test('each connection of the stream authenticates with a request token of its own', async () => {
+test('each connection of the stream authenticates with a new request token', async () => {
   const { identify } = authenticator()
   const { streamHeaders } = withApiKey({ url: 'http://127.0.0.1:1' }, pair)
   for (let connection = 0; connection < 2; connection++) {

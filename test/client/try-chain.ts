@@ -59,25 +59,28 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
     }
   })
 
-  await t.test('the signing domain of each operation is that of its contract', async () => {
-    for (const name of ['order', 'ctfApproval', 'ctfRedemption', 'stablecoinPermit'] as const) {
-      const { domain }: SignatureScheme = config.signatures[name]
-      assert.ok(domain.verifyingContract !== undefined, name)
-      const told = await publicClient.getEip712Domain({
-        address: domain.verifyingContract as `0x${string}`,
-      })
-      const { salt: _, ...same } = told.domain
-      assert.deepEqual(same, domain, name)
-    }
-    for (const name of ['proposeResolution', 'settleMarket'] as const) {
-      const { domain }: SignatureScheme = config.signatures[name]
-      assert.equal(domain.verifyingContract, undefined)
-      const told = await publicClient.getEip712Domain({
-        address: market.contractAddress as `0x${string}`,
-      })
-      assert.deepEqual([told.domain.name, told.domain.version], [domain.name, domain.version])
-    }
-  })
+  await t.test(
+    'the published signing domain of each operation equals the domain of its contract',
+    async () => {
+      for (const name of ['order', 'ctfApproval', 'ctfRedemption', 'stablecoinPermit'] as const) {
+        const { domain }: SignatureScheme = config.signatures[name]
+        assert.ok(domain.verifyingContract !== undefined, name)
+        const told = await publicClient.getEip712Domain({
+          address: domain.verifyingContract as `0x${string}`,
+        })
+        const { salt: _, ...same } = told.domain
+        assert.deepEqual(same, domain, name)
+      }
+      for (const name of ['proposeResolution', 'settleMarket'] as const) {
+        const { domain }: SignatureScheme = config.signatures[name]
+        assert.equal(domain.verifyingContract, undefined)
+        const told = await publicClient.getEip712Domain({
+          address: market.contractAddress as `0x${string}`,
+        })
+        assert.deepEqual([told.domain.name, told.domain.version], [domain.name, domain.version])
+      }
+    },
+  )
 
   await t.test('the stablecoin accepts a permit with the published nonce', async () => {
     const { domain, types, primaryType, nonce } = config.signatures.stablecoinPermit
@@ -146,7 +149,7 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
   })
 
   await t.test(
-    'if the chain would refuse a transaction, the client explains it and spends no gas',
+    'the client explains why the chain would refuse a transaction, and spends no gas',
     async () => {
       const { address } = devnetAccount(5)
       const poor = createClient({ url, signer: devnetKey(5) })

@@ -24,7 +24,7 @@ test('a log line about another thread or node has each key once', () => {
   assert.equal(fields.msg, 'store is back')
 })
 
-test('every log line has the name of its node, or outside a cluster that of the machine', () => {
+test('every log line has the node’s name, or outside a cluster the machine’s name', () => {
   const [alone = ''] = written({}, (log) => log.info({}, 'here'))
   assert.equal((JSON.parse(alone) as { node: string }).node, hostname())
   const [named = ''] = written({ SIBYL_NODE: 'm1' }, (log) => log.info({}, 'here'))

@@ -27,7 +27,7 @@ test('a folder is created with its parents, and an existing one is left unchange
   assert(existsSync(join(folder, 'kept')))
 })
 
-test('a path that is a file, or lies below one, is refused with a sentence', (t) => {
+test('a path that is a file, or is below a file, is refused with an explanation', (t) => {
   const root = mkdtempSync(join(tmpdir(), 'sibyl-folder-'))
   t.after(() => rmSync(root, { recursive: true }))
   const file = join(root, 'file')
@@ -43,7 +43,7 @@ test('a folder that cannot be created is reported at once', (t) => {
   assert.match(told, /^SIBYL_DATA_DIR: \/proc\/x\/y cannot be used: [a-z ]+ in \/proc$/)
 })
 
-test('a folder that this user may not write is refused with a sentence', (t) => {
+test('a folder without write permission for the user is refused with an explanation', (t) => {
   const root = mkdtempSync(join(tmpdir(), 'sibyl-folder-'))
   t.after(() => rmSync(root, { recursive: true }))
   chmodSync(root, 0o500)

@@ -53,14 +53,14 @@ test('without other settings, the production profile refuses to start and lists 
   )
 })
 
-test('a production exchange with every value starts, and the other profiles start without any', () => {
+test('a production exchange with all required values starts, and other profiles start without these values', () => {
   assert.deepEqual(gapsWith(COMPLETE), [])
   assert.deepEqual(gapsWith({}), [])
   assert.deepEqual(gapsWith({ SIBYL_PROFILE: 'default' }), [])
 })
 
 for (const name of Object.keys(COMPLETE).filter((each) => each !== 'SIBYL_PROFILE')) {
-  test(`a production exchange that lacks ${name} reports it and nothing else`, () => {
+  test(`a production exchange without ${name} reports only this setting as missing`, () => {
     assert.deepEqual(gapsWith(without(name)), [name])
   })
 }
@@ -72,13 +72,13 @@ test('a missing production setting is allowed only if SIBYL_ALLOW_MISSING lists 
   assert.deepEqual(gapsWith({ ...left, ...allowed }), keys.slice(1))
 })
 
-test('an exchange that may run without a chain needs no keys for a chain', () => {
+test('an exchange that is allowed to run without a chain needs no keys for a chain', () => {
   const names = Object.keys(COMPLETE).filter((each) => /_CHAINS|_KEYS?$/.test(each))
   const left = { ...without(...names), SIBYL_PYTH_API_KEY: 'hunter2' }
   assert.deepEqual(gapsWith({ ...left, SIBYL_ALLOW_MISSING: 'SIBYL_CHAINS' }), [])
 })
 
-test('a part of the exchange that is turned off needs no key', () => {
+test('a disabled part of the exchange needs no key', () => {
   const left = without('SIBYL_SETTLEMENT_KEY', 'SIBYL_RESOLUTION_KEY', 'SIBYL_OPERATOR_KEY')
   const off = {
     SIBYL_SETTLEMENT: 'false',
@@ -100,7 +100,7 @@ test('a node of a cluster needs only the settings of its own roles', () => {
   assert.deepEqual(gapsWith({ ...rest, SIBYL_ROLES: 'market' }), [])
 })
 
-test('a chain copied from the guide is reported as a placeholder, and the message contains no provider key', () => {
+test('a chain setting copied from the guide is reported as a placeholder, without showing the provider key', () => {
   const copied = {
     ...chain,
     contracts: local?.contracts,
@@ -116,7 +116,7 @@ test('a chain copied from the guide is reported as a placeholder, and the messag
   assert(!problems.join().includes('secretkey'))
 })
 
-test('if two settings have the same key, the message names both settings and not the key', () => {
+test('if two settings have one key, the message names both settings without showing the key', () => {
   const env = {
     ...COMPLETE,
     SIBYL_RELAYER_KEYS: `${OTHERS[0]},${KEY.toUpperCase().replace('X', 'x')}`,
@@ -129,7 +129,7 @@ test('if two settings have the same key, the message names both settings and not
   })
 })
 
-test('a production exchange may have an empty SIBYL_CORS_ORIGINS, or a database in a file', () => {
+test('a production exchange can start with an empty SIBYL_CORS_ORIGINS and a database in a file', () => {
   const env = { ...COMPLETE, SIBYL_CORS_ORIGINS: '', SIBYL_DATABASE_URL: 'sqlite:/var/lib/x.db' }
   assert.deepEqual(gapsWith(env), [])
 })

@@ -145,7 +145,7 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
 ]
 
 for (const [what, env, expected] of WRONG) {
-  test(`${what} stops the start with one line that names the setting`, () => {
+  test(`${what} prevents the start, and the error is one line that names the setting`, () => {
     assert.throws(
       () => loadSettings(env),
       (error: Error) =>
@@ -215,7 +215,7 @@ test('a key file that others can read, or the group can change, is refused with 
   }
 })
 
-test('SIBYL_ALLOW_OPEN_WRITES allows open writes on a public address', () => {
+test('SIBYL_ALLOW_OPEN_WRITES permits unauthenticated writes on a public address', () => {
   const env = { SIBYL_HOST: '0.0.0.0', SIBYL_ALLOW_OPEN_WRITES: 'true' }
   assert.equal(loadSettings(env).front.host, '0.0.0.0')
 })
@@ -231,7 +231,7 @@ test('every setting has a unique name and a description, and a unit if it is a n
   }
 })
 
-test('settings that one start changes do not affect the next start', () => {
+test('a change to loaded settings does not affect settings that are loaded later', () => {
   const first = loadSettings({})
   first.front.corsOrigins.push('https://evil.example')
   assert.deepEqual(loadSettings({}).front.corsOrigins, ['*'])
@@ -260,7 +260,7 @@ test('settings are shown under their environment names', () => {
   )
 })
 
-test('a log on a server together with a database in a file causes a warning', () => {
+test('a log in a server database combined with a main database in a file causes a warning', () => {
   const log = { SIBYL_LOG_URL: 'mysql://sibyl:hunter2@db/log' }
   assert.deepEqual(settingsWarnings(loadSettings({})), [])
   const both = { ...log, SIBYL_DATABASE_URL: 'mysql://sibyl:hunter2@db/sibyl' }

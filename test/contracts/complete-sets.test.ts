@@ -104,8 +104,8 @@ function assertRejected(verdict: Verdict | undefined, fault: Fault, reason: Reas
 
 const locked = () => world.balance(world.conditionalTokens.address)
 
-describe('the settlement contract mints for two buyers', () => {
-  test('a mint takes the price from the buyer and the rest from the seller, and delivers both outcomes', async () => {
+describe('the settlement contract mints complete sets for two buyers', () => {
+  test('a mint takes the price from one buyer and the rest of a dollar from the other, and delivers YES and NO', async () => {
     const { ann, carol, settlement, chain, owner, hashOrder, read } = world
     const orders = await pair(BUY, { price: 600_000n }, { price: 450_000n })
     const before = await locked()
@@ -133,7 +133,7 @@ describe('the settlement contract mints for two buyers', () => {
     }
   })
 
-  test('a mint has the price of the buy order, whether that buys YES or NO', async () => {
+  test('the price of a mint applies to the order in the buy position, whether the order buys YES or NO', async () => {
     const { ann, carol, settle } = world
     const [yes, no] = await pair(BUY, { price: 600_001n }, { price: 400_001n })
     // The buy order is Carol's, for NO. 3 units at 0.400001 cost 1.200003 units; rounded up she pays 2, and Ann pays
@@ -144,7 +144,7 @@ describe('the settlement contract mints for two buyers', () => {
     assert.deepEqual(await gains(ann), [-1n, 3n, 0n])
   })
 
-  test('a mint settles once, and the same trade again fails with AlreadySettled', async () => {
+  test('a mint settles once, and a second settlement fails with AlreadySettled', async () => {
     const { settle } = world
     const orders = await pair(BUY)
     const fill = fillOf({ size: UNIT })
@@ -153,7 +153,7 @@ describe('the settlement contract mints for two buyers', () => {
     assertRejected(again, 'None', 'AlreadySettled')
   })
 
-  test('a mint of a trader with themselves costs them a dollar for each complete set', async () => {
+  test('a mint between two orders of one trader costs the trader one dollar per complete set', async () => {
     const { ann, settle } = world
     const orders = [await signed(ann, BUY, YES), await signed(ann, BUY, NO)]
     const [verdict] = await settle(orders, [fillOf()])
@@ -161,7 +161,7 @@ describe('the settlement contract mints for two buyers', () => {
     assert.deepEqual(await gains(ann), [-10n * UNIT, 10n * UNIT, 10n * UNIT])
   })
 
-  test('a mint of a trader with themselves fails by the seller’s fault if the trader can pay only one part', async () => {
+  test('a mint between two orders of one trader fails with the seller at fault if the trader can pay only one part', async () => {
     const { ann, chain, collateral, carol, settle } = world
     await chain.send(ann, collateral, 'transfer', [carol.address, STAKE - 6n * UNIT])
     const orders = [await signed(ann, BUY, YES), await signed(ann, BUY, NO)]
@@ -169,7 +169,7 @@ describe('the settlement contract mints for two buyers', () => {
     assertRejected(verdict, 'Seller', 'InsufficientCollateral')
   })
 
-  test('a mint can use a permit of each side, without earlier allowances', async () => {
+  test('a mint settles without earlier allowances if each buyer provides a permit', async () => {
     const { ann, carol, chain, collateral, settlement, settle, usdcPermit } = world
     const permits = []
     for (const trader of [ann, carol]) {
@@ -181,8 +181,8 @@ describe('the settlement contract mints for two buyers', () => {
   })
 })
 
-describe('the settlement contract merges for two sellers', () => {
-  test('a merge takes one outcome from each side, and pays the price to the seller and the rest to the buyer', async () => {
+describe('the settlement contract merges complete sets for two sellers', () => {
+  test('a merge takes YES and NO from two sellers, and pays one the price and the other the rest of a dollar', async () => {
     const { ann, carol, settle } = world
     const orders = await pair(SELL, { price: 300_000n }, { price: 600_000n })
     const before = await locked()
@@ -194,7 +194,7 @@ describe('the settlement contract merges for two sellers', () => {
     await assertHoldsNothing()
   })
 
-  test('a merge has the price of the sell order, whether that sells YES or NO', async () => {
+  test('the price of a merge applies to the order in the sell position, whether the order sells YES or NO', async () => {
     const { ann, carol, settle } = world
     const [yes, no] = await pair(SELL, { price: 400_001n }, { price: 500_000n })
     const [verdict] = await settle([no, yes], [fillOf({ price: 400_001n, size: 3n })])
@@ -203,7 +203,7 @@ describe('the settlement contract merges for two sellers', () => {
     assert.deepEqual(await gains(carol), [1n, 0n, -3n])
   })
 
-  test('a merge works after the market is resolved, like the merge of a complete set', async () => {
+  test('a merge of two sell orders settles even after the market is resolved', async () => {
     const { ann, carol, quickOperator, chain, factory, read, fund, settle, sell } = world
     const start = (await chain.now()) + 1n
     const [address, id] = await read(factory, 'predictQuickMarket', ['BTC', start, 60])
@@ -223,7 +223,7 @@ describe('the settlement contract merges for two sellers', () => {
   })
 })
 
-test('a mint or merge at any price and size moves exactly the dollars and shares of its size', async () => {
+test('a mint or merge at any price and size moves exactly the computed cost', async () => {
   const { ann, carol, settle } = world
   const cases = fc.sample(
     fc.record({
@@ -259,7 +259,7 @@ test('a mint or merge at any price and size moves exactly the dollars and shares
   }
 })
 
-describe('the operator cannot make a mint or merge that its orders do not allow', () => {
+describe('the operator cannot settle a mint or merge that the orders do not allow', () => {
   const cases: [string, number, Terms, Terms, Partial<Fill>, Reason][] = [
     ['of two orders of one outcome', BUY, {}, { outcome: YES }, {}, 'WrongSide'],
     ['of an outcome that does not exist', BUY, {}, { outcome: 2 }, {}, 'OutcomeMismatch'],
@@ -295,7 +295,7 @@ describe('the operator cannot make a mint or merge that its orders do not allow'
     ['below a limit above one', SELL, { price: 2n ** 64n - 1n }, {}, {}, 'PriceAboveBuyLimit'],
   ]
   for (const [name, side, yes, no, terms, reason] of cases) {
-    test(`the operator cannot make a mint or merge ${name}`, async () => {
+    test(`the operator cannot settle a mint or merge ${name}`, async () => {
       const orders = [
         await world.sign(world.ann, { ...(await signed(world.ann, SELL, YES, yes)).order, side }),
         await world.sign(world.carol, { ...(await signed(world.carol, SELL, NO, no)).order, side }),
@@ -368,7 +368,7 @@ describe('a refused mint or merge names the side at fault', () => {
     ['a merge without the approval', SELL, unapproved, 'SharesNotApproved'],
   ]
   for (const [name, side, ruin, reason] of cases) {
-    test(`${name} of one side fails by the fault of that side (${reason})`, async () => {
+    test(`${name} of one side is rejected with this side at fault (${reason})`, async () => {
       const { ann, carol, settle } = world
       await ruin(ann)
       const [yes, no] = await pair(side)
@@ -397,7 +397,7 @@ describe('a refused mint or merge names the side at fault', () => {
   }
 })
 
-describe('hostile code in a trader’s account harms only its own mint', () => {
+describe('hostile code in a trader’s account affects only mints of this trader', () => {
   async function delegate(trader: PrivateKeyAccount, mode: number, data: Hex = '0x') {
     const { chain, relayer, settlement } = world
     const code = await chain.deploy(relayer, ours('test/HostileReceiver'), [])
@@ -417,7 +417,7 @@ describe('hostile code in a trader’s account harms only its own mint', () => {
     ['refuses hugely', REFUSE_HUGELY],
     ['burns its gas', BURN_GAS],
   ] as const) {
-    test(`hostile code that ${name} makes only its own mint fail, by its own fault, whether it buys YES or NO`, async () => {
+    test(`hostile code that ${name} makes only mints of its own account fail, in the buy and the sell position`, async () => {
       const { ann, bob, chain, owner, settlement, verdicts, fund } = world
       await fund(bob, { collateral: STAKE })
       await delegate(ann, mode)
@@ -459,8 +459,8 @@ describe('hostile code in a trader’s account harms only its own mint', () => {
   })
 })
 
-describe('tokens sent to the settlement contract by mistake do not help a trade', () => {
-  test('outcome tokens sent to the settlement contract by mistake are refused', async () => {
+describe('tokens sent to the settlement contract by mistake never pay for a trade', () => {
+  test('the settlement contract refuses outcome tokens that are sent to it by mistake', async () => {
     const { ann, chain, conditionalTokens, settlement } = world
     const errors = settlement.abi.filter(({ type }) => type === 'error')
     const abi = [...conditionalTokens.abi, ...errors] as unknown as typeof conditionalTokens.abi
@@ -497,7 +497,7 @@ describe('tokens sent to the settlement contract by mistake do not help a trade'
     assert.equal(await world.balance(conditionalTokens.address), before)
   })
 
-  test('the settlement contract refuses outcome tokens from another contract than the conditional tokens', async () => {
+  test('the settlement contract refuses outcome tokens from any contract other than the conditional tokens', async () => {
     const { ann, chain, settlement } = world
     const abi = hostileReceiverAbi
     const args = [settlement.address, settlement.address, 1n, 1n, '0x'] as const
@@ -509,14 +509,14 @@ describe('tokens sent to the settlement contract by mistake do not help a trade'
   })
 })
 
-describe('a stablecoin may block a trader of a mint or merge', () => {
+describe('mints and merges fail if the stablecoin has blocked an account', () => {
   for (const [name, blocked, fault] of [
     ['the buyer', ['ann'], 'Buyer'],
     ['the seller', ['carol'], 'Seller'],
     ['both', ['ann', 'carol'], 'None'],
     ['the settlement contract', [], 'None'],
   ] as const) {
-    test(`mints and merges name the side at fault when the stablecoin has blocked ${name}`, async () => {
+    test(`a mint or merge reports the side at fault, if any, when the stablecoin has blocked ${name}`, async () => {
       const { chain, owner, collateral, settlement, settle } = world
       const hostile = await chain.deploy(owner, ours('test/HostileCollateral'), [])
       const code = await chain.publicClient.getCode({ address: hostile })
@@ -536,7 +536,7 @@ describe('a stablecoin may block a trader of a mint or merge', () => {
 })
 
 describe('a batch of mints and merges needs enough gas', () => {
-  test('a batch with too little gas reverts as a whole and rejects nothing', async () => {
+  test('a batch with too little gas reverts as a whole and rejects no trade', async () => {
     const { chain, owner, settlement, verdicts } = world
     const buys = await pair(BUY)
     const sells = await pair(SELL)

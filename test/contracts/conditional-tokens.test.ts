@@ -136,7 +136,7 @@ function reasonOf(error: unknown): string {
 }
 
 describe('our conditional tokens behave like the original contract', () => {
-  test('all ids equal those of the original contract, also of nested positions and of invalid parents', async () => {
+  test('the ids of conditions, collections and positions equal those of the original contract, even for invalid parents', async () => {
     const { same } = await twins()
     const random = seeded(1)
     const parents: Hex[] = [ZERO_BYTES32]
@@ -489,7 +489,7 @@ describe('an owner of outcome tokens can approve by a signature', () => {
     assert.equal(await read(conditionalTokens, 'nonces', [ann.address]), 2n)
   })
 
-  test('a signed approval is refused when it is replayed, late, changed, or for another chain or contract', async () => {
+  test('a signed approval is refused when it is replayed, expired, changed, or for another chain or contract', async () => {
     const { ann, bob, relayer, chain, settlement, conditionalTokens, collateral, signApproval } =
       world
     type Signed = Awaited<ReturnType<typeof signApproval>>
@@ -565,7 +565,7 @@ describe('an owner of outcome tokens can redeem by a signature', () => {
     assert.equal(await chain.publicClient.getBalance({ address: ann.address }), ether)
   })
 
-  test('a signed redemption is refused when it is replayed, late or changed', async () => {
+  test('a signed redemption is refused when it is replayed, expired or changed', async () => {
     const { ann, bob, relayer, chain, conditionalTokens, signRedemption } = world
     const condition = await resolved()
     const submit = (args: Awaited<ReturnType<typeof signRedemption>>) =>

@@ -140,7 +140,7 @@ describe('a contract account can trade', () => {
     'burnGas',
     'onlyWithoutGasPrice',
   ] as const) {
-    test(`a contract account whose code misbehaves (${mode}) fails alone and by its own fault`, async () => {
+    test(`if a contract account’s code misbehaves (${mode}), only its fill fails, with this account’s side at fault`, async () => {
       const honest = await settleBoth()
       await arm(mode)
       const { reason, gas } = await settleBoth()
@@ -149,7 +149,7 @@ describe('a contract account can trade', () => {
     })
   }
 
-  test('a contract account that returns long data costs no more gas than one that returns short data', async () => {
+  test('long data returned by a contract account adds little to the gas of a settlement', async () => {
     const honest = await settleBoth()
     await arm('answerHugely')
     const { reason, gas } = await settleBoth()
@@ -157,7 +157,7 @@ describe('a contract account can trade', () => {
     assert.ok(gas < honest.gas + 60_000n, `${gas} gas, honest ${honest.gas}`)
   })
 
-  test('a contract account cannot settle or change anything while its code checks a signature', async () => {
+  test('a contract account cannot settle trades or appoint delegates while its code checks a signature', async () => {
     const { chain, owner, settlement, delegates, ann, read } = world
     await chain.send(owner, settlement, 'setOperator', [account.address, true])
     const inner = encodeFunctionData({
@@ -175,7 +175,7 @@ describe('a contract account can trade', () => {
     assert.equal(await read(delegates, 'settlesUntil', [account.address, ann.address]), 0n)
   })
 
-  test('a batch whose orders are all of contract accounts does not run out of gas if its simulation did not', async () => {
+  test('a batch of contract-account orders reverts unless its gas covers the most expensive signature checks', async () => {
     const { chain, bob, owner, settlement, sell, buy, verdicts } = world
     const terms = { price: PRICE, size: UNIT }
     const orders: SignedOrder[] = [await sell(bob, market.id, { ...terms, size: 20n * UNIT })]
@@ -194,7 +194,7 @@ describe('a contract account can trade', () => {
     assert.ok(receipt.gasUsed < 20n * 180_000n, `${receipt.gasUsed} gas`)
   })
 
-  test('a batch with contract accounts also needs the gas that its permits may burn', async () => {
+  test('the gas required for a batch with contract accounts includes the gas that its permits can burn', async () => {
     const { chain, owner, settlement, ann, usdcPermit } = world
     const [orders, fills] = await batch()
     const permit = await usdcPermit(ann, settlement.address, 1n)
@@ -207,7 +207,7 @@ describe('a contract account can trade', () => {
     assert.equal(world.verdicts(receipt).length, 2)
   })
 
-  test('a contract account that decides by the block is judged in the block of the transaction', async () => {
+  test('a signature check of a contract account sees the current block’s miner and number', async () => {
     const { chain, owner, settlement } = world
     const settleCall = await batch()
     const simulate = async () => {

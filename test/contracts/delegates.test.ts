@@ -67,7 +67,7 @@ async function outcomeOf([buy, sell]: readonly [SignedOrder, SignedOrder]): Prom
 }
 
 describe('an account can appoint a delegate', () => {
-  test('orders that a delegate signs settle for the account until the delegate’s time and the grace period have passed', async () => {
+  test('orders signed by a delegate settle for the account until the delegation and its grace period expire', async () => {
     const { ann, chain, delegates, shares, balance } = world
     const until = (await chain.now()) + 10n * DAY
     const limits = { maxOrderSize: 5n * UNIT, maxOpenNotional: 7n * UNIT, markets: [market.id] }
@@ -99,7 +99,7 @@ describe('an account can appoint a delegate', () => {
     assert.equal(await outcomeOf(await pair(bot)), 'InvalidSignature (Buyer)')
   })
 
-  test('after a delegate is revoked, matched orders that it signed still settle during the delay of a cancellation', async () => {
+  test('after a delegate is revoked, its matched orders still settle during the delay of a cancellation', async () => {
     const { chain, delegates, ann, read } = world
     await appoint((await chain.now()) + 30n * DAY)
     const orders = await pair(bot)
@@ -115,7 +115,7 @@ describe('an account can appoint a delegate', () => {
     assert.equal(await outcomeOf(orders), 'InvalidSignature (Buyer)')
   })
 
-  test('revoking a delegate a second time does not delay the first revocation', async () => {
+  test('a second revocation of a delegate does not postpone the effect of the first', async () => {
     const { chain, delegates, ann, read } = world
     await appoint((await chain.now()) + 30n * DAY)
     await appoint(0n)
@@ -125,7 +125,7 @@ describe('an account can appoint a delegate', () => {
     assert.equal(await read(delegates, 'settlesUntil', [ann.address, bot.address]), effectiveAt)
   })
 
-  test('the time of a delegate can be prolonged immediately, and shortened to no less than the delay', async () => {
+  test('a delegation can be extended immediately, and shortened to no less than the delay', async () => {
     const { chain, delegates, ann, read } = world
     const ends = () => read(delegates, 'settlesUntil', [ann.address, bot.address])
     const now = await chain.now()
@@ -140,7 +140,7 @@ describe('an account can appoint a delegate', () => {
     assert.equal(await ends(), 2n ** 64n - 1n)
   })
 
-  test('the zero address and the account itself cannot be its delegate, and a delegate has at most 32 markets', async () => {
+  test('the zero address and the account itself cannot be delegates, and a delegate has at most 32 markets', async () => {
     const { chain, delegates, ann, read } = world
     const until = (await chain.now()) + DAY
     for (const delegate of [ZERO, ann.address]) {
@@ -242,7 +242,7 @@ describe('the theft of a delegate’s key does limited harm', () => {
     await world.chain.send(world.owner, world.collateral, 'mint', [bot.address, UNIT])
   })
 
-  test('the thief of a delegate’s key can trade the account’s money at any price, and nothing more', async () => {
+  test('the thief of a delegate’s key can trade the account’s money at any price', async () => {
     const { ann, bob, buy, sell, chain, balance } = world
     const expiration = (await chain.now()) + DAY
     const dear = { price: 999_999n, size: UNIT, expiration }
@@ -301,7 +301,7 @@ describe('the theft of a delegate’s key does limited harm', () => {
     assert.equal(await read(delegates, 'settlesUntil', [ann.address, carol.address]), 0n)
   })
 
-  test('the thief of a delegate’s key cannot make later orders of the account void forever', async () => {
+  test('the thief of a delegate’s key cannot set a nonce limit for the account', async () => {
     const { ann, chain, settlement, signEpoch } = world
     const all = await signEpoch(bot, 2n ** 64n - 1n, { trader: ann.address })
     await assertReverts(

@@ -13,7 +13,7 @@ const CALLS = sampleOf(2_000, 4)
  */
 const CHECK_EVERY = sampleOf(40, 4)
 
-test('random calls of the contracts give the results of the model, to the last unit', async (t) => {
+test('random calls of the contracts give exactly the results of a reference model', async (t) => {
   const seed = Number(process.env.SIBYL_TEST_SEED ?? Date.now() % 2 ** 31)
   t.diagnostic(`seed ${seed}`)
   const report = await fuzz({ seed, calls: CALLS, checkEvery: CHECK_EVERY, simulated: 0.5 })

@@ -73,7 +73,7 @@ const fill = (terms: Partial<Fill>): Fill => ({
   ...terms,
 })
 
-describe('a buyer’s account can have hostile code', () => {
+describe('hostile code in a buyer’s account harms no other trader', () => {
   let annsCode: Contract<typeof hostileReceiverAbi>
 
   before(async () => {
@@ -132,7 +132,7 @@ describe('a buyer’s account can have hostile code', () => {
     'answerWrongly',
     'burnGas',
   ] as const) {
-    test(`a buyer’s account whose code misbehaves (${mode}) fails alone and by its own fault`, async () => {
+    test(`if a buyer’s code misbehaves (${mode}), only the buyer’s fill fails, with the buyer at fault`, async () => {
       const { ann, bob, balance } = world
       const { anns, receipt } = await settleBoth(MODES.receiver[mode])
       assert.deepEqual(!anns.settled && [anns.fault, anns.reason], ['Buyer', 'SharesRefused'])
@@ -157,7 +157,7 @@ describe('a buyer’s account can have hostile code', () => {
     assert.equal(await balance(bob.address), 2n * PRICE)
   })
 
-  test('a buyer’s code that is called during a fill cannot run the inner call of a fill', async () => {
+  test('a buyer’s code that is called during a fill cannot call executeFill', async () => {
     const { bob, ann, settlement, carol } = world
     const inner = encodeFunctionData({
       abi: settlement.abi,
@@ -198,7 +198,7 @@ describe('a buyer’s account can have hostile code', () => {
     assert.equal(await shares(carol.address, market.id, YES), 2n * UNIT)
   })
 
-  test('a buyer’s code that burns gas in each of fifty fills stays within the gas of one transaction', async () => {
+  test('a batch of fifty fills in which the buyer’s code burns gas stays within the gas limit of one transaction', async () => {
     const { ann, bob, buy, sell, chain, owner, settlement, verdicts, relayer } = world
     await chain.send(relayer, annsCode, 'arm', [MODES.receiver.burnGas, ZERO, '0x'])
     const orders = [
@@ -323,7 +323,7 @@ describe('the stablecoin can misbehave', () => {
     ['the seller', ['bob'], 'Seller'],
     ['both', ['ann', 'bob'], 'None'],
   ] as const) {
-    test(`a fill names the side at fault when the stablecoin has blocked ${name}`, async () => {
+    test(`a fill reports the side at fault, if any, when the stablecoin has blocked ${name}`, async () => {
       const { chain, owner } = hostile
       for (const who of blocked) {
         await chain.send(owner, token, 'setBlocked', [hostile[who].address, true])

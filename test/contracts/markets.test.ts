@@ -75,7 +75,7 @@ describe('the markets of the factory are created and resolved by the rules of th
     assert.equal(await read(conditionalTokens, 'getOutcomeSlotCount', [id]), 2n)
   })
 
-  test('a market created as complementary has the same address as without, and stays complementary', async () => {
+  test('a complementary market is created at the predicted address, and cannot be created again as an ordinary market', async () => {
     const { maker, carol, chain, factory, read } = world
     const args = await terms()
     const [address, id] = await read(factory, 'predictMarket', [maker.address, ...args])
@@ -97,7 +97,7 @@ describe('the markets of the factory are created and resolved by the rules of th
     assert.equal(await read(factory, 'isComplementary', [other]), false)
   })
 
-  test('a stranger who prepares the condition of a market first cannot stop its creation', async () => {
+  test('a market can be created even if a stranger has already prepared its condition', async () => {
     const { maker, carol, chain, factory, conditionalTokens, read } = world
     const args = await terms()
     const [address, id] = await read(factory, 'predictMarket', [maker.address, ...args])
@@ -107,7 +107,7 @@ describe('the markets of the factory are created and resolved by the rules of th
     assert.equal(await read({ address, abi: marketAbi }, 'marketId', []), id)
   })
 
-  test('a market is refused if its creator has no maker role, its end is past, its text is empty or too long, or it exists', async () => {
+  test('the factory refuses a market without a maker role, with a past end, with invalid text, or that already exists', async () => {
     const { owner, maker, carol, chain, factory } = world
     const [question, description, category, expiration] = await terms()
     const create = (
@@ -143,7 +143,7 @@ describe('the markets of the factory are created and resolved by the rules of th
     assert.ok(claim.length > 2 * 9_216)
   })
 
-  test('only its factory initialises a market and resolves it by price', async () => {
+  test('only the factory of a market can initialise the market and resolve it by price', async () => {
     const { ann, maker, chain, factory, createMarket, read } = world
     const market = await createMarket()
     const terms = await read(market, 'terms', [])
@@ -216,7 +216,7 @@ describe('a market can belong to an event', () => {
     assert.equal(await read(factory, 'isMarket', [address]), true)
   })
 
-  test('a market of an event that is created as complementary stays complementary, with the same signature', async () => {
+  test('a complementary market of an event accepts the ordinary signature, and cannot be created again', async () => {
     const { maker, chain, factory, read } = world
     const { args, address, id } = await prepare()
     const signature = await sign(address, METADATA)
@@ -231,7 +231,7 @@ describe('a market can belong to an event', () => {
     assert.deepEqual(await read(factory, 'predictMarket', [maker.address, ...args]), [address, id])
   })
 
-  test('a market of an event is refused if signed by a stranger, or for other metadata, or without a maker', async () => {
+  test('the factory refuses an event market with a stranger’s signature, with other metadata, or without a maker role', async () => {
     const { maker, carol, chain, factory } = world
     const { args, address } = await prepare()
     const create = async (
@@ -297,7 +297,7 @@ describe('a quick market opens and resolves by the prices that its operator repo
     )
   }
 
-  test('a quick market has its id before it exists, so orders for it can be signed early and settle later', async () => {
+  test('orders for a quick market can be signed before the market exists, and settle after its creation', async () => {
     const { ann, bob, buy, sell, trade, fund } = world
     const market = await predicted()
     const terms = { price: 500_000n, size: UNIT }
@@ -330,7 +330,7 @@ describe('a quick market opens and resolves by the prices that its operator repo
     ['equal', STRIKE, YES],
     ['below', STRIKE - 1n, NO],
   ] as const) {
-    test(`a quick market ends ${outcome === YES ? 'YES' : 'NO'} when the end price is ${name}`, async () => {
+    test(`a quick market resolves to ${outcome === YES ? 'YES' : 'NO'} if the end price compared to the start price is ${name}`, async () => {
       const { bob, chain, factory, fund, read, balance, conditionalTokens, collateral } = world
       const market = await predicted()
       await create(market)
@@ -369,7 +369,7 @@ describe('a quick market opens and resolves by the prices that its operator repo
     })
   }
 
-  test('a quick market resolves only with the start price recorded at its creation, unless another price source reports both', async () => {
+  test('a quick market can be resolved with a different start price only by prices from another source', async () => {
     const { chain, read } = world
     const market = await predicted()
     await create(market)
@@ -398,7 +398,7 @@ describe('a quick market opens and resolves by the prices that its operator repo
     assert.equal(await read({ address, abi: marketAbi }, 'marketId', []), id)
   })
 
-  test('a quick market is refused if its creator, name, interval, start or price is wrong, or it exists', async () => {
+  test('the factory refuses a quick market with a wrong creator, name, interval, start or price, or that already exists', async () => {
     const { carol, quickOperator, owner, chain, factory } = world
     const market = await predicted()
     const { startTime } = market
@@ -477,7 +477,7 @@ describe('a quick market opens and resolves by the prices that its operator repo
     await assertReverts(contest(market, evidence), 'AlreadyResolved', [NO])
   })
 
-  test('only the operator of a quick market can contest it, through the factory, with a text of limited length', async () => {
+  test('only the operator can contest a quick market, through the factory and with a text of limited length', async () => {
     const { carol, chain, factory } = world
     const market = await predicted()
     await create(market)

@@ -117,7 +117,7 @@ async function assertBalances(
 }
 
 describe('a market is created, traded and resolved by the oracle', () => {
-  test('a market is split, traded, expired, proposed, settled after the window and redeemed', async () => {
+  test('a market is split, traded, proposed after its expiry, settled after the challenge window, and redeemed', async () => {
     const { ann, bob, relayer, chain, oracle, conditionalTokens, balance, shares, read } = world
     await tradedAndExpired()
     await assertBalances({ ann: STAKE - 40n * UNIT, bob: STAKE + 40n * UNIT, carol: STAKE })
@@ -341,7 +341,7 @@ describe('an outcome can be proposed by a signature', () => {
     await assertReverts(submit({ ...bobs, payer: relayer.address, v: 0 }), broke)
   })
 
-  test('a proposal is refused before expiry, during another proposal, and after the resolution', async () => {
+  test('a proposal is refused before the market’s expiry, while another proposal is active, and after the resolution', async () => {
     const { ann, bob, chain } = world
     await assertReverts(propose(ann, true), 'NotExpired', [market.expiration])
     await tradedAndExpired()
@@ -357,7 +357,7 @@ describe('an outcome can be proposed by a signature', () => {
     await assertReverts(propose(bob, false), 'AlreadyResolved', [YES])
   })
 
-  test('a signed proposal is refused when it is replayed, late, changed or signed for another market', async () => {
+  test('a signed proposal is refused when it is replayed, expired, changed or signed for another market', async () => {
     const { ann, bob, relayer, chain, collateral, signProposal, createMarket } = world
     const other = await createMarket()
     await tradedAndExpired()
@@ -403,7 +403,7 @@ describe('an outcome can be proposed by a signature', () => {
     )
   })
 
-  test('a proposal takes the oracle’s minimum bond if that is above the bond of the market', async () => {
+  test('the bond of a market rises to the oracle’s minimum bond if this minimum is higher', async () => {
     const { owner, chain, store, oracle, collateral, read } = world
     assert.equal(await read(market, 'bond', []), BOND)
     await chain.send(owner, store, 'setFinalFee', [collateral.address, { rawValue: BOND }])
@@ -414,7 +414,7 @@ describe('an outcome can be proposed by a signature', () => {
 })
 
 describe('a market can be settled by a signature', () => {
-  test('a signed settlement of a market is refused when it is replayed, late or changed', async () => {
+  test('a signed settlement of a market is refused when it is replayed, expired or changed', async () => {
     const { ann, bob, relayer, chain, signSettlement } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -435,7 +435,7 @@ describe('a market can be settled by a signature', () => {
   })
 })
 
-describe('a market accepts callbacks of the oracle', () => {
+describe('a market handles callbacks of the oracle', () => {
   test('only the oracle may call a market’s callbacks', async () => {
     const { ann, chain } = world
     await tradedAndExpired()
@@ -451,7 +451,7 @@ describe('a market accepts callbacks of the oracle', () => {
     ])
   })
 
-  test('callbacks about an assertion of another market change nothing and do not revert', async () => {
+  test('oracle callbacks about assertions that the market did not make change nothing and do not revert', async () => {
     const { ann, carol, chain, oracle, collateral, read } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -530,7 +530,7 @@ describe('a market accepts callbacks of the oracle', () => {
   })
 })
 
-describe('an assertion may be impossible to settle', () => {
+describe('a market can abandon an assertion that cannot be settled', () => {
   /** Returns an oracle and a market with a stablecoin that can block accounts. */
   async function blockable() {
     const { owner, chain, ann, carol, quickOperator, maker, conditionalTokens, read } = world
@@ -571,7 +571,7 @@ describe('an assertion may be impossible to settle', () => {
   }
   const ABANDON = 14n * 86_400n
 
-  test('an assertion can be abandoned if its bond cannot be paid because the stablecoin blocks the winner', async () => {
+  test('a market can abandon an assertion if the stablecoin blocks the winner of the bond', async () => {
     const { chain, owner, ann, carol, read } = world
     const { token, uma, stuck } = await blockable()
     await chain.send(ann, stuck, 'propose', [true])
@@ -596,7 +596,7 @@ describe('an assertion may be impossible to settle', () => {
     assert.equal(await read(stuck, 'winningOutcome', []), NO)
   })
 
-  test('an assertion that can be settled is settled, not abandoned', async () => {
+  test('a market does not abandon an assertion that can be settled', async () => {
     const { chain, ann, carol, read } = world
     const { uma, stuck } = await blockable()
     await chain.send(ann, stuck, 'propose', [true])

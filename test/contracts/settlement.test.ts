@@ -217,7 +217,7 @@ describe('the settlement contract settles fills', () => {
     assert.equal(await shares(ann.address, market.id, YES), 0n)
   })
 
-  test('a fill of a trader with themselves leaves the balances unchanged', async () => {
+  test('a fill between two orders of one trader leaves the trader’s balances unchanged', async () => {
     const { bob, buy, sell, trade, fund, balance, shares } = world
     await fund(bob, { collateral: STAKE })
     const verdict = await trade(
@@ -252,7 +252,7 @@ describe('the settlement contract settles fills', () => {
   })
 })
 
-describe('the settlement contract rejects a wrong fill alone', () => {
+describe('the settlement contract rejects an invalid fill without affecting other fills', () => {
   type Case = {
     name: string
     fault: Fault
@@ -441,7 +441,7 @@ describe('the settlement contract rejects a wrong fill alone', () => {
     }
   })
 
-  test('a fill of expired orders is rejected alone, but only after the settlement grace (OrderExpired)', async () => {
+  test('a fill of expired orders is rejected alone (OrderExpired), but not before the grace period ends', async () => {
     const { ann, bob, buy, sell, trade, chain } = world
     const now = await chain.now()
     const terms = { price: 550_000n, size: 10n * UNIT }
@@ -464,7 +464,7 @@ describe('the settlement contract rejects a wrong fill alone', () => {
     assert.deepEqual(!both.settled && both.fault, 'Both')
   })
 
-  test('a fill of orders that were cancelled on chain is rejected alone, but only after the delay (OrderCancelled)', async () => {
+  test('a fill of orders cancelled on chain is rejected alone (OrderCancelled), but not before the delay ends', async () => {
     const { ann, bob, buy, sell, trade, chain, settlement, hashOrder, read } = world
     const terms = { price: 550_000n, size: 10n * UNIT, expiration: (await chain.now()) + 100_000n }
     const buyOrder = await buy(ann, market.id, terms)
@@ -495,7 +495,7 @@ describe('the settlement contract rejects a wrong fill alone', () => {
     assert.deepEqual(!both.settled && [both.fault, both.reason], ['Both', 'OrderCancelled'])
   })
 
-  test('an order that another account tries to cancel stays valid', async () => {
+  test('an account cannot cancel an order of another trader, and the order stays valid', async () => {
     const { carol, chain, settlement, hashOrder, trade } = world
     const [buyOrder, sellOrder] = await crossing()
     await assertReverts(
@@ -508,7 +508,7 @@ describe('the settlement contract rejects a wrong fill alone', () => {
 })
 
 describe('the settlement contract refuses replays', () => {
-  test('a fill that is sent again, in its own batch or a later one, is refused (AlreadySettled)', async () => {
+  test('a repeated fill is refused with AlreadySettled, in the first batch and in a later batch', async () => {
     const { settle, balance, ann } = world
     const orders = await crossing()
     const fill = fillOf({ size: UNIT })
@@ -525,7 +525,7 @@ describe('the settlement contract refuses replays', () => {
     assert.equal(await balance(ann.address), before)
   })
 
-  test('a fill that is sent again is refused whether the trade is stored with its order or alone', async () => {
+  test('a repeated fill is refused whether the settled trade is stored with its order or separately', async () => {
     const { settle, read, settlement, hashOrder } = world
     const orders = await crossing()
     const fills = [0, 1, 2, 3].map((fillIndex) => fillOf({ fillIndex, size: UNIT }))
@@ -622,7 +622,7 @@ describe('the settlement contract refuses replays', () => {
   })
 })
 
-describe('an order may bring a permit', () => {
+describe('an order can include a permit', () => {
   const terms = { price: 500_000n, size: 2n * UNIT }
 
   async function withoutAllowance(): Promise<[SignedOrder, SignedOrder]> {
@@ -640,7 +640,7 @@ describe('an order may bring a permit', () => {
     assert.equal(await read(collateral, 'allowance', [ann.address, settlement.address]), 4n * UNIT)
   })
 
-  test('if another account has already submitted the permit, the fill uses the allowance', async () => {
+  test('if another account has already submitted the permit, the fill uses the allowance from the permit', async () => {
     const { ann, carol, settle, usdcPermit, settlement, chain, collateral } = world
     const orders = await withoutAllowance()
     const permit = await usdcPermit(ann, settlement.address, 5n * UNIT)
@@ -657,7 +657,7 @@ describe('an order may bring a permit', () => {
     assert.equal(verdict?.settled, true)
   })
 
-  test('with a permit that has expired, is forged or names another spender, the fill fails for lack of funds', async () => {
+  test('a fill fails with InsufficientAllowance if its permit is expired, forged or for another spender', async () => {
     const { ann, bob, carol, settle, usdcPermit, settlement, chain } = world
     const orders = await withoutAllowance()
     const permits = [
@@ -674,10 +674,10 @@ describe('an order may bring a permit', () => {
   })
 })
 
-describe('two permits of one owner can be in a batch', () => {
+describe('a batch can contain two permits of one owner', () => {
   const terms = { price: 500_000n, size: 2n * UNIT }
 
-  test('two permits of one owner each cover the fills of their own order', async () => {
+  test('each of two permits of one owner covers the fills of its own order', async () => {
     const { ann, bob, buy, sell, settle, usdcPermit, settlement, chain, collateral, read } = world
     await chain.send(ann, collateral, 'approve', [settlement.address, 0n])
     const orders = [
@@ -736,7 +736,7 @@ describe('the settlement contract has an owner and operators', () => {
     await assertReverts(call(), 'NotOperator', [carol.address])
   })
 
-  test('an operator may pause settlement, only the owner may resume it, and cancelling works meanwhile', async () => {
+  test('an operator can pause settlement, only the owner can resume settlement, and traders can cancel meanwhile', async () => {
     const { owner, ann, bob, carol, chain, settlement } = world
     const [buyOrder] = await crossing()
     await assertReverts(chain.send(bob, settlement, 'pause', []), 'NotOperator', [bob.address])
@@ -769,7 +769,7 @@ describe('the settlement contract has an owner and operators', () => {
     assert.equal(await read(settlement, 'owner', []), carol.address)
   })
 
-  test('only the contract itself runs the inner calls of a fill', async () => {
+  test('only the settlement contract itself can call the inner functions of a fill', async () => {
     const { owner, ann, chain, settlement } = world
     const execution = {
       tradeId: market.id,
@@ -788,7 +788,7 @@ describe('the settlement contract has an owner and operators', () => {
     await assertReverts(chain.send(owner, settlement, 'probeCollateral', [ann.address]), 'OnlySelf')
   })
 
-  test('a configuration that would break the promises of the settlement contract is refused', async () => {
+  test('the settlement contract cannot be deployed with an invalid configuration', async () => {
     const { chain, owner, collateral, conditionalTokens } = world
     const good = [
       collateral.address,
@@ -817,7 +817,7 @@ describe('the settlement contract has an owner and operators', () => {
 })
 
 describe('a batch settles as a whole or reverts as a whole', () => {
-  test('a batch that names an order it does not contain reverts', async () => {
+  test('a batch reverts if a fill refers to an order outside the batch', async () => {
     const { settle } = world
     const orders = await crossing()
     await assertReverts(settle(orders, [fillOf(), fillOf({ sell: 2 })]), 'OrderIndexOutOfRange', [

@@ -39,7 +39,7 @@ const MODES = [
   [7, () => false],
 ] as const
 
-test('a fill settles exactly if its trader, the trader’s current delegate or the trader’s code has signed it', async () => {
+test('a fill settles if and only if the trader, a current delegate or the trader’s code has signed the order', async () => {
   const seed = Number(process.env.SIBYL_TEST_SEED ?? Date.now() % 1_000_000)
   const random = seeded(seed)
   const world = await startWorld()

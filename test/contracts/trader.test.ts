@@ -108,19 +108,22 @@ test('a trader cancels, merges and redeems by the commands of the README, withou
     },
   )
 
-  await t.test('a missing or failing argument is reported in one line', async () => {
-    const failure = async (command: string): Promise<string> => {
-      const error = await shell(command).then(
-        () => assert.fail('it did not fail'),
-        (thrown: unknown) => thrown as { stderr: string },
-      )
-      return error.stderr
-    }
-    assert.match(await failure('npm run -s trader -- merge'), /^trader: --key-file is missing/)
-    const options = '--rpc $RPC --settlement $SETTLEMENT --key-file friend.key'
-    const merge = `npm run -s trader -- merge --market $MARKET --amount 1 ${options}`
-    assert.match(await failure(merge), /^trader: .*revert/)
-    assert.match(await failure(`npm run -s trader -- dance ${options}`), /^trader: there is no/)
-    assert.match((await shell('npm run -s trader -- --help')).stdout, /cancel-all/)
-  })
+  await t.test(
+    'the trader program reports a missing option, a revert or an unknown command in one line',
+    async () => {
+      const failure = async (command: string): Promise<string> => {
+        const error = await shell(command).then(
+          () => assert.fail('it did not fail'),
+          (thrown: unknown) => thrown as { stderr: string },
+        )
+        return error.stderr
+      }
+      assert.match(await failure('npm run -s trader -- merge'), /^trader: --key-file is missing/)
+      const options = '--rpc $RPC --settlement $SETTLEMENT --key-file friend.key'
+      const merge = `npm run -s trader -- merge --market $MARKET --amount 1 ${options}`
+      assert.match(await failure(merge), /^trader: .*revert/)
+      assert.match(await failure(`npm run -s trader -- dance ${options}`), /^trader: there is no/)
+      assert.match((await shell('npm run -s trader -- --help')).stdout, /cancel-all/)
+    },
+  )
 })

@@ -14,7 +14,7 @@ import { TEST_PARTITIONS } from '../support/partitions.ts'
 import { marketNumbered, seedMarkets } from '../support/seeded-markets.ts'
 import { startSupervised } from './supervised-threads.ts'
 
-test('an accounts thread that dies right after its start waits for orders in flight when it starts again', async (t) => {
+test('an accounts thread that crashes right after its start waits for orders in flight after the restart', async (t) => {
   const chain = await openTestChain({ seed: true, chainId: 31_338 })
   t.after(() => chain.close())
   const { chainId } = chain.settings

@@ -11,7 +11,7 @@ function history(
 }
 const NEVER = Number.POSITIVE_INFINITY
 
-test('answers about an order are consistent if each can follow from the one before', () => {
+test('the history checker accepts answers about an order if each answer can follow from the previous answer', () => {
   assert(
     isRight(history(['place', 'done', 0, 1], ['read', 'open', 2, 3], ['cancel', 'done', 4, 5])),
   )
@@ -21,7 +21,7 @@ test('answers about an order are consistent if each can follow from the one befo
   assert(isRight(history(['cancel', 'missing', 0, 1], ['place', 'done', 2, 3])))
 })
 
-test('after an order was acknowledged, an answer that it is missing or not listed is a contradiction', () => {
+test('the history checker rejects an answer about an order that contradicts another answer', () => {
   assert(!isRight(history(['place', 'done', 0, 1], ['cancel', 'missing', 2, 3])))
   assert(!isRight(history(['place', 'done', 0, 1], ['read', 'not open', 2, 3])))
   assert(!isRight(history(['read', 'open', 0, 1], ['place', 'done', 2, 3])))
@@ -30,7 +30,7 @@ test('after an order was acknowledged, an answer that it is missing or not liste
   )
 })
 
-test('overlapping requests may take effect in either order, but in the same order for every reader', () => {
+test('the history checker accepts overlapping requests in either order, but in one order for all readers', () => {
   assert(isRight(history(['place', 'done', 0, 10], ['cancel', 'missing', 2, 3])))
   assert(
     !isRight(
@@ -39,7 +39,7 @@ test('overlapping requests may take effect in either order, but in the same orde
   )
 })
 
-test('a request with an unknown outcome may have taken effect, may do so late, or never', () => {
+test('the history checker lets a request with an unknown outcome take effect at any time or never', () => {
   const unknown = ['place', 'unknown', 0, NEVER] as const
   assert(isRight(history(unknown, ['read', 'not open', 2, 3])))
   assert(isRight(history(unknown, ['read', 'not open', 2, 3], ['read', 'open', 4, 5])))

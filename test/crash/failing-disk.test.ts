@@ -15,7 +15,7 @@ import { holdToAnswers, type Life, makeOrders, newReport, settleAccounts } from 
 const LANES = 8
 const ORDERS_MAX = 400
 
-test('a disk that fails to sync loses no answered request', async (t) => {
+test('an exchange whose disk fails to sync loses no answered request', async (t) => {
   const scratch = await mkdtemp(join(tmpdir(), 'sibyl-disk-'))
   t.after(() => rm(scratch, { recursive: true }))
   const library = preloadOf('fail-syncs.c', scratch)
@@ -84,7 +84,7 @@ test('a disk that fails to sync loses no answered request', async (t) => {
   )
 
   await t.test(
-    'when a sync of the database fails its thread ends, and the next thread continues from the stored state',
+    'if a sync of the database fails, the store thread stops, and a new thread continues from the stored state',
     async () => {
       await placeBeyondFailure('/sibyl.db-wal')
       await eventually(() => {

@@ -20,7 +20,7 @@ const SENDER = fileURLToPath(new URL('./lease-sender.ts', import.meta.url))
 const HOOKS = fileURLToPath(new URL('../../src/loader/hooks.js', import.meta.url))
 
 await onServerDatabase('a role changes hands', (databases) => {
-  it('when a paused node continues, it sends nothing that the next holder of its lease does not know, and stops', async (t) => {
+  it('a paused node that lost its lease sends no transaction unknown to the new holder when it resumes, and stops', async (t) => {
     const chain = await startTestChain(t)
     const databaseUrl = await databases.fresh()
     const database = await openDatabase(databaseUrl)

@@ -36,7 +36,7 @@ test('the relayer survives kills and faults of the chain', async (t) => {
   const impatient = (owner: Person) => relayed.again(owner, { retries: 0 })
 
   await t.test(
-    'the relayer reports an unreachable chain, and loses nothing when the chain is back',
+    'the relayer reports an unreachable chain, and executes the operation once when the chain is back',
     async () => {
       const { owner, request } = await someone()
       proxy.faults = { down: true }
@@ -54,7 +54,7 @@ test('the relayer survives kills and faults of the chain', async (t) => {
   )
 
   await t.test(
-    'an operation is submitted again if the chain failed while it was submitted',
+    'the relayer submits an operation again if the chain failed during the first submission',
     async () => {
       const { owner, request } = await someone()
       proxy.before = (method) => {
@@ -70,19 +70,22 @@ test('the relayer survives kills and faults of the chain', async (t) => {
     },
   )
 
-  await t.test('a transaction that the transaction pool drops is submitted again', async () => {
-    const { owner, request } = await someone()
-    proxy.faults = { dropTransactions: true }
-    const { tx_hash } = await owner.client.relayer.submit<{ tx_hash: string }>(request)
-    const drops = () => proxy.requests.get('eth_sendRawTransaction') ?? 0
-    const first = drops()
-    await eventually(() => assert.ok(drops() > first))
-    proxy.faults = {}
-    await assertDoneOnce(relayed, owner, request)
-    assert.match(tx_hash, /^0x/)
-  })
+  await t.test(
+    'the relayer submits a transaction again if the transaction pool has dropped the transaction',
+    async () => {
+      const { owner, request } = await someone()
+      proxy.faults = { dropTransactions: true }
+      const { tx_hash } = await owner.client.relayer.submit<{ tx_hash: string }>(request)
+      const drops = () => proxy.requests.get('eth_sendRawTransaction') ?? 0
+      const first = drops()
+      await eventually(() => assert.ok(drops() > first))
+      proxy.faults = {}
+      await assertDoneOnce(relayed, owner, request)
+      assert.match(tx_hash, /^0x/)
+    },
+  )
 
-  await t.test('a chain that answers errors now and then is retried', async () => {
+  await t.test('the relayer retries chain requests that fail with temporary errors', async () => {
     const { owner, request } = await someone()
     // Number of errors for each request that an operation causes. The indexer also requests blocks, and may receive an
     // error in the operation's place.
@@ -103,7 +106,7 @@ test('the relayer survives kills and faults of the chain', async (t) => {
   })
 
   await t.test(
-    'if a reorg removes the transaction of an operation, the operation is done all the same',
+    'if a reorg removes the transaction of an operation, the relayer executes the operation again',
     async () => {
       const { owner, request } = await someone()
       const rewind = await relayed.chain.fork()
@@ -120,11 +123,14 @@ test('the relayer survives kills and faults of the chain', async (t) => {
 
   assert.equal(await sentByAll(fragile), before + operations)
 
-  await t.test('after a kill each of the operations in progress is done once', async (nested) => {
-    const report = await crashRelayerOnce(fragile, KILL_POINTS)
-    nested.diagnostic(JSON.stringify(report))
-    assert.equal(report.operations, 6)
-    assert.equal(report.transactions, report.operations)
-    assert.equal(report.reached, 2, 'one was broadcast, one was answered')
-  })
+  await t.test(
+    'after the relayer is killed, each operation in progress is executed exactly once',
+    async (nested) => {
+      const report = await crashRelayerOnce(fragile, KILL_POINTS)
+      nested.diagnostic(JSON.stringify(report))
+      assert.equal(report.operations, 6)
+      assert.equal(report.transactions, report.operations)
+      assert.equal(report.reached, 2, 'one was broadcast, one was answered')
+    },
+  )
 })

@@ -40,7 +40,7 @@ test('a witness accepts every checkpoint of an exchange that is killed and has l
 })
 
 await onServerDatabase('the public log moves between two nodes', ({ fresh }) => {
-  test('a witness accepts every checkpoint when another node takes over the public log from a live one', {
+  test('a witness accepts every checkpoint when another node takes over the public log from a running node', {
     skip: natsMissing,
   }, async (t) => {
     const shared = sharedBy(await startNats(t), await fresh(), await fresh())

@@ -91,7 +91,7 @@ test('the local chain of the devnet works', async (t) => {
   )
 })
 
-test('the local chain ends some time after the last process has released it, and not before', async () => {
+test('the local chain process exits after the last process has released the chain, and not before', async () => {
   const { url } = await startChainProcess({ port: 0, lingerMs: 0 })
   const first = await leaseChain(url)
   const second = await leaseChain(url)

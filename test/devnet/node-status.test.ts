@@ -10,7 +10,7 @@ function report(name: string, roles: string, rest: Partial<NodeReport>): NodeRep
   return { node, state: 'ready', isCut: false, checks: {}, ...rest }
 }
 
-test('the status of a cluster lists the roles, threads and partitions of each node, and nodes that are cut off', () => {
+test('the cluster status lists the roles, threads and partitions of each node, and marks disconnected nodes', () => {
   const lines = statusLines(
     [
       report('market-1', 'market', { checks: { bridge: ok, clock: ok, 'market-0': ok } }),

@@ -22,7 +22,7 @@ test('a simulated price provider reads a message that arrives in fragments', asy
   assert.equal(JSON.parse(String(answer)).type, 'subscriptions')
 })
 
-test('a simulated price provider refuses a WebSocket on a path that no provider has', async (t) => {
+test('the simulated price server refuses a WebSocket on a path that belongs to no provider', async (t) => {
   const server = await startPriceServer({
     seed: 1,
     assets: ['BTC'],

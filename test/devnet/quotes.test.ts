@@ -30,20 +30,20 @@ test('the demo maker’s quotes never cross each other and stay in the range of 
   }
 })
 
-test('the price that the demo maker assumes for a market drifts, and stays away from certainty', () => {
+test('the demo maker’s assumed price of a market drifts, and stays between 0.1 and 0.9', () => {
   assert.equal(drift(500_000, 0.5), 500_000)
   assert.equal(drift(500_000, 1), 510_000)
   assert.equal(drift(100_000, 0), 100_000)
   assert.equal(drift(900_000, 1), 900_000)
 })
 
-test('the demo maker values YES of a price market at 0.5 at the start price, and near certainty one percent away', () => {
+test('the demo maker values YES at 0.5 at the start price of a price market, and at 0.9 one percent above', () => {
   assert.equal(fairOfPrice(6_000_000_000_000, 6_000_000_000_000), 500_000)
   assert.equal(fairOfPrice(6_000_000_000_000, 6_060_000_000_000), 900_000)
   assert.equal(fairOfPrice(6_000_000_000_000, 5_000_000_000_000), 100_000)
 })
 
-test('the demo maker first cancels its old quotes that would match new ones, and no others', () => {
+test('the demo maker cancels the old quotes that would match its new quotes first, and other quotes later', () => {
   const old = [
     { side: 0, outcome: 0 },
     { side: 1, outcome: 0 },

@@ -79,7 +79,7 @@ const POST = 'paths|/orders|post'
 const BODY = `${POST}|requestBody|content|application/json|schema`
 const PLACED = 'components|schemas|Placed'
 
-test('changes of the API that break clients are found, and each is described', () => {
+test('the comparison of API documents finds and describes changes that break clients', () => {
   for (const [way, value, sentence] of [
     ['paths|/orders', undefined, 'POST /orders is gone'],
     [`${POST}|operationId`, 'postOrder', 'operationId placeOrder is now postOrder'],
@@ -118,7 +118,7 @@ test('changes of the API that break clients are found, and each is described', (
   }
 })
 
-test('changes of the stream that break clients are found, and each is described', () => {
+test('the comparison of stream documents finds and describes changes that break clients', () => {
   const messages = 'components|messages'
   for (const [way, value, sentence] of [
     [`${messages}|hello`, undefined, 'the message hello is gone'],
@@ -159,7 +159,7 @@ test('an added field or a wider range of input does not count as a breaking chan
   }
 })
 
-test('the comparison of documents ignores descriptions, but not a field whose name is description', () => {
+test('the comparison of documents ignores descriptions, but not a field named description', () => {
   const worded = {
     info: { title: 'T', version: '1.0', description: 'long' },
     tags: [{ name: 'a' }],

@@ -29,7 +29,7 @@ test('the checksum of a wallet address equals that of the library viem, computed
   )
 })
 
-test('if more wallet addresses are used than the cache holds, their checksums are still right', () => {
+test('checksums of wallet addresses are right even if more addresses are used than the cache can contain', () => {
   const address = (index: number) => `0x${index.toString(16).padStart(40, 'a')}` as Address
   for (let index = 0; index < CHECKSUM_ADDRESSES_MAX + 10; index++) checksumAddress(address(index))
   for (let index = 0; index < CHECKSUM_ADDRESSES_MAX; index += 997) {

@@ -10,7 +10,7 @@ const quote = (bid: number, ask: number, rest: Partial<EventQuote> = {}): EventQ
   ...rest,
 })
 
-test('the YES prices of an exclusive event are summed by their mid prices, else by the last prices', () => {
+test('the YES price sum of an exclusive event uses mid prices, or last prices where a mid price is missing', () => {
   const quotes = [
     quote(400_000, 420_001),
     quote(0, 300_000, { lastPrices: [250_000, 750_000] }),
@@ -35,7 +35,7 @@ test('if the asks of an exclusive event sum to less than 1, the difference is re
   assert.deepEqual([bidSum, askSum, gap], [900_000, 950_000, -50_000])
 })
 
-test('the YES prices of an event include the payout of a resolved market, and nothing of a withdrawn one', () => {
+test('the YES price sum of an event includes the payout of a resolved market, and no withdrawn market', () => {
   const quotes = [
     quote(0, 0, { status: 'resolved', winningOutcome: 0 }),
     quote(0, 0, { status: 'resolved', winningOutcome: 1, lastPrices: [990_000, 0] }),

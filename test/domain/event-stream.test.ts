@@ -15,7 +15,7 @@ const EVENTS = [
   { id: '', event: 'message', data: ' four' },
 ]
 
-test('the events parsed from a text/event-stream do not depend on how its text is split', () => {
+test('the parser of text/event-stream returns identical events however the text is split', () => {
   const random = randomFrom(11)
   for (let round = 0; round < 200; round++) {
     const reader = new EventStreamReader()

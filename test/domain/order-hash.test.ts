@@ -81,7 +81,7 @@ test('the hash of any order equals the hash by the library viem', () => {
   )
 })
 
-test('one hasher gives each of many orders its own hash, also with the fast implementation of keccak', () => {
+test('a single hasher computes the right hash for each of many orders, also with the fast keccak', () => {
   const domain = { chainId: 31337, verifyingContract: `0x${'5a'.repeat(20)}` as Address }
   const hash = makeOrderHasher(domain, loadKeccak().keccak256)
   fc.assert(

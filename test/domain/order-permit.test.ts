@@ -55,7 +55,7 @@ test('a sell order with a permit is refused', () => {
   assert.deepEqual([flaw?.rejected, flaw?.field], ['INVALID_PERMIT', 'permitSignature'])
 })
 
-test('however an order is filled, it costs no more than its permit must cover', () => {
+test('the cost of an order never exceeds the minimum value of its permit, however the order is filled', () => {
   const price = fc.integer({ min: PRICE_MIN, max: PRICE_MAX })
   const sizes = fc.array(fc.integer({ min: 1, max: 5_000_000 }), { minLength: 1, maxLength: 50 })
   fc.assert(

@@ -76,7 +76,7 @@ test('validation of an order reports all flaws together', () => {
   )
 })
 
-test('an expiration beyond the range of JavaScript numbers becomes the largest exact one, without rounding up', () => {
+test('an expiration beyond the range of JavaScript numbers is read as the largest exact integer', () => {
   assert.equal(expiresAtSec('18446744073709551615' as Uint64), Number.MAX_SAFE_INTEGER)
   assert.equal(expiresAtSec('9007199254740991' as Uint64), Number.MAX_SAFE_INTEGER)
   assert.equal(expiresAtSec('1800000060' as Uint64), 1_800_000_060)

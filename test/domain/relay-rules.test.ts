@@ -74,7 +74,7 @@ test('a relayed approval or permit is accepted only for the exchange’s own con
   assert.equal(relayFlaw(approving(terms.conditionalTokens), terms, NOW_SEC)?.field, 'operator')
 })
 
-test('a batch of redemptions has at least one and at most the limit, each of another market', () => {
+test('a batch of redemptions must list from one to the maximum number of redemptions, each for another market', () => {
   const redeeming = (digit: string) => ({
     ...permit(),
     collateralToken: terms.stablecoin,
@@ -93,7 +93,7 @@ test('a batch of redemptions has at least one and at most the limit, each of ano
   assert.equal(flaw('1', '1'), 'redemptions[1].conditionId')
 })
 
-test('a relayed cancellation lists at least one order and at most the limit, all of the same owner', () => {
+test('a relayed cancellation must list from one to the maximum number of orders, all of one owner', () => {
   const order = { trader: where.owner, price: 1, size: 1 } as Order
   const fieldOf = (orders: readonly Order[], deadline?: number) =>
     relayFlaw({ ...permit(deadline), ...where, kind: 'cancel-orders', orders }, terms, NOW_SEC)

@@ -4,7 +4,7 @@ import { eventPath, marketPath, parseEventLink, shortIdOf } from '#domain/share-
 
 const id = `0x3FA9C1D2E4B5${'0'.repeat(52)}`
 
-test('a share link has the words of the question and the first digits of the id, from which the market is found', () => {
+test('a share link has the words of the market’s question and the first digits of its id', () => {
   const cases = {
     'Will it rain in Delphi?': '/m/will-it-rain-in-delphi-3fa9c1d2e4b5',
     'Ça va — 5 %?': '/m/ca-va-5-3fa9c1d2e4b5',
@@ -17,7 +17,7 @@ test('a share link has the words of the question and the first digits of the id,
   }
 })
 
-test('a text that is not a share link of a market gives no id', () => {
+test('no market id is read from a text that is not a share link of a market', () => {
   for (const name of ['', 'will-it-rain', '3fa9c1d2e4b', '3fa9c1d2e4b5-', 'x-3fa9c1d2e4bg']) {
     assert.equal(shortIdOf(name), undefined, name)
   }

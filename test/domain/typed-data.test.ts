@@ -23,7 +23,7 @@ const chain = {
   stablecoin: { address: address('33'), domainName: 'USD Coin', domainVersion: '2' },
 }
 
-test('the EIP-712 type strings equal the published ones', () => {
+test('the EIP-712 type strings equal the published type strings', () => {
   const schemes = signatureSchemes(chain)
   const strings = Object.fromEntries(
     Object.entries(schemes).map(([name, { primaryType, types }]) => [
@@ -57,7 +57,7 @@ test('the EIP-712 type strings equal the published ones', () => {
   })
 })
 
-test('every EIP-712 domain names its contract, except that of operations on a market', () => {
+test('every EIP-712 domain names its contract, except the domains of operations on a market', () => {
   const { order, ctfApproval, ctfRedemption, stablecoinPermit, proposeResolution, settleMarket } =
     signatureSchemes(chain)
   assert.deepEqual(order.domain, {

@@ -17,7 +17,7 @@ await onBothDatabases('a hostile chain does no harm', ({ fresh }) => {
   })
   after(() => closeDatabase(database))
 
-  it('contracts of a hostile chain never stop the indexer, and honest events are counted exactly', async (t) => {
+  it('hostile contracts on the chain never stop the indexer, and honest events are counted exactly', async (t) => {
     const seed = Number(process.env.TEST_SEED ?? 7)
     t.diagnostic(`seed ${seed}`)
     const report = await fuzzChain(database, { seed, logs: sampleOf(700, 2) })

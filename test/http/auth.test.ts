@@ -346,7 +346,7 @@ test('a request token with one changed character is refused', async () => {
   assert.deepEqual(answer, { keyId: live.key.id, address: live.key.address })
 })
 
-test('all threads together accept a request token once, even if its nonce is sent in another case', async () => {
+test('the nonce of a request token is accepted only once across all threads, regardless of upper or lower case', async () => {
   const memory = makeSharedTable(1_000, 'secret')
   const here = given({ nonces: makeNonceLedger(memory) }).authenticator
   const there = given({ nonces: makeNonceLedger(memory) }).authenticator
@@ -394,7 +394,7 @@ test('the nonce of a request token can be used again after the token has expired
   assert.ok('keyId' in (await send()))
 })
 
-test('a request token whose nonce cannot be recorded is refused temporarily, and stays valid', async () => {
+test('a request token is refused with OVERLOADED if there is no room to record its nonce', async () => {
   const { authenticator, clock } = given({ nonces: makeNonceLedger(makeSharedTable(1, 'secret')) })
   let room = 0
   for (; ; room++) {
@@ -409,7 +409,7 @@ test('a request token whose nonce cannot be recorded is refused temporarily, and
   assert.ok('keyId' in (await authenticator.identify(`Bearer ${mint(live, clock.nowMs())}`)))
 })
 
-test('request tokens from before the start count as expired, unless tokens are reusable', async () => {
+test('request tokens issued before the server’s start count as expired, unless tokens are reusable', async () => {
   const startedAtMs = NOW_MS - 10_500
   const before = { ts: NOW_SEC - 11 }
   const once = given({ startedAtMs }).authenticator
@@ -460,7 +460,7 @@ test('many requests with one key cause one database query per minute', async () 
   assert.equal(asked(), 2)
 })
 
-test('a revoked key is refused at once by the server that received the revocation, and by others within a minute', async () => {
+test('a revoked key is refused at once by the server that received the revocation, and by other servers within a minute', async () => {
   const { authenticator, clock, byId } = given()
   const send = () => authenticator.identify(`Bearer ${mint(live, clock.nowMs())}`)
   assert.ok('keyId' in (await send()))
@@ -476,7 +476,7 @@ test('a revoked key is refused at once by the server that received the revocatio
   assert.deepEqual(await sendSecond(), { rejected: INACTIVE[0] })
 })
 
-test('a key in memory is checked against memory, and against the database after a lost connection to the store', async () => {
+test('a cached key is confirmed without a database query, except after a lost connection to the store', async () => {
   const { authenticator, clock, byId, asked } = given()
   const principal = await authenticator.identify(bearer())
   assert.deepEqual(await authenticator.confirm(live.key.id), principal)
@@ -544,7 +544,7 @@ test('a database that does not answer delays a request with a cached key by only
   assert.ok('keyId' in (await waiting))
 })
 
-test('a key registered a moment ago, and a key known not to exist, need no database query', async () => {
+test('a newly registered key and a key known not to exist need no database query', async () => {
   const { authenticator, clock, asked, byId } = given()
   const send = (by: TestKey) => authenticator.identify(`Bearer ${mint(by, clock.nowMs())}`)
   byId.delete(other.key.id)
@@ -562,7 +562,7 @@ test('a key registered a moment ago, and a key known not to exist, need no datab
   assert.equal(asked(), 2)
 })
 
-test('only a limited number of unknown keys is looked up simultaneously, and a cached key does not wait', async () => {
+test('the number of simultaneous lookups of unknown keys is limited, and a cached key does not wait', async () => {
   const never = new Promise<never>(() => undefined)
   const { authenticator, clock } = given({
     findKey: async (id) => (id === live.key.id ? live.key : never),
@@ -624,7 +624,7 @@ test('the signature of a reusable token is verified once, but its key and its ex
   assert.equal(authenticator.remembered, 0)
 })
 
-test('a limited number of reusable tokens is cached, and none if each token is valid once', async () => {
+test('the number of cached reusable tokens is limited, and single-use tokens are not cached', async () => {
   const often = given({ singleUse: false, tokensMax: 3 }).authenticator
   const first = bearer()
   for (const header of [first, bearer(), bearer(), bearer(), bearer(), first]) {

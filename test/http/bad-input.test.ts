@@ -67,7 +67,7 @@ const order = (change: Record<string, string> = {}): string => {
   return `{"order":{${inner.join(',')}}}`
 }
 
-test('every rejection code has an HTTP status and a sentence', () => {
+test('every rejection code has an HTTP status and an explanation', () => {
   for (const code of REJECTION_CODES) {
     const { status, sentence } = ERRORS[code]
     assert.ok(status >= 400 && status < 600 && sentence.length > 0, code)
@@ -219,7 +219,7 @@ test('unknown paths are answered with 404', async (t) => {
   assert.equal(response?.status, 404)
 })
 
-test('a method that a path does not support is refused with the supported ones', async (t) => {
+test('a method that a path does not support is refused, and the answer lists the supported methods', async (t) => {
   const { url, front } = await startObserved(t)
   const cases: [method: string, path: string, allow: string][] = [
     ['POST', '/healthz', 'GET, HEAD, OPTIONS'],
@@ -287,7 +287,7 @@ test('bodies that are too large are refused, with and without Content-Length', a
   assert.equal(front.inFlight(), 0)
 })
 
-test('a route for a single item accepts only a small body, and the refusal names the limit', async (t) => {
+test('a route for a single item refuses a large body, and the error names the limit', async (t) => {
   const { url } = await startObserved(t)
   assert.equal((await postText(`${url}/maybe`, '{}'.padEnd(4_096, ' '))).status, 200)
   const response = await postText(`${url}/maybe`, '{}'.padEnd(4_097, ' '))
@@ -295,7 +295,7 @@ test('a route for a single item accepts only a small body, and the refusal names
   assert.equal(error, 'the body must be at most 4096 bytes')
 })
 
-test('a request whose body could end in two places is refused, and its connection is closed', async (t) => {
+test('a request whose body length is ambiguous is refused, and its connection is closed', async (t) => {
   const { front } = await startObserved(t)
   const heads = [
     'POST /maybe HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n',
@@ -337,7 +337,7 @@ test('a request whose body could end in two places is refused, and its connectio
   }
 })
 
-test('nothing after a chunked body is served, because other servers may disagree about its end', async (t) => {
+test('no request after a chunked body is served, because other servers could see another end of the body', async (t) => {
   const { front } = await startObserved(t)
   const next = 'GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n'
   const json = 'content-type: application/json\r\n'
@@ -411,7 +411,7 @@ test('a client that disconnects before its answer leaves no request in flight', 
   assert.deepEqual(lines, [])
 })
 
-test('a client that does not finish its body gets an error, and its connection is closed', async (t) => {
+test('a client that does not finish its request body gets a 408, and its connection is closed', async (t) => {
   const clock = simulatedClock(Date.now())
   const { front } = await startObserved(t, { deadlineMs: 1_000 }, { clock })
   const socket = await openRaw(front.port)

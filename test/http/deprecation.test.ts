@@ -34,7 +34,7 @@ test('the API document marks a deprecated operation', async () => {
   assert.equal(paths['/orders']?.post?.deprecated, undefined)
 })
 
-test('a deprecation without an existing route or a date fails the start', async (t) => {
+test('a deprecation of an unknown route, or without a date, prevents the start', async (t) => {
   assert.throws(() => withDeprecations(routes, { 'GET /gone': { since: '2026-11-18' } }), /exist/)
   for (const since of ['soon', '2026-13-01']) {
     const [first] = withDeprecations(routes, { 'GET /echo/{marketId}': { since } })

@@ -31,7 +31,7 @@ function fixture() {
   return { turns, done, ask, pass, slice: () => slices.shift()?.(), slices }
 }
 
-test('work beyond the time of one turn waits, and then the IP address that used the least time comes first', () => {
+test('work beyond the time of one turn waits, and the IP address with the least used time continues first', () => {
   const { done, ask, slice, slices } = fixture()
   for (let count = 1; count <= 6; count++) ask('a', `a${count}`)
   for (let count = 1; count <= 4; count++) ask('b', `b${count}`)
@@ -58,7 +58,7 @@ test('an IP address with cheap requests is served more often than one with expen
   assert((counted.get('cheap')?.length ?? 0) >= 3 * (counted.get('dear')?.length ?? 0), done.join())
 })
 
-test('an IP address that has sent nothing for a moment comes before all others', () => {
+test('an IP address that has been quiet for a moment is served before all other addresses', () => {
   const { done, ask, pass } = fixture()
   for (let each = 0; each < 100; each++) for (let count = 0; count < 10; count++) ask(`${each}`)
   done.length = 0
@@ -69,7 +69,7 @@ test('an IP address that has sent nothing for a moment comes before all others',
   assert.deepEqual(done, ['modest', 'another'], 'its second request waits')
 })
 
-test('a long task that waited runs alone in its turn, and its time is counted', async () => {
+test('only one long waiting task resumes per turn, and its time counts against its IP address', async () => {
   const { turns, pass, slice, slices } = fixture()
   assert.equal(turns.next('a'), undefined)
   const resumed: string[] = []
@@ -91,7 +91,7 @@ test('a long task that waited runs alone in its turn, and its time is counted', 
   assert.equal(slices.length, 0)
 })
 
-test('if too much work waits, the IP address with the most waiting work loses some of it', () => {
+test('if too much work waits, some work of the IP address with the most waiting work is refused', () => {
   const { turns } = fixture()
   const refused: string[] = []
   const wait = (ip: string, bytes: number) =>
@@ -182,7 +182,7 @@ test('a request of an IP address with too many waiting requests gets 429', async
   }
 })
 
-test('reads that one promise completes are answered in the turns of their addresses', async (t) => {
+test('reads that complete together are answered only in the turns of their IP addresses', async (t) => {
   const { ask, waiting, finishSlow } = await startSlowFront(t)
   const reads = [1, 2, 3].map(() => ask(GREEDY, WHO.replace('/who', '/slow')))
   for (const read of reads) await read

@@ -67,7 +67,7 @@ test('an IP address never spends more than its burst and its rate allow, on any 
   })
 })
 
-test('units that a client spent at other machines are subtracted here too, and a bucket never goes below empty', () => {
+test('units that a client spent at another machine are subtracted from its local bucket, but never below zero', () => {
   let nowMs = 5_000
   const here = makeLimiter(LIMITS, makeSharedTable(10, 's'), () => nowMs)
   const draws = makeDraws(2)
@@ -94,14 +94,14 @@ test('units that a client spent at other machines are subtracted here too, and a
   assert.equal(leftOf(here, '10.0.0.1'), LIMITS.ipBurst)
 })
 
-test('a report of spent units from another machine counts only if it is plausible', () => {
+test('malformed reports of spent units from other machines are ignored', () => {
   for (const said of [undefined, null, 5, 'text', {}]) assert.deepEqual(readDraws(said), [])
   const draw = ['ip 10.0.0.1', 5, 10] as const
   const odd = [null, 5, [], ['a'], ['a', '5', 10], ['a', -5, 10], ['a', 5, null], [1, 5, 10]]
   assert.deepEqual(readDraws([...odd, draw]), [draw])
 })
 
-test('orders that their traders cannot pay for have a burst and a rate of their own, on any path', () => {
+test('orders without sufficient funds have a separate burst and rate limit, on every path', () => {
   let nowMs = 5_000
   const draws = makeDraws(9)
   const limiter = makeLimiter(LIMITS, makeSharedTable(50, 's'), () => nowMs, draws.note)
@@ -204,7 +204,7 @@ const RANGES: readonly [ip: string, range: string][] = [
   ['1::', '1:0:0:0::/64'],
 ]
 
-test('all addresses of an IPv6 /48 together may spend a few times as much as one of its /64s', () => {
+test('all addresses of an IPv6 /48 share a limit of a few times the limit of one /64', () => {
   const { limit, limitConnection } = makeLimiter(
     { ...LIMITS, ipBurst: 10, siteTimes: 2, connectionCost: 1 },
     makeSharedTable(1_000, 's'),
@@ -349,7 +349,7 @@ test('a read costs the units declared for its route, and more for a larger reque
   assert.deepEqual(await left('/dear?before=x'), [429, 9], 'it pays for the first of them only')
 })
 
-test('the longer an answer is the more units it costs, and a 304 costs one read', async (t) => {
+test('a longer answer costs more units, and a 304 answer costs as much as one read', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 200, ipPerSecond: 0.001 })
   const ask = async (path: string, headers: Record<string, string> = {}) => {
     const response = await fetch(`${url}${path}`, {
@@ -387,7 +387,7 @@ test('each item of a batch costs units, and a batch that costs more than the uni
   assert.equal((await send(14)).status, 200)
 })
 
-test('a body costs units by its length before it is parsed, and they count towards the cost of its items', async (t) => {
+test('a body costs units by its length before parsing, and these units count towards the cost of its items', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 100, ipPerSecond: 0.001 })
   const send = (text: string) => postText(`${url}/many`, text)
   const rubbish = await send('['.padEnd(20_000, ' '))
@@ -402,7 +402,7 @@ test('a body costs units by its length before it is parsed, and they count towar
   assert.deepEqual([refused.status, remaining(refused)], [429, 0], 'nothing of it is parsed')
 })
 
-test('behind a trusted proxy the client’s IP address is limited, and every line of the forwarding header counts', async (t) => {
+test('behind a trusted proxy, rate limits apply to the client’s IP address from all forwarding header lines', async (t) => {
   const { front } = await startLimitedFront(t, { trustedProxies: ['127.0.0.1'] })
   const send = async (...lines: string[]) => {
     const head = lines.map((line) => `x-forwarded-for: ${line}\r\n`).join('')
@@ -415,7 +415,7 @@ test('behind a trusted proxy the client’s IP address is limited, and every lin
   assert.deepEqual(await send('203.0.113.3', '203.0.113.1'), ['203.0.113.1', 18])
 })
 
-test('a connection above the limit gets an error and is closed, and closing another one makes room', async (t) => {
+test('a connection above the limit gets an error and is closed, until another connection closes', async (t) => {
   const { front } = await startTestFront(t, { connectionsMax: 2 })
   const sockets: Socket[] = [await openRaw(front.port), await openRaw(front.port)]
   t.after(() => {

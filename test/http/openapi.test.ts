@@ -19,7 +19,7 @@ type Document = {
   components: { schemas: Record<string, unknown> }
 }
 
-test('the document of a running front is valid OpenAPI 3.1', async (t) => {
+test('the API document of a running front is valid OpenAPI 3.1', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: [stream, socket] })
   const document = (await (await fetch(`${url}/openapi.json`)).json()) as Document
   const result = await new Validator().validate(document as never)
@@ -36,7 +36,7 @@ test('the document of a running front is valid OpenAPI 3.1', async (t) => {
   assert.equal(document.paths['/docs/show.js'], undefined)
 })
 
-test('each request for the document gets new live examples', async (t) => {
+test('each request for the API document returns new live examples', async (t) => {
   let made = 0
   const liveExamples = async () => {
     made++
@@ -88,7 +88,7 @@ const described = route({
   handle: () => ({ status: 200, raw: '' }),
 })
 
-test('the document lists the errors of each route, each with an example', async () => {
+test('the API document lists the errors of each route, each with an example', async () => {
   const document = (await openapiDocument({ title: 'T', version: '1' }, [
     described,
   ])) as unknown as Document
@@ -111,7 +111,7 @@ test('the document lists the errors of each route, each with an example', async 
   assert.deepEqual(operation.security, [{ bearer: [] }, {}])
 })
 
-test('the document contains a titled schema once, and scalars inline as JSON Schema', async () => {
+test('the API document contains each titled schema once, and scalar types inline as JSON Schema', async () => {
   const document = (await openapiDocument({ title: 'T', version: '1' }, [
     described,
   ])) as unknown as Document
@@ -133,7 +133,7 @@ test('the document contains a titled schema once, and scalars inline as JSON Sch
   })
 })
 
-test('two different schemas cannot share a title', async () => {
+test('the API document generator refuses two different schemas with one title', async () => {
   const other = route({
     method: 'GET',
     path: '/x',

@@ -100,7 +100,7 @@ test('the content policy lets the page connect only to its own origin and the co
   assert.equal(headers.get('referrer-policy'), 'no-referrer')
 })
 
-test('a browser checks with a tag whether its copy of the page is current', async (t) => {
+test('the server answers 304 if the browser’s copy of the trading page is current', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: routes() })
   const first = await fetch(url)
   const etag = first.headers.get('etag') ?? ''
@@ -137,7 +137,7 @@ test('a file name that is not part of the trading page is answered with 404', as
   }
 })
 
-test('the page’s first view is small, and each other view loads its own parts', async (t) => {
+test('the trading page’s first view loads less than 80 kB, and other files are loaded later', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: routes() })
   const text = await (await fetch(url)).text()
   const names = [...text.matchAll(/"\/assets\/([^"]+)"/g)].map(([, name = '']) => name)
@@ -146,7 +146,7 @@ test('the page’s first view is small, and each other view loads its own parts'
   assert(files.assets.size > names.length, 'some files are for later')
 })
 
-test('the code that signs with a session key is a file of its own, which no other view loads', () => {
+test('the code that signs with a session key is in a separate file that no other file imports statically', () => {
   const scripts = [...files.assets]
     .filter(([name]) => name.endsWith('.js'))
     .map(([name, { gzip }]) => ({ name, text: gunzipSync(gzip).toString() }))
@@ -159,7 +159,7 @@ test('the code that signs with a session key is a file of its own, which no othe
   assert.deepEqual(statically, [])
 })
 
-test('a page that cannot be built is answered with an error, and is built at the next visit', async (t) => {
+test('if the trading page cannot be built, the server answers 500, and builds the page at the next request', async (t) => {
   let attempts = 0
   const load = async () => {
     if (++attempts === 1) throw new Error('no bundler')

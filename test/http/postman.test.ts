@@ -47,7 +47,7 @@ test('path parameters in the Postman collection are variables, and optional quer
   assert.equal(needs?.url.query[0]?.disabled, undefined)
 })
 
-test('reads in the Postman collection have no token; writes inherit it and have a JSON body', () => {
+test('in the Postman collection, reads have no token, and writes inherit the token and have a JSON body', () => {
   assert.equal(requests.get('get-needs')?.auth?.type, 'noauth')
   const post = requests.get('post-orders')
   assert.equal(post?.auth, undefined)

@@ -10,7 +10,7 @@ function start() {
   return { clock, lines, tell: (error: unknown) => errors.tell(error, {}, 'it failed') }
 }
 
-test('the same error is logged once per interval, with the number of its occurrences', () => {
+test('a repeated error is logged once per interval, with the number of its occurrences', () => {
   const { clock, lines, tell } = start()
   const error = new Error('away')
   for (let n = 0; n < 1_000; n++) tell(error)
@@ -20,7 +20,7 @@ test('the same error is logged once per interval, with the number of its occurre
   assert.deepEqual(lines.slice(1), [{ moreLikeIt: 999, err: error }])
 })
 
-test('another error is logged at once, but a thousand kinds of errors do not cause a thousand lines', () => {
+test('each new kind of error is logged at once, up to a limited number of lines', () => {
   const { lines, tell } = start()
   tell(new Error('one'))
   tell(new Error('two'))

@@ -36,7 +36,7 @@ test('path and query parameters reach the handler as converted by the schemas', 
   assert.deepEqual(await bare.json(), { marketId: MARKET.toLowerCase(), query: {} })
 })
 
-test('a body reaches the handler in normal form, whether it arrives whole or in pieces', async (t) => {
+test('a body reaches the handler as converted by the schemas, whether the body arrives whole or in pieces', async (t) => {
   const { url, front } = await startTestFront(t)
   const body = `{"order":{"nonce":18446744073709551615,"price":"500000","trader":"${TRADER}","side":1},"more":[1,"2"]}`
   const got = {
@@ -75,7 +75,7 @@ test('a body reaches the handler in normal form, whether it arrives whole or in 
   socket.destroy()
 })
 
-test('an optional body may be left out', async (t) => {
+test('a client can omit an optional body', async (t) => {
   const { url } = await startTestFront(t)
   assert.deepEqual(await (await fetch(`${url}/maybe`, { method: 'POST' })).json(), { body: null })
 })
@@ -132,7 +132,7 @@ test('no answer names the server or its version', async (t) => {
   }
 })
 
-test('with allowed origins * any web page may read the answers', async (t) => {
+test('with allowed origins *, any web page can read the answers', async (t) => {
   const { url } = await startTestFront(t)
   const headers = { origin: 'https://a.example', 'access-control-request-method': 'DELETE' }
   const preflight = await fetch(`${url}/orders/${MARKET}`, { method: 'OPTIONS', headers })
@@ -144,7 +144,7 @@ test('with allowed origins * any web page may read the answers', async (t) => {
   assert.equal(refused.headers.get('access-control-allow-origin'), '*')
 })
 
-test('if origins are listed only web pages of these origins may read the answers', async (t) => {
+test('if origins are listed, only web pages of these origins can read the answers', async (t) => {
   const { url } = await startTestFront(t, { corsOrigins: ['https://a.example'] })
   for (const [origin, allowed] of [
     ['https://a.example', 'https://a.example'],
@@ -182,7 +182,7 @@ test('a large answer arrives completely, even if the client reads it slowly', as
   assert.ok(bytes > LARGE.length)
 })
 
-test('an integer beyond 2^53 goes out as an integer', async (t) => {
+test('an integer beyond 2^53 is sent as an integer', async (t) => {
   const { url } = await startTestFront(t)
   assert.equal(await (await fetch(`${url}/sums`)).text(), '{"total":18446744073709551615}')
 })
@@ -204,7 +204,7 @@ test('/readyz answers 503 with the reason while a part of the exchange is not re
   assert.deepEqual(await response.json(), { status: 'not ready', checks })
 })
 
-test('/readyz shows the public only whether the exchange is ready', async (t) => {
+test('/readyz on the public port reports whether the exchange is ready, without the reason', async (t) => {
   const checks: Record<string, { ok: boolean; why?: string }> = { log: { ok: true } }
   const services = { readiness: () => checks }
   const [open, closed] = [
@@ -218,7 +218,7 @@ test('/readyz shows the public only whether the exchange is ready', async (t) =>
   assert.deepEqual(await told(closed), { status: 'not ready', checks })
 })
 
-test('the routes for operators may have a port of their own', async (t) => {
+test('the routes for operators can have a separate port', async (t) => {
   const statuses = async ({ url }: { url: string }) => {
     const paths = ['/healthz', '/readyz', '/metrics', '/openapi.json', '/who']
     return Promise.all(paths.map(async (path) => (await fetch(url + path)).status))
@@ -229,7 +229,7 @@ test('the routes for operators may have a port of their own', async (t) => {
   assert.deepEqual((await statuses(alone)).slice(0, 4), [200, 200, 200, 404])
 })
 
-test('/metrics counts by route and status, summed over threads', async (t) => {
+test('/metrics counts requests by route and status, summed over all threads', async (t) => {
   const { url, front } = await startTestFront(t)
   for (const path of [`/echo/${MARKET}`, '/echo/0x1', '/nowhere', '/nowhere']) {
     await fetch(`${url}${path}`)
@@ -251,7 +251,7 @@ test('/metrics counts by route and status, summed over threads', async (t) => {
   assert.ok(all.includes(`sibyl_http_requests_total{${echo},status="200"} 2`))
 })
 
-test('/docs is a page of local files only, with a content policy that allows only these', async (t) => {
+test('the page /docs loads only local files, and its content policy allows only these', async (t) => {
   const { url } = await startTestFront(t)
   const page = await fetch(`${url}/docs`)
   assert.match(page.headers.get('content-security-policy') ?? '', /script-src 'self'/)
@@ -277,7 +277,7 @@ test('/docs is a page of local files only, with a content policy that allows onl
   assert.ok(plain > 100_000)
 })
 
-test('documents have tags, are compressed, and are not sent again to a client with a current copy', async (t) => {
+test('documents are compressed, and a client with a current ETag gets a 304', async (t) => {
   const { url } = await startTestFront(t)
   for (const path of ['/docs', '/docs/show.js', '/docs/swagger-ui.css', '/openapi.json']) {
     const first = await fetch(`${url}${path}`)
@@ -450,7 +450,7 @@ test('a server that closes finishes the requests in flight, and accepts no new o
   assert.equal(front.close(), front.close())
 })
 
-test('a server that closes waits only for a limited time', async (t) => {
+test('a server that closes waits for requests in flight only for a limited time', async (t) => {
   const { url, front, slowReached } = await startTestFront(t)
   const slow = fetch(`${url}/slow`)
   const lost = assert.rejects(slow)
@@ -484,7 +484,7 @@ const START = `startFront({
   log: console,
 })`
 
-test('after its server is closed a process or worker thread ends on its own', async (t: TestContext) => {
+test('a process or worker thread exits by itself after its server is closed', async (t: TestContext) => {
   const inProcess = await exitOf(`
     import { startFront } from '#http/server.ts'
     const front = await ${START}
@@ -510,7 +510,7 @@ test('after its server is closed a process or worker thread ends on its own', as
   assert.deepEqual(inWorker, { code: 0, output: '200\nexit 0\n' })
 })
 
-test('a wrong route table fails the start', async () => {
+test('an invalid route table prevents the start', async () => {
   const start = (routes: Parameters<typeof startFront>[0]['routes']): Promise<Front> =>
     startFront({
       routes,

@@ -10,7 +10,7 @@ function keeping(keepMs: number, entriesMax = 10) {
   return { clock, lists, read, made: () => made }
 }
 
-test('callers that request the same read simultaneously, or shortly after, share one read', async () => {
+test('callers that request one read simultaneously, or within the cache time, share its result', async () => {
   const { clock, read, made } = keeping(250)
   assert.deepEqual(await Promise.all([read('a'), read('a'), read('b')]), [1, 1, 2])
   clock.now += 249
@@ -44,7 +44,7 @@ test('the cache of shared reads never exceeds its limit', async () => {
   assert.equal(made(), 4, 'the oldest was forgotten')
 })
 
-test('a large result evicts others from the cache, and one that is too large is not cached', async () => {
+test('a large result evicts other results from the cache, and a result above the limit is not cached', async () => {
   const clock = { nowMs: () => 0 }
   const weigh = (value: number) => value
   const reads = shareReads<number>({ keepMs: 250, entriesMax: 10, clock, weightMax: 100, weigh })

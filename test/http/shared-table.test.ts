@@ -51,14 +51,14 @@ test('threads that add to the same counters simultaneously lose no addition', as
   }
 })
 
-test('if several threads use the same nonce, exactly one of them counts as its first user', async () => {
+test('if several threads use one nonce simultaneously, exactly one thread counts as its first user', async () => {
   const rounds = 20_000
   const results = await hammer('nonces', makeSharedTable(rounds, 'secret'), rounds)
   const first = results.reduce((sum, { allowed }) => sum + allowed, 0)
   assert.equal(first, rounds)
 })
 
-test('threads that take units from one bucket together get exactly its burst and its rate', async () => {
+test('threads that draw from one bucket together get exactly the burst and the rate of the bucket', async () => {
   const results = await hammer('draw', makeSharedTable(100, 'secret'), 20_000)
   const allowed = results.reduce((sum, result) => sum + result.allowed, 0)
   const startedAtMs = Math.min(...results.map((result) => result.startedAtMs))
@@ -87,7 +87,7 @@ test('the lock of a thread that died is taken over', () => {
   assert.equal(Atomics.load(words, 0), 0)
 })
 
-test('the shared table agrees with a map while it has room', () => {
+test('the shared table behaves like a map while it has room', () => {
   withSeeds([1, 2, 3], (random) => {
     const table = new SharedTable(makeSharedTable(2_000, 'secret'))
     const map = new Map<string, number>()
@@ -119,7 +119,7 @@ test('a shared table has room for its declared number of entries, however they a
   })
 })
 
-test('a new record in a full part of the table evicts the record with the lowest value, if that may be evicted', () => {
+test('a new record in a full part of the table evicts the record with the lowest value, if eviction is allowed', () => {
   const table = new SharedTable(makeSharedTable(1, 'secret'))
   let kept = 0
   while (

@@ -38,7 +38,7 @@ test('validation reports every flaw of a value of normal size', () => {
   assert.deepEqual(told({ a: [{ c: 1, d: 2 }] }), [])
 })
 
-test('validation reports at most as many flaws as a request has fields', () => {
+test('validation reports at most 32 flaws of a value', () => {
   const wide = compileValidator(
     Type.Object(
       Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`k${at}`, Type.Integer()])),

@@ -223,7 +223,7 @@ for (const [seed, dozes] of seedsOf(1, 2, 3, 4).flatMap((seed) => [
   [seed, true] as const,
 ])) {
   const what = dozes ? 'and lets partitions doze ' : ''
-  test(`a front that stalls ${what}at random reloads the events that it lost, seed ${seed}`, async (t) => {
+  test(`a front that stalls ${what}at random recovers all lost events, seed ${seed}`, async (t) => {
     const random = randomFrom(seed)
     const link = startLink(random)
     t.after(link.close)
@@ -273,7 +273,7 @@ for (const [seed, dozes] of seedsOf(1, 2, 3, 4).flatMap((seed) => [
   })
 }
 
-test('a front that idles a partition receives only openings and closings of its markets, until it is active again', async (t) => {
+test('a front receives only openings and closings of markets in an idle partition, until the partition is active again', async (t) => {
   const link = startLink(randomFrom(1))
   t.after(link.close)
   const { figures, board, load, markets } = link
@@ -327,7 +327,7 @@ test('a front that idles a partition receives only openings and closings of its 
   assert.equal(figures.facts, 1)
 })
 
-test('a front sends no idle requests to a market thread of an older version, and gets all of its events', async (t) => {
+test('a front sends no idle requests to a market thread of an older version, and receives all events of the thread', async (t) => {
   const link = startLink(randomFrom(1), true)
   t.after(link.close)
   const { figures, board, load, markets } = link

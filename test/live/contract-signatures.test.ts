@@ -47,7 +47,7 @@ test('a signature is accepted for all chains only if the account’s code accept
   assert.equal(rejectedOf(await everywhere(accepts, away)), 'CHAIN_UNAVAILABLE')
 })
 
-test('an account’s code is queried about the same signature once per block', async () => {
+test('an account’s code is queried at most once per block about one signature', async () => {
   let asked = 0
   const contracts = makeContractSignatures({
     ...alone,
@@ -83,7 +83,7 @@ test('if a chain is unreachable the check of a signature fails, and the result i
   assert.equal(await contracts.accepts(question('a'), {}), true)
 })
 
-test('few accounts are queried simultaneously, and queries beyond the waiting limit are refused', async () => {
+test('the number of simultaneous queries to accounts is limited, and queries beyond the waiting limit are refused', async () => {
   const release: (() => void)[] = []
   const contracts = makeContractSignatures({
     ...alone,

@@ -56,7 +56,7 @@ const ann = (dueAtMs: number): DeadmanSwitch => ({
   ...{ keyId: 'k1', address: traderNamed('ann'), dueAtMs },
 })
 
-test('a dead-man switch cancels its trader’s orders once when it is due, and not before', async () => {
+test('a dead-man switch cancels its trader’s orders exactly once, at its due time', async () => {
   const { world, watch, stored } = given([ann(1_005_000)])
   await watch.turn()
   assert.deepEqual(world.cancelled, [])
@@ -103,7 +103,7 @@ test('a dead-man switch is retried until its cancels are confirmed', async () =>
   assert.deepEqual([world.cancelled.length, stored.length], [1, 0])
 })
 
-test('a dead-man switch that is due is read from the database again before it fires, so a renewal counts', async () => {
+test('a due dead-man switch is read from the database again before it fires, in case of a renewal', async () => {
   const bob = { keyId: 'k2', address: traderNamed('bob'), dueAtMs: 1_003_000 }
   const { world, watch, stored } = given([ann(1_000_000), bob])
   world.before = async () => {
@@ -150,7 +150,7 @@ test('slow cancels by one dead-man switch do not delay a switch that becomes due
   assert.deepEqual([world.cancelled.length, asked], [2, 1])
 })
 
-test('a dead-man switch whose cancels fail during a read is retried while the database is unavailable', async () => {
+test('a dead-man switch whose cancels failed is retried even if the database becomes unavailable', async () => {
   const { world, watch } = given([ann(1_000_000)])
   const failing = Promise.withResolvers<void>()
   const reading = Promise.withResolvers<void>()
@@ -170,7 +170,7 @@ test('a dead-man switch whose cancels fail during a read is retried while the da
   assert.deepEqual(world.cancelled, [traderNamed('ann')])
 })
 
-test('600 due dead-man switches all fire once, without waiting for the database, and are cleared in few writes', async () => {
+test('600 due dead-man switches fire once each without waiting for the database, and are cleared in few writes', async () => {
   const many = Array.from({ length: 600 }, (_, at) => ({
     ...{ keyId: `k${at}`, address: traderNamed(`trader-${at}`), dueAtMs: 1_000_000 },
   }))
@@ -187,7 +187,7 @@ test('600 due dead-man switches all fire once, without waiting for the database,
   assert.ok(world.clears.length <= 4, `${world.clears.length} writes`)
 })
 
-test('a dead-man switch that has fired, and is cleared during a read, does not fire again', async () => {
+test('a fired dead-man switch does not fire again if it is cleared during a read of the database', async () => {
   const { world, watch, stored } = given([ann(1_000_000)])
   const cleared = Promise.withResolvers<void>()
   const read = Promise.withResolvers<void>()
@@ -203,7 +203,7 @@ test('a dead-man switch that has fired, and is cleared during a read, does not f
   assert.equal(world.cancelled.length, 1)
 })
 
-test('a dead-man switch that is renewed before it was cleared fires again at its new time', async () => {
+test('a fired dead-man switch that is renewed before it is cleared fires again at its new time', async () => {
   const { world, watch, stored } = given([ann(1_000_000)])
   const cleared = Promise.withResolvers<void>()
   world.beforeClear = () => cleared.promise

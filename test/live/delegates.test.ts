@@ -67,7 +67,7 @@ test('a signature for an account without delegates is checked without a database
   assert.deepEqual(asked, { loads: 1, reads: 0 })
 })
 
-test('delegations are read once, and again after each change on the chain', async () => {
+test('an account’s delegations are read once, and again after each change on the chain', async () => {
   const { asked, appoint, turn, count } = given()
   await turn()
   appoint('ann')
@@ -78,7 +78,7 @@ test('delegations are read once, and again after each change on the chain', asyn
   assert.equal(asked.reads, 2)
 })
 
-test('a delegate may act until its time ends, on the chain where it was appointed and on no other', async () => {
+test('a delegate can act only until its expiration, and only on the chain where it was appointed', async () => {
   const { delegates, appoint, turn } = given()
   await turn()
   appoint('ann')

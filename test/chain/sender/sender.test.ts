@@ -9,7 +9,7 @@ import { type LaneFixture, laneFixture } from './lane-fixture.ts'
 
 const GAS = 30_000n
 
-describe('the transaction sender follows each transaction to its end', () => {
+describe('the transaction sender tracks each transaction until its final outcome', () => {
   let f: LaneFixture
   let restore: () => Promise<void>
   before(async () => {
@@ -45,7 +45,7 @@ describe('the transaction sender follows each transaction to its end', () => {
     return block.transactions.length
   }
 
-  it('a transaction is followed until it has its confirmations, and each step is reported once', async () => {
+  it('the sender tracks a transaction until it is confirmed, and reports each step once', async () => {
     const lane = f.lane()
     const row = await send(lane)
     assert.deepEqual(await kinds(lane), [])
@@ -95,7 +95,7 @@ describe('the transaction sender follows each transaction to its end', () => {
     assert.equal(await f.count(), 1)
   })
 
-  it('after a kill that follows the broadcast, the transaction is not sent again, and its end is reported', async () => {
+  it('after a kill that follows the broadcast, the sender does not send the transaction again, and reports its outcome', async () => {
     await send(f.lane())
     await f.mine(2)
     const lane = f.lane()
@@ -104,7 +104,7 @@ describe('the transaction sender follows each transaction to its end', () => {
     assert.equal(await f.count(), 1)
   })
 
-  it('after a kill before the end of a transaction was acknowledged, the end is reported again', async () => {
+  it('if the sender is killed before the outcome of a transaction is acknowledged, the outcome is reported again', async () => {
     const first = f.lane()
     await send(first)
     await f.mine(2)
@@ -179,7 +179,7 @@ describe('the transaction sender follows each transaction to its end', () => {
     assert.equal(await pooled(), 1)
   })
 
-  it('if a transaction was signed several times, the hash of the version in the block is reported', async () => {
+  it('if a transaction was signed several times, the sender reports the hash of the version that was mined', async () => {
     const lane = f.lane()
     const row = await send(lane)
     await lane.poll()
@@ -193,7 +193,7 @@ describe('the transaction sender follows each transaction to its end', () => {
     assert.equal(end.receipt?.txHash, row.hashes[0])
   })
 
-  it('"already known" and "nonce too low" do not count as failures', async () => {
+  it('the sender does not count the errors "already known" and "nonce too low" as failures', async () => {
     const lane = f.lane()
     await send(lane)
     f.nowMs += 1_000
@@ -229,7 +229,7 @@ describe('the transaction sender follows each transaction to its end', () => {
     assert.deepEqual(await kinds(lane), ['mined', 'succeeded'])
   })
 
-  it('after "replacement underpriced" the sender offers higher fees at once', async () => {
+  it('after the error "replacement underpriced", the sender raises its fees at once', async () => {
     const account = f.chain.account(5)
     const { baseFeePerGas } = await f.chain.publicClient.getBlock()
     // Another process has used the key, with fees three times as high.
@@ -249,7 +249,7 @@ describe('the transaction sender follows each transaction to its end', () => {
     assert(end?.type === 'finished' && end.outcome === 'succeeded')
   })
 
-  it('a transaction that the Ethereum node refuses permanently does not block those after it', async () => {
+  it('the sender replaces a permanently refused transaction by an empty one, and later transactions succeed', async () => {
     const lane = f.lane()
     const bad = await lane.send({
       to: f.target,
@@ -276,7 +276,7 @@ describe('the transaction sender follows each transaction to its end', () => {
     assert.equal(good.nonce, 1)
   })
 
-  it('a permanently refused transaction does not block those after it, even if its fee is at the limit', async () => {
+  it('the sender replaces a permanently refused transaction even if its fee is already at the limit', async () => {
     const cap = 3_000_000_000n
     await f.setBaseFee(2_000_000_000n)
     await f.mine()
@@ -316,7 +316,7 @@ describe('the transaction sender follows each transaction to its end', () => {
     assert.equal(await f.chain.publicClient.getBalance({ address: f.target }), before)
   })
 
-  it('if a nonce below an open transaction has no transaction, an empty one is sent with that nonce', async () => {
+  it('the sender fills a missing nonce below an open transaction with an empty transaction', async () => {
     const lane = f.lane()
     await send(lane, 'one')
     await send(lane, 'two')
@@ -336,7 +336,7 @@ describe('the transaction sender follows each transaction to its end', () => {
     assert.equal(await f.count(), 2)
   })
 
-  it('if the journal lacks transactions that were sent, their nonces are not used again', async () => {
+  it('the sender does not reuse the nonces of sent transactions that are missing in the journal', async () => {
     const lane = f.lane()
     await send(lane, 'known')
     await send(lane, 'mined')
@@ -357,7 +357,7 @@ describe('the transaction sender follows each transaction to its end', () => {
     assert.deepEqual(await kinds(next), ['mined', 'succeeded', 'mined', 'succeeded'])
   })
 
-  it('a transaction whose nonce another sender has used is reported as lost after a while', async () => {
+  it('the sender reports a transaction as lost if another sender has used its nonce', async () => {
     const lane = f.lane()
     cutSending()
     const row = await send(lane)
@@ -374,7 +374,7 @@ describe('the transaction sender follows each transaction to its end', () => {
     assert.equal((await send(lane, 'two')).nonce, 1)
   })
 
-  it('after a reorg removes a finished transaction, it is reported, reopened, sent again and ends again', async () => {
+  it('if a reorg removes a finished transaction, the sender reports the removal and sends the transaction again', async () => {
     const lane = f.lane()
     const undo = await f.chain.snapshot()
     const row = await send(lane)
@@ -396,7 +396,7 @@ describe('the transaction sender follows each transaction to its end', () => {
     assert.equal(await f.count(), 1)
   })
 
-  it('a reorg while the sender was stopped is noticed after the restart', async () => {
+  it('after a restart, the sender detects a reorg that happened while the sender was stopped', async () => {
     const first = f.lane()
     const undo = await f.chain.snapshot()
     const row = await send(first)
@@ -413,7 +413,7 @@ describe('the transaction sender follows each transaction to its end', () => {
     assert.deepEqual(await kinds(lane), ['mined', 'succeeded'])
   })
 
-  it('a report that a block is gone is ignored if the Ethereum node that reports it lags behind', async () => {
+  it('the sender does not mistake an Ethereum node that briefly lags behind for a reorg', async () => {
     const lane = f.lane()
     const row = await send(lane)
     await f.mine(2)
@@ -442,7 +442,7 @@ describe('the transaction sender follows each transaction to its end', () => {
     assert.deepEqual(await kinds(lane), ['vanished'])
   })
 
-  it('if one Ethereum node lacks a block that another node has built on, the block does not count as gone', async () => {
+  it('the sender detects no reorg if one Ethereum node lacks a block that another node has built on', async () => {
     const lane = f.lane()
     const undo = await f.chain.snapshot()
     const done = await send(lane)
@@ -477,7 +477,7 @@ describe('the transaction sender follows each transaction to its end', () => {
     assert.deepEqual(await kinds(lane), ['vanished', 'vanished'])
   })
 
-  it('an Ethereum node that is behind the newest reported block is queried again, because it cannot rule out a reorg', async () => {
+  it('the sender detects a reorg even if a lagging Ethereum node still reported the old block at first', async () => {
     const lane = f.lane()
     const undo = await f.chain.snapshot()
     const row = await send(lane)
@@ -505,7 +505,7 @@ describe('the transaction sender follows each transaction to its end', () => {
     assert.deepEqual(await kinds(lane), ['vanished'])
   })
 
-  it('a lane refuses a transaction above its maximum number of open ones', async () => {
+  it('a lane refuses a transaction if the lane already has the maximum number of open transactions', async () => {
     const lane = f.lane({ openMax: 2 })
     await send(lane)
     await send(lane)
@@ -514,7 +514,7 @@ describe('the transaction sender follows each transaction to its end', () => {
 })
 
 describe('the sender computes the fees of a transaction', () => {
-  it('raised fees rise by at least an eighth, or to the requested value, and stay below the limit', () => {
+  it('a fee raise is at least an eighth, follows a higher requested fee, and never exceeds the limit', () => {
     const old = { maxFeePerGas: 80n, maxPriorityFeePerGas: 8n }
     const cheap = { maxFeePerGas: 10n, maxPriorityFeePerGas: 1n }
     assert.deepEqual(bumpedFees(old, cheap, 1_000n), {
