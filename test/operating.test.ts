@@ -43,7 +43,7 @@ type Cases = {
   }[]
 }
 
-test('every alarm has a test case in which it is silent at first and fires later', () => {
+test('every alarm has a test case in which the alarm is silent at first and fires later', () => {
   const { tests } = parseYaml(textOf('config/monitoring/prometheus-rules.test.yml')) as Cases
   assert.deepEqual(
     tests.map(({ name }) => name),
@@ -55,7 +55,7 @@ test('every alarm has a test case in which it is silent at first and fires later
   }
 })
 
-test('the program of Prometheus confirms the test cases of the alarms', {
+test('promtool, the checker of Prometheus, confirms the test cases of the alarms', {
   skip: spawnSync('promtool', ['--version']).status === 0 ? false : 'promtool is not installed',
 }, () => {
   const { status, stdout, stderr } = spawnSync(
@@ -77,7 +77,7 @@ test('the program of Prometheus confirms the test cases of the alarms', {
  */
 const LOG_WORDS = /`([a-z][^`\n]* [^`]*)`/g
 
-test('log lines that the runbook quotes occur in the code in the same words', () => {
+test('every log line that the runbook quotes occurs literally in the code', () => {
   const guide = textOf('docs/operating.md')
   const runbook = guide.slice(guide.indexOf('\n## Keys')).replaceAll(/^```[\s\S]*?^```$/gm, '')
   const code = sourceFiles()

@@ -59,7 +59,7 @@ const wrongIn = (root: string): string[] =>
     .filter(({ wrong }) => wrong !== '')
     .map(({ name, wrong }) => `${name}: ${wrong}`)
 
-test('a repository that meets the rules for a release can be tagged', (t) => {
+test('the release check accepts a repository that complies with all release rules', (t) => {
   const root = repository(RIGHT)
   t.after(() => rmSync(root, { recursive: true }))
   assert.deepEqual(wrongIn(root), [])
@@ -152,7 +152,7 @@ const BROKEN: Record<string, { files: Files; wrong: RegExp }> = {
 }
 
 for (const [what, { files, wrong }] of Object.entries(BROKEN)) {
-  test(`${what} prevents the tag of a release`, (t) => {
+  test(`the release check refuses a repository with ${what}`, (t) => {
     const root = repository({ ...RIGHT, ...files })
     t.after(() => rmSync(root, { recursive: true }))
     const found = wrongIn(root)

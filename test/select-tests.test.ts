@@ -21,7 +21,7 @@ test('the services that a test file needs, such as a browser, follow from its im
   assert.equal(needOf('test/tidy.test.ts'), 'nothing')
 })
 
-test('test files that need the most services run first, and the fast run has only files that need none', () => {
+test('the test runner runs files that need most services first, and in the fast run only files that need none', () => {
   const all = selectTests([])
   assert.equal(new Set(all).size, all.length)
   const fast = selectTests([], { fast: true })
@@ -48,7 +48,7 @@ test('test files share a process unless they change global state', () => {
   assert.ok(!sharesProcess('test/web/browser/page.test.ts'))
 })
 
-test('every test file runs in a process with files that need the same services, and most services come first', () => {
+test('files in one test process need equal services, and processes that need most services come first', () => {
   const all = selectTests([])
   const processes = shareProcesses(all, 3)
   assert.deepEqual(processes.flat().toSorted(), all.toSorted())

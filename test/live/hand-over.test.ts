@@ -13,7 +13,7 @@ function start() {
   return { world, handOver }
 }
 
-test('a planned hand-over of markets counts from its announcement until the next owner has loaded them', () => {
+test('a planned hand-over of markets lasts from its announcement until the next owner has loaded the markets', () => {
   const { world, handOver } = start()
   handOver.linked()
   assert.equal(handOver.isUnderWay(), false)
@@ -30,7 +30,7 @@ test('a planned hand-over of markets counts from its announcement until the next
   assert.equal(handOver.isUnderWay(), false, 'the death of the next owner is no hand-over')
 })
 
-test('a planned hand-over that no next owner completes ends after the deadline of a request', () => {
+test('a planned hand-over of markets is abandoned at the request deadline if no next owner completes it', () => {
   const { world, handOver } = start()
   handOver.began()
   world.current = false
@@ -42,7 +42,7 @@ test('a planned hand-over that no next owner completes ends after the deadline o
   assert.equal(handOver.isUnderWay(), true, 'the next announcement has a deadline of its own')
 })
 
-test('a market thread that leaves without an announcement does not count as handing over', () => {
+test('a market thread that disconnects without an announcement does not count as a planned hand-over', () => {
   const { world, handOver } = start()
   world.current = false
   assert.equal(handOver.isUnderWay(), false)

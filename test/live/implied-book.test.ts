@@ -33,7 +33,7 @@ test('a bid for NO appears as an ask for YES in the book with implied levels, an
   ])
 })
 
-test('implied levels that events update equal those of a newly loaded book', () => {
+test('implied levels that are updated by events equal the implied levels of a newly loaded book', () => {
   const market = given({ market: { matching: 'complementary' } })
   const flow = randomFlow(market, randomFrom(5))
   const followed = makeBoard({

@@ -78,7 +78,7 @@ function fixture(options: { readonly restarted: boolean }) {
   return { market, clock, asked, database, board, figures, trade, now }
 }
 
-test('the figures of a market followed from its first day need no database read', async () => {
+test('a front computes a market’s figures without a database read if it has followed the market from its first day', async () => {
   const { market, asked, clock, trade, now } = fixture({ restarted: false })
   assert.deepEqual(await now(), {
     ...{ lastPrices: [0, 0], lastOutcome: null, priceChanges24h: [null, null] },
@@ -108,7 +108,7 @@ test('the figures of a market followed from its first day need no database read'
   assert.deepEqual(asked, [])
 })
 
-test('after a restart a market’s figures come from the database, and each later trade is added once', async () => {
+test('after a restart a front reads a market’s figures from the database and adds each later trade once', async () => {
   const { clock, asked, database, trade, now } = fixture({ restarted: true })
   database.says = [stored()]
   const before = await now()
@@ -136,7 +136,7 @@ test('after a restart a market’s figures come from the database, and each late
   assert.equal(asked.length, 2)
 })
 
-test('a front reads missing figures again until the database has caught up', async () => {
+test('a front reads a market’s figures again until the database contains the latest trades', async () => {
   const { market, clock, asked, database, trade, now } = fixture({ restarted: true })
   database.says = [stored()]
   await now()
@@ -170,7 +170,7 @@ test('a front reads missing figures again until the database has caught up', asy
   assert.equal(asked.length, 7)
 })
 
-test('while the database is unavailable known figures are shown, and unknown ones are left out', async () => {
+test('while the database is unavailable a front shows figures that it has read before and omits others', async () => {
   const { asked, database, trade, clock, figures, now } = fixture({ restarted: true })
   database.says = new Fault('gone', 'the database is away', { retryable: true })
   assert.equal(await now(), undefined)
@@ -185,7 +185,7 @@ test('while the database is unavailable known figures are shown, and unknown one
   await assert.rejects(figures.prepare([MARKET_ID]), /will not come back/)
 })
 
-test('simultaneous requests for a page share one database query', async () => {
+test('simultaneous requests for the figures of a page of markets share one database query', async () => {
   const { asked, figures } = fixture({ restarted: true })
   const page = Array.from(
     { length: 1_000 },

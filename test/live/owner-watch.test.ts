@@ -21,7 +21,7 @@ function watched() {
   return { watch, asked, wait }
 }
 
-test('an owner of markets counts as confirmed for one second from the request, not from its answer', async () => {
+test('a confirmation of a market owner is valid for one second after the request for it was sent', async () => {
   const { watch, asked, wait } = watched()
   assert.equal(watch.isConfirmed(), false)
   const done = watch.ask()
@@ -33,7 +33,7 @@ test('an owner of markets counts as confirmed for one second from the request, n
   assert.equal(watch.isConfirmed(), false)
 })
 
-test('reads are stale if a confirmation is late, but a front is unready only after 5 s without one', async () => {
+test('if an owner’s confirmation is late, reads are stale at once, but the front is unready only after 5 s', async () => {
   const { watch, asked, wait } = watched()
   assert.equal(watch.isReady(), false)
   const done = watch.ask()
@@ -61,7 +61,7 @@ test('an owner that answers with an error, or not at all, is not confirmed', asy
   }
 })
 
-test('an answer over a closed connection confirms no owner, and the next connection is queried at once', async () => {
+test('an owner’s answer over a closed connection is ignored, and the front queries the new connection at once', async () => {
   const { watch, asked } = watched()
   const old = watch.ask()
   void watch.ask()

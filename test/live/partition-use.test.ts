@@ -57,7 +57,7 @@ test('a front that has just started receives the events of no partition', () => 
   ])
 })
 
-test('a reader of a market waits until the front receives its partition’s events, and causes no other partition to be sent', async () => {
+test('a read of a market makes the front receive that market’s partition only, and waits until its events arrive', async () => {
   const { use, dozing, woken } = start()
   const waiting = use.need(idOf(2))
   assert(waiting !== undefined)
@@ -72,14 +72,14 @@ test('a reader of a market waits until the front receives its partition’s even
   assert.equal(dozing.size, 0)
 })
 
-test('a request for an unknown market makes the front receive no further partition', () => {
+test('a request for an unknown market does not make the front receive any partition', () => {
   const { use, dozing } = start()
   assert.equal(use.need(UNKNOWN), undefined)
   assert.equal(use.needThese([UNKNOWN]), true)
   assert.equal(dozing.size, PARTITIONS)
 })
 
-test('a front stops receiving a partition that was not needed for long, but not one with subscribers', () => {
+test('a front stops receiving a partition after the idle timeout, unless the partition has subscribers', () => {
   const { use, state, woken, rest } = start()
   use.needThese('all')
   woken()

@@ -27,7 +27,7 @@ function place(t: TestContext, answer: (value: number) => unknown) {
   return { here: new Channel<P>(port1, OPTIONS, { received() {} }), there, received }
 }
 
-test('a request waits while its thread is unavailable, and is sent again if it was not accepted', async (t) => {
+test('a request waits while its thread is unavailable, and is retried if the thread did not accept the request', async (t) => {
   const ref = makePatientRef(makeRef<P>(), PATIENCE)
   t.after(() => ref.close())
   const early = ref.ask('Ask', { value: 1 })
@@ -63,7 +63,7 @@ test('a request that was sent but not answered is not retried', async (t) => {
   assert.deepEqual(await asked, { unanswered: 'closed' })
 })
 
-test('a request that waits too long, or is above the waiting limit, is refused as not sent', async (t) => {
+test('a request to an unavailable thread is refused as not sent if it waits too long or too many requests wait', async (t) => {
   const ref = makePatientRef(makeRef<P>(), PATIENCE)
   t.after(() => ref.close())
   const waiting = [1, 2].map((value) => ref.ask('Ask', { value }, 40))

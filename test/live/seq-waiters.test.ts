@@ -44,7 +44,7 @@ test('a read with a minSeq waits until the front has reached that seq', async ()
   assert.equal(await told, undefined)
 })
 
-test('a read whose minSeq is not reached in time is refused before its deadline', async () => {
+test('a read whose minSeq the front does not reach in time is refused shortly before the deadline of the read', async () => {
   for (const deadlineAtMs of [1_000, 60_000]) {
     const { waiters, clock, advance } = waitersAt(5)
     const waiting = waiters.until(id, 6, { deadlineAtMs })
@@ -54,7 +54,7 @@ test('a read whose minSeq is not reached in time is refused before its deadline'
   }
 })
 
-test('a read of an unknown market waits, because the market may still arrive', async () => {
+test('a read of an unknown market with a minSeq waits until the market arrives at the front', async () => {
   const { waiters, clock } = waitersAt(5)
   const other = `0x${'b'.repeat(64)}` as MarketId
   const waiting = waiters.until(other, 1, { deadlineAtMs: 60_000 })
@@ -73,7 +73,7 @@ test('the number of reads that wait for a minSeq is limited', async () => {
   assert.equal(await waiting[0], undefined)
 })
 
-test('the number of waiting reads of one IP address is limited, and other addresses can still wait', async () => {
+test('the number of reads of one IP address that wait for a minSeq is limited, without affecting other addresses', async () => {
   const { waiters, advance } = waitersAt(5)
   const wait = (ip: string) => waiters.until(id, 6, { deadlineAtMs: 60_000, ip })
   const waiting = Array.from({ length: 50 }, () => wait('192.0.2.1'))
@@ -87,7 +87,7 @@ test('the number of waiting reads of one IP address is limited, and other addres
   assert.equal(await later, undefined, 'reads that are over leave their places')
 })
 
-test('a read that is refused because too many wait does not affect a later read of the same market', async () => {
+test('a read that is refused because too many reads wait does not affect a later read of the same market', async () => {
   const { waiters, advance } = waitersAt(5)
   const other = `0x${'b'.repeat(64)}` as MarketId
   const ask = (market: MarketId, ip: string) =>
@@ -108,7 +108,7 @@ test('a read that is refused because too many wait does not affect a later read 
   await Promise.all([told, ...waiting])
 })
 
-test('a read waits until its market is followed, and then until the market reaches its seq', async () => {
+test('a read with a minSeq waits until the front follows its market and has reached that seq', async () => {
   const { waiters, advance, dozing, clock } = waitersAt(5, [id])
   const other = `0x${'b'.repeat(64)}` as MarketId
   const context = { deadlineAtMs: 10_000 }

@@ -71,7 +71,7 @@ function given({ accountsMax = 100 } = {}) {
   return { ...its, epochs, orders }
 }
 
-test('an order of a trader without cancellations on chain is checked without a database read', async () => {
+test('a front checks an order without a database read if its trader has no cancellations on chain', async () => {
   const its = given()
   await its.turn()
   assert.equal(its.known.flawOf(anOrder('ann'), CHAIN_ID), undefined)
@@ -84,7 +84,7 @@ const anOrder = (name: string) => ({
   nonce: '1' as Uint64,
 })
 
-test('an order below its trader’s nonce limit is refused, with only one database query', async () => {
+test('a front refuses orders below their trader’s nonce limit after a single database query', async () => {
   const its = given()
   await its.turn()
   its.withdrawBelow('ann', 500)
@@ -97,7 +97,7 @@ test('an order below its trader’s nonce limit is refused, with only one databa
   assert.equal(await its.flaw('ann', 'e', 899), 'ORDER_NONCE_TOO_LOW order.nonce')
 })
 
-test('an order that was cancelled on chain is refused, and other orders of its trader are not', async () => {
+test('a front refuses an order that was cancelled on chain, and accepts other orders of the same trader', async () => {
   const its = given()
   await its.turn()
   its.withdraw('ann', 'gone')
@@ -121,7 +121,7 @@ test('cancellations from before the start are loaded, even if the database is un
   assert.equal(await its.flaw('ann', 'a'), 'ORDER_NONCE_TOO_LOW order.nonce')
 })
 
-test('a cancellation that a reorg removed no longer voids its order', async () => {
+test('an order is valid again if a reorg removes its on-chain cancellation', async () => {
   const its = given()
   await its.turn()
   its.withdrawBelow('ann', 500)
@@ -132,7 +132,7 @@ test('a cancellation that a reorg removed no longer voids its order', async () =
   assert.equal(await its.flaw('ann', 'a'), 'good')
 })
 
-test('if more traders have cancelled on chain than fit in memory, every trader is read from the database once', async () => {
+test('if traders with on-chain cancellations exceed the memory limit, a front reads each trader from the database once', async () => {
   const its = given({ accountsMax: 2 })
   for (const name of ['t1', 't2', 't3']) its.withdrawBelow(name, 500, false)
   its.known.reload()

@@ -62,7 +62,7 @@ test('an install for developers keeps every file of its packages', () => {
   assert.deepEqual(trimmed(all, true), all)
 })
 
-test('if no native part of a package is for this system, all of them are kept', () => {
+test('a production install keeps all native files of a package if none of them is for this operating system', () => {
   const foreign = NEVER_LOADED.filter((file) => file.endsWith('.node'))
   assert.deepEqual(trimmed(foreign, false), foreign.toSorted())
 })

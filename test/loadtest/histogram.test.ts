@@ -38,7 +38,7 @@ test('two histograms can be added, also after conversion to JSON and back', () =
   })
 })
 
-test('the smallest and largest values have a bucket, and an empty histogram has no values', () => {
+test('a histogram has a bucket for the smallest and for the largest value, and an empty histogram has no quantiles', () => {
   const histogram = new Histogram()
   assert(Number.isNaN(histogram.quantileMs(0.5)) && Number.isNaN(histogram.maxMs))
   assert.deepEqual(Histogram.from(histogram.toJSON()).toJSON(), histogram.toJSON())

@@ -67,26 +67,29 @@ test('the load tester works with an exchange that has a chain', async (t) => {
   // It gets its markets from the chain.
   await eventually(async () => assert((await count('markets')) >= 3))
 
-  await t.test('the load tester’s traders have funds, and every trade settles', async () => {
-    const report = await runLoad(readOptions(['--url', exchange.url, ...ALL_MARKETS], 0))
-    assert.equal(report.ended, '')
-    assert.match(report.funds, /^given to every trader/)
-    assert.deepEqual(
-      report.truth
-        .filter(({ ok, skipped }) => !ok || skipped === true)
-        .map(({ name, detail }) => `${name}: ${detail}`),
-      [],
-    )
-    assert(report.passed)
-    assert(
-      report.server.stages.some(({ stage }) => stage === 'authenticate'),
-      'tokens are sent',
-    )
-    await eventually(async () => assert.equal(await count('pending-trades'), 0))
-    assert.equal(await count('failed-trades'), 0)
-    const kinds = await kindsOfTrades(exchange.url)
-    assert(kinds.has('mint') || kinds.has('merge'), 'the complementary market has trades')
-  })
+  await t.test(
+    'on a devnet the load tester gives every trader funds, and all trades settle',
+    async () => {
+      const report = await runLoad(readOptions(['--url', exchange.url, ...ALL_MARKETS], 0))
+      assert.equal(report.ended, '')
+      assert.match(report.funds, /^given to every trader/)
+      assert.deepEqual(
+        report.truth
+          .filter(({ ok, skipped }) => !ok || skipped === true)
+          .map(({ name, detail }) => `${name}: ${detail}`),
+        [],
+      )
+      assert(report.passed)
+      assert(
+        report.server.stages.some(({ stage }) => stage === 'authenticate'),
+        'tokens are sent',
+      )
+      await eventually(async () => assert.equal(await count('pending-trades'), 0))
+      assert.equal(await count('failed-trades'), 0)
+      const kinds = await kindsOfTrades(exchange.url)
+      assert(kinds.has('mint') || kinds.has('merge'), 'the complementary market has trades')
+    },
+  )
 
   await t.test('the load tester works over TLS', async (t2) => {
     const hasOpenssl = process.env.PATH?.split(':').some((at) => existsSync(join(at, 'openssl')))

@@ -51,7 +51,7 @@ test('the load tester checks an exchange and reports the figures', async (t) => 
   let honest: LoadReport
 
   await t.test(
-    'an exchange that answers correctly passes the load test, and the report has its figures',
+    'an exchange that answers correctly passes the load test, and the report contains its measurements',
     async () => {
       honest = await runLoad(optionsFor(url, '--markets', '8'))
       assert.equal(honest.ended, '')
@@ -68,7 +68,7 @@ test('the load tester checks an exchange and reports the figures', async (t) => 
     },
   )
 
-  await t.test('the report page has every plot, and needs no other files', () => {
+  await t.test('the report page of the load tester has every plot and loads no other files', () => {
     const hostile = '<script>alert(1)</script>'
     const html = reportHtml({ ...honest, ended: hostile })
     assert(!html.includes(hostile) && html.includes('&lt;script&gt;'))
@@ -185,7 +185,7 @@ test('the load tester checks an exchange and reports the figures', async (t) => 
   })
 })
 
-test('a wrong option of the load tester gets one line and exit code 2', async () => {
+test('the load tester prints one line and exits with code 2 if an option is invalid', async () => {
   for (const [args, line] of [
     [['--profile', 'huge'], /^load: there is no profile "huge"; there are smoke, .*\n$/],
     [['--rate', '-5'], /^load: --rate must be a number from .*, not "-5"\n$/],

@@ -24,7 +24,7 @@ async function serverOf(t: TestContext, handle: Handler): Promise<{ server: Serv
 
 const REQUEST = writeRequest('GET', '/', '')
 
-test('while a server stalls, the latency of every request that was due counts the stall', async (t) => {
+test('the load tester measures latency from the time a request was due, so a server stall counts for all due requests', async (t) => {
   const STALL_MS = 400
   const held: (() => void)[] = []
   let stalled = true
@@ -50,7 +50,7 @@ test('while a server stalls, the latency of every request that was due counts th
   assert(slow >= 95, `${slow} of 200 were seen to be slow`)
 })
 
-test('a lost answer is reported, its connection is reopened, and the run continues', async (t) => {
+test('the load tester reports a lost answer, reopens the connection and continues the run', async (t) => {
   let seen = 0
   const { url } = await serverOf(t, (answer, response) => {
     if (++seen === 3) response.socket?.destroy()
@@ -90,6 +90,6 @@ test('a connection that was idle for too long is reopened before its next reques
   assert.equal(await ask(0), 3)
 })
 
-test('an unreachable exchange is reported at once', async () => {
+test('the load tester reports an unreachable exchange at once', async () => {
   await assert.rejects(openDriver('http://127.0.0.1:1', 2), /ECONNREFUSED/)
 })

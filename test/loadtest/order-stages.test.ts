@@ -4,7 +4,7 @@ import { makeOrderStages } from '../../loadtest/order-stages.ts'
 
 const ANSWER = { status: 200, body: '' }
 
-test('the time of an order is shown per stage, with the time before, between and after the stages', () => {
+test('the load test report divides an order’s latency into server stages and the time before, between and outside them', () => {
   const stages = makeOrderStages()
   const serverTiming = 'parse;dur=0.500, verify;dur=2.000, queue;dur=1.000, total;dur=6.000'
   stages.add({ ...ANSWER, latencyMs: 10, unsentMs: 1, serverTiming })

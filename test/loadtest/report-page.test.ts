@@ -17,7 +17,7 @@ test('no bar in the report page begins left of its axis', () => {
   }
 })
 
-test('in the report page failures on chain are red, and unchecked figures are not marked as true', () => {
+test('the load test report shows failures on chain in red and unchecked figures as not checked', () => {
   const html = reportHtml(sampleReport())
   assert.match(html, /<td class="failed">wrong<\/td><td>no trade failed on chain/)
   assert.match(html, /<td class="skipped">not checked<\/td><td>trades add up/)

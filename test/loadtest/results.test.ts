@@ -15,7 +15,7 @@ test('every result in RESULTS.md belongs to a benchmark that exists', () => {
   }
 })
 
-test('a result below its required value, and a failed command, are marked', () => {
+test('RESULTS.md marks benchmark results below the required value and benchmark commands that failed', () => {
   const result = {
     bench: 'x',
     figure: 12_345.6,

@@ -99,7 +99,7 @@ test('figures that agree with each other are reported as true', () => {
   assert(!isTrue([]), 'a run without a comparison proves nothing')
 })
 
-test('each wrong figure is found by the check for that figure', () => {
+test('the load tester finds each wrong figure of the exchange by the check for that figure', () => {
   const { told } = facts()
   const lies: [string, Partial<TruthFacts>, string][] = [
     ['an accepted order vanishes', orders([['0xtaker', undefined]]), 'accepted orders are found'],
@@ -147,13 +147,13 @@ test('each wrong figure is found by the check for that figure', () => {
   for (const [lie, changed, check] of lies) assert(wrongIn(changed).includes(check), lie)
 })
 
-test('trades of other traders in the same markets are not reported as wrong', () => {
+test('the load tester does not report trades of other traders in its markets as wrong', () => {
   const trades = [{ ...facts().watched.trades[0]!, count: 2, newest: ['t0', 't1'], foreign: 1 }]
   const told = { ...facts().told, trades: [['t1', 't0']] }
   assert.deepEqual(wrongIn({ ...watched({ trades }), told, booksWereEmpty: false }), [])
 })
 
-test('an order whose answer was lost may have matched', () => {
+test('the load tester reports no error if an order whose answer was lost has matched', () => {
   const sent = [...facts().sent].map((order) =>
     order.hash === '0xtaker' ? { ...order, fate: 'unknown' as const, matches: 0 } : order,
   )

@@ -5,14 +5,14 @@ import { isOrder, ordersOf, planOf } from '../../loadtest/workload.ts'
 
 const RUN = { profile: 'mixed', seed: 5, rate: 500, seconds: 20, markets: 7, traders: 11 } as const
 
-test('the same seed gives the same planned load, and another seed another', () => {
+test('the planned load is equal for equal seeds and differs for different seeds', () => {
   const plan = [...planOf(workloadOf(RUN))]
   assert.deepEqual([...planOf(workloadOf(RUN))], plan)
   assert.notDeepEqual([...planOf(workloadOf({ ...RUN, seed: 6 }))], plan)
   assert.deepEqual([...ordersOf(workloadOf(RUN))], plan.filter(isOrder))
 })
 
-test('the planned load has the requested rate, rising times, and only its own markets and traders', () => {
+test('the planned load has the requested rate, rising times, and only markets and traders of the run', () => {
   const plan = [...planOf(workloadOf(RUN))]
   // Ten thousand arrivals: five standard deviations are five hundred.
   assert(Math.abs(plan.length - RUN.rate * RUN.seconds) < 500, `${plan.length}`)
@@ -44,7 +44,7 @@ test('the planned load cancels each quote at most once, and only when it is at l
   assert(cancelled.size > 100)
 })
 
-test('every load profile plans exactly its kinds of operations, and the profile spike has its peak', () => {
+test('every load profile plans exactly its kinds of operations, and the spike profile ends with a peak of load', () => {
   for (const [profile, { mix }] of Object.entries(PROFILES)) {
     const kinds = new Set<string>()
     const run = { ...RUN, profile, rate: 200 }

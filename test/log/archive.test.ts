@@ -85,7 +85,7 @@ function fault(code: string, pattern: RegExp) {
   }
 }
 
-test('events are archived before they are removed from the log, and archive and log together have every event', async () => {
+test('the log archives events before it removes them, so archive and log together contain every event', async () => {
   let log = open()
   await appendTo(log, 200)
   await snapshot(log)
@@ -116,7 +116,7 @@ test('events are archived before they are removed from the log, and archive and 
   await reader.close()
 })
 
-test('a few events wait before they are archived, and no events are removed while the archive cannot be written', async () => {
+test('the log collects events before it archives them, and removes no events while the archive cannot be written', async () => {
   const log = open({ segmentEventsMin: 50, segmentWaitMs: 3_600_000 })
   await appendTo(log, 60)
   await snapshot(log)
@@ -151,7 +151,7 @@ test('above its size limit the archive drops the oldest segments, and never the 
   assert(statSync(join(archiveDir(), log.id, 'partition-0', '96-145.events')).size > 1)
 })
 
-test('a log that ends before its archive does has lost answered commands, and is refused', async () => {
+test('a log that ends before the end of its archive has lost acknowledged commands and is refused', async () => {
   let log = open()
   await appendTo(log, 30)
   await close(log)
@@ -169,7 +169,7 @@ test('a log that ends before its archive does has lost answered commands, and is
   )
 })
 
-test('an archive that begins late is reported once, and if it is damaged no events are removed from the log', async () => {
+test('a log reports a gap at the start of its archive once, and removes no events while the archive is damaged', async () => {
   let log = open()
   await appendTo(log, 100)
   await snapshot(log)

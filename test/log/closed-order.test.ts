@@ -27,7 +27,7 @@ test('closed orders of several markets are read back unchanged, and are found by
   })
 })
 
-test('order hashes with the same beginning are distinguished by their fingerprints', () => {
+test('the fingerprints of order hashes with the same first bytes are almost all different', () => {
   withSeeds([1, 2], (random) => {
     const hashes = Array.from({ length: 1_000 }, () => `0x00c0ffee${random.hex(28).slice(2)}`)
     const fingerprints = new Set(hashes.map((hash) => fingerprintOf(hash as OrderHash)))
@@ -35,7 +35,7 @@ test('order hashes with the same beginning are distinguished by their fingerprin
   })
 })
 
-test('a field of a closed order that does not fit its bytes is refused', () => {
+test('the encoder refuses a closed order with a field that does not fit into its bytes', () => {
   withSeeds([1], (random) => {
     const order = closedOrder(random, random.hex(32) as MarketId)
     assert.equal(encodeClosedOrders([order]).length, CLOSED_ORDER_BYTES)

@@ -113,7 +113,7 @@ const some = (count: number, forgetAfterSec = 2_000) =>
 
 const hashesOf = (orders: readonly ClosedOrder[]) => orders.map(({ orderHash }) => orderHash)
 
-test('orders that are closed, reopened and closed stay known while their files are written, merged and opened again', async () => {
+test('the log finds orders that were closed, reopened and closed again while their files are written and merged', async () => {
   for (let round = 0; round < 2; round++) {
     const known: Known = new Map()
     const chance = randomFrom(SEED + round)
@@ -185,7 +185,7 @@ function check(partition: Partition<Noted>, known: Known, nowSec: number): void 
   }
 }
 
-test('a file of closed orders uses less than two bytes of memory per order, and the filters stay within their limit', async () => {
+test('a file of closed orders uses at most four bytes of memory per order, and its filters stay within their limit', async () => {
   const orders = some(8_000)
   let partition = open({ tailMax: 500, runOrdersMax: 100_000 })
   fill(partition, orders, 500)
@@ -202,7 +202,7 @@ test('a file of closed orders uses less than two bytes of memory per order, and 
   }
 })
 
-test('if not all filters of closed orders fit in memory, those of the newest files are kept', async () => {
+test('if the filters of all closed-order files do not fit in memory, the log keeps the filters of the newest files', async () => {
   const small = { tailMax: 200, runOrdersMax: 200, filterBytesMax: 8_192 }
   const partition = open(small)
   const batches = [some(200), some(200), some(200)]
@@ -226,7 +226,7 @@ test('if not all filters of closed orders fit in memory, those of the newest fil
   assert.throws(() => partition.closedOrders(hashesOf(oldest!)), /page 0 of its filter is damaged/)
 })
 
-test('a file with only expired closed orders is deleted, and a file with half of them expired is rewritten', async () => {
+test('the log deletes a file of closed orders if all have expired, and rewrites a file if half of them have expired', async () => {
   const partition = open({ runOrdersMax: 200 })
   const early = some(200, 1_500)
   const mixed = [...some(120, 1_600), ...some(80, 9_000)]
@@ -285,7 +285,7 @@ test('a failed merge of files of closed orders changes nothing and is retried', 
   assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
 })
 
-test('a new file of closed orders that cannot be opened replaces nothing, and is written again', async () => {
+test('if a new file of closed orders cannot be opened, the log keeps the old files and writes the new one again', async () => {
   const orders = some(200)
   const spoils = [
     (path: string) => {
@@ -317,7 +317,7 @@ test('a new file of closed orders that cannot be opened replaces nothing, and is
   assert.equal(runFiles().length, 1)
 })
 
-test('a file of closed orders that is requested after the thread has failed is written by the next thread', async () => {
+test('if the background thread that writes closed orders fails, the next request for a file starts a new thread', async () => {
   const orders = some(100)
   fill(open(), orders)
   const { database, runs: folder } = partitionPaths(dataDir, 0)
@@ -385,7 +385,7 @@ test('a merge that cannot open one of its files leaves no open handle', onLinux,
   assert.deepEqual(said, { failed: 'LOG_CORRUPT', leftOpen: 0 })
 })
 
-test('a damaged or missing file of closed orders is refused, and is left unchanged', async () => {
+test('the log reports a damaged or missing file of closed orders as corruption and leaves the file unchanged', async () => {
   const orders = some(400)
   let partition = open({ tailMax: 400 })
   fill(partition, orders)
@@ -425,7 +425,7 @@ test('a damaged or missing file of closed orders is refused, and is left unchang
   assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
 })
 
-test('a log whose filter of closed orders is damaged is not copied, because the copy could not be opened', async () => {
+test('the log copy command refuses a log whose filter of closed orders is damaged', async () => {
   const partition = open({ tailMax: 400 })
   fill(partition, some(400))
   await settle(partition, 1_000)
@@ -441,7 +441,7 @@ test('a log whose filter of closed orders is damaged is not copied, because the 
   )
 })
 
-test('a log without the row of a file of closed orders is refused, and a file without a row is deleted', async () => {
+test('the log refuses to open if rows of its closed-order files are missing, and deletes such files without a row', async () => {
   let partition = open()
   fill(partition, some(200))
   await settle(partition, 1_000)
@@ -456,7 +456,7 @@ test('a log without the row of a file of closed orders is refused, and a file wi
   assert.throws(() => open(), /runs of closed orders were written/)
 })
 
-test('a log from before files of closed orders existed can be copied and opened with all of its orders', async () => {
+test('a log of an older version without files of closed orders can be copied and opened with all of its orders', async () => {
   const orders = some(100)
   let partition = open()
   fill(partition, orders)
@@ -478,7 +478,7 @@ test('a log from before files of closed orders existed can be copied and opened 
   assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
 })
 
-test('a writer that is killed at any instant while it merges files loses no closed order that was answered', async () => {
+test('a log writer that is killed while it merges files loses no closed order that it had acknowledged', async () => {
   const writer = fileURLToPath(new URL('./killed-closer.ts', import.meta.url))
   const options = { dataDir, partitions: 1, own: [0], closedTailMax: 300 } as const
   let answered = 0

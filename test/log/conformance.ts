@@ -106,7 +106,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     }
   })
 
-  test('a batch larger than a row is one transaction and reads as one run of offsets', async () => {
+  test('the log appends a batch larger than a row in one transaction and with contiguous offsets', async () => {
     const log = await open()
     const big = { ...note(1), note: 'x'.repeat(1_500_000) }
     const events = [
@@ -139,7 +139,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     )
   })
 
-  test('a closed order is found by its whole hash, before and after the log is opened again', async () => {
+  test('the log finds a closed order only by its whole hash, also after the log is opened again', async () => {
     let log = await open()
     const orders = range(1, 300).map(() => closedOrder(random, market))
     // This hash has the first half of another one, so the index finds it, and the row must decide.
@@ -208,7 +208,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     )
   })
 
-  test('the log returns the last appended status of a trade, also after it is opened again', async () => {
+  test('the log returns the last appended status of a trade, also after the log is opened again', async () => {
     let log = await open()
     const first = {
       tradeId: tradeId(market, 3, 0),
@@ -227,7 +227,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     }
   })
 
-  test('events are removed up to the projected offset, an event that a market needs, or the start of the last batch', async () => {
+  test('the log removes only projected events that no market needs and that precede the last batch', async () => {
     let log = await open()
     for (let from = 1; from <= 40; from += 4) await appendNotes(log, from, from + 3)
     const otherNote = notes(other)
@@ -254,7 +254,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     assert.deepEqual(await appendNotes(log, 45, 45), { firstOffset: 46, lastOffset: 46, rows: [] })
   })
 
-  test('an event that is not plain data is a bug and leaves nothing in the log', async () => {
+  test('the log rejects an append with an event that is not plain data, and stores nothing of it', async () => {
     const log = await open()
     await appendNotes(log, 1, 2)
     const bug = { ...note(3), note: 1n as unknown as string }
@@ -273,7 +273,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     assert.deepEqual(texts(second), [[note(2)]])
   })
 
-  test('closed orders in many rows are found in any order, also when they are read repeatedly', async () => {
+  test('the log finds closed orders in many rows in any order, also when the same orders are read repeatedly', async () => {
     let log = await open()
     const random = randomFrom(41)
     const orders = Array.from({ length: 900 }, () => closedOrder(random, market))

@@ -135,7 +135,7 @@ test('a log whose writer was killed has every acknowledged event', async () => {
   assert.equal(await opened({}), BATCHES)
 })
 
-test('a last batch that was cut off before it was durable is dropped as a whole', async () => {
+test('a log drops its last batch as a whole if the batch was cut off before it was durable', async () => {
   const { from, step } = sweep(lastBegin, 1, PART)
   for (let length = from; length < lastEnd; length += step) {
     const left = await opened({ wal: killed.wal.subarray(0, length), mark: earlierMark })
@@ -144,7 +144,7 @@ test('a last batch that was cut off before it was durable is dropped as a whole'
   assert.equal(await opened({ mark: earlierMark }), BATCHES)
 })
 
-test('a log whose durable last batch was cut off is refused', async () => {
+test('a log is refused if its last batch is cut off although the batch was durable', async () => {
   const { from, step } = sweep(lastBegin, 13, PART)
   for (let length = from; length < lastEnd; length += step) {
     assert.equal(await opened({ wal: killed.wal.subarray(0, length) }), 'LOG_LOST', `at ${length}`)
@@ -180,7 +180,7 @@ test('a bit flipped in the write-ahead file never changes or hides durable event
   t.diagnostic(`seed ${SEED}: ${JSON.stringify([...counts])}`)
 })
 
-test('a bit flipped in the database file is found, unless it is in unused space', async (t) => {
+test('the log detects a flipped bit in the database file, unless the bit is in unused space', async (t) => {
   assert.equal(await opened({}), BATCHES)
   const log = open(dataDir)
   const content = contentOf(log, 0, flow)
@@ -242,14 +242,14 @@ test('a log whose write-ahead file was deleted is refused', async () => {
   assert.equal(await opened({ wal: Buffer.alloc(0) }), 'LOG_LOST')
 })
 
-test('a log whose file with the durable position is damaged is refused, and an operator can open it all the same', async () => {
+test('a log whose durable-position file is damaged is refused, unless the operator accepts the loss', async () => {
   assert.equal(await opened({ mark: flipped(killed.mark, 7, 0) }), 'LOG_CORRUPT')
   const log = openSqliteLog<Noted>({ dataDir, partitions: 1, own: [0], acceptLoss: true })
   assert.equal(contentOf(log, 0, flow), expected[BATCHES])
   await log.close()
 })
 
-test('an operator who accepts the loss opens a damaged log with its remaining whole batches, and later opens need no consent', async () => {
+test('after an operator accepts the loss, a damaged log opens with its intact batches, and later opens need no consent', async () => {
   assert.equal(await opened({ wal: killed.wal.subarray(0, lastBegin + 100) }), 'LOG_LOST')
   const log = openSqliteLog<Noted>({ dataDir, partitions: 1, own: [0], acceptLoss: true })
   assert.equal(contentOf(log, 0, flow), expected[BATCHES - 1])

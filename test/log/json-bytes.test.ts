@@ -70,7 +70,7 @@ test('any number of cells of all kinds is written to a row as JSON.stringify wri
   })
 })
 
-test('the buffer of a row grows before it is full, for any content', () => {
+test('the buffer of a log row grows before any kind of write exceeds its size', () => {
   const MIB = 1024 * 1024
   const { from, step } = sweep(0, 1, 4)
   for (let room = from; room < 40; room += step) {

@@ -52,7 +52,7 @@ await onServerDatabase('another node copies the log', ({ fresh }) => {
   const follower = (url: string, dataDir: string) =>
     openLogFollower<Noted>({ url, dataDir, partitions: 2 })
 
-  test('a node copies the rows of the log’s owner without disturbing it, and readers can read the copy', async (t) => {
+  test('a node copies the log from the database without disturbing the log’s owner, and readers can read the copy', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]
@@ -73,7 +73,7 @@ await onServerDatabase('another node copies the log', ({ fresh }) => {
     await log.append(0, batch(101))
   })
 
-  test('a node that copies a log moves closed orders from memory to files, and still knows them when it becomes the owner', async (t) => {
+  test('a node that copies a log stores closed orders in files and still finds them after it becomes the owner', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]
@@ -107,7 +107,7 @@ await onServerDatabase('another node copies the log', ({ fresh }) => {
     assert.deepEqual(found, orders)
   })
 
-  test('a partition that its owner releases can be taken over, and the former owner writes nothing more', async (t) => {
+  test('a node that stops copying a partition can take it over, and the former owner can write nothing more', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]
@@ -127,7 +127,7 @@ await onServerDatabase('another node copies the log', ({ fresh }) => {
     await assert.rejects(log.append(0, batch(12)), fault('LOG_APPEND_FAILED'))
   })
 
-  test('if rows of the log were replaced by a base, the copy starts again from the base, and readers see its new files', async (t) => {
+  test('if a base has replaced rows of the log, a copy starts again from the base, and its readers see the new files', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]
@@ -153,7 +153,7 @@ await onServerDatabase('another node copies the log', ({ fresh }) => {
     assert.deepEqual(reader.read(0, 1, 10), log.read(0, 1, 10))
   })
 
-  test('a database that has lost rows of the log that were read before is neither copied nor taken over', async (t) => {
+  test('a node neither copies nor takes over a log whose database has lost rows that the node had read', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]

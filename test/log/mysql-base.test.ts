@@ -171,7 +171,7 @@ function tests(databases: TestDatabases): void {
     )
   })
 
-  test('files of unfinished bases of a log are deleted with the next base, by any owner', async () => {
+  test('a new base deletes the files of unfinished bases of its partition, whichever owner wrote them', async () => {
     const { take, base, names, server } = await place()
     const first = await take()
     // Files of another partition must not be deleted.

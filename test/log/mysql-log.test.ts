@@ -57,7 +57,7 @@ test('after a database error with an unknown code the result of the statement co
   assert.equal(meaningOf(new Error('lost')), 'unknown')
 })
 
-test('the settings of a database server are checked before the log is stored on it', () => {
+test('a database server with settings that could lose log rows is reported, and one with too small packets is refused', () => {
   const doubts = (variables: Record<string, string>) =>
     doubtsOf('here', new Map(Object.entries(variables)))
   const safe = {
@@ -131,7 +131,7 @@ function tests(databases: TestDatabases): void {
 
   const batch = (seq: number) => ({ events: [note(seq)], nowMs: NOW + seq })
 
-  test('a log reads the same on another machine and without its local copy', async () => {
+  test('a log on a database server has the same content on another machine and without its local copy', async () => {
     const place = await placed()
     const flow = flowOf(5, 30)
     const log = await place.open()
@@ -194,7 +194,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(await log.takenOver?.(), [])
   })
 
-  test('owners that compete for a partition leave exactly one row per acknowledged append', async () => {
+  test('if several owners compete for a partition, the log has exactly one row per acknowledged append', async () => {
     const place = await placed()
     const acknowledged: string[] = []
     const own = [1, 2, 3].map(async (owner) => {
@@ -285,7 +285,7 @@ function tests(databases: TestDatabases): void {
     await assert.rejects(place.open({ dataDir: folder() }), fault('LOG_CORRUPT'))
   })
 
-  test('if the answer to an append is lost, the log finds out whether the row was written, and writes it once', async () => {
+  test('if the answer to an append is lost, the log checks for the row and writes it exactly once', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -301,7 +301,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(events, range(1, 6).map(note))
   })
 
-  test('while the server is unreachable appends fail, and the log works again when the server is back', async () => {
+  test('appends fail while the database server is unreachable, and succeed again when it is back', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -354,7 +354,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(events, range(1, 3).map(note))
   })
 
-  test('an owner that takes its partition again after a lost answer recognises its own first attempt', async () => {
+  test('a log owner whose takeover got no answer recognises its own earlier attempt when it takes the partition again', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -395,7 +395,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(events, range(1, 3).map(note))
   })
 
-  test('a log that was in files continues on a database server, complete for every node', async () => {
+  test('a log in local files can be moved to a database server, where every node reads it completely', async () => {
     const place = await placed()
     const flow = flowOf(41, 30)
     const dataDir = folder()
@@ -421,7 +421,7 @@ function tests(databases: TestDatabases): void {
     await assert.rejects(place.open({ dataDir: folder() }), fault('LOG_HALF_MADE'))
   })
 
-  test('a folder with a different log is refused, and so is a different number of partitions', async () => {
+  test('a log on a database server does not open with a folder of another log or another number of partitions', async () => {
     const [place, stranger] = [await placed(), await placed()]
     await (await place.open()).close()
     await (await stranger.open()).close()

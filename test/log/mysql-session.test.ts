@@ -31,7 +31,9 @@ const note = notes(marketNamed(randomFrom(9)))
 const missing = servicesRequired ? undefined : missingServers(1)
 const isCluster = existsSync(PROVIDER)
 
-describe('a log works on a server with other default settings', { skip: missing ?? false }, () => {
+describe('the log works on a database server with other default settings', {
+  skip: missing ?? false,
+}, () => {
   let folder: string
   let servers: DatabaseServers
   /** The server's address with the host name of its certificate. */
@@ -167,7 +169,7 @@ describe('a log works on a server with other default settings', { skip: missing 
     })
   })
 
-  test('after a lock wait error a database on a cluster of servers moves to the next one', async () => {
+  test('the database connection switches to the next server of a cluster after a lock wait error', async () => {
     const twice = servers.urlOf(0, 'sibyl').replace(/@(.*)\//, '@$1,$1/')
     const database = await openDatabase(twice, { connectionsMax: 1 })
     const session = () =>
@@ -203,7 +205,7 @@ describe('a log works on a server with other default settings', { skip: missing 
     assert.notEqual(row?.Value, '')
   })
 
-  test('a certificate that is untrusted, or names another host, ends the connection', async () => {
+  test('the log and the database close the connection if the certificate is untrusted or names another host', async () => {
     const isRefused = { message: /certificate|altname/i }
     await assert.rejects(cipherOf(`${named}?tls=true`), isRefused)
     await assert.rejects(cipherOf(`${named}?tls=true&ca=${file('other.pem')}`), isRefused)

@@ -34,7 +34,7 @@ test('every event is read back unchanged from its binary form', () => {
   for (const event of market.events) assert.deepEqual(stored([event]), [event])
 })
 
-test('mints and merges are read back unchanged, with the labels of their makers', () => {
+test('mints and merges are read back unchanged from the log, with the labels of their maker orders', () => {
   const market = given({ market: { matching: 'complementary' } })
   market.place(buy('NO').at(0.4).size(1).named('a'), undefined, { tags: { label: 'quote' } })
   market.place(sell('YES').at(0.6).size(1).named('b'))
@@ -48,7 +48,7 @@ test('mints and merges are read back unchanged, with the labels of their makers'
   assert.deepEqual(stored(market.events), market.events)
 })
 
-test('the terms of an order are read back from its first event, with and without rare fields', () => {
+test('the terms of an order are read back unchanged from the log, with and without rare fields', () => {
   const market = given()
   const all: object[] = []
   for (const timeInForce of [undefined, 'POST_ONLY', 'IOC', 'FOK'] as const) {
@@ -118,7 +118,7 @@ function inMarket(event: MarketEvent, marketId: MarketId): MarketEvent {
   return { ...event, marketId }
 }
 
-test('rows of existing logs are read, and written in the same bytes', () => {
+test('rows of existing logs are read, and their events are encoded in exactly the same bytes', () => {
   const { events, rows } = fixture(2)
   assert.deepEqual(packed(events), rows)
   assert.deepEqual(PACKED.read(rows), events)
@@ -128,7 +128,7 @@ test('rows of existing logs are read, and written in the same bytes', () => {
   assert.deepEqual(PACKED.read(events), events)
 })
 
-test('rows of the first version are read from a log that this version continues', () => {
+test('rows of the first format version are still read from an existing log', () => {
   const home = { logId: 'log', partition: 0 }
   const { events, rows } = fixture(1)
   const payload = Buffer.from(JSON.stringify(rows))
@@ -196,14 +196,14 @@ test('a permit, a fee recipient and 64-bit numbers are read back unchanged', () 
   assert.deepEqual(stored(events), events)
 })
 
-test('the bytes of an append that readers receive contain the same events as the log', () => {
+test('readers receive an append as bytes that contain the same events as the log', () => {
   const market = given()
   market.place(buy('YES').named('a'))
   const bytes = new Uint8Array(Buffer.from(JSON.stringify(packed(market.events))))
   assert.deepEqual(readRows([bytes, bytes]), [...market.events, ...market.events])
 })
 
-test('a row that is too short or too long causes an assertion failure', () => {
+test('a log row with too few or too many cells causes an assertion failure', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(1).named('a'))
   market.place(buy('YES').at(0.4).size(1).named('b'))

@@ -61,7 +61,7 @@ test('the encoder writes the current version of the log format exactly as in the
   assert.deepEqual(rows, [rowOf(stored)])
 })
 
-test('a record of an older version is converted when it is read, and refused if no conversion exists', () => {
+test('a log record of another version is converted when it is read, and refused if no conversion exists', () => {
   const home = { logId: 'old', partition: 3 }
   const payload = Buffer.from('[\n{"kind":"Noted","market":"0x1","seq":1}\n]')
   const row = { first_offset: 8, count: 1, version: 0, payload }

@@ -91,7 +91,7 @@ conformance(async () => {
   }
 })
 
-test('after opening, the states of many trades are checked in steps, while they change', async () => {
+test('an opened log verifies its stored trade states in steps, even while trades change', async () => {
   let log = open()
   const trade = (seq: number, status: 'submitted' | 'confirmed') =>
     ({ tradeId: tradeId(market, seq, 0), status, txHash: '0x1', atMs: NOW }) as const
@@ -119,7 +119,7 @@ test('after opening, the states of many trades are checked in steps, while they 
   }, fault('LOG_CORRUPT'))
 })
 
-test('a snapshot can be read once it is complete, and then replaces the previous one', async () => {
+test('a market snapshot can be read only once it is complete, and then replaces the previous snapshot', async () => {
   let log = open()
   await appendNotes(log, 1, 10)
   const chunks = (value: number, count: number) =>
@@ -210,7 +210,7 @@ test('an unfinished snapshot is abandoned when its partition is opened again', a
   assert.deepEqual(readdirSync(partitionPaths(dataDir, 0).snapshots), [])
 })
 
-test('a snapshot is complete at any size, and is written no faster than the disk syncs it', async () => {
+test('a snapshot of any size is stored completely, and its writer waits while the disk syncs', async () => {
   let log = open()
   await appendNotes(log, 1, 10)
   const writer = log.beginSnapshot(0, market, 10, 10)
@@ -235,7 +235,7 @@ test('a snapshot is complete at any size, and is written no faster than the disk
   assert.deepEqual(read, range(0, 39))
 })
 
-test('a missing or damaged snapshot is refused if the log needs it, and otherwise ignored', async () => {
+test('a missing or damaged snapshot makes the log refuse to open only if the log needs the snapshot', async () => {
   let log = open()
   for (let from = 1; from <= 40; from += 4) await appendNotes(log, from, from + 3)
   const writer = log.beginSnapshot(0, market, 30, 30)
@@ -339,7 +339,7 @@ test('a damaged snapshot that the log does not need does not prevent opening', a
   assert.deepEqual(readdirSync(snapshots), [`${market}-12`, `${market}-8`, `${market}-8.1.new`])
 })
 
-test('a market that was retired leaves nothing in the log', async () => {
+test('retiring a market removes everything of the market from the log', async () => {
   let log = open()
   const trades = range(1, 9).map((seq) => {
     return {
@@ -377,7 +377,7 @@ test('a market that was retired leaves nothing in the log', async () => {
   assert.deepEqual(open().snapshots(0), [])
 })
 
-test('after a failed append and opening again, the log is as before the append', async () => {
+test('a log that is opened again after a failed append has the content from before the append', async () => {
   const flow = flowOf(11, 3)
   const log = open({ partitionBytesMax: 400_000 })
   await log.append(0, flow.batches[0]!)
@@ -397,7 +397,7 @@ test('after a failed append and opening again, the log is as before the append',
   assert.equal(contentOf(await reopened(log), 0, flow), after)
 })
 
-test('a data folder cannot be opened with another number of partitions, or without one of them', async () => {
+test('a data folder cannot be opened with another number of partitions, or if a partition is missing', async () => {
   const log = open({ own: [0, 1] })
   await log.append(1, { events: [note(1)], nowMs: NOW })
   await close(log)
@@ -444,7 +444,7 @@ test('every commit of the log is synced to the disk', () => {
   }
 })
 
-test('a log that is created twice is the same log', () => {
+test('creating a log a second time returns the existing log', () => {
   const first = createLog(dataDir, 2)
   assert.deepEqual(createLog(dataDir, 2), first)
 })
@@ -464,7 +464,7 @@ test('a partition can have only one writer, within a process and across processe
   await appendNotes(log, 1, 2)
 })
 
-test('one step of forgetting closed orders removes at most its limit, and reports whether more remain', async () => {
+test('one step of the removal of expired closed orders is limited, and reports whether more remain', async () => {
   const log = open()
   const random = randomFrom(43)
   const orders = Array.from({ length: 6_000 }, () => closedOrder(random, market, 1_000))
@@ -483,7 +483,7 @@ test('one step of forgetting closed orders removes at most its limit, and report
   assert.equal(log.closedOrderRoom(0), 8_000_000)
 })
 
-test('if the operating system refuses a commit midway, the log contains exactly the answered events', () => {
+test('if the operating system refuses a write during a commit, the log contains exactly the acknowledged events', () => {
   createLog(dataDir, 1)
   const writer = fileURLToPath(new URL('./full-writer.ts', import.meta.url))
   const command = 'ulimit -S -f 300 && exec "$0" "$@"'

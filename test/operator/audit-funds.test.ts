@@ -16,7 +16,7 @@ import { CHAIN, market, person } from '../store/chain-index/chain-events.ts'
 
 const [steady, hasty] = [person(101), person(102)] as const
 
-test('the audit reports a difference of funds only if each of its reads shows it', async (t) => {
+test('the audit reports a difference of funds only if every repeated read shows the difference', async (t) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-audit-'))
   createLog(dataDir, 1)
   const database = await openDatabase(`sqlite:${join(dataDir, 'sibyl.db')}`)

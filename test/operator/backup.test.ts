@@ -130,7 +130,7 @@ async function everything(database: Database): Promise<Record<string, string[]>>
 }
 
 await onBothDatabases('a backup restores an exchange', ({ fresh, dialect }) => {
-  it('a backup made during trading is of one instant, and an exchange can start from it', async () => {
+  it('a backup that is made during trading captures a single instant, and an exchange can start from it', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir, { closedTailMax: 100 })
     const trading = newTrading(41)
@@ -206,7 +206,7 @@ await onBothDatabases('a backup restores an exchange', ({ fresh, dialect }) => {
     await restore(again, { ...placesOf(join(newFolder(), 'data'), next), logUrl: next }, quiet)
   })
 
-  it('a backup by a newer version is refused before any file is written', async () => {
+  it('a restore refuses a backup of a newer version before it writes any file', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir)
     const places = placesOf(dataDir, await fresh())
@@ -228,7 +228,7 @@ await onBothDatabases('a backup restores an exchange', ({ fresh, dialect }) => {
     else assert.deepEqual(await tablesOnServer(there.databaseUrl), [])
   })
 
-  it('after a restore resubmitted orders get their first answers, and data outside the log is there', async () => {
+  it('a restored exchange gives resubmitted orders their first answers and has the data outside the log', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir, { closedTailMax: 100 })
     const trading = newTrading(43)
@@ -317,7 +317,7 @@ await onBothDatabases('an incomplete backup is refused', ({ fresh, dialect }) =>
     assert.deepEqual(existsSync(into.dataDir) ? readdirSync(into.dataDir) : [], [])
   })
 
-  it('a wrong option of the backup command ends with exit code 2 and a line that names the option', async () => {
+  it('the backup command exits with code 2 and names the option if an option is invalid', async () => {
     const places = placesOf(newFolder(), await fresh())
     const inside = join(places.dataDir, 'inside')
     mkdirSync(inside)

@@ -43,7 +43,7 @@ function segments(dataDir: string, logId: string, partition: number): string[] {
 }
 
 await onBothDatabases('a lost database can be rebuilt', ({ fresh }) => {
-  it('a lost database is rebuilt from nothing, or from an older copy, with the same rows as before', async () => {
+  it('the rebuild restores all rows of a lost database, starting from an empty database or an older copy', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir)
     const trading = newTrading(31)

@@ -57,14 +57,14 @@ async function differences(written: ReadonlyMap<string, string>): Promise<string
   }
 }
 
-test('every shape of an answer has the same type in the SDK package as in this repository', async () => {
+test('every API response type in the SDK package equals its type in this repository', async () => {
   const written = await shapeTypes()
   const names = [...written.values()].join('').match(/^export type /gm) ?? []
   assert(names.length > 40, `${names.length} shapes`)
   assert.equal(await differences(written), '')
 })
 
-test('the comparison of types notices a difference in a member, its optionality or its values', async () => {
+test('the comparison of SDK types detects a changed type, optionality or value set of a field', async () => {
   const written = new Map(await shapeTypes())
   for (const [file, before, after] of [
     ['trades.ts', 'readonly price: number', 'readonly price: string'],

@@ -156,12 +156,12 @@ export async function tryClientPackage(t: TestContext, { url }: Exchange): Promi
   const { folder, manifest, read, examples } = stranger
 
   await t.test(
-    'the client package contains all files that it imports, and has no dependencies',
+    'the client package contains all files that it imports, and declares every package that it imports',
     () => isWhole(stranger),
   )
 
   await t.test(
-    'the changelog of the client package has its version, and its supported version ranges are tested',
+    'the client package’s changelog has its version, and its dependency ranges match those of the repository',
     async () => {
       assert.match(await read('CHANGELOG.md'), new RegExp(`^## ${manifest.version}$`, 'm'))
       const ours = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as Manifest
@@ -249,7 +249,7 @@ export async function tryClientPackage(t: TestContext, { url }: Exchange): Promi
   })
 
   await t.test(
-    'with the client package a page that only lists markets is less than 40 kB, bundled and gzipped',
+    'a page that lists markets with the client package is less than 40 kB, bundled and gzipped',
     async () => {
       const entry = join(folder, 'reads.ts')
       await writeFile(
@@ -270,12 +270,12 @@ export async function tryClientPackage(t: TestContext, { url }: Exchange): Promi
   )
 
   await t.test(
-    'sibyl-ccxt works with the client package, and the order in its README is placed',
+    'sibyl-ccxt works with the client package, and the order example in its README is accepted',
     () => tryCcxtPackage(stranger, execute),
   )
 
   await t.test(
-    'where no WebSocket exists, the error of a stream names the option for it',
+    'if the platform has no WebSocket, the error of a stream names the option that accepts one',
     async () => {
       await writeFile(
         join(folder, 'no-socket.js'),

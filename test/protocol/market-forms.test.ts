@@ -137,13 +137,13 @@ test('orders of a front of an older version arrive unchanged', async () => {
   assert.deepEqual(got, wanted)
 })
 
-test('a caller that does not use the packed form of messages gets unpacked answers', async () => {
+test('a thread answers a caller in unpacked form if the caller does not use the packed form of messages', async () => {
   const { received, all, got, wanted } = await exchange(OPTIONS, formed)
   assert.deepEqual(received, all)
   assert.deepEqual(got, wanted)
 })
 
-test('messages that are sent often use a packed form', () => {
+test('orders, cancels and their frequent answers are sent in a packed form', () => {
   const fits = (form: Form<unknown> | undefined, message: object): boolean => {
     const cells: unknown[] = []
     const isWritten = form?.write(message, cells) ?? false

@@ -56,7 +56,7 @@ test('each request over a channel gets its own answer, in whichever order the an
   near.close()
 })
 
-test('messages of one turn of the event loop are sent as one batch, or as several if they are many', async () => {
+test('messages that are sent in one turn of the event loop form one batch, or several if there are many', async () => {
   const { port1, port2 } = new MessageChannel()
   const batches: number[] = []
   const all = new Promise<void>((resolve) => {
@@ -102,7 +102,7 @@ test('a request above the limit of requests in flight is answered as full, and i
   near.close()
 })
 
-test('a request without an answer at its deadline is late, and an answer that comes after that is ignored', async () => {
+test('a request that is unanswered at its deadline is reported as late, and a later answer is ignored', async () => {
   const { near, far, received, onHeard } = pair()
   const late = await near.ask('Echo', { n: 1 }, 30)
   assert.deepEqual(late, { unanswered: 'late' })
@@ -116,7 +116,7 @@ test('a request without an answer at its deadline is late, and an answer that co
   near.close()
 })
 
-test('a closed channel answers all waiting and later requests, and reports once that it has closed', async () => {
+test('a closed channel answers waiting and later requests as closed, and reports the closing once', async () => {
   const { near, far, closedCount } = pair()
   const waiting = near.ask('Echo', { n: 1 })
   far.close()
@@ -128,7 +128,7 @@ test('a closed channel answers all waiting and later requests, and reports once 
   assert.equal(near.isOpen, false)
 })
 
-test('if a thread ends, each of the requests sent to it gets an answer', async () => {
+test('if a thread exits, every pending request to that thread gets an answer', async () => {
   const source = `
     const { parentPort } = require('node:worker_threads')
     parentPort.once('message', (port) => port.on('message', () => {}))`
@@ -144,7 +144,7 @@ test('if a thread ends, each of the requests sent to it gets an answer', async (
   assert(answers.every((answer) => isUnanswered(answer) && answer.unanswered === 'closed'))
 })
 
-test('one batch of messages can contain packed and unpacked ones', async () => {
+test('one batch of messages can contain packed and unpacked messages', async () => {
   const number: Form<{ n: number }> = {
     cells: 2,
     write({ n }, into) {
@@ -183,7 +183,7 @@ test('one batch of messages can contain packed and unpacked ones', async () => {
   near.close()
 })
 
-test('a caller that requests processing times receives them before its answer, and other callers receive none', async () => {
+test('a caller receives processing times before the answer only if the caller requested them', async () => {
   const plain: Form<{ n: number }> = {
     cells: 1,
     write({ n }, into) {
@@ -244,7 +244,7 @@ test('a caller that requests processing times receives them before its answer, a
   near.close()
 })
 
-test('if a peer does not read, it loses messages, is notified before any answer, and then receives again', async () => {
+test('a peer that does not read loses messages, is notified of the loss before the next answer, and then receives again', async () => {
   const { port1, port2 } = new MessageChannel()
   let dropped = 0
   const missed = Promise.withResolvers<void>()

@@ -41,7 +41,7 @@ function guarded() {
   }
 }
 
-test('the time is that of the wall clock while that agrees with the monotonic clock, or is corrected slightly', () => {
+test('the guarded clock follows the wall clock while it agrees with the monotonic clock or is corrected slightly', () => {
   const { pass, jump, now, said, wall } = guarded()
   pass(100)
   assert.equal(now(), 100_000)
@@ -56,7 +56,7 @@ test('the time is that of the wall clock while that agrees with the monotonic cl
   assert.deepEqual(said, [])
 })
 
-test('a jump of the wall clock is not used until it is checked, and meanwhile time continues without it', () => {
+test('the guarded clock ignores a jump of the wall clock until the jump is confirmed', () => {
   const { pass, jump, now, said, guard } = guarded()
   pass(10)
   jump(3_600_000)
@@ -73,7 +73,7 @@ test('a jump of the wall clock is not used until it is checked, and meanwhile ti
   assert.deepEqual(said.slice(1), [{ type: 'back' }])
 })
 
-test('a jump of the wall clock that persists is accepted after a while, as after a laptop was suspended', () => {
+test('the guarded clock accepts a jump of the wall clock that persists for minutes, as after a laptop was suspended', () => {
   const { pass, jump, now, said } = guarded()
   jump(8 * 3_600_000)
   pass(300)
@@ -83,7 +83,7 @@ test('a jump of the wall clock that persists is accepted after a while, as after
   assert.deepEqual(said.at(-1), { type: 'confirmed', byMs: 8 * 3_600_000, by: 'time' })
 })
 
-test('a wall clock that keeps jumping is not used until it advances evenly', () => {
+test('the guarded clock does not follow a wall clock that keeps jumping', () => {
   const { pass, jump, now, said } = guarded()
   for (let at = 0; at < 10; at++) {
     jump(at % 2 === 0 ? 7_200_000 : 600_000)
@@ -94,7 +94,7 @@ test('a wall clock that keeps jumping is not used until it advances evenly', () 
   assert.ok(!said.some(({ type }) => type === 'confirmed'))
 })
 
-test('a jump is confirmed by a new block with the new time, and contradicted by one with the old time', () => {
+test('a new block with the new time confirms a jump of the wall clock, and a block with the old time contradicts it', () => {
   const { pass, jump, now, said, guard, wall } = guarded()
   jump(3_600_000)
   pass(5)
@@ -113,7 +113,7 @@ test('a jump is confirmed by a new block with the new time, and contradicted by 
   assert.deepEqual(said.at(-1), { type: 'confirmed', byMs: 3_600_000, by: 'chain' })
 })
 
-test('a jump backwards is checked too, and the offset of a local chain is still added', () => {
+test('the guarded clock also checks backward jumps, and still adds the time offset of a local chain', () => {
   const { pass, jump, now, memory } = guarded()
   pass(10)
   jump(-600_000)

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { followClock, makeClockMemory, moveClock, systemClock } from '#runtime/clock.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
 
-test('the simulated clock runs timers in the order of their times, and at equal times in the order of creation', () => {
+test('the simulated clock runs timers by due time, and timers with equal times in the order of creation', () => {
   const clock = simulatedClock(1_000)
   const ran: string[] = []
   clock.after(20, () => ran.push(`b at ${clock.nowMs()}`))

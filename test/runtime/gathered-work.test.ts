@@ -26,7 +26,7 @@ function gathering(
   return { sent, ask, tasks: () => sent.map(({ tasks }) => tasks) }
 }
 
-test('a single task is sent immediately; tasks that arrive meanwhile are sent together, in order', async () => {
+test('a first task is sent immediately, and tasks that arrive during its run are sent as one batch, in order', async () => {
   const { sent, ask, tasks } = gathering()
   const results = [1, 2, 3, 4, 5].map(ask)
   assert.deepEqual(tasks(), [[1]])
@@ -40,7 +40,7 @@ test('a single task is sent immediately; tasks that arrive meanwhile are sent to
   assert.deepEqual(await Promise.all(results), [1, 4, 9, 16, 25])
 })
 
-test('tasks that were not done in time wait again, before later tasks', async () => {
+test('tasks of a batch that remain undone are queued again, before later tasks', async () => {
   const { sent, ask, tasks } = gathering()
   const results = [1, 2, 3, 4, 5].map(ask)
   sent[0]?.done()
@@ -68,7 +68,7 @@ test('the tasks in flight and the waiting tasks stay within their limits', async
   assert.deepEqual(await Promise.all([...results, last]), [1, 4, 9, 16, 36])
 })
 
-test('even if no task may wait, a task that can start immediately is accepted', async () => {
+test('a task that can start immediately is accepted even if the queue limit is zero', async () => {
   const { sent, ask } = gathering({ waitingMax: 0 })
   const first = ask(3)
   await assert.rejects(ask(4), PoolFull)

@@ -93,7 +93,7 @@ test('an actor commits a batch, then publishes its events, then answers, in the 
   ])
 })
 
-test('an actor ends a batch when it has enough events, and the remaining commands follow in order', async () => {
+test('an actor closes a batch that has enough events, and handles the remaining commands next, in order', async () => {
   const observed: number[] = []
   const { ask, story } = served({
     eventsMax: 2,
@@ -133,14 +133,14 @@ test('commands that arrive during a commit of an actor share the next commit', a
   assert.deepEqual(commits, [1, 3])
 })
 
-test('a full mailbox refuses new messages immediately and keeps those it has', async () => {
+test('a full mailbox of an actor refuses new messages immediately and keeps the messages it contains', async () => {
   const { ask, state } = served()
   const answers = await Promise.all(Array.from({ length: 12 }, () => ask('Add', { amount: 1 })))
   assert.equal(answers.filter((answer) => JSON.stringify(answer) === '{"full":true}').length, 2)
   assert.equal(state.total, 10)
 })
 
-test('after a failed commit, recover decides the answers to the commands of the batch', async () => {
+test('after a failed commit, the `recover` function chooses the answers to the commands of the batch', async () => {
   const { ask, story } = served({
     commit: () => {
       throw new Error('the disk is full')
@@ -152,7 +152,7 @@ test('after a failed commit, recover decides the answers to the commands of the 
   assert(!story.some((entry) => 'said' in (entry as object)))
 })
 
-test('success and failure of outside work return to the actor as messages, and can answer a deferred request', async () => {
+test('an actor receives the result or error of asynchronous work as a message, and can then answer a deferred request', async () => {
   const { ask, actor, state } = served()
   assert.deepEqual(await ask('AddLater', { amount: Promise.resolve(5) }), { total: 5 })
   const away = Promise.reject(new Error('away'))
@@ -162,7 +162,7 @@ test('success and failure of outside work return to the actor as messages, and c
   assert.equal(state.total, 5)
 })
 
-test('`drained` resolves when the mailbox is empty and outside work has ended', async () => {
+test('the `drained` promise of an actor resolves when the mailbox is empty and all asynchronous work has ended', async () => {
   const { ask, actor, state } = served()
   let finish: (amount: number) => void = () => {}
   const work = ask('AddLater', {
@@ -182,7 +182,7 @@ test('`drained` resolves when the mailbox is empty and outside work has ended', 
   assert.equal(state.total, 7)
 })
 
-test('a timer sends the actor its message', async () => {
+test('a timer of an actor sends its message to the actor', async () => {
   const { ask, clock, state, actor } = served()
   await ask('AddAfter', { amount: 3, delayMs: 50 })
   clock.advance(49)
@@ -209,14 +209,14 @@ test('a command for an actor that does not exist is answered', async () => {
   assert.deepEqual(await ask('Add', { amount: 1 }), { nobody: true })
 })
 
-test('a batch is handled in the order that `arrange` returns, and each caller still gets its own answer', async () => {
+test('an actor handles a batch in the order that `arrange` returns, and each caller still gets its own answer', async () => {
   const { ask, story } = served({ arrange: (batch) => batch.toReversed() })
   const answers = await Promise.all([1, 2, 3].map((amount) => ask('Add', { amount })))
   assert.deepEqual(answers, [{ total: 6 }, { total: 5 }, { total: 3 }])
   assert.deepEqual(story.slice(0, 2), [{ committed: 3 }, { said: 3 }])
 })
 
-test('every answer is sent with the processing times of its batch, which the metrics record', async () => {
+test('every answer of an actor includes the processing times of its batch, and the metrics record these times', async () => {
   const observed: [number, BatchTimes][] = []
   const { ask, timesOf } = served({
     observe: (batch, times) => {
@@ -236,7 +236,7 @@ test('every answer is sent with the processing times of its batch, which the met
   assert.deepEqual([...unobserved.timesOf], [[answer, undefined]])
 })
 
-test('an answer without events waits until ownership is confirmed; an answer with events waits only for its commit', async () => {
+test('an actor sends an answer without events once ownership is confirmed, and one with events after the commit', async () => {
   const confirming: ((isConfirmed: boolean) => void)[] = []
   const { ask, story } = served({
     confirm: () => new Promise((resolve) => confirming.push(resolve)),

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { Registry } from 'prom-client'
 import { makeStageMeter } from '#runtime/stage-meter.ts'
 
-test('a stage of processing that several writes share counts for each of them', async () => {
+test('the stage metrics count a processing stage that several writes share once per write', async () => {
   const registry = new Registry()
   const meter = makeStageMeter(registry)
   meter.record('commit', 2, 5)

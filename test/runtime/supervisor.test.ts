@@ -68,7 +68,7 @@ async function countsOf(supervisor: Supervisor): Promise<Counts> {
   return all.find((metric) => metric.asked !== undefined) as Counts
 }
 
-test('when a thread is killed while it has requests it is restarted, and every request is answered', async () => {
+test('a thread that is killed while it has requests is restarted, and every request is answered', async () => {
   const { supervisor, start } = supervisorOf([echo, asker])
   await start()
   for (let kill = 1; kill <= 3; kill++) {
@@ -92,7 +92,7 @@ test('when a thread is killed while it has requests it is restarted, and every r
   assert.equal(before.wrong, 0)
 })
 
-test('a thread with a setting for the memory of new objects gets it, and the others get the default', async () => {
+test('a thread with its own limit for young-generation memory gets that limit, and other threads get the default', async () => {
   const roomy = { ...echo, name: 'roomy', links: [], youngMb: 120 }
   const { supervisor, start } = supervisorOf([{ ...echo, links: [] }, roomy])
   await start()
@@ -102,7 +102,7 @@ test('a thread with a setting for the memory of new objects gets it, and the oth
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread that dies again and again is given up', async () => {
+test('the supervisor stops restarting a thread that dies repeatedly', async () => {
   const { supervisor, start, gaveUp } = supervisorOf([echo], { restartsMax: 2 })
   await start()
   for (let kill = 0; kill < 3; kill++) {
@@ -114,7 +114,7 @@ test('a thread that dies again and again is given up', async () => {
   assert.equal(await supervisor.stop(), true)
 })
 
-test('if the restart of a thread fails it is restarted again', async () => {
+test('the supervisor retries a failed restart of a thread', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4))
   const { supervisor, start } = supervisorOf([{ ...echo, data: { failStarts } }])
   await start()
@@ -126,7 +126,7 @@ test('if the restart of a thread fails it is restarted again', async () => {
   assert.equal(await supervisor.stop(), true)
 })
 
-test('if a thread does not start, the error names it and the reason, and no other thread is left running', async () => {
+test('if a thread does not start, the error names the thread and the reason, and all other threads are stopped', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4))
   Atomics.store(failStarts, 0, 1)
   const { supervisor, start } = supervisorOf([asker, { ...echo, data: { failStarts } }])
@@ -134,7 +134,7 @@ test('if a thread does not start, the error names it and the reason, and no othe
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread that does not end on its own in time is logged and terminated', async () => {
+test('a thread that does not stop within the time limit is logged and terminated', async () => {
   const { supervisor, start, lines } = supervisorOf([{ ...echo, data: { keepAlive: true } }], {
     stopTimeoutMs: 300,
   })
@@ -143,7 +143,7 @@ test('a thread that does not end on its own in time is logged and terminated', a
   assert(lines.includes('echo did not stop in time'))
 })
 
-test('a message port that a thread receives while it stops does not prevent its end', async () => {
+test('a thread that receives a message port while it stops can still exit', async () => {
   const data = { stopsAfter: new Int32Array(new SharedArrayBuffer(4)) }
   const linker: ThreadSpec = {
     ...{ name: 'linker', kind: 'linker', data, links: [], terminable: true },
@@ -154,7 +154,7 @@ test('a message port that a thread receives while it stops does not prevent its 
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread that hangs is ended and restarted', async () => {
+test('the supervisor terminates and restarts a thread that hangs', async () => {
   const hangs = new Int32Array(new SharedArrayBuffer(4))
   const { supervisor, start, lines } = supervisorOf([{ ...echo, data: { hangs } }], {
     healthIntervalMs: 100,
@@ -166,7 +166,7 @@ test('a thread that hangs is ended and restarted', async () => {
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread that is busy for long continues, however many health checks it misses', async () => {
+test('the supervisor leaves a busy thread running, however many health checks the thread misses', async () => {
   const busy = new Int32Array(new SharedArrayBuffer(8))
   let steps = 0
   let isOver = false
@@ -217,7 +217,7 @@ async function threadIdOf(supervisor: Supervisor): Promise<number> {
   return metric.threadId
 }
 
-test('a thread with sockets that loops endlessly is interrupted and restarted, and no other thread ends', async () => {
+test('a thread with sockets that loops endlessly is interrupted and restarted, without stopping other threads', async () => {
   const hangs = new Int32Array(new SharedArrayBuffer(4))
   const threads = [
     { ...bound, data: { hangs } },
@@ -235,7 +235,7 @@ test('a thread with sockets that loops endlessly is interrupted and restarted, a
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread that gets no CPU time is not ended, unlike one that loops endlessly', async () => {
+test('the supervisor does not terminate an unresponsive thread that uses no CPU time', async () => {
   const waits = new Int32Array(new SharedArrayBuffer(4))
   const { supervisor, start, lines } = supervisorOf([{ ...bound, data: { waits } }], {
     healthIntervalMs: 100,
@@ -252,7 +252,7 @@ test('a thread that gets no CPU time is not ended, unlike one that loops endless
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread that cannot be ended is reported and ended later, while the others continue', async (t) => {
+test('a thread that cannot be terminated is reported and terminated later, while other threads continue', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-gate-'))
   t.after(() => rm(folder, { recursive: true }))
   const gate = join(folder, 'gate')
@@ -310,7 +310,7 @@ test('threads of one group share a worker, and each has its own links, health an
   assert.equal(await supervisor.stop(), true)
 })
 
-test('if a thread that shares a worker does not start, the error names it', async () => {
+test('if a thread that shares a worker does not start, the error names that thread', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4))
   Atomics.store(failStarts, 0, 1)
   const shared = { host: 'pair', links: [] }
@@ -322,7 +322,7 @@ test('if a thread that shares a worker does not start, the error names it', asyn
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a worker loaded in advance is used for the start, and one that is not needed ends', async () => {
+test('the supervisor uses a preloaded worker for the start, and stops a preloaded worker that is not needed', async () => {
   const { supervisor, start } = supervisorOf([{ ...echo, links: [] }])
   supervisor.preload([echo, { ...echo, name: 'nobody' }])
   await start()
@@ -330,7 +330,7 @@ test('a worker loaded in advance is used for the start, and one that is not need
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a stop lets workers that are loading finish within the time limit of a start, and then ends them', async () => {
+test('a stop waits until preloading workers have loaded, within the start time limit, and then stops them', async () => {
   const { supervisor } = supervisorOf([], { stopTimeoutMs: 1 })
   supervisor.preload([echo, asker])
   assert.equal(await supervisor.stop(), true)
@@ -381,7 +381,7 @@ test('an optional thread is restarted however often it dies, with growing pauses
   assert.equal(await supervisor.stop(), true)
 })
 
-test('the restart pauses of an optional thread begin small again after it was healthy for a while', async () => {
+test('the restart pauses of an optional thread are short again after the thread was healthy for a while', async () => {
   const pauses: number[] = []
   let now = 0
   const { supervisor, start } = supervisorOf([{ ...echo, links: [], optional: true }], {
@@ -402,7 +402,7 @@ test('the restart pauses of an optional thread begin small again after it was he
   assert.equal(await supervisor.stop(), true)
 })
 
-test('an optional thread that does not start prevents no other from starting', async () => {
+test('an optional thread that fails to start does not prevent other threads from starting', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4))
   Atomics.store(failStarts, 0, 3)
   const optional = { ...echo, data: { failStarts }, optional: true }
@@ -415,7 +415,7 @@ test('an optional thread that does not start prevents no other from starting', a
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a request for metrics does not wait for a thread that died meanwhile', async () => {
+test('a metrics request does not wait for a thread that dies during the request', async () => {
   const { supervisor, start } = supervisorOf([echo, asker], { healthIntervalMs: 600_000 })
   await start()
   const asked = supervisor.metrics()
@@ -425,14 +425,14 @@ test('a request for metrics does not wait for a thread that died meanwhile', asy
   assert.equal(await supervisor.stop(), true)
 })
 
-test('an optional thread whose settings are wrong stops the start', async () => {
+test('an optional thread with invalid settings makes the start fail', async () => {
   const optional = { ...echo, data: { unfit: true }, links: [], optional: true }
   const { supervisor, start } = supervisorOf([optional])
   await assert.rejects(start(), /echo did not start: the roof leaks/)
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a necessary thread whose settings have become wrong is given up without a retry', async () => {
+test('the supervisor does not retry the restart of a required thread whose settings have become invalid', async () => {
   const data = { unfit: false }
   const { supervisor, start, gaveUp, lines } = supervisorOf([{ ...echo, data, links: [] }])
   await start()
@@ -443,7 +443,7 @@ test('a necessary thread whose settings have become wrong is given up without a 
   assert.equal(await supervisor.stop(), true)
 })
 
-test('if a worker of several optional threads dies repeatedly, each of them gets a worker of its own', async () => {
+test('if a worker that several optional threads share dies repeatedly, each thread gets its own worker', async () => {
   const diesInRow = new Int32Array(new SharedArrayBuffer(4))
   Atomics.store(diesInRow, 0, 1_000)
   const shared = { host: 'pair', optional: true }
@@ -461,7 +461,7 @@ test('if a worker of several optional threads dies repeatedly, each of them gets
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a stop while optional threads wait for their restart starts none of them and is clean', async () => {
+test('a stop while optional threads wait for their restart succeeds and starts none of these threads', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4))
   Atomics.store(failStarts, 0, 1_000)
   const shared = { host: 'pair', optional: true, links: [] }
@@ -476,7 +476,7 @@ test('a stop while optional threads wait for their restart starts none of them a
   assert.equal(Atomics.load(failStarts, 0), 999)
 })
 
-test('a thread that another thread starts is linked to it, and is not restarted when it ends', async () => {
+test('a thread that another thread starts is linked to the starter, and is not restarted when it ends', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4)).fill(1)
   const caller: ThreadSpec = {
     ...{ name: 'caller', kind: 'caller', data: {}, links: [], terminable: true },

@@ -205,17 +205,20 @@ test('API keys work on an exchange with two front threads', async (t) => {
     })
   }
 
-  await t.test('reads and validations need no token, and writes do', async () => {
-    const order = await signedOrder(MARKET)
-    assert.equal((await fetch(`${url}/api/v1/markets`)).status, 200)
-    assert.equal((await post(`${url}/api/v1/orders/validate`, order)).status, 200)
-    for (const path of ['orders', 'orders/batch']) {
-      assert.deepEqual(await post(`${url}/api/v1/${path}`, order), {
-        status: 401,
-        body: { error: 'missing authorization header', code: 'UNAUTHORIZED_MISSING_HEADER' },
-      })
-    }
-  })
+  await t.test(
+    'reads and order validations need no request token, and writes need one',
+    async () => {
+      const order = await signedOrder(MARKET)
+      assert.equal((await fetch(`${url}/api/v1/markets`)).status, 200)
+      assert.equal((await post(`${url}/api/v1/orders/validate`, order)).status, 200)
+      for (const path of ['orders', 'orders/batch']) {
+        assert.deepEqual(await post(`${url}/api/v1/${path}`, order), {
+          status: 401,
+          body: { error: 'missing authorization header', code: 'UNAUTHORIZED_MISSING_HEADER' },
+        })
+      }
+    },
+  )
 
   await t.test('a request token is accepted once, whichever thread gets it', async () => {
     const agents = await agentsOfAllFronts(t, url)
@@ -258,7 +261,7 @@ test('API keys work on an exchange with two front threads', async (t) => {
   })
 
   await t.test(
-    'a wallet revokes its own API keys without their private keys, and no keys of another wallet',
+    'a wallet can revoke its own API keys without their private keys, and cannot revoke keys of another wallet',
     async () => {
       const key = await registerApiKey({ url }, annWallet)
       const path = `${keys}/${key.id}`
@@ -335,7 +338,7 @@ test('API keys work on an exchange with two front threads', async (t) => {
   })
 
   await t.test(
-    'with any API key an order of any trader can be submitted, but only the owner’s orders can be cancelled',
+    'any API key can submit orders of any trader, but cancel only orders of its own wallet',
     async () => {
       const annClient = createClient(withApiKey({ url }, await registerApiKey({ url }, annWallet)))
       const bobClient = createClient(withApiKey({ url }, await registerApiKey({ url }, bobWallet)))
@@ -444,7 +447,7 @@ test('API keys work on an exchange with two front threads', async (t) => {
   )
 
   await t.test(
-    'after a restart tokens from before are expired, and API keys still work',
+    'after a restart earlier request tokens are refused as expired, and API keys still work',
     async () => {
       const { url } = exchange
       const key = await registerApiKey({ url }, annWallet)
@@ -464,10 +467,12 @@ test('API keys work on an exchange with two front threads', async (t) => {
     },
   )
 
-  await t.test('a second kill of the exchange ends no more orders', () => session.afterSecondKill())
+  await t.test('a second kill of the exchange does not end any further orders', () =>
+    session.afterSecondKill(),
+  )
 
   // The exchange now has the limits with which it was restarted.
-  await t.test('the rate limits in force are those that the API publishes', async () => {
+  await t.test('the API publishes the rate limits that the exchange applies', async () => {
     const { url } = exchange
     const config = (await (await fetch(`${url}/api/v1/config`)).json()) as {
       limits: Record<string, number>

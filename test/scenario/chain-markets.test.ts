@@ -39,22 +39,25 @@ test('an exchange lists the markets of its chain', async (t) => {
     SIBYL_HEALTH_INTERVAL_MS: '1000',
   }
 
-  await t.test('a chain that does not match the settings is refused', async () => {
-    const withSettings = (changed: object) => ({
-      ...environment,
-      SIBYL_CHAINS: JSON.stringify([{ ...chain.settings, ...changed }]),
-    })
-    assert.match(
-      await chainRefusal(withSettings({ chainId: 137 })),
-      /^SIBYL_CHAIN_RPC: .* serves chain 31337, the settings say 137$/,
-    )
-    const nothing = `0x${'12'.repeat(20)}`
-    const contracts = { ...chain.settings.contracts, settlement: nothing }
-    assert.match(
-      await chainRefusal(withSettings({ contracts })),
-      new RegExp(`^SIBYL_CHAINS: chain 31337 has no contract at ${nothing}$`),
-    )
-  })
+  await t.test(
+    'an exchange refuses to start with a chain that does not match its settings',
+    async () => {
+      const withSettings = (changed: object) => ({
+        ...environment,
+        SIBYL_CHAINS: JSON.stringify([{ ...chain.settings, ...changed }]),
+      })
+      assert.match(
+        await chainRefusal(withSettings({ chainId: 137 })),
+        /^SIBYL_CHAIN_RPC: .* serves chain 31337, the settings say 137$/,
+      )
+      const nothing = `0x${'12'.repeat(20)}`
+      const contracts = { ...chain.settings.contracts, settlement: nothing }
+      assert.match(
+        await chainRefusal(withSettings({ contracts })),
+        new RegExp(`^SIBYL_CHAINS: chain 31337 has no contract at ${nothing}$`),
+      )
+    },
+  )
 
   // An unreachable chain does not stop the start: the exchange retries.
   proxy.faults = { down: true }
@@ -150,7 +153,7 @@ test('an exchange lists the markets of its chain', async (t) => {
   )
 
   await t.test(
-    'after a kill the exchange has the same markets as before, and those created meanwhile',
+    'after a kill the exchange has its earlier markets and those that were created on chain meanwhile',
     async () => {
       const before = await page()
       await exchange.kill()
@@ -256,7 +259,7 @@ test('an exchange lists the markets of its chain', async (t) => {
     await eventually(async () => assert.deepEqual(await ids('?resolved=true'), [first.id]))
   })
 
-  await t.test('a sync of positions shows shares before their block is confirmed', () =>
+  await t.test('a sync of positions shows shares of a block that is not confirmed yet', () =>
     syncBeforeConfirmations(place),
   )
 })

@@ -68,7 +68,7 @@ await onServerDatabase('a cluster has several nodes', ({ fresh }) => {
       return [listed[0]!, listed[1]!]
     })
     await t.test(
-      'a front receives no events of a market until a client needs it, and then all of them',
+      'a front receives no events of a market until a client needs the market, and then receives all of its events',
       (nested) =>
         dozeAndWake(nested, {
           ...{ nats: cluster.nats, names: ['front-a', 'front-b'], marketId: another },

@@ -20,15 +20,22 @@ test('the command line and the examples work with an exchange', async (t) => {
     tryConformance(subtest, exchange),
   )
   await t.test('the tools of sibyl mcp work', (subtest) => tryMcp(subtest, exchange))
-  await t.test('the ccxt exchange class works', (subtest) => tryCcxt(subtest, exchange))
+  await t.test('the ccxt exchange class works against a running exchange', (subtest) =>
+    tryCcxt(subtest, exchange),
+  )
   // These examples move the chain's time by hours, then by days.
   await t.test('the programs in the folder examples run', (subtest) =>
     tryExamples(subtest, exchange),
   )
-  await t.test('the commands of sibyl run', (subtest) => tryCommands(subtest, exchange))
-  await t.test('the conformance check still passes after the time was moved', async () => {
-    const line = ['conformance', '--url', exchange.url, '--account', '13']
-    const { code, out } = await callSibyl(line)
-    assert.equal(code, 0, out)
-  })
+  await t.test('the commands of the sibyl command line run against an exchange', (subtest) =>
+    tryCommands(subtest, exchange),
+  )
+  await t.test(
+    'the conformance check still passes after the clock of the exchange was moved',
+    async () => {
+      const line = ['conformance', '--url', exchange.url, '--account', '13']
+      const { code, out } = await callSibyl(line)
+      assert.equal(code, 0, out)
+    },
+  )
 })

@@ -14,7 +14,7 @@ import { runAudit } from '../support/run-audit.ts'
 
 const USDC = 1_000_000
 
-test('wallets with dollars only trade by mints and merges, settle and redeem', async (t) => {
+test('wallets that hold only dollars can trade by mints and merges, settle and redeem', async (t) => {
   const chain = await startTestChain(t)
   const market = await chain.createMarket({ complementary: true })
   const exchange = await startExchange(t, {
@@ -75,7 +75,7 @@ test('wallets with dollars only trade by mints and merges, settle and redeem', a
   const [ann, carol] = [await wallet(), await wallet()]
 
   await t.test(
-    'in a mint both traders pay, and each gets the outcome that they bought',
+    'in a mint both traders pay, and each receives shares of the outcome they bought',
     async () => {
       await order(ann, 'buy', 'YES', '0.6', '10')
       const { matches } = await order(carol, 'buy', 'NO', '0.45', '10')
@@ -90,7 +90,7 @@ test('wallets with dollars only trade by mints and merges, settle and redeem', a
   )
 
   await t.test(
-    'in a merge both traders deliver shares, and divide the dollar between them',
+    'in a merge both traders deliver shares and share the dollar that is paid out for them',
     async () => {
       for (const { client } of [ann, carol]) await client.relayer.ctfApproval()
       // The exchange learns of the approval when it reads its block.
@@ -105,7 +105,7 @@ test('wallets with dollars only trade by mints and merges, settle and redeem', a
   )
 
   await t.test(
-    'at the same price an order of the same book is matched before an order of the other book',
+    'at equal prices an order matches its own outcome’s book before the other outcome’s book',
     async () => {
       const dan = await wallet()
       await order(carol, 'sell', 'NO', '0.4', '1')

@@ -73,35 +73,42 @@ test('a devnet works from its start to its end', async (t) => {
     assert.deepEqual(new Set(demo.map(({ chainId }) => chainId)), new Set([31_337]))
   })
 
-  await t.test('the demo event has its markets, and each names the event', async () => {
-    const event = await ann.event(DEMO_EVENT.info.slug)
-    assert.deepEqual(
-      event.markets.map(({ question }) => question),
-      DEMO_EVENT.questions,
-    )
-    const complementary = event.markets.filter(({ matching }) => matching === 'complementary')
-    assert.deepEqual(
-      complementary.map(({ question }) => question),
-      [DEMO_EVENT.complementary],
-    )
-    assert.equal(event.prices?.unpriced, DEMO_EVENT.questions.length)
-    const named = demo.filter((market) => market.event?.slug === event.slug)
-    assert.equal(named.length, DEMO_EVENT.questions.length)
-  })
+  await t.test(
+    'the demo event lists its markets, and each of these markets names the event',
+    async () => {
+      const event = await ann.event(DEMO_EVENT.info.slug)
+      assert.deepEqual(
+        event.markets.map(({ question }) => question),
+        DEMO_EVENT.questions,
+      )
+      const complementary = event.markets.filter(({ matching }) => matching === 'complementary')
+      assert.deepEqual(
+        complementary.map(({ question }) => question),
+        [DEMO_EVENT.complementary],
+      )
+      assert.equal(event.prices?.unpriced, DEMO_EVENT.questions.length)
+      const named = demo.filter((market) => market.event?.slug === event.slug)
+      assert.equal(named.length, DEMO_EVENT.questions.length)
+    },
+  )
 
-  await t.test('the trade command that the start prints works when it is copied', async () => {
-    const [, code] = /^npx node --input-type=module -e "\n(.*?)^"$/ms.exec(exchange.output()) ?? []
-    assert.ok(code !== undefined, 'the banner has a trade to copy')
-    assert.ok(code.includes(devnetKey(10)), 'and the key of a demo trader')
-    const { stdout } = await execute(
-      process.execPath,
-      [...process.execArgv, '--input-type=module', '-e', code],
-      {
-        cwd: ROOT,
-      },
-    )
-    assert.match(stdout, /price: 420000,\s+size: 4000000/)
-  })
+  await t.test(
+    'the trade command that the devnet prints at its start works when it is copied',
+    async () => {
+      const [, code] =
+        /^npx node --input-type=module -e "\n(.*?)^"$/ms.exec(exchange.output()) ?? []
+      assert.ok(code !== undefined, 'the banner has a trade to copy')
+      assert.ok(code.includes(devnetKey(10)), 'and the key of a demo trader')
+      const { stdout } = await execute(
+        process.execPath,
+        [...process.execArgv, '--input-type=module', '-e', code],
+        {
+          cwd: ROOT,
+        },
+      )
+      assert.match(stdout, /price: 420000,\s+size: 4000000/)
+    },
+  )
 
   await t.test(
     'the command that moves time moves the chain and the exchange together',
@@ -235,7 +242,7 @@ test('a devnet works from its start to its end', async (t) => {
   })
 
   await t.test(
-    'a stop of the devnet ends its chain, and the next start creates a new chain',
+    'stopping the devnet stops its chain, and the next start creates a new chain',
     async () => {
       await exchange.stop()
       assert.equal((await probeChain(chain.url)).found, 'nothing')

@@ -79,7 +79,7 @@ describe('an exchange reserves the funds of orders', () => {
     assert.equal(risk.funds, 'reserve')
   })
 
-  it('an order of an empty wallet is refused with the missing amount, and validation reports it before', async () => {
+  it('an order of an empty wallet is refused with the missing amount, and validation reports the amount in advance', async () => {
     const client = s.clientOf(EMPTY)
     const buy = await codeOf(client.orders.place(terms('buy', '10')))
     assert.equal(buy.code, 'INSUFFICIENT_FUNDS')
@@ -95,7 +95,7 @@ describe('an exchange reserves the funds of orders', () => {
     assert.equal(await bookSize(), 0)
   })
 
-  it('a client that sends too many orders without funds can only cancel for a while', async () => {
+  it('a client that sends too many unfunded orders can place no orders for a while, but can still cancel', async () => {
     const from = (account: number, ip: string) =>
       createClient({
         ...{ url: s.exchange.url, signer: devnetKey(account), retries: 0 },
@@ -132,7 +132,7 @@ describe('an exchange reserves the funds of orders', () => {
     assert.equal(await bookSize(), 0)
   })
 
-  it('funds are reserved for open orders, and after a settled trade for what is left of them', async () => {
+  it('funds are reserved for open orders, and after a partial fill for the unfilled quantity', async () => {
     const ann = s.clientOf(ANN)
     const bob = s.clientOf(BOB)
     const received: FundsMessage[] = []
@@ -288,7 +288,7 @@ describe('an exchange reserves the funds of orders', () => {
     await bob.orders.place(terms('buy', '1', '0.25'))
   })
 
-  it('the audit confirms the reservations of funds from the database and the logs, and finds a wrong one', async () => {
+  it('the audit confirms reservations of funds against the database and the logs, and detects a wrong reservation', async () => {
     const environment = {
       SIBYL_CHAINS: JSON.stringify([{ ...s.chain.settings, rpcUrls: [node.url] }]),
       SIBYL_DATA_DIR: s.exchange.dataDir,
@@ -317,7 +317,7 @@ describe('an exchange reserves the funds of orders', () => {
     }
   })
 
-  it('reservations of funds follow the logs while the database cannot be written', async () => {
+  it('the exchange updates reservations of funds from the logs while the database cannot be written', async () => {
     const bob = s.clientOf(BOB)
     const before = cashOf(await bob.funds())
     const database = new Database(join(s.exchange.dataDir, 'sibyl.db'))

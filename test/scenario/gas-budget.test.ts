@@ -55,7 +55,7 @@ describe('an exchange settles at most six fills of a trader per day', () => {
     return trades.filter(({ status }) => status === 'confirmed').length
   }
 
-  it('the gas budget refuses a taker of many small fills but not their maker, also after a kill', async () => {
+  it('the gas budget refuses orders of a taker of many small fills but not of the maker, also after a kill', async () => {
     await place(11, 'sell', { size: '20' })
     const refusal = await buyUntilRefused(10)
     assert.match(refusal.message, /^this trader has used 6 of 6 settled fills today/)
@@ -71,7 +71,7 @@ describe('an exchange settles at most six fills of a trader per day', () => {
     assert.match(metrics, /sibyl_settlement_budgets_spent\{[^}]*budget="fills"[^}]*\} 1/)
   })
 
-  it('a trader whose failed fills exceed the gas budget loses their open orders in every market', async () => {
+  it('the exchange cancels a trader’s open orders in every market if their failed fills exceed the gas budget', async () => {
     const other = s.chain.demoMarkets[1]?.id as string
     const client = s.clientOf(13)
     const bid = { outcome: 'YES', price: '0.1', size: '1', ttlSeconds: 3_600, side: 'buy' }

@@ -18,7 +18,7 @@ type Answer = { readonly status: number; readonly body: Record<string, unknown> 
 
 const MIN_REDEMPTION = 10_000n
 
-test('the relayer does not help a trader to escape a trade after its match', async (t) => {
+test('the relayer refuses operations by which a trader could escape a matched trade', async (t) => {
   const relayed = await startRelayed(t, {
     environment: { ...SETTLING, SIBYL_RELAYER_MIN_REDEMPTION: String(MIN_REDEMPTION) },
   })
@@ -69,25 +69,28 @@ test('the relayer does not help a trader to escape a trade after its match', asy
     return one
   }
 
-  await t.test('the relayer refuses a revocation sent right after a match', async () => {
-    for (let time = 0; time < 4; time++) {
-      const [ann, bob] = [await seller(), await buyer()]
-      await eventually(() => ann.client.orders.place(terms('sell')))
-      const buying = await bob.client.orders.sign(terms('buy'))
-      const revocation = await ann.client.relayer.sign.ctfApproval({ approved: false })
-      const lowering = await bob.client.relayer.sign.stablecoinPermit({ value: 0 })
-      assert.equal((await bob.client.orders.submit(buying)).matches, 1)
-      const codes = await Promise.all([refused(revocation), refused(lowering)])
-      assert.deepEqual(codes, [
-        ['TRADES_PENDING', 'approved'],
-        ['TRADES_PENDING', 'value'],
-      ])
-      assert.equal(await isApproved(ann), true)
-    }
-  })
+  await t.test(
+    'the relayer refuses to revoke or lower an allowance right after a match that needs it',
+    async () => {
+      for (let time = 0; time < 4; time++) {
+        const [ann, bob] = [await seller(), await buyer()]
+        await eventually(() => ann.client.orders.place(terms('sell')))
+        const buying = await bob.client.orders.sign(terms('buy'))
+        const revocation = await ann.client.relayer.sign.ctfApproval({ approved: false })
+        const lowering = await bob.client.relayer.sign.stablecoinPermit({ value: 0 })
+        assert.equal((await bob.client.orders.submit(buying)).matches, 1)
+        const codes = await Promise.all([refused(revocation), refused(lowering)])
+        assert.deepEqual(codes, [
+          ['TRADES_PENDING', 'approved'],
+          ['TRADES_PENDING', 'value'],
+        ])
+        assert.equal(await isApproved(ann), true)
+      }
+    },
+  )
 
   await t.test(
-    'if an order and a revocation of its funds are sent at the same time, only one of them succeeds',
+    'if an order and a revocation of its approval arrive simultaneously, only one of the two succeeds',
     async () => {
       for (let time = 0; time < 4; time++) {
         const ann = await seller()
@@ -114,7 +117,7 @@ test('the relayer does not help a trader to escape a trade after its match', asy
   )
 
   await t.test(
-    'the relayer refuses a permit that would use up the nonce of the permit of an open order',
+    'the relayer refuses a permit that would invalidate the permit of an open order by using its nonce',
     async () => {
       const cem = await person(10n * UNIT)
       const value = Number(2n * UNIT)
@@ -144,7 +147,7 @@ test('the relayer does not help a trader to escape a trade after its match', asy
   )
 
   await t.test(
-    'the relayer cancels only orders on chain that the exchange has accepted',
+    'the relayer submits on-chain cancellations only of orders that the exchange has accepted',
     async () => {
       const dan = await person(10n * UNIT)
       const invented = await Promise.all(

@@ -20,7 +20,7 @@ const ROLE = 'settlement/31338'
 const LONG_MS = 600_000
 
 await onServerDatabase('two nodes share the roles of an exchange', ({ fresh }) => {
-  it('a standby node takes over a lease and returns it, and meanwhile every trade settles once', async (t) => {
+  it('a standby node takes over the settlement lease and returns it, and every trade settles exactly once', async (t) => {
     const url = await fresh()
     const database = await openDatabase(url)
     t.after(() => closeDatabase(database))

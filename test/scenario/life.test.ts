@@ -219,7 +219,7 @@ test('every read is correct in each stage of a market', async (t) => {
     await says(`/holders/${id}`, { totalHolders: 2 })
   })
 
-  await t.test('a market that expires is closed, and its open orders end', async () => {
+  await t.test('a market that expires is closed and has no open orders any more', async () => {
     await chain.warp(86_500n)
     await says(`/markets/${id}`, { status: 'expired', resolved: false, bestAskPrice: 0 })
     await says('/platform/stats', { activeMarkets: 0, resolvedMarkets: 0, openOrders: 0 })
@@ -276,44 +276,50 @@ test('every read is correct in each stage of a market', async (t) => {
     )
   })
 
-  await t.test('a sync of positions confirms the known balances', async () => {
-    const response = await fetch(`${exchange.url}/api/v1/positions/${id}/sync`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ userAddress: bob.address }),
-    })
-    const body = (await response.json()) as Record<string, unknown>
-    assert.equal(response.status, 200, JSON.stringify(body))
-    assert.deepEqual(
-      [body.synced, body.yesShares, body.noShares, body.totalInvested],
-      [true, 90 * USDC, 95 * USDC, 92.5 * USDC],
-    )
-    assert.equal(body.blockNumber, await chain.height())
-    await position(bob, [90, 45, 95, 47.5])
-    const unknown = await fetch(
-      `${exchange.url}/api/v1/positions/0x${'12'.repeat(32)}/sync?userAddress=${bob.address}`,
-      { method: 'POST' },
-    )
-    assert.equal(unknown.status, 404)
-    const nobody = await fetch(`${exchange.url}/api/v1/positions/${id}/sync`, { method: 'POST' })
-    assert.deepEqual(
-      [nobody.status, ((await nobody.json()) as { field: string }).field],
-      [400, 'userAddress'],
-    )
-  })
+  await t.test(
+    'a sync of positions returns the balances that the exchange already shows',
+    async () => {
+      const response = await fetch(`${exchange.url}/api/v1/positions/${id}/sync`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ userAddress: bob.address }),
+      })
+      const body = (await response.json()) as Record<string, unknown>
+      assert.equal(response.status, 200, JSON.stringify(body))
+      assert.deepEqual(
+        [body.synced, body.yesShares, body.noShares, body.totalInvested],
+        [true, 90 * USDC, 95 * USDC, 92.5 * USDC],
+      )
+      assert.equal(body.blockNumber, await chain.height())
+      await position(bob, [90, 45, 95, 47.5])
+      const unknown = await fetch(
+        `${exchange.url}/api/v1/positions/0x${'12'.repeat(32)}/sync?userAddress=${bob.address}`,
+        { method: 'POST' },
+      )
+      assert.equal(unknown.status, 404)
+      const nobody = await fetch(`${exchange.url}/api/v1/positions/${id}/sync`, { method: 'POST' })
+      assert.deepEqual(
+        [nobody.status, ((await nobody.json()) as { field: string }).field],
+        [400, 'userAddress'],
+      )
+    },
+  )
 
-  await t.test('after the resolution one trader’s gain equals the other’s loss', async () => {
-    const { send } = chain.chain
-    const what = (sets: bigint[]) => [chain.collateral.address, NONE, id, sets] as const
-    await send(bob, chain.conditionalTokens, 'redeemPositions', what([2n]))
-    // Redeeming 95 NO that had cost 47.5 paid nothing.
-    await realised(bob, -47.5, [-47.5])
-    await send(bob, chain.conditionalTokens, 'redeemPositions', what([1n]))
-    // Redeeming 90 YES that had cost 45 paid 90: 100 went in, 4 + 3.5 + 90 came out.
-    await realised(bob, -2.5, [])
-    const bobs = { address: bob.address, chainId: 31_337 }
-    assert.equal(await createClient({ url: exchange.url }).realisedProfit(bobs), -2.5 * USDC)
-  })
+  await t.test(
+    'after the resolution the gain of one trader equals the loss of the other',
+    async () => {
+      const { send } = chain.chain
+      const what = (sets: bigint[]) => [chain.collateral.address, NONE, id, sets] as const
+      await send(bob, chain.conditionalTokens, 'redeemPositions', what([2n]))
+      // Redeeming 95 NO that had cost 47.5 paid nothing.
+      await realised(bob, -47.5, [-47.5])
+      await send(bob, chain.conditionalTokens, 'redeemPositions', what([1n]))
+      // Redeeming 90 YES that had cost 45 paid 90: 100 went in, 4 + 3.5 + 90 came out.
+      await realised(bob, -2.5, [])
+      const bobs = { address: bob.address, chainId: 31_337 }
+      assert.equal(await createClient({ url: exchange.url }).realisedProfit(bobs), -2.5 * USDC)
+    },
+  )
 
   await t.test('the audit of the whole exchange finds no difference', async () => {
     const { code, said } = await runAudit({

@@ -16,7 +16,7 @@ import { runAudit, runRebuild } from '../support/run-audit.ts'
 const KEYS = [1, 2].map((number) => `0x${number.toString(16).padStart(64, '0')}` as const)
 
 await onServerDatabase('the log of an exchange can be on a database server', ({ fresh }) => {
-  test('an exchange that lost its data folder has the same books and answers from the log on a server', async (t) => {
+  test('an exchange that lost its data folder restores the same books and answers from the log on a database server', async (t) => {
     const environment = {
       SIBYL_LOG_URL: await fresh(),
       SIBYL_DATABASE_URL: await fresh(),

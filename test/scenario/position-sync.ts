@@ -95,7 +95,7 @@ export async function syncWithoutConfirmations(t: TestContext, place: SyncPlace)
   await indexed(0, 100)
 
   await t.test(
-    'a sync shows shares from a new block immediately, and the indexer does not count them again',
+    'a sync of positions shows shares of a new block immediately, and the indexer does not count these shares again',
     async () => {
       await give(10)
       assert.deepEqual([await sync(ann), await sync(bob)], [10, 90])

@@ -56,7 +56,7 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
   const { marketId } = quick
 
   await t.test(
-    'one price source decides a quick market, and clients can see the evidence',
+    'the prices of one source decide a quick market, and clients can read the evidence',
     async () => {
       assert.equal(resolved.startPrice, quick.startPrice)
       assert.equal(resolved.outcome, resolved.endPrice! >= resolved.startPrice ? 0 : 1)

@@ -84,7 +84,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
 test('the examples of the README and of the guides run unchanged', async (t) => {
   const exchange = await startExchange(t, { devnet: true })
   // This test is the first, because it needs the initial funds of the demo traders.
-  await t.test('the examples in the documents find the configuration and the chain', (subtest) =>
+  await t.test('the documented examples that read the configuration and the chain run', (subtest) =>
     tryChain(subtest, exchange),
   )
   const reader = createClient({ url: exchange.url })
@@ -124,13 +124,16 @@ test('the examples of the README and of the guides run unchanged', async (t) => 
   )
   await all(moving, 'beside the maker')
   await stopMaker()
-  await t.test('the README’s first trade still finds an open market', async () => {
-    const trade = scripts.find(({ name }) => name === 'README.md: By the SDK')
-    assert.match(await runners.script(trade?.code ?? ''), /bob met 1 order/)
-  })
+  await t.test(
+    'the first trade in the README still finds an open market at the end of the run',
+    async () => {
+      const trade = scripts.find(({ name }) => name === 'README.md: By the SDK')
+      assert.match(await runners.script(trade?.code ?? ''), /bob met 1 order/)
+    },
+  )
 })
 
-test('every block of commands in the documents is run, or a reason why not is listed', () => {
+test('every command block in the documents is run, or is listed with a reason for not running it', () => {
   const names = new Set(blocksOf('sh').map(({ name }) => name))
   assert.deepEqual([...names].sort(), [CURL, COMMANDS, ...Object.keys(NOT_RUN)].sort())
 })

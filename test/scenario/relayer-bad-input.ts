@@ -274,7 +274,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
   )
 
   await t.test(
-    'a redemption of no markets, too many markets or one market twice is refused',
+    'the relayer refuses a redemption of no markets, of too many markets, or of one market twice',
     async () => {
       const [first, second] = redemptions
       const batch = (items: unknown[]) => changed(signed.batch!, { redemptions: items })
@@ -305,7 +305,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
   )
 
   await t.test(
-    'a relayer request with the signature of another account or another message is refused',
+    'the relayer refuses a request that another account signed or whose signature is for another message',
     async () => {
       const lea = await person(UNIT)
       for (const [name, request] of requests) {
@@ -362,7 +362,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
   )
 
   await t.test(
-    'a relayer request for a market that is unknown, or not in the required state, is refused',
+    'the relayer refuses a request for a market that is unknown or not in the required state',
     async () => {
       const { redemption, proposal, settlement } = signed
       await refused(
@@ -415,29 +415,26 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
     }
   })
 
-  await t.test(
-    'other methods, paths and content types on the relayer’s routes are refused',
-    async () => {
-      const get = await fetch(`${exchange.url}/api/v1/relayer/ctf-approval`)
-      assert.equal(get.status, 405)
-      assert.equal(((await get.json()) as Refusal).success, false)
-      const text = await fetch(`${exchange.url}/api/v1/relayer/ctf-approval`, {
-        method: 'POST',
-        body: 'x=1',
-      })
-      assert.equal(text.status, 415)
-      assert.equal(((await text.json()) as Refusal).success, false)
-      await refused('a path', { path: 'mint', body: {} }, 404, /./)
-      const nonces = await fetch(
-        `${exchange.url}/api/v1/relayer/nonces?chain_id=31337&owner=${kim.address}&market=${STRANGER}`,
-      )
-      assert.equal(nonces.status, 400)
-      assert.match(
-        ((await nonces.json()) as Refusal).error,
-        /market is not a market of this exchange/,
-      )
-    },
-  )
+  await t.test('the relayer’s routes refuse unknown methods, paths and content types', async () => {
+    const get = await fetch(`${exchange.url}/api/v1/relayer/ctf-approval`)
+    assert.equal(get.status, 405)
+    assert.equal(((await get.json()) as Refusal).success, false)
+    const text = await fetch(`${exchange.url}/api/v1/relayer/ctf-approval`, {
+      method: 'POST',
+      body: 'x=1',
+    })
+    assert.equal(text.status, 415)
+    assert.equal(((await text.json()) as Refusal).success, false)
+    await refused('a path', { path: 'mint', body: {} }, 404, /./)
+    const nonces = await fetch(
+      `${exchange.url}/api/v1/relayer/nonces?chain_id=31337&owner=${kim.address}&market=${STRANGER}`,
+    )
+    assert.equal(nonces.status, 400)
+    assert.match(
+      ((await nonces.json()) as Refusal).error,
+      /market is not a market of this exchange/,
+    )
+  })
 
   // Only the one valid redemption was sent.
   assert.equal(await relayed.sent(), before + 1)

@@ -33,7 +33,7 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
     chain.read(conditionalTokens, 'isApprovedForAll', [address, settlement.address])
 
   await t.test(
-    'eight equal approvals are one transaction, and eight equal permits another',
+    'the relayer sends eight equal approvals as one transaction, and eight equal permits as another',
     async () => {
       const ann = await person(UNIT)
       const before = await relayed.sent()
@@ -149,7 +149,7 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
   })
 
   await t.test(
-    'on the devnet an empty wallet may have one approval and one permit relayed',
+    'on the devnet the relayer sends one approval and one permit for an empty wallet',
     async () => {
       await exchange.stop()
       await exchange.start({ ...relayed.environment, SIBYL_RELAYER_MIN_HOLDING: '0' })

@@ -13,7 +13,7 @@ import { type Person, SETTLING, startRelayed, TTL } from '../support/relayed.ts'
 import { refuseBadInput } from './relayer-bad-input.ts'
 import { payForNothing } from './relayer-thrift.ts'
 
-test('traders without ether use the relayer', async (t) => {
+test('the relayer submits transactions for traders without ether', async (t) => {
   const relayed = await startRelayed(t, { environment: SETTLING })
   const { chain, person, resolvedMarket, give } = relayed
   const { settlement, conditionalTokens, collateral } = chain
@@ -53,7 +53,7 @@ test('traders without ether use the relayer', async (t) => {
   )
 
   await t.test(
-    'a trader without ether permits the exchange to take stablecoin, also for a split',
+    'a trader without ether permits the exchange or the token contract to take stablecoin through the relayer',
     async () => {
       const bob = await person(UNIT)
       const unlimited = await bob.client.relayer.sign.stablecoinPermit({ value: 'unlimited' })
@@ -73,113 +73,122 @@ test('traders without ether use the relayer', async (t) => {
     },
   )
 
-  await t.test('a trader without ether redeems, and sees the pending claim meanwhile', async () => {
-    const market = await resolvedMarket('NO')
-    const cem = await person()
-    await give(cem, market, { yes: 3n * UNIT, no: 10n * UNIT })
-    const place = { id: market.id, contractAddress: market.address }
-    await chain.automine(false)
-    const beforeMs = Date.now()
-    let hash: string
-    try {
-      hash = (await cem.client.relayer.ctfRedemption({ market: place })).tx_hash
-      const claims = await eventually(async () => {
-        const mine = (await cem.client.relayer.pendingClaims()).filter(
-          ({ userAddress }) => userAddress === cem.address,
+  await t.test(
+    'a trader without ether redeems shares through the relayer and sees the claim while it is pending',
+    async () => {
+      const market = await resolvedMarket('NO')
+      const cem = await person()
+      await give(cem, market, { yes: 3n * UNIT, no: 10n * UNIT })
+      const place = { id: market.id, contractAddress: market.address }
+      await chain.automine(false)
+      const beforeMs = Date.now()
+      let hash: string
+      try {
+        hash = (await cem.client.relayer.ctfRedemption({ market: place })).tx_hash
+        const claims = await eventually(async () => {
+          const mine = (await cem.client.relayer.pendingClaims()).filter(
+            ({ userAddress }) => userAddress === cem.address,
+          )
+          assert.equal(mine[0]?.txHash, hash)
+          return mine
+        })
+        const { submittedAt, ...claim } = claims[0]!
+        assert.deepEqual(claim, {
+          txHash: hash,
+          userAddress: cem.address,
+          marketAddress: market.address,
+          marketId: market.id,
+          payout: 10_000_000,
+          winningOutcome: 1,
+        })
+        assert.ok(submittedAt >= Math.floor(beforeMs / 1_000))
+        assert.ok(submittedAt <= Date.now() / 1_000)
+        await chain.mine()
+      } finally {
+        await chain.automine(true)
+      }
+      await mined(hash)
+      assert.equal(await chain.balance(cem.address), 10n * UNIT)
+      assert.equal(await chain.shares(cem.address, market.id, 0), 0n)
+      assert.equal(await chain.shares(cem.address, market.id, 1), 0n)
+      await eventually(async () => assert.deepEqual(await cem.client.relayer.pendingClaims(), []))
+      assert.deepEqual(await cem.client.relayer.failedClaims(), [])
+      await assertPenniless(cem)
+      const ofCem = async <T>(what: string): Promise<T> => {
+        const path = `/api/v1/users/${cem.address}/${what}?chain_id=${chain.chain.id}`
+        return (await fetch(relayed.exchange.url + path)).json() as Promise<T>
+      }
+      await eventually(async () => {
+        type Settlement = Record<'txHash' | 'payout' | 'status' | 'winningOutcome', unknown>
+        const { settlements } = await ofCem<{ settlements: Settlement[] }>('activity')
+        assert.equal(settlements.length, 1)
+        const { txHash, payout, status, winningOutcome } = settlements[0]!
+        assert.deepEqual(
+          [txHash, payout, status, winningOutcome],
+          [hash, 10_000_000, 'confirmed', 1],
         )
-        assert.equal(mine[0]?.txHash, hash)
-        return mine
+        type Position = { yesShares: number; noShares: number }
+        const { positions } = await ofCem<{ positions: Position[] }>('positions')
+        assert.ok(positions.every(({ yesShares, noShares }) => yesShares + noShares === 0))
       })
-      const { submittedAt, ...claim } = claims[0]!
-      assert.deepEqual(claim, {
-        txHash: hash,
-        userAddress: cem.address,
-        marketAddress: market.address,
-        marketId: market.id,
-        payout: 10_000_000,
-        winningOutcome: 1,
-      })
-      assert.ok(submittedAt >= Math.floor(beforeMs / 1_000))
-      assert.ok(submittedAt <= Date.now() / 1_000)
-      await chain.mine()
-    } finally {
-      await chain.automine(true)
-    }
-    await mined(hash)
-    assert.equal(await chain.balance(cem.address), 10n * UNIT)
-    assert.equal(await chain.shares(cem.address, market.id, 0), 0n)
-    assert.equal(await chain.shares(cem.address, market.id, 1), 0n)
-    await eventually(async () => assert.deepEqual(await cem.client.relayer.pendingClaims(), []))
-    assert.deepEqual(await cem.client.relayer.failedClaims(), [])
-    await assertPenniless(cem)
-    const ofCem = async <T>(what: string): Promise<T> => {
-      const path = `/api/v1/users/${cem.address}/${what}?chain_id=${chain.chain.id}`
-      return (await fetch(relayed.exchange.url + path)).json() as Promise<T>
-    }
-    await eventually(async () => {
-      type Settlement = Record<'txHash' | 'payout' | 'status' | 'winningOutcome', unknown>
-      const { settlements } = await ofCem<{ settlements: Settlement[] }>('activity')
-      assert.equal(settlements.length, 1)
-      const { txHash, payout, status, winningOutcome } = settlements[0]!
-      assert.deepEqual([txHash, payout, status, winningOutcome], [hash, 10_000_000, 'confirmed', 1])
-      type Position = { yesShares: number; noShares: number }
-      const { positions } = await ofCem<{ positions: Position[] }>('positions')
-      assert.ok(positions.every(({ yesShares, noShares }) => yesShares + noShares === 0))
-    })
 
-    // A repeated redemption sends nothing, and the answer has the earlier transaction.
-    const before = await relayed.sent()
-    const twice = await cem.client.relayer.ctfRedemption({ market: place })
-    assert.deepEqual(twice, { success: true, tx_hash: hash })
-    const both = await cem.client.relayer.batchCtfRedemption({ markets: [place] })
-    assert.deepEqual(both, { success: true, txHash: hash, status: 'confirmed' })
-    assert.equal(await relayed.sent(), before)
-    const dan = await person()
-    const never = await refusal(dan.client.relayer.ctfRedemption({ market: place }))
-    assert.equal(never.status, 422)
-    assert.match(never.message, /there is nothing to redeem: the owner holds none/)
-    await give(dan, market, { yes: UNIT })
-    const lost = await refusal(dan.client.relayer.ctfRedemption({ market: place }))
-    assert.equal(lost.status, 422)
-    assert.match(lost.message, /there is nothing to redeem: the owner holds only losing tokens/)
-  })
+      // A repeated redemption sends nothing, and the answer has the earlier transaction.
+      const before = await relayed.sent()
+      const twice = await cem.client.relayer.ctfRedemption({ market: place })
+      assert.deepEqual(twice, { success: true, tx_hash: hash })
+      const both = await cem.client.relayer.batchCtfRedemption({ markets: [place] })
+      assert.deepEqual(both, { success: true, txHash: hash, status: 'confirmed' })
+      assert.equal(await relayed.sent(), before)
+      const dan = await person()
+      const never = await refusal(dan.client.relayer.ctfRedemption({ market: place }))
+      assert.equal(never.status, 422)
+      assert.match(never.message, /there is nothing to redeem: the owner holds none/)
+      await give(dan, market, { yes: UNIT })
+      const lost = await refusal(dan.client.relayer.ctfRedemption({ market: place }))
+      assert.equal(lost.status, 422)
+      assert.match(lost.message, /there is nothing to redeem: the owner holds only losing tokens/)
+    },
+  )
 
-  await t.test('a trader without ether redeems three markets in one transaction', async () => {
-    const eve = await person()
-    const winners = ['YES', 'NO', 'YES'] as const
-    const markets = []
-    for (const winner of winners) {
-      const market = await resolvedMarket(winner)
-      await give(eve, market, { yes: 5n * UNIT, no: 2n * UNIT })
-      markets.push({ id: market.id, contractAddress: market.address })
-    }
-    const before = await relayed.sent()
-    const request = await eve.client.relayer.sign.batchCtfRedemption({ markets })
-    const { success, txHash, status } = await eve.client.relayer.submit<{
-      success: boolean
-      txHash: string
-      status: string
-    }>(request)
-    assert.deepEqual([success, status], [true, 'pending'])
-    const receipt = await mined(txHash)
-    assert.equal(receipt.to?.toLowerCase(), chain.multicall.address.toLowerCase())
-    assert.equal(await relayed.sent(), before + 1)
-    assert.equal(await chain.balance(eve.address), 12n * UNIT)
-    for (const { id } of markets) {
-      assert.equal(await chain.shares(eve.address, id as Hex, 0), 0n)
-      assert.equal(await chain.shares(eve.address, id as Hex, 1), 0n)
-    }
-    await assertPenniless(eve)
-    // The same request again returns the same transaction, which is confirmed by now.
-    await eventually(async () =>
-      assert.deepEqual(await eve.client.relayer.submit(request), {
-        success: true,
-        txHash,
-        status: 'confirmed',
-      }),
-    )
-    assert.equal(await relayed.sent(), before + 1)
-  })
+  await t.test(
+    'a trader without ether redeems shares of three markets through the relayer in one transaction',
+    async () => {
+      const eve = await person()
+      const winners = ['YES', 'NO', 'YES'] as const
+      const markets = []
+      for (const winner of winners) {
+        const market = await resolvedMarket(winner)
+        await give(eve, market, { yes: 5n * UNIT, no: 2n * UNIT })
+        markets.push({ id: market.id, contractAddress: market.address })
+      }
+      const before = await relayed.sent()
+      const request = await eve.client.relayer.sign.batchCtfRedemption({ markets })
+      const { success, txHash, status } = await eve.client.relayer.submit<{
+        success: boolean
+        txHash: string
+        status: string
+      }>(request)
+      assert.deepEqual([success, status], [true, 'pending'])
+      const receipt = await mined(txHash)
+      assert.equal(receipt.to?.toLowerCase(), chain.multicall.address.toLowerCase())
+      assert.equal(await relayed.sent(), before + 1)
+      assert.equal(await chain.balance(eve.address), 12n * UNIT)
+      for (const { id } of markets) {
+        assert.equal(await chain.shares(eve.address, id as Hex, 0), 0n)
+        assert.equal(await chain.shares(eve.address, id as Hex, 1), 0n)
+      }
+      await assertPenniless(eve)
+      // The same request again returns the same transaction, which is confirmed by now.
+      await eventually(async () =>
+        assert.deepEqual(await eve.client.relayer.submit(request), {
+          success: true,
+          txHash,
+          status: 'confirmed',
+        }),
+      )
+      assert.equal(await relayed.sent(), before + 1)
+    },
+  )
 
   await t.test(
     'a trader without ether proposes an outcome with their own bond or the relayer’s, and settles the market',
@@ -316,7 +325,7 @@ test('traders without ether use the relayer', async (t) => {
   })
 
   await t.test(
-    'a cancellation with another trader’s signature, or for other orders than were signed, is refused',
+    'the relayer refuses a cancellation that another trader signed or that names orders the signature does not cover',
     async () => {
       const [jan, kay] = [await person(UNIT), await person(UNIT)]
       const { order } = await jan.client.orders.sign({
@@ -348,7 +357,7 @@ test('traders without ether use the relayer', async (t) => {
   )
 
   await t.test(
-    'the same relayer request sent many times simultaneously is one transaction',
+    'the relayer sends one transaction for a request that arrives many times simultaneously',
     async () => {
       const hal = await person(UNIT)
       const before = await relayed.sent()
@@ -363,7 +372,7 @@ test('traders without ether use the relayer', async (t) => {
     },
   )
 
-  await t.test('several operations of one owner, one after the other, all succeed', async () => {
+  await t.test('the relayer completes several successive operations of one owner', async () => {
     const ida = await person(UNIT)
     const { conditionalTokens: nonce } = await ida.client.relayer.nonces()
     assert.equal(nonce, '0')
@@ -376,8 +385,9 @@ test('traders without ether use the relayer', async (t) => {
     assert.equal(await isApproved(ida), true)
   })
 
-  await t.test('wrong relayer requests are refused with the reason, and cost no gas', (nested) =>
-    refuseBadInput(nested, relayed),
+  await t.test(
+    'the relayer refuses invalid requests with the reason, without spending gas',
+    (nested) => refuseBadInput(nested, relayed),
   )
 
   // This test is the last one, because it restarts the exchange with other settings.

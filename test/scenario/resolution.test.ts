@@ -22,7 +22,7 @@ test('markets are resolved through the oracle', async (t) => {
   })
 
   await t.test(
-    'the exchange settles the assertion of a market after its dispute window, also if it is killed before',
+    'the exchange settles a market’s assertion after the dispute window, even if it was killed during the window',
     async () => {
       const market = await chain.createMarket({ expiration: (await chain.chain.now()) + 60n })
       const client = () => createClient({ url: exchange.url, signer: ANN })
@@ -49,7 +49,7 @@ test('markets are resolved through the oracle', async (t) => {
 
   // The exchange still settles the market by itself until the first kill; from then on only on request.
   await t.test(
-    'a market is resolved although the process is killed after each step',
+    'a market is resolved even if the exchange is killed after any step of the resolution',
     async (t2) => {
       const random = randomFrom(
         Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31)),
@@ -61,7 +61,7 @@ test('markets are resolved through the oracle', async (t) => {
   )
 
   await t.test(
-    'a market is resolved without kills, with each state and event as expected',
+    'a resolution without kills goes through the expected market states and events',
     async () => {
       await liveAndEnd({ chain, exchange, environment })
     },

@@ -18,7 +18,7 @@ const [MAKER, HONEST_MAKER, HONEST] = [10, 12, 13]
 const ATTACKER = 5
 const FORGED = { deadline: '9999999999', v: 27, r: `0x${'1'.repeat(64)}`, s: `0x${'2'.repeat(64)}` }
 
-describe('an exchange is killed while its database has trades of an attacker', () => {
+describe('settlement survives forged permits in the exchange’s database', () => {
   let s: SettledExchange
   let node: RpcProxy
   before(async () => {
@@ -115,7 +115,7 @@ describe('an exchange is killed while its database has trades of an attacker', (
     await ends([later, ...poisoned], ['confirmed', 'failed InsufficientAllowance'])
   })
 
-  it('after a kill trades with forged permits fail without a retry, and none settles by a later allowance', async () => {
+  it('trades that failed because of forged permits stay failed after a kill, even if the allowance is raised later', async () => {
     const forged = await plant(
       async () => {
         const made: string[] = []

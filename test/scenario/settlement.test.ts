@@ -76,7 +76,7 @@ describe('trades of two demo traders settle', () => {
       assert.deepEqual([BigInt(yesShares), BigInt(noShares)], [yes, no])
     })
 
-  it('a trade is pending, and then confirmed with the hash of a transaction on the chain', async () => {
+  it('a trade is listed as pending, and later as confirmed with the hash of its transaction', async () => {
     const before = [await s.holdings(10), await s.holdings(11)] as const
     await s.chain.automine(false)
     const orderHash = await trade(10, 11, '2')
@@ -122,7 +122,7 @@ describe('trades of two demo traders settle', () => {
     for (const account of [10, 11]) await assertPosition(account)
   })
 
-  it('an unfunded trade is listed with its reason, and the seller has their shares back', async () => {
+  it('an unfunded trade is listed with its reason, and the seller’s shares return to the seller’s order', async () => {
     // Account 6 has no stablecoin.
     await trade(12, 6, '3')
     const failed = await answered(async () => {
@@ -141,7 +141,7 @@ describe('trades of two demo traders settle', () => {
     )
   })
 
-  it('orders of a trader at fault are refused with the time left, and validation reports the time too', async () => {
+  it('orders of a trader at fault are refused with the remaining pause time, and validation reports the pause', async () => {
     const { orders } = s.clientOf(6)
     const signed = await orders.sign({ ...terms('1'), side: 'buy' })
     const refused = await fetch(`${s.exchange.url}/api/v1/orders`, {
@@ -168,7 +168,7 @@ describe('trades of two demo traders settle', () => {
     })
   })
 
-  it('a settlement read with an unknown transaction hash is answered with 404, and with a malformed hash is refused', async () => {
+  it('a settlement request with an unknown transaction hash gets a 404, and a malformed hash is refused', async () => {
     assert.deepEqual(await s.get(`/api/v1/settlements/0x${'1'.repeat(64)}`), { found: false })
     const bad = await fetch(`${s.exchange.url}/api/v1/settlements/0x12`)
     assert.equal(bad.status, 400)

@@ -113,7 +113,7 @@ before(async () => {
 after(() => s.dispose())
 
 describe('a bot with a delegated key trades for the account that appointed it', () => {
-  it('orders of a bot are refused until an account appoints its key, and then trade for that account', async () => {
+  it('orders of a bot are refused until an account appoints the bot’s key, and then trade for that account', async () => {
     const unknown = await validated(botClient())
     assert.equal(unknown.signer, null)
     assert.deepEqual(
@@ -146,7 +146,7 @@ describe('a bot with a delegated key trades for the account that appointed it', 
     })
   })
 
-  it('a bot cannot exceed the limit of its open orders by many simultaneous orders, nor after a restart', async () => {
+  it('a bot cannot exceed its open-order limit with simultaneous orders or after a restart', async () => {
     // Each order is worth 1 dollar, and the limit is 3.
     const place = () => botClient().orders.place({ ...terms('5', '0.2'), side: 'buy' })
     const placed = await Promise.allSettled(Array.from({ length: 8 }, place))
@@ -183,7 +183,7 @@ describe('a bot with a delegated key trades for the account that appointed it', 
     await s.clientOf(10).orders.cancel({ ...own, marketId: market.id, side: 'buy' })
   })
 
-  it('if a reorg removes the delegation of a bot, its key is no longer a delegate and its orders end', async () => {
+  it('a reorg that removes the delegation of a bot ends the bot’s orders, and the bot’s key is no longer a delegate', async () => {
     const undo = await s.chain.fork()
     await appoint((await s.chain.chain.now()) + DAY)
     await eventually(async () => assert.equal((await validated(botClient())).valid, true))
@@ -223,7 +223,7 @@ describe('the relayer sends delegations and cancellations of delegates', () => {
     await eventually(async () => assert.equal((await validated(secondClient)).valid, false))
   })
 
-  it('the relayer appoints a delegate of a Safe, and refuses signatures of other accounts', async () => {
+  it('the relayer appoints a delegate of a Safe, and refuses delegations that another account signed', async () => {
     const client = clientWith(signerFor(safe.address, safe.sign))
     await client.delegates.create({ delegate: second.address, until: await until() })
     await eventually(async () => {
@@ -290,7 +290,7 @@ describe('accounts with code can trade', () => {
     await buyFromBob(s.clientOf(12), coded.address)
   })
 
-  it('a contract account that is not deployed yet is refused with that reason (ERC-6492)', async () => {
+  it('an order of a contract account that is not deployed yet is refused with that reason (ERC-6492)', async () => {
     const wrapped = `0x${'ab'.repeat(96)}${'6492'.repeat(16)}` as Hex
     const signed = await s.clientOf(10).orders.sign({ ...terms(), side: 'buy' })
     const response = await fetch(`${s.exchange.url}/api/v1/orders`, {
@@ -302,7 +302,7 @@ describe('accounts with code can trade', () => {
     assert.match(((await response.json()) as { error: string }).error, /not deployed \(ERC-6492\)/)
   })
 
-  it('if a contract account rejects its signature after the match, the trade fails by the fault of that account', async () => {
+  it('a trade fails by the fault of a contract account that rejects its own signature after the match', async () => {
     const { chain } = s
     const address = await chain.chain.deploy(chain.chain.account(0), ours('test/HostileSigner'), [
       bot.address,
@@ -329,7 +329,7 @@ describe('accounts with code can trade', () => {
 })
 
 describe('accounts with delegates or code can redeem after the resolution', () => {
-  it('after the resolution the account with a delegate, the Safe and the account with code redeem', async () => {
+  it('an account with a delegate, a Safe and an account with code redeem after the resolution', async () => {
     const { chain } = s
     await chain.chain.warpTo(market.expiration)
     const proposal = await chain.signProposal(ann, market, true)

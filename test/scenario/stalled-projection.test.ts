@@ -11,7 +11,7 @@ import { marketNumbered, seedMarkets } from '../support/seeded-markets.ts'
 
 const CHAIN_ID = 31_338
 
-test('while the database cannot be written new orders are refused, because their trades could not settle', async (t) => {
+test('the exchange refuses new orders while the database cannot be written, because trades could not settle', async (t) => {
   const market = marketNumbered(1, { chainId: CHAIN_ID })
   const [local] = devnet.chains ?? []
   const chain = { ...local, chainId: CHAIN_ID, rpcUrls: ['http://127.0.0.1:1'] }

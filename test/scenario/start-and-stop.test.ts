@@ -85,7 +85,7 @@ test('an exchange starts and stops, again and again', async (t) => {
     (await (await fetch(`${exchange.url}/api/v1/markets`)).json()) as { markets: { id: string }[] }
   let before = await markets()
 
-  await t.test('a start prints the addresses and the commands to try', async () => {
+  await t.test('starting an exchange prints its addresses and commands to try', async () => {
     const { url } = exchange
     await eventually(() => {
       for (const words of ['Sibyl', url, 'threads', 'database', 'signatures', 'curl', '/docs']) {
@@ -113,24 +113,30 @@ test('an exchange starts and stops, again and again', async (t) => {
   )
 
   let sameTrading = async (): Promise<void> => assert.fail('nothing was traded')
-  await t.test('several fronts and market threads act as one exchange', async () => {
-    sameTrading = await tradeOverThreads(exchange)
-    before = await markets()
-  })
+  await t.test(
+    'clients see one exchange although several front and market threads serve it',
+    async () => {
+      sameTrading = await tradeOverThreads(exchange)
+      before = await markets()
+    },
+  )
 
-  await t.test('only the user of an exchange can read its files and folders', () => {
-    const others: string[] = []
-    let files = 0
-    for (const name of readdirSync(exchange.dataDir, { recursive: true, encoding: 'utf8' })) {
-      // A file may be gone by now.
-      const found = statSync(join(exchange.dataDir, name), { throwIfNoEntry: false })
-      if (found === undefined) continue
-      files++
-      if ((found.mode & 0o077) !== 0) others.push(`${name} ${(found.mode & 0o777).toString(8)}`)
-    }
-    assert.ok(files > 5, `${files} were looked at`)
-    assert.deepEqual(others, [])
-  })
+  await t.test(
+    'only the operating-system user of an exchange can read its files and folders',
+    () => {
+      const others: string[] = []
+      let files = 0
+      for (const name of readdirSync(exchange.dataDir, { recursive: true, encoding: 'utf8' })) {
+        // A file may be gone by now.
+        const found = statSync(join(exchange.dataDir, name), { throwIfNoEntry: false })
+        if (found === undefined) continue
+        files++
+        if ((found.mode & 0o077) !== 0) others.push(`${name} ${(found.mode & 0o777).toString(8)}`)
+      }
+      assert.ok(files > 5, `${files} were looked at`)
+      assert.deepEqual(others, [])
+    },
+  )
 
   await t.test('a second exchange on the same data folder is refused', async () => {
     const { code, said } = await runToEnd({
@@ -143,20 +149,23 @@ test('an exchange starts and stops, again and again', async (t) => {
     assert.equal((await fetch(`${exchange.url}/readyz`)).status, 200)
   })
 
-  await t.test('a stop finishes the requests in flight and ends with exit code 0', async () => {
-    const requests = Array.from({ length: 20 }, () => fetch(`${exchange.url}/api/v1/markets`))
-    const answers = await Promise.all(requests)
-    assert(answers.every(({ status }) => status === 200))
-    // The bodies were not read, so the client's connections are still open.
-    await exchange.stop()
-  })
+  await t.test(
+    'stopping an exchange completes the requests in flight and exits with code 0',
+    async () => {
+      const requests = Array.from({ length: 20 }, () => fetch(`${exchange.url}/api/v1/markets`))
+      const answers = await Promise.all(requests)
+      assert(answers.every(({ status }) => status === 200))
+      // The bodies were not read, so the client's connections are still open.
+      await exchange.stop()
+    },
+  )
 
-  await t.test('a start with JSON output prints no steps', () => {
+  await t.test('starting an exchange with JSON output prints no steps', () => {
     assert.deepEqual(stepsIn(exchange.output()), [])
   })
 
   await t.test(
-    'a restart on the same data folder prints each step and finds the markets',
+    'restarting an exchange on its data folder prints each step and finds the existing markets',
     async () => {
       // The restart has another number of threads; each market stays in its partition.
       await exchange.start({
@@ -183,7 +192,7 @@ test('an exchange starts and stops, again and again', async (t) => {
   )
 
   await t.test(
-    'a data folder of a newer version is refused with advice, and left unchanged',
+    'an exchange refuses a data folder of a newer version with advice, and leaves the folder unchanged',
     async () => {
       const { dataDir } = exchange
       const start = () =>
@@ -216,20 +225,20 @@ test('an exchange starts and stops, again and again', async (t) => {
   )
 })
 
-test('a start with a wrong setting ends with one line', async () => {
+test('starting an exchange with an invalid setting prints one line and fails', async () => {
   const { code, said } = await runToEnd({ SIBYL_PORT: 'eighty' })
   assert.equal(code, 1)
   assert.equal(said, 'sibyl: SIBYL_PORT: must be an integer from 0 to 65535, but it is "eighty"\n')
 })
 
-test('if the data folder cannot be created, the start ends with one line', async (t) => {
+test('starting an exchange prints one line and fails if the data folder cannot be created', async (t) => {
   if (!existsSync('/proc/self')) return t.skip('there is no /proc here')
   const { code, said } = await runToEnd({ SIBYL_PORT: '0', SIBYL_DATA_DIR: '/proc/sibyl' })
   assert.equal(code, 1)
   assert.match(said, /^sibyl: SIBYL_DATA_DIR: \/proc\/sibyl cannot be used: [^\n]+\n$/)
 })
 
-test('if the port is in use, the start ends with one line', async () => {
+test('starting an exchange prints one line and fails if the port is in use', async () => {
   const server = createServer()
   const port = await new Promise<number>((resolve) => {
     server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port))
@@ -241,7 +250,7 @@ test('if the port is in use, the start ends with one line', async () => {
   assert.equal(said, `sibyl: cannot listen on 127.0.0.1:${port}: ${hint}\n`)
 })
 
-test('if the database is unreachable, the start ends with one line without the password', async () => {
+test('starting an exchange prints one line without the password and fails if the database is unreachable', async () => {
   const said = await databaseRefusal({
     SIBYL_DATABASE_URL: 'mysql://sibyl:hunter2@127.0.0.1:1/sibyl',
   })

@@ -82,7 +82,7 @@ export async function changeFronts(
   const orders = await other.next('orders.snapshot')
   assert.deepEqual([orders.reset, (orders.orders as unknown[]).length], [true, 4])
 
-  await t.test('the limit of streams per address counts all fronts', async () => {
+  await t.test('the limit of streams per IP address counts the streams of all fronts', async () => {
     const stream = `${exchange.url.replace('http', 'ws')}/api/v1/stream`
     const openStreams = async () => {
       const text = await (await fetch(`${exchange.url}/metrics`)).text()

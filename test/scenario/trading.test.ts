@@ -40,7 +40,7 @@ test('traders can trade on an exchange with several fronts and market threads', 
   const sameOrders = await part('orders are placed, listed and cancelled over HTTP', (nested) =>
     tryOrders(nested, exchange),
   )
-  await t.test('a wrong order is refused with its code, HTTP status and field', (nested) =>
+  await t.test('an invalid order is refused with its error code, HTTP status and field', (nested) =>
     tryBadOrders(nested, exchange),
   )
   const sameBook = await part(
@@ -70,7 +70,10 @@ test('traders can trade on an exchange with several fronts and market threads', 
   await exchange.kill()
   await following.whileGone()
   await exchange.start({ ...ENVIRONMENT, SIBYL_PORT: port })
-  await t.test('two traders follow the same book while the exchange is killed', following.whenBack)
+  await t.test(
+    'two traders who follow one book still see the same book after the exchange was killed and restarted',
+    following.whenBack,
+  )
   await t.test('open orders survive a kill of the exchange', sameOrders)
   await exchange.stop()
   await t.test(

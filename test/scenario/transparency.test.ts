@@ -121,26 +121,32 @@ test('the log of a running exchange is public and verifiable', async (t) => {
     assert.ok(witness.logs.size > 0)
   })
 
-  await t.test('an offline proof of an order contains the entry of the public log', async () => {
-    for (const { orderHash } of [offer, bid]) {
-      const text = await proofOf(`/api/v1/orders/${orderHash}/proof`)
-      const [, origin = ''] = /\n\n(.*)\n/.exec(text) ?? []
-      const log = (await logsNow()).find((each) => each.origin === origin)
-      const key = parseVerifierKey(log?.verifierKeys[0] ?? '')
-      assert.ok(key !== undefined)
-      const { entry } = verifyInclusionText(text, key)
-      assert.match(Buffer.from(entry).toString(), new RegExp(`"${orderHash}"`))
-      assert.throws(() => verifyInclusionText(flipBase64(text, 'extra '), key))
-      assert.throws(() => verifyInclusionText(flipBase64(text, `— ${origin} `), key))
-    }
-  })
+  await t.test(
+    'an offline proof of an order contains the order’s entry from the public log',
+    async () => {
+      for (const { orderHash } of [offer, bid]) {
+        const text = await proofOf(`/api/v1/orders/${orderHash}/proof`)
+        const [, origin = ''] = /\n\n(.*)\n/.exec(text) ?? []
+        const log = (await logsNow()).find((each) => each.origin === origin)
+        const key = parseVerifierKey(log?.verifierKeys[0] ?? '')
+        assert.ok(key !== undefined)
+        const { entry } = verifyInclusionText(text, key)
+        assert.match(Buffer.from(entry).toString(), new RegExp(`"${orderHash}"`))
+        assert.throws(() => verifyInclusionText(flipBase64(text, 'extra '), key))
+        assert.throws(() => verifyInclusionText(flipBase64(text, `— ${origin} `), key))
+      }
+    },
+  )
 
-  await t.test('an offline proof of a trade shows its match in the public log', async () => {
-    const [trade] = await ann.trades(market.id)
-    assert.ok(trade !== undefined)
-    const text = await proofOf(`/api/v1/trades/${trade.tradeId}/proof`)
-    assert.match(Buffer.from(/extra (.*)/.exec(text)?.[1] ?? '', 'base64').toString(), /\n\["M",/)
-  })
+  await t.test(
+    'an offline proof of a trade contains the trade’s match from the public log',
+    async () => {
+      const [trade] = await ann.trades(market.id)
+      assert.ok(trade !== undefined)
+      const text = await proofOf(`/api/v1/trades/${trade.tradeId}/proof`)
+      assert.match(Buffer.from(/extra (.*)/.exec(text)?.[1] ?? '', 'base64').toString(), /\n\["M",/)
+    },
+  )
 
   await t.test(
     'checkpoint, tiles and entries of the public log agree, and contain nothing secret',
@@ -205,7 +211,7 @@ test('the log of a running exchange is public and verifiable', async (t) => {
   )
 
   await t.test(
-    'a receipt is signed and leads to a proof, and is refused if one character changes',
+    'a signed receipt leads to a proof of the order, and is refused if one character of it changes',
     async () => {
       const folder = await mkdtemp(join(tmpdir(), 'sibyl-receipt-'))
       t.after(() => rm(folder, { recursive: true }))
@@ -309,27 +315,30 @@ test('the log of a running exchange is public and verifiable', async (t) => {
     await assert.rejects(pinned.transparency.proveOrder(orderHash), invalid)
   })
 
-  await t.test('a witness signs the checkpoint too, and proofs have its signature', async () => {
-    const { orderHash } = offer
-    const keys = (await logsNow()).flatMap(({ verifierKeys }) => verifierKeys)
-    const terms = { keys, orderHash, witnesses: [witnessKey] }
-    const { origin } = await eventually(async () => {
-      const proof = verifyProof(await proofOf(`/api/v1/orders/${orderHash}/proof`), terms)
-      assert.deepEqual(proof.cosigners, [witness.signer.key.name])
-      return proof
-    })
-    const log = (await logsNow()).find((each) => each.origin === origin)
-    assert.deepEqual(log?.witnesses, [witnessKey])
-    assert.ok((log?.cosignedSize ?? 0) > 0)
-    const cosigned = Buffer.from(await bytesAt(`${log?.path}/cosigned-checkpoint`)).toString()
-    assert.ok(cosignedAtSec(parseNote(cosigned)!, witness.signer.key) !== undefined)
-    const saved = await callSibyl([
-      ...['log', 'proof', orderHash, '--url', url, '--witness', witnessKey],
-    ])
-    assert.deepEqual([saved.code, saved.err], [0, ''])
-  })
+  await t.test(
+    'a witness cosigns the checkpoint of the public log, and proofs include the witness’s signature',
+    async () => {
+      const { orderHash } = offer
+      const keys = (await logsNow()).flatMap(({ verifierKeys }) => verifierKeys)
+      const terms = { keys, orderHash, witnesses: [witnessKey] }
+      const { origin } = await eventually(async () => {
+        const proof = verifyProof(await proofOf(`/api/v1/orders/${orderHash}/proof`), terms)
+        assert.deepEqual(proof.cosigners, [witness.signer.key.name])
+        return proof
+      })
+      const log = (await logsNow()).find((each) => each.origin === origin)
+      assert.deepEqual(log?.witnesses, [witnessKey])
+      assert.ok((log?.cosignedSize ?? 0) > 0)
+      const cosigned = Buffer.from(await bytesAt(`${log?.path}/cosigned-checkpoint`)).toString()
+      assert.ok(cosignedAtSec(parseNote(cosigned)!, witness.signer.key) !== undefined)
+      const saved = await callSibyl([
+        ...['log', 'proof', orderHash, '--url', url, '--witness', witnessKey],
+      ])
+      assert.deepEqual([saved.code, saved.err], [0, ''])
+    },
+  )
 
-  await t.test('a log command shows a book of the past', async () => {
+  await t.test('the log book command shows the order book of an earlier time', async () => {
     const then = await ann.orderbook(market.id, 'YES')
     const later = await ann.orders.place({ ...terms, side: 'sell', size: '5', price: '0.66' })
     await proofOf(`/api/v1/orders/${later.orderHash}/proof`)
@@ -400,77 +409,76 @@ test('the log of a running exchange is public and verifiable', async (t) => {
     },
   )
 
-  await t.test('the events of a day are available as a file with its hash', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'sibyl-archive-'))
-    t.after(() => rm(folder, { recursive: true }))
-    const day = new Date().toISOString().slice(0, 10)
-    const { seq: newest = 0 } = await ann.orderbook(market.id, 'YES')
-    const events = await eventually(async () => {
-      const found: PublicEvent[] = []
-      for await (const event of ann.archive.events(market.id, day)) found.push(event)
-      assert.equal(found.at(-1)?.seq, newest)
-      return found
-    })
-    assert.deepEqual(
-      events.map(({ seq }) => seq),
-      Array.from({ length: events.length }, (_, at) => newest - events.length + 1 + at),
-    )
-    const file = join(folder, 'events.gz')
-    const line = ['archive', market.id, day, '--out', file, '--json', '--url', url]
-    const { code, out, err } = await callSibyl(line)
-    assert.deepEqual([code, err], [0, ''])
-    const bytes = await readFile(file)
-    assert.equal(JSON.parse(out).sha256, createHash('sha256').update(bytes).digest('hex'))
-    assert.equal(gunzipSync(bytes).toString().trimEnd().split('\n').length, events.length)
-    const path = `${url}/api/v1/archive/${market.id}`
-    assert.equal((await fetch(`${path}/2020-01-01`)).status, 404)
-    assert.equal((await fetch(`${path}/2020-13-01`)).status, 400)
-    assert.equal((await fetch(`${path}/2026-02-30`)).status, 400)
-    assert.equal((await fetch(`${path}/2099-01-01`)).status, 404)
-    const unknown = `0x${'7'.repeat(64)}`
-    assert.equal((await fetch(`${url}/api/v1/archive/${unknown}/${day}`)).status, 404)
-    assert.equal((await fetch(`${url}/api/v1/orderbook/${unknown}?at=1790000000`)).status, 404)
-    // A time in the future returns the newest book.
-    const ahead = await fetch(`${url}/api/v1/orderbook/${market.id}?at=99999999999`)
-    assert.deepEqual([ahead.status, ((await ahead.json()) as Orderbook).seq], [200, newest])
-    // A single IP address cannot fill the queue of the thread: its further requests are refused at once.
-    const many = await Promise.all(
-      Array.from({ length: 12 }, async () => {
-        const response = await fetch(`${path}/${day}`)
-        await response.arrayBuffer()
-        return response.status
-      }),
-    )
-    assert.deepEqual(new Set(many), new Set([200, 429]))
-    assert.equal((await fetch(`${path}/${day}`)).status, 200)
-    const { headers } = await fetch(`${path}/${day}`)
-    assert.match(headers.get('repr-digest') ?? '', /^sha-256=:[A-Za-z0-9+/]{43}=:$/)
-    assert.equal(headers.get('content-type'), 'application/gzip')
-  })
-
   await t.test(
-    'the packages of the language Go verify the public log',
-    { skip: missingGo() },
+    'the events of a market day can be downloaded as a file together with its hash',
     async () => {
-      const folder = await mkdtemp(join(tmpdir(), 'sibyl-go-'))
+      const folder = await mkdtemp(join(tmpdir(), 'sibyl-archive-'))
       t.after(() => rm(folder, { recursive: true }))
-      const older = join(folder, 'checkpoint')
-      const [log] = await logsNow()
-      assert.ok(log !== undefined)
-      await writeFile(older, await bytesAt(`${log.path}/checkpoint`))
-      await ann.orders.place({ ...terms, side: 'sell', size: '2', price: '0.61' })
-      const args = ['run', fileURLToPath(VERIFY_GO), url + log.path, log.verifierKeys[0] ?? '']
-      const { stdout } = await run('go', [...args, older], { env: GO_ENVIRONMENT })
-      assert.match(stdout, /^ok [1-9]/)
-      const other = newKey(log.origin)
-      await assert.rejects(
-        run('go', [...args.slice(0, 3), other, older], { env: GO_ENVIRONMENT }),
-        /verifi|signature/,
+      const day = new Date().toISOString().slice(0, 10)
+      const { seq: newest = 0 } = await ann.orderbook(market.id, 'YES')
+      const events = await eventually(async () => {
+        const found: PublicEvent[] = []
+        for await (const event of ann.archive.events(market.id, day)) found.push(event)
+        assert.equal(found.at(-1)?.seq, newest)
+        return found
+      })
+      assert.deepEqual(
+        events.map(({ seq }) => seq),
+        Array.from({ length: events.length }, (_, at) => newest - events.length + 1 + at),
       )
+      const file = join(folder, 'events.gz')
+      const line = ['archive', market.id, day, '--out', file, '--json', '--url', url]
+      const { code, out, err } = await callSibyl(line)
+      assert.deepEqual([code, err], [0, ''])
+      const bytes = await readFile(file)
+      assert.equal(JSON.parse(out).sha256, createHash('sha256').update(bytes).digest('hex'))
+      assert.equal(gunzipSync(bytes).toString().trimEnd().split('\n').length, events.length)
+      const path = `${url}/api/v1/archive/${market.id}`
+      assert.equal((await fetch(`${path}/2020-01-01`)).status, 404)
+      assert.equal((await fetch(`${path}/2020-13-01`)).status, 400)
+      assert.equal((await fetch(`${path}/2026-02-30`)).status, 400)
+      assert.equal((await fetch(`${path}/2099-01-01`)).status, 404)
+      const unknown = `0x${'7'.repeat(64)}`
+      assert.equal((await fetch(`${url}/api/v1/archive/${unknown}/${day}`)).status, 404)
+      assert.equal((await fetch(`${url}/api/v1/orderbook/${unknown}?at=1790000000`)).status, 404)
+      // A time in the future returns the newest book.
+      const ahead = await fetch(`${url}/api/v1/orderbook/${market.id}?at=99999999999`)
+      assert.deepEqual([ahead.status, ((await ahead.json()) as Orderbook).seq], [200, newest])
+      // A single IP address cannot fill the queue of the thread: its further requests are refused at once.
+      const many = await Promise.all(
+        Array.from({ length: 12 }, async () => {
+          const response = await fetch(`${path}/${day}`)
+          await response.arrayBuffer()
+          return response.status
+        }),
+      )
+      assert.deepEqual(new Set(many), new Set([200, 429]))
+      assert.equal((await fetch(`${path}/${day}`)).status, 200)
+      const { headers } = await fetch(`${path}/${day}`)
+      assert.match(headers.get('repr-digest') ?? '', /^sha-256=:[A-Za-z0-9+/]{43}=:$/)
+      assert.equal(headers.get('content-type'), 'application/gzip')
     },
   )
 
-  await t.test('the signature of an order is published once the order has ended', async () => {
+  await t.test('the Go packages verify the public log', { skip: missingGo() }, async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sibyl-go-'))
+    t.after(() => rm(folder, { recursive: true }))
+    const older = join(folder, 'checkpoint')
+    const [log] = await logsNow()
+    assert.ok(log !== undefined)
+    await writeFile(older, await bytesAt(`${log.path}/checkpoint`))
+    await ann.orders.place({ ...terms, side: 'sell', size: '2', price: '0.61' })
+    const args = ['run', fileURLToPath(VERIFY_GO), url + log.path, log.verifierKeys[0] ?? '']
+    const { stdout } = await run('go', [...args, older], { env: GO_ENVIRONMENT })
+    assert.match(stdout, /^ok [1-9]/)
+    const other = newKey(log.origin)
+    await assert.rejects(
+      run('go', [...args.slice(0, 3), other, older], { env: GO_ENVIRONMENT }),
+      /verifi|signature/,
+    )
+  })
+
+  await t.test('the signature of an order is published only once the order has ended', async () => {
     const shown = async (...hashes: string[]) => {
       const response = await fetch(`${url}/api/v1/transparency/signatures?orders=${hashes}`)
       return ((await response.json()) as { orders?: { orderHash: string }[] }).orders

@@ -25,7 +25,7 @@ function run(honest: boolean): Counts {
   return sum as Counts
 }
 
-test('reserved funds equal the model’s, covered orders are accepted, and no more orders than necessary are cancelled', (t) => {
+test('reserved funds equal those of a model, covered orders are accepted, and no order is cancelled without need', (t) => {
   t.diagnostic(JSON.stringify(run(false)))
 })
 

@@ -205,7 +205,7 @@ function started(more: More = {}) {
 
 const ann = (name: string) => buy('YES').at(0.42).size(10).by('ann').named(name)
 
-test('a buy needs its cost and one unit per fill, but at most its size; a sell needs its shares', () => {
+test('a buy order needs its cost plus one unit per fill, at most its size; a sell order needs its shares', () => {
   const price = 420_000 as Price
   assert.equal(needOf({ side: BUY, price }, 10_000_000 as Shares), 4_210_000)
   assert.equal(needOf({ side: BUY, price }, 3 as Shares), 3)
@@ -226,7 +226,7 @@ test('funds reserved for one order are not available to the next order', () => {
   assert.equal(its.reserve(ann('c').size(1)), 'granted')
 })
 
-test('until a mint settles each of its buyers has their payment reserved', () => {
+test('both buyers of a mint have their payment reserved until the mint settles', () => {
   const its = started({ matching: 'complementary' })
   for (const name of ['ann', 'bob']) its.fund(name, { dollars: 10, allowed: 10 })
   its.step()
@@ -247,7 +247,7 @@ test('until a mint settles each of its buyers has their payment reserved', () =>
   assert.equal(its.funds('bob'), '10 held, 10 allowed, 0 open, 0 pending, 10 free')
 })
 
-test('until a merge settles each of its sellers has their shares reserved', () => {
+test('both sellers of a merge have their shares reserved until the merge settles', () => {
   const its = started({ matching: 'complementary' })
   its.fund('ann', { yes: 10, approved: true })
   its.fund('bob', { no: 12, approved: true })
@@ -262,7 +262,7 @@ test('until a merge settles each of its sellers has their shares reserved', () =
   )
 })
 
-test('without an allowance a buy order is refused, unless it has a permit', () => {
+test('a buy order is refused if the trader has no allowance and the order has no permit', () => {
   const its = started()
   its.fund('ann', { dollars: 50, allowed: 5 })
   its.step()
@@ -301,7 +301,7 @@ function withPermits() {
   }
 }
 
-test('a permit is accepted only if its nonce follows the token’s nonce and the nonces of open orders’ permits', () => {
+test('a permit must have the token’s next nonce, counting the permits of the trader’s open orders', () => {
   const its = withPermits()
   const wrong = (nonce: number) => its.reserve(ann('x'), permitted(nonce))
   const next5 =
@@ -317,7 +317,7 @@ test('a permit is accepted only if its nonce follows the token’s nonce and the
   assert.deepEqual(its.withdrawn(), [])
 })
 
-test('an order whose permit another account has submitted is cancelled, unless the allowance covers it', () => {
+test('an order is cancelled if its permit was used on chain and the allowance does not cover the order', () => {
   const its = withPermits()
   its.placeWith('a', 5)
   its.placeWith('b', 6)
@@ -332,7 +332,7 @@ test('an order whose permit another account has submitted is cancelled, unless t
   assert.deepEqual(its.withdrawn(), ['b', 'a'])
 })
 
-test('if a trader uses the nonce of a permit elsewhere, the permit stops covering its order at once', () => {
+test('an order is cancelled at once if its trader uses the nonce of its permit elsewhere', () => {
   const its = withPermits()
   its.placeWith('a', 5)
   its.chain.change(traderNamed('ann'), { nonce: 6n })
@@ -340,7 +340,7 @@ test('if a trader uses the nonce of a permit elsewhere, the permit stops coverin
   assert.deepEqual(its.withdrawn(), ['a'])
 })
 
-test('when an order with a permit ends, permits with later nonces do not count until a permit with its nonce arrives', () => {
+test('when an order with a permit ends, orders with later permits are cancelled and the next permit must reuse its nonce', () => {
   const its = withPermits()
   its.placeWith('a', 5)
   its.placeWith('b', 6)
@@ -365,7 +365,7 @@ test('a trader can have at most 32 unused permits', () => {
   )
 })
 
-test('a later permit must cover all payments of its trader, because it replaces the allowance of the earlier permits', () => {
+test('a later permit must cover all payments of its trader, because it replaces the earlier allowance', () => {
   const its = withPermits()
   const wide = (nonce: number, value: bigint) => ({
     ...permitted(nonce),
@@ -469,7 +469,7 @@ test('a confirmed trade stays reserved until the next read of the chain shows th
   assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
 })
 
-test('if a trade is confirmed but no read of the chain has shown it, the trade is looked up on the chain', () => {
+test('the accounts thread looks up a confirmed trade on the chain if no read of the chain has shown it', () => {
   const its = traded()
   const { tradeId } = its.market.reportOf('a', {})
   its.chain.minedIn.set(`key ${tradeId}`, its.chain.head)
@@ -520,7 +520,7 @@ test('a settled sale whose match is not read from the log yet cancels no orders'
   }
 })
 
-test('if a reorg removes a settled trade its funds are reserved again, even if it was confirmed', () => {
+test('the funds of a settled trade are reserved again if a reorg removes the trade, even if it was confirmed', () => {
   for (const confirmed of [false, true]) {
     const its = traded()
     its.settle('a')
@@ -537,7 +537,7 @@ test('if a reorg removes a settled trade its funds are reserved again, even if i
   }
 })
 
-test('if events of the chain were missed, trades that settled meanwhile are looked up as at the start', () => {
+test('after missed chain events the accounts thread looks up which trades have settled before it accepts orders', () => {
   for (const isRead of [true, false]) {
     const its = started()
     its.fund('ann', { dollars: 5.9, allowed: 5.9 })
@@ -566,7 +566,7 @@ test('if events of the chain were missed, trades that settled meanwhile are look
   }
 })
 
-test('while it is unknown whether a reorg removed a trade no order is accepted; then the trade’s funds are reserved', () => {
+test('orders are refused until it is known which trades a reorg removed; then these trades’ funds are reserved', () => {
   const its = traded()
   its.settle('a')
   its.step()
@@ -604,7 +604,7 @@ function boughtWithPermit() {
   return its
 }
 
-test('the quantity that a failed trade returns to its order is reserved again, with the order’s permit', () => {
+test('funds are reserved again for the quantity that a failed trade returns to its order, using the order’s permit', () => {
   const its = boughtWithPermit()
   its.report('a', 'failed', 'seller')
   assert.equal(its.funds('ann'), '10 held, 0 allowed, 1.61 open, 0 pending, 0 free')
@@ -612,7 +612,7 @@ test('the quantity that a failed trade returns to its order is reserved again, w
   assert.deepEqual(its.withdrawn(), [], 'its permit is known')
 })
 
-test('if a trade fails after a reorg has reverted it, the returned quantity is reserved with the order’s permit', () => {
+test('a trade that fails after a reorg reverted it returns its quantity, with the order’s permit reserved again', () => {
   const its = boughtWithPermit()
   its.chain.change(traderNamed('ann'), { allowance: units(10) })
   its.settle('a')
@@ -627,7 +627,7 @@ test('if a trade fails after a reorg has reverted it, the returned quantity is r
   assert.deepEqual(its.withdrawn(), [], 'its permit is known')
 })
 
-test('events of the log that are read twice change nothing, and missing events cause an assertion failure', () => {
+test('reading log events twice changes no reserved funds, and missing log events cause an assertion failure', () => {
   const its = traded()
   const { events } = its.market
   its.actor.ask('Logged', { partition: 0, events, toOffset: events.length })
@@ -639,7 +639,7 @@ test('events of the log that are read twice change nothing, and missing events c
   )
 })
 
-test('if an order was requested twice, its reserved funds are free after both requests have released them', () => {
+test('funds that two requests reserved for one order are free after both requests have released them', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -651,7 +651,7 @@ test('if an order was requested twice, its reserved funds are free after both re
   assert.equal(its.reserve(ann('b')), 'granted')
 })
 
-test('funds reserved for an order that never arrives are free once the logs are read past its deadline', () => {
+test('funds reserved for an order that never reaches the log are free once the logs are read past its deadline', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -671,7 +671,7 @@ test('a resubmitted order is passed to its market without a check of funds', () 
   assert.equal(its.actor.state.promises.size, 0)
 })
 
-test('when a trader’s funds decrease the newest orders are cancelled, and only as many as necessary', () => {
+test('if a trader’s funds decrease, the newest orders are cancelled until the rest are covered', () => {
   const its = started()
   its.fund('ann', { dollars: 20, allowed: 20 })
   its.step()
@@ -693,7 +693,7 @@ test('when a trader’s funds decrease the newest orders are cancelled, and only
   assert.equal(its.withdrawn().length, 4)
 })
 
-test('a check of open orders cancels only until the costs are covered, without the extra unit per fill', () => {
+test('orders are cancelled for lack of funds only until the costs are covered, without the extra unit per fill', () => {
   const its = started()
   its.fund('ann', { dollars: 1, allowed: 1 })
   its.step()
@@ -724,7 +724,7 @@ test('a revoked approval cancels all sell orders, and a lower allowance only buy
   assert.deepEqual(its.withdrawn(), ['s', 'a'])
 })
 
-test('an open order without funds is cancelled, and funds reserved for a new order cancel no open order', () => {
+test('funds reserved for an order cancel no order before it is placed; once placed, an order without funds is cancelled', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -750,7 +750,7 @@ const RESTING: NeedsOrder = {
 }
 const MARKETS = [{ marketId: MARKET_ID, chainId: CHAIN_ID, closed: false }]
 
-test('a sell order that fills on arrival reduces the shares for open sell orders from its match on', () => {
+test('a sell order that fills on arrival leaves fewer shares for open sell orders once its match is logged', () => {
   const its = started()
   its.fund('ann', { dollars: 10, allowed: 10 })
   its.fund('bob', { yes: 8, approved: true })
@@ -767,7 +767,7 @@ test('a sell order that fills on arrival reduces the shares for open sell orders
   assert.deepEqual(its.withdrawn(), ['open'])
 })
 
-test('at the start open orders are counted, and those without funds are cancelled, newest first', () => {
+test('at the start the accounts thread counts open orders and cancels those without funds, newest first', () => {
   const newer = { ...RESTING, orderHash: hashNamed('new'), placedAtMs: START_SEC * 1_000 + 1 }
   const its = unstarted({ loaded: { markets: MARKETS, orders: [newer, RESTING] } })
   its.fund('ann', { dollars: 5, allowed: 9 })
@@ -812,12 +812,12 @@ test('a pending trade that settled before the start reserves no funds', () => {
   }
 })
 
-test('after a restart no funds are reserved until every order accepted before has arrived or expired', () => {
+test('after a restart new orders are refused until every order accepted before has reached the log or expired', () => {
   const its = started({ rules: { quietMs: 60_000 } })
   assert.match(its.reserve(ann('a')), /^OVERLOADED: orders accepted before a restart/)
 })
 
-test('if the database was unavailable all accounts are loaded again', () => {
+test('the accounts thread retries loading all accounts after the database was unavailable', () => {
   const its = unstarted()
   its.database.isAway = true
   its.tick()
@@ -842,7 +842,7 @@ test('while the chain cannot be read no funds are reserved and no orders are can
   assert.equal(its.reserve(ann('b').size(1)), 'granted')
 })
 
-test('the number of requests that wait for funds is limited, and each is answered by its deadline', () => {
+test('the number of reservation requests that wait is limited, and each is answered by its deadline', () => {
   const its = started({ rules: { waitingPerOwnerMax: 2 } })
   const first = its.reserving(ann('a'))
   its.reserving(ann('b'))
@@ -858,7 +858,7 @@ test('the number of requests that wait for funds is limited, and each is answere
   assert.equal(its.actor.state.waiting, 0)
 })
 
-test('reads of a trader’s funds leave half of the waiting places to the trader’s orders', () => {
+test('reads of a trader’s funds can use at most half of the trader’s waiting places', () => {
   const its = started({ rules: { waitingPerOwnerMax: 4 } })
   const { actor } = its
   const deadlineAtMs = actor.nowMs + 5_000
@@ -875,7 +875,7 @@ test('reads of a trader’s funds leave half of the waiting places to the trader
   assert.match(words(its.reserving(ann('c'))), /^OVERLOADED: too many requests are waiting/)
 })
 
-test('an account that is added while balances are read is read again afterwards', () => {
+test('an account that is added during a read of balances is read again after that read', () => {
   const its = started()
   its.actor.nowMs += 1_000
   its.actor.ask('Tick', {})
@@ -887,7 +887,7 @@ test('an account that is added while balances are read is read again afterwards'
   assert.equal(its.reserve(ann('b').by('dan')), 'granted')
 })
 
-test('accounts without open orders stay in memory while there is room', () => {
+test('accounts without open orders stay in memory until newer accounts need the room', () => {
   const its = started({ rules: { idleMax: 2 } })
   for (const name of ['ann', 'bob', 'cat', 'dan']) its.funds(name)
   const { accounts, watched } = its.actor.state.chains.get(CHAIN_ID)!
@@ -907,7 +907,7 @@ test('the balance of every account with open orders is read again within the con
   assert(account.block > before)
 })
 
-test('when a market closes its orders are removed in steps', () => {
+test('the accounts thread removes the orders of a closed market in steps', () => {
   const orders = Array.from({ length: 12_000 }, (_, index) => ({
     ...RESTING,
     orderHash: hashNamed(`o${index}`),
@@ -937,7 +937,7 @@ test('when a market closes its orders are removed in steps', () => {
   assert.equal(its.actor.state.orders.size, 0)
 })
 
-test('a market that has ended is forgotten once a reorg can no longer revert its trades', () => {
+test('the accounts thread forgets a closed market once a reorg can no longer revert the market’s trades', () => {
   const its = traded()
   const { state } = its.actor
   its.market.ask('CloseMarket', { marketId: MARKET_ID, reason: 'resolved' })
@@ -997,7 +997,7 @@ test('the audit of reserved funds finds a wrong sum', () => {
   assert.equal(difference?.kept, '0 for open orders, 1600001 for pending trades')
 })
 
-test('a standby accounts thread computes reserved funds and possible settlements from the events alone', () => {
+test('a standby accounts thread computes reserved funds and possible settlements from log events alone', () => {
   const its = traded()
   const { events } = its.market
   const shadow = makeShadow([CHAIN_ID], { checkpoints: [], markets: [], orders: [], trades: [] })

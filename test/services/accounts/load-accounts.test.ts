@@ -10,7 +10,7 @@ const reads = (partitions: readonly number[]): Parameters<typeof loadAccounts>[0
   },
 })
 
-test('accounts are loaded again if the projector has not reserved the database for the log yet', async () => {
+test('loading the accounts fails with a retryable error until the projector has claimed the database for the log', async () => {
   await assert.rejects(
     loadAccounts(reads([]), () => true, 0),
     (error) => error instanceof Fault && error.retryable,

@@ -26,14 +26,14 @@ function unreadable(fault: Fault) {
   return { turns, delivered: () => delivered }
 }
 
-test('an accounts thread ends if records that it has not read have left the log', () => {
+test('an accounts thread fails if log records that it has not read were removed', () => {
   const truncated = new Fault('LOG_TRUNCATED', 'the log begins later', { retryable: false })
   const { turns, delivered } = unreadable(truncated)
   assert.throws(() => turns.shift()?.(), truncated)
   assert.equal(delivered(), 0)
 })
 
-test('an accounts thread does not consider a log read to its end that it cannot read now', () => {
+test('an accounts thread does not treat a log that is temporarily unreadable as read to the end', () => {
   const busy = new Fault('LOG_READ_FAILED', 'the file is busy', { retryable: true })
   const { turns, delivered } = unreadable(busy)
   turns.shift()?.()

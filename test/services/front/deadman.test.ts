@@ -8,7 +8,7 @@ import { traderNamed } from '../../support/orders.ts'
 
 type WriteTask = Parameters<WriteQueueRef['ask']>[1]
 
-test('a delegate’s dead-man switch cancels on the chains where it is a delegate, and not after it was revoked', async () => {
+test('a delegate’s dead-man switch cancels orders only on chains where the delegate is still appointed', async () => {
   const account = traderNamed('ann')
   const delegate = traderNamed('bot')
   const due: DeadmanSwitch = { keyId: 'k1', address: account, delegate, dueAtMs: 1_000 }

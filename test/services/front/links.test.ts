@@ -5,7 +5,7 @@ import { defaults } from '#config/default.ts'
 import { linkFront } from '#services/front/links.ts'
 import { eventually } from '../../support/eventually.ts'
 
-test('a front looks up all keys again when its link to the store ends, and when a new link opens', async () => {
+test('a front looks up all API keys again when its link to the store closes and when a new link opens', async () => {
   const received: string[] = []
   const links = linkFront(
     { ...defaults, markets: { ...defaults.markets, threads: 1 } },

@@ -50,7 +50,7 @@ async function activityOf(database: Database, user: Address) {
 }
 
 await onBothDatabases('the pages of a user can be read', (databases) => {
-  it('the pages of a user contain the rows of the tables, page by page', async () => {
+  it('the activity and position pages of a user contain all database rows, page by page', async () => {
     await withStore(databases, async (database, url) => {
       // With seven users, some trade with themselves.
       await seedTrades(database, { trades: 400, markets: 10, users: 7 })
@@ -139,7 +139,7 @@ await onBothDatabases('query threads answer reads of the database', (databases) 
     })
   })
 
-  it('a position is found by its id or its contract address, and a settlement by any of its hashes', async () => {
+  it('a position is found by market id or contract address, and a settlement by any of its transaction hashes', async () => {
     await withStore(databases, async (database, url) => {
       await seedTrades(database, { trades: 40, markets: 10, users: 7 })
       await saveTransaction(database, { row: SETTLEMENT })
@@ -202,7 +202,7 @@ async function withPages(
   }
 }
 
-it('if one page of a request fails that page gets an error, and the others are answered', async () => {
+it('a failed page query answers only its own page with an error, and other pages are answered', async () => {
   const fault = new Fault('STORE_UNAVAILABLE', 'the database is away', { retryable: true })
   const writePages = makePageWriter(
     async (name) => {

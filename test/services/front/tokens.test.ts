@@ -59,7 +59,7 @@ it('an exchange of a single process remembers used tokens in memory, without the
   assert.throws(() => loadSettings({ SIBYL_NONCES: 'database' }), SettingsError)
 })
 
-it('while the database is unavailable a cluster accepts no request token, and asks the client to retry', async (t) => {
+it('a cluster refuses request tokens with a retryable error while the database is unavailable', async (t) => {
   const identify = startFront(t, 'mysql://root@127.0.0.1:1/none')
   assert.equal(await identify(tokenAt(nowSec())), 'OVERLOADED')
 })
@@ -96,7 +96,7 @@ await onServerDatabase(
       assert.equal(await next(spare), 'accepted', 'one from before its start that nobody has used')
     })
 
-    it('request tokens from before the record of used tokens began are refused as expired', async (t) => {
+    it('a cluster refuses request tokens as expired if they are older than its record of used tokens', async (t) => {
       const { url } = await migrated(t)
       const identify = startFront(t, url)
       const early = tokenAt(nowSec() - 10)
@@ -115,7 +115,7 @@ await onServerDatabase(
       assert.equal(await identify(token), 'UNAUTHORIZED_TOKEN_USED')
     })
 
-    it('a request token whose use was recorded too late is accepted once on a retry', async (t) => {
+    it('a request token is accepted exactly once on a retry after the database’s answer was lost', async (t) => {
       const { url, database } = await migrated(t)
       await claimsSince(database, nowSec() - 100)
       const proxy = await losingProxy(url)
@@ -132,7 +132,7 @@ await onServerDatabase(
       assert.equal(await elsewhere(token), 'UNAUTHORIZED_TOKEN_USED')
     })
 
-    it('a repeated record of a token gets its earlier answer, and expired records are deleted', async (t) => {
+    it('recording a request token again returns the earlier result, and expired records are deleted', async (t) => {
       const { database } = await migrated(t)
       const claim = (nonce: string, untilSec: number) => ({
         ...{ keyId: key.key.id, nonce, claim: randomBytes(8) },

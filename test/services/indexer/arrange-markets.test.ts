@@ -23,7 +23,7 @@ function arranging(answerOf: (n: number) => object) {
   return { ...arranger, take: () => asked.splice(0) }
 }
 
-test('a new market that is rejected while the disk is full or its thread is busy is offered again', async () => {
+test('the indexer offers a new market again that a market thread rejected because of a full disk or overload', async () => {
   for (const code of ['STORAGE_FULL', 'OVERLOADED'] as const) {
     let isFull = true
     const { arrange, take } = arranging((n) => (n === 1 && isFull ? reject(code) : {}))

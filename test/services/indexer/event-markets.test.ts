@@ -83,7 +83,7 @@ async function caughtUp({ state }: Follower = follower): Promise<void> {
 
 const reasons = async () => (await auditSetAside(database)).map(({ why }) => why)
 
-test('indexer: markets with the signed metadata of an event belong to the event, in the order of the chain', async () => {
+test('indexer: markets with the signed metadata of one event are listed under that event, in chain order', async () => {
   const event = info('games')
   const ids = [await create(event), await create(event)]
   await caughtUp()
@@ -105,7 +105,7 @@ test('indexer: markets with the signed metadata of an event belong to the event,
   )
 })
 
-test('indexer: changed, foreign or broken event metadata is ignored, and its market is listed without an event', async () => {
+test('indexer: a market with changed, foreign or broken event metadata is listed without an event', async () => {
   const before = (await reasons()).length
   const bad = [
     await create(info('games', { title: 'Who wins now?' })),

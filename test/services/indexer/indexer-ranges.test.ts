@@ -14,7 +14,7 @@ import {
 import { mark } from '../../store/chain-index/chain-events.ts'
 import { eventually } from '../../support/eventually.ts'
 
-test('a range with too many chain events is halved, and a single block with too many is read once from receipts', async () => {
+test('the indexer halves a range with too many chain events, and reads a single such block once from receipts', async () => {
   const asked: [first: number, last: number][] = []
   const written: number[] = []
   const never = () => assert.fail('nothing is undone here')

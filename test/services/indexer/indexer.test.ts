@@ -200,7 +200,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     return market
   }
 
-  it('the indexer follows a market from its creation to a redemption, to the last token', async () => {
+  it('the indexer’s balances match the chain to the last token, from a market’s creation to its redemption', async () => {
     const { ann, bob, chain, conditionalTokens, collateral } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -284,7 +284,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     assert.deepEqual(await knowledge(database), await readAfresh())
   })
 
-  it('mints and merges move the traders’ tokens, and the settlement contract holds none', async () => {
+  it('the indexer books mints and merges to the traders, and no shares to the settlement contract', async () => {
     const { ann, bob, settlement } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -614,7 +614,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     assert.deepEqual(await knowledge(database), await readAfresh())
   })
 
-  it('a market that a reorg moves to another block is listed exactly once', async () => {
+  it('the indexer lists a market exactly once if a reorg moves it to another block', async () => {
     const database = await freshDatabase()
     const follower = follow({ database, confirmations: 2 })
     await mine(3)
@@ -640,7 +640,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     assert.deepEqual(withdrawn, [])
   })
 
-  it('an account that splits any amount of a worthless token does not stop the indexer', async () => {
+  it('the indexer continues after an account splits a huge amount of a worthless token', async () => {
     const { ann, bob, chain, conditionalTokens } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -678,7 +678,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     assert.deepEqual(await knowledge(database), await readAfresh())
   })
 
-  it('a redemption that names its outcomes forty times counts as one redemption of both', async () => {
+  it('the indexer counts a redemption that repeats its outcomes forty times as one redemption of both outcomes', async () => {
     const { ann, bob, chain, conditionalTokens, collateral } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -700,7 +700,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     assert.deepEqual((await auditPositions(database)).differences, [])
   })
 
-  it('a holder who acts during a split makes no profit from it', async () => {
+  it('the indexer books no profit for a holder whose contract merges shares during a split', async () => {
     const { ann, chain, conditionalTokens, collateral } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -739,7 +739,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     assert.equal(await realisedProfitOf(database, of), 0n)
   })
 
-  it('open interest counts only our markets, not other splits of our stablecoin', async () => {
+  it('open interest counts only the exchange’s markets, not other splits of the stablecoin', async () => {
     const { ann, bob, chain, conditionalTokens, collateral, factory, maker } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -846,7 +846,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     },
   )
 
-  it('a chain event that the database refuses is skipped, and the events around it count', async () => {
+  it('the indexer skips a chain event that the database rejects, and indexes the events around it', async () => {
     const database = await freshDatabase()
     const market = await busyMarket()
     const follower = follow({ database })
@@ -946,7 +946,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     await chain.send(ann, market, 'settle', [])
   }
 
-  it('if the indexer is killed in the middle of ranges, it still reaches the complete state', async () => {
+  it('an indexer that is repeatedly killed in the middle of block ranges still reaches the complete state', async () => {
     const database = await freshDatabase()
     for (let round = 0; round < 3; round++) {
       await world.createMarket()

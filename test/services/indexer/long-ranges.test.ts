@@ -36,7 +36,7 @@ function readerOf(head: number) {
   })
 }
 
-test('indexer: a long range is read only from a node whose head is far above it', async () => {
+test('indexer: a long block range is read only from a node whose head is far beyond the range', async () => {
   const [after, upTo] = [mark(10), 11 + CHAIN_HEADERS_PER_RANGE_MAX]
   const farAbove = upTo + CHAIN_HEADERS_PER_RANGE_MAX
   assert.equal((await readerOf(farAbove - 1).range(after, upTo)).kind, 'behind')

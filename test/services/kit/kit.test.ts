@@ -17,7 +17,7 @@ const settings = loadSettings({ SIBYL_MARKET_THREADS: '3', SIBYL_LOG_PARTITIONS:
 const options = channelOptions(settings)
 const parts = { links: linkMeters(new Registry()), loop: eventLoop }
 
-test('a thread reports the CPU time of its worker, which only grows, and its heap', async () => {
+test('a thread reports the increasing CPU time and the heap of its worker', async () => {
   const registry = new Registry()
   workerMeters(registry)
   const read = async (name: string) =>
@@ -55,7 +55,7 @@ test('a request for a market is sent to the thread of that market', () => {
   }
 })
 
-test('a thread that follows events is registered, and receives messages until it leaves', async () => {
+test('a thread that subscribes to events receives messages until its subscription is closed', async () => {
   const followers = makeFollowers<WriteQueueProtocol>(settings, parts)
   const { port1, port2 } = new MessageChannel()
   const told = Promise.withResolvers<string>()

@@ -5,7 +5,7 @@ import { loopLagMeter } from '#services/kit/loop-lag.ts'
 import { watchLoop } from '#services/kit/world.ts'
 import { eventually } from '../../support/eventually.ts'
 
-test('the delay of a blocked event loop is reported, however often it is read', async (t) => {
+test('the metrics report the delay of a blocked event loop, however often the metrics are read', async (t) => {
   const registry = new Registry()
   t.after(loopLagMeter(registry, watchLoop))
   const countOf = async (le: number | '+Inf'): Promise<number> => {

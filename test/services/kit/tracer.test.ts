@@ -66,7 +66,7 @@ test('tracing is off without the address of a collector', () => {
   assert.equal(openTracer({}).tracer, undefined)
 })
 
-test('every nth request is traced, and at most ten per second of those that request it', () => {
+test('the tracer traces every nth request, and at most ten per second of the requests that demand a trace', () => {
   const { tracer, state } = openTracer({ ...ON, SIBYL_TRACES_EVERY: '4' })
   const begun = (header: string, times: number) =>
     Array.from({ length: times }, () => tracer?.begin('POST /x', header)).filter(Boolean).length

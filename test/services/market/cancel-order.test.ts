@@ -7,7 +7,7 @@ import { given, START_SEC } from './market-fixture.ts'
 
 const cancelled = (name: string) => ({ status: 'cancelled', orderHash: hashNamed(name) })
 
-test('a cancelled order leaves the book, and the answer has the size that was in the book', () => {
+test('a cancelled order leaves the book, and the answer has its quantity that is still pending settlement', () => {
   const market = given()
   market.place(buy('YES').at(0.4).size(10).named('a'))
   market.place(sell('YES').at(0.4).size(4).named('s'))
@@ -31,7 +31,7 @@ test('a cancel of an unknown hash is answered as not found', () => {
   assert.deepEqual(given().cancel('nobody', 'buy'), { rejected: 'ORDER_NOT_FOUND' })
 })
 
-test('only the owner may cancel if an owner is required', () => {
+test('a cancel that requires an owner is refused if the order belongs to another trader', () => {
   const market = given()
   market.place(buy('YES').by('ann').named('a'))
   assert.deepEqual(market.cancel('a', 'buy', 'bob'), { rejected: 'NOT_ORDER_OWNER' })
@@ -118,7 +118,7 @@ test('a cancel of a list of orders cancels only the trader’s own open orders',
   assert.deepEqual(market.book(), ['YES buy 0.5 a 1', 'YES buy 0.5 c 1'])
 })
 
-test('orders cancelled for lack of funds end as unfunded, and stay ended', () => {
+test('an order that is cancelled for lack of funds ends with the reason unfunded', () => {
   const market = given()
   market.place(buy('YES').by('ann').named('a'))
   market.place(buy('YES').by('ann').named('b'))
@@ -134,7 +134,7 @@ test('orders cancelled for lack of funds end as unfunded, and stay ended', () =>
   assert.deepEqual(market.book(), ['YES buy 0.5 a 1'])
 })
 
-test('a query for an order returns its first answer, and for a new order nothing', () => {
+test('a query for a known order returns its first answer, and for an unknown order nothing', () => {
   const market = given()
   market.place(buy('YES').named('open'))
   market.place(buy('YES').named('gone'))

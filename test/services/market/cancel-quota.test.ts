@@ -54,7 +54,7 @@ function codeOf(answer: unknown): string | undefined {
   return (answer as { rejected?: string }).rejected
 }
 
-test('cancels are counted for a limited number of traders', () => {
+test('the cancel quota remembers only a limited number of traders', () => {
   const quota = new CancelQuota(1, 3)
   const trader = (n: number) => `0x${n.toString(16).padStart(40, '0')}` as Address
   const cancelled = (n: number) =>

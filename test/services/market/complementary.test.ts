@@ -15,7 +15,7 @@ const complementary = (more: Given = {}) =>
 const failedBy = (fault: 'buyer' | 'seller' | 'both' | 'none', reason = 'InsufficientShares') =>
   ({ status: 'failed', fault, reason }) as const
 
-test('a buyer of YES and a buyer of NO trade by a mint, whose maker is the buyer with the older order', () => {
+test('a buyer of YES and a buyer of NO trade by a mint, and the buyer with the older order is the maker', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.65).size(25).by('bob').named('b'))
@@ -35,7 +35,7 @@ test('a buyer of YES and a buyer of NO trade by a mint, whose maker is the buyer
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('a seller of YES and a seller of NO trade by a merge, whose maker is the seller with the older order', () => {
+test('a seller of YES and a seller of NO trade by a merge, and the seller with the older order is the maker', () => {
   const market = complementary()
   market.place(sell('YES').at(0.3).size(10).by('ann').named('a'))
   market.place(sell('NO').at(0.6).size(10).by('bob').named('b'))
@@ -53,7 +53,7 @@ test('a seller of YES and a seller of NO trade by a merge, whose maker is the se
   )
 })
 
-test('orders of both books are matched by the price that the taker would pay, and at one price by age', () => {
+test('a taker matches orders of both books by the price the taker would pay, and at equal prices by age', () => {
   const market = complementary()
   market.place(sell('YES').at(0.6).size(10).named('a'))
   market.place(buy('NO').at(0.4).size(20).named('b'))
@@ -72,7 +72,7 @@ test('orders of both books are matched by the price that the taker would pay, an
   )
 })
 
-test('buys of both outcomes do not match if their prices sum to less than a dollar, and in an ordinary market never', () => {
+test('buys of both outcomes never match in an ordinary market, or if their prices sum to less than a dollar', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).named('a'))
   market.place(buy('YES').at(0.59).size(10).named('b'))
@@ -96,7 +96,7 @@ test('a post-only order that would match the other book is refused with the pric
   assert.ok(isRejection(sold), 'the ordinary book counts as before')
 })
 
-test('a fill-or-kill order counts the orders of both books', () => {
+test('a fill-or-kill order counts the available orders of both books', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(sell('YES').at(0.6).size(5).by('ann').named('b'))
@@ -109,7 +109,7 @@ test('a fill-or-kill order counts the orders of both books', () => {
   assert.ok(!isRejection(enough) && enough.filled === 15_000_000 && enough.matches === 2)
 })
 
-test('an immediate-or-cancel order takes a mint, and its rest is cancelled', () => {
+test('an immediate-or-cancel order trades by a mint, and its unfilled part is cancelled', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   const answer = market.place(buy('YES').at(0.7).size(12).named('t'), 'IOC')
@@ -128,7 +128,7 @@ test('a replacement does not match the order of the other outcome that it replac
   assert.deepEqual(market.book(), ['YES buy 0.6 t 1'])
 })
 
-test('a trader’s own order in the other book is cancelled instead of matched', () => {
+test('a trader’s own order in the other outcome’s book is cancelled instead of matched', () => {
   const market = complementary({ selfTrade: 'cancel-resting' })
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('NO').at(0.4).size(3).by('bob').named('b'))
@@ -145,7 +145,7 @@ test('a trader’s own order in the other book is cancelled instead of matched',
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('an expired order in the other book ends as expired when an incoming order reaches it', () => {
+test('an expired order in the other outcome’s book ends as expired when an incoming order would match it', () => {
   const market = complementary()
   market.place(
     buy('NO')
@@ -189,7 +189,7 @@ test('quantity that a failed mint returns to a buy of NO matches a buy of YES th
   ])
 })
 
-test('a seller in a merge who lacks only the shares that a failed mint should have brought is excused', () => {
+test('a seller in a merge is excused if they lack only shares that a failed mint should have delivered', () => {
   const market = complementary()
   // Gus, who has no dollars, mints with Bob; Bob sells the expected YES shares in a merge with Cat.
   market.place(buy('NO').at(0.4).size(10).by('gus').named('g'))
@@ -234,7 +234,7 @@ test('the fill limit of an order group counts a mint as a fill', () => {
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('an unsettled mint counts for both traders, and both can cancel the quantity that could return', () => {
+test('an unsettled mint counts as pending for both traders, and either can cancel their quantity that could return', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))
@@ -263,7 +263,7 @@ test('a report about a mint is refused in an ordinary market', () => {
   assert.ok(isRejection(ordinary.ask('ReportTrade', { marketId, report: { ...report, tradeId } })))
 })
 
-test('a mint or merge gives each unit of rounding to one of its sides', () => {
+test('a mint or merge assigns every unit of rounding to one of the two sides', () => {
   const cases: [price: number, size: number, yes: number, no: number][] = [
     [333_333, 3_000_000, 999_999, 2_000_001],
     [500_000, 1, 1, 0],

@@ -25,7 +25,7 @@ function resold(size = 10) {
 }
 const own = ['NO buy 0.1 bid 7', 'NO sell 0.9 offer 7']
 
-test('a trader who sold shares bought from a seller without shares keeps all their orders', () => {
+test('a reseller keeps all their orders if the shares they bought were never delivered', () => {
   const market = resold()
   market.report('b', failedBy('seller'))
   assert.deepEqual(market.said(), [
@@ -41,7 +41,7 @@ test('a trader who sold shares bought from a seller without shares keeps all the
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('a seller is excused whichever of the two failed trades is reported first', () => {
+test('a reseller is excused in whichever order the two failed trades are reported', () => {
   const market = resold()
   market.report('c', failedBy('seller'))
   assert.deepEqual(market.said()[0], 'TradeFailed 7-0 0xaa, seller excused')
@@ -67,7 +67,7 @@ for (const [when, told] of [
   ['after it failed', true],
   ['while it is pending', false],
 ] as const) {
-  test(`a purchase excuses later sales of at most its own size, ${when}`, () => {
+  test(`an undelivered purchase excuses later sales up to its size, ${when}`, () => {
     const market = given()
     market.place(sell('YES').at(0.4).size(10).by('gus').named('g'))
     market.place(buy('YES').at(0.4).size(10).by('bob').named('b'))
@@ -114,7 +114,7 @@ for (const [why, story] of guilty) {
   })
 }
 
-test('no seller is excused by buying the other outcome, by buying after the sale, or by a trade with themselves', () => {
+test('a purchase of the other outcome, after the sale, or from oneself does not excuse a seller', () => {
   const market = given()
   market.place(sell('NO').at(0.4).size(10).by('gus').named('g'))
   market.place(buy('NO').at(0.4).size(10).by('bob').named('other'))
@@ -138,7 +138,7 @@ for (const reason of ['SharesNotApproved', 'OrderCancelled', 'GasBudgetSpent']) 
   })
 }
 
-test('if both sides are at fault the buyer’s fault counts, and no quantity returns to the excused seller', () => {
+test('if both sides of a resale are at fault, only the buyer is blamed, and the excused seller gets no quantity back', () => {
   const market = resold()
   market.place(buy('NO').at(0.2).size(1).by('cat').named('cats'))
   market.report('b', failedBy('seller'))

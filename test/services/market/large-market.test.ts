@@ -44,7 +44,7 @@ test('thousands of orders of a trader are cancelled in steps', () => {
   assert.equal(market.state.books[0].count + market.state.books[1].count, 1)
 })
 
-test('a trader at fault with very many orders loses them in steps, and then the failed trade is reported', () => {
+test('a market cancels very many orders of a trader at fault in steps, and then reports the failed trade', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(10).by('bob').named('s'))
   market.place(buy('YES').at(0.5).size(10).by('ann').named('b'))

@@ -11,7 +11,7 @@ import { orderStream } from './order-stream.ts'
 
 // The tests run concurrently: most of the time, they wait for a file that another connection has locked.
 suite('a market thread survives a log that cannot be written', { concurrency: true }, () => {
-  test('after a failed append the outcome of orders is unknown, and the thread continues when the log works', () =>
+  test('orders are answered OUTCOME_UNKNOWN after a failed append, and the market thread continues once the log works', () =>
     withExchanges(async (start, dataDir) => {
       const exchange = await start({
         store: false,
@@ -44,7 +44,7 @@ suite('a market thread survives a log that cannot be written', { concurrency: tr
       assertOpen(expectedFrom(dataDir), await openOrders(exchange))
     }))
 
-  test('messages to a whole market thread are handled while one of its partitions is unavailable', () =>
+  test('a market thread still handles messages to the whole thread while one of its log partitions is unavailable', () =>
     withExchanges(async (start, dataDir) => {
       const exchange = await start({
         store: false,
@@ -80,7 +80,7 @@ suite('a market thread survives a log that cannot be written', { concurrency: tr
       intruder.close()
     }))
 
-  test('orders that end with their front are cancelled even if the log is unavailable when the front dies', () =>
+  test('session orders of a dead front are cancelled even if the log is unavailable when the front dies', () =>
     withExchanges(async (start, dataDir) => {
       const exchange = await start({
         store: false,

@@ -41,7 +41,7 @@ function replayed(market: ReturnType<typeof given>): MarketState {
   return again
 }
 
-test('the log always lists the orders to cancel when their session ends, for all sessions that have not ended', () => {
+test('the log lists, for every open session, exactly the orders to cancel when that session ends', () => {
   withSeeds([1, 2, 3], (random) => {
     const market = given({ selfTrade: random.chance(0.5) ? 'allow' : 'cancel-resting' })
     /** Orders that were placed in a session and not released since. */
@@ -100,7 +100,7 @@ test('the log always lists the orders to cancel when their session ends, for all
   })
 })
 
-test('after the quantity of a failed trade returns, its order still ends with its session', () => {
+test('an order that gets quantity back from a failed trade still ends with its session', () => {
   const market = given()
   const order = signed(buy('YES').at(0.5).size(2).by('ann').named('held'), market.marketId)
   market.place(sell('YES').at(0.5).size(1).by('bob').named('maker'))
@@ -128,7 +128,7 @@ test('an order no longer ends with its session once its trade is confirmed', () 
   assert.deepEqual(heldIn(market), [])
 })
 
-test('a snapshot of a market contains the orders that end with a session, and their session', () => {
+test('a market snapshot contains the orders that end with a session, with the name of the session', () => {
   const market = given()
   const order = signed(buy('YES').at(0.5).size(2).by('ann').named('held'), market.marketId)
   market.ask('PlaceOrder', { order, session: 's' })
@@ -150,7 +150,7 @@ test('an order that a second session places again ends with the second session',
   assert.equal(rested.length, 2, 'the log is not told twice of the same session')
 })
 
-test('a session can have the maximum number of open orders in all markets of a thread together', () => {
+test('the limit of open orders of a session counts all markets of a market thread together', () => {
   const index = new SessionIndex()
   const [one, other] = [1, 2].map((number) =>
     given({
@@ -176,7 +176,7 @@ test('a session can have the maximum number of open orders in all markets of a t
   assert.deepEqual(index.sessions(), [], 'markets that are unloaded leave nothing behind')
 })
 
-test('an order that failed by its trader’s fault no longer ends with a session', () => {
+test('an order whose trade failed by its trader’s fault no longer counts for its session', () => {
   const index = new SessionIndex()
   const market = given({ sessions: { index, ordersMax: 1 } })
   const order = signed(buy('YES').at(0.5).size(1).by('ann').named('a'), market.marketId)
@@ -188,7 +188,7 @@ test('an order that failed by its trader’s fault no longer ends with a session
   assert.equal(index.sizeOf('s'), 0)
 })
 
-test('an order that a reorg opens again still ends with its session, also after a snapshot', () => {
+test('an order that a reorg opens again still belongs to its session, also after a snapshot', () => {
   const index = new SessionIndex()
   const market = given({ sessions: { index, ordersMax: 1 } })
   const order = signed(buy('YES').at(0.5).size(1).by('ann').named('a'), market.marketId)

@@ -61,7 +61,7 @@ function levelsOf(state: MarketState): Map<string, bigint> {
 
 const sorted = (sizes: Map<string, bigint>) => [...sizes].toSorted()
 
-test('the price levels of both books can be computed from the events alone', () => {
+test('a reader can compute the price levels of both books from the market’s events alone', () => {
   withSeeds(SEEDS, (random) => {
     const market = given({ selfTrade: random.chance(0.5) ? 'allow' : 'cancel-resting' })
     const flow = randomFlow(market, random)
@@ -117,7 +117,7 @@ test('no order trades or rests for more than its size, whatever trades fail and 
   })
 })
 
-test('every resubmission gets the first answer', () => {
+test('every resubmitted order gets its first answer, or a refusal if the order was cancelled or has expired', () => {
   withSeeds(SEEDS, (random) => {
     const market = given()
     const flow = randomFlow(market, random)
@@ -140,7 +140,7 @@ test('every resubmission gets the first answer', () => {
   })
 })
 
-test('replaying the events of a market gives the state that emitted them', () => {
+test('a replay of a market’s events gives the state of the market that wrote them', () => {
   withSeeds(SEEDS, (random) => {
     const market = given({ selfTrade: random.chance(0.5) ? 'allow' : 'cancel-resting' })
     const flow = randomFlow(market, random)
@@ -152,7 +152,7 @@ test('replaying the events of a market gives the state that emitted them', () =>
   })
 })
 
-test('a snapshot taken while a market changes, and the events after it, give the same state', () => {
+test('a snapshot taken while a market changes, and the events after it, give the market’s state', () => {
   withSeeds(SEEDS, (random) => {
     const market = given()
     const flow = randomFlow(market, random)
@@ -184,7 +184,7 @@ test('a snapshot taken while a market changes, and the events after it, give the
   })
 })
 
-test('an event that does not follow the last one is not applied in a replay', () => {
+test('a replay refuses an event that does not directly follow the previous event', () => {
   const market = given()
   const [opened] = market.events
   const state = market.replayed()

@@ -682,7 +682,7 @@ inFolder('a snapshot that cannot be written does not affect its market', async (
   await host.stop()
 })
 
-test('a large batch of commands is handled market by market, each in the order of arrival', () => {
+test('a market thread handles a large batch of commands market by market, each market in the order of arrival', () => {
   const batch = batches(77, 20).flat()
   const of = ({ message }: Command): string => {
     const { marketId: id, order } = message as { marketId?: string; order?: VerifiedOrder }

@@ -384,7 +384,7 @@ function makeModel(random: Random, dataDir: string) {
   }
 }
 
-test('no late order rests, no order group exceeds its fill limit, and answers stay the same, through any kills', async () => {
+test('after any kills no late order rests, no group exceeds its fill limit, and resubmissions get their first answers', async () => {
   for (const seed of seedsOf(...SEEDS)) {
     const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-life-'))
     const model = makeModel(randomFrom(seed), dataDir)

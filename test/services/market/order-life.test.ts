@@ -26,7 +26,7 @@ function holds(market: Market): void {
   assert.equal(stateHashOf(market.replayed()), market.hash())
 }
 
-test('an order that arrives at its market after bookByMs is refused, also when it is submitted again', () => {
+test('a market refuses an order that arrives after its bookByMs time, also when the order is submitted again', () => {
   const market = given()
   const nowMs = START_SEC * 1_000
   const late = place(market, buy('YES').at(0.4).size(5).named('late'), { bookByMs: nowMs - 1 })
@@ -73,7 +73,7 @@ test('a replacement cancels the old order and places the new one in one step', (
   holds(market)
 })
 
-test('a replacement of an order that has ended, or belongs to another trader, is refused and changes nothing', () => {
+test('a replacement is refused without effect if the old order has ended or belongs to another trader', () => {
   const market = given()
   place(market, buy('YES').at(0.4).size(5).by('ann').named('anns'))
   place(market, buy('YES').at(0.4).size(5).by('bob').named('bobs'))
@@ -143,7 +143,7 @@ test('a batch of replacements moves both quotes in one step, even if the new quo
   holds(market)
 })
 
-test('when an order group has too many fills within its time window, all its orders are cancelled with the last fill', () => {
+test('all orders of a group are cancelled once the group has too many fills within its time window', () => {
   const market = given()
   const tags = { group: 'mm', protection: { windowMs: 1_000, fillsMax: 2 } }
   for (const [index, name] of ['a', 'b', 'c', 'd'].entries()) {
@@ -179,7 +179,7 @@ test('when an order group has too many fills within its time window, all its ord
   holds(market)
 })
 
-test('the fill limit of a group counts shares too, and the rest of a taker that exceeds it is cancelled', () => {
+test('a group that exceeds its share limit is cancelled, including the rest of the taker order that exceeds it', () => {
   const market = given()
   const tags = { group: 'mm', protection: { windowMs: 60_000, sharesMax: 3_000_000 as never } }
   place(market, sell('YES').at(0.5).size(3).by('bob').named('a'))
@@ -190,7 +190,7 @@ test('the fill limit of a group counts shares too, and the rest of a taker that 
   holds(market)
 })
 
-test('all orders of a group are cancelled by its name, including filled orders whose quantity could return', () => {
+test('cancelling a group by its name includes filled orders whose quantity could return', () => {
   const market = given()
   const tags = { group: 'g' }
   place(market, sell('YES').at(0.5).size(2).by('ann').named('filled'), { tags })
@@ -228,7 +228,7 @@ test('the number of orders in a group is limited, so that one step can cancel al
   assert.equal(replacing('moved', 'o0'), 'accepted')
 })
 
-test('a replacement of a missing order does not allow more open orders than the limit', () => {
+test('a replacement of a missing order counts against the limit of open orders', () => {
   const market = given()
   const order = (at: number) => buy('YES').at(0.1).size(1).by('ann').named(`o${at}`)
   for (let at = 0; at < ORDERS_PER_TRADER_MAX; at++) place(market, order(at))
@@ -238,7 +238,7 @@ test('a replacement of a missing order does not allow more open orders than the 
   assert.equal(codeOf(place(market, order(ORDERS_PER_TRADER_MAX), replacing)), 'accepted')
 })
 
-test('an order cannot replace an order of another market, which stays unchanged', () => {
+test('an order cannot replace an order of another market, and that order stays open', () => {
   const [market, other] = [given(), given({ market: { id: `0x${'7'.repeat(64)}` as never } })]
   place(other, buy('YES').at(0.4).size(5).by('ann').named('theirs'))
   const before = market.hash()
@@ -250,7 +250,7 @@ test('an order cannot replace an order of another market, which stays unchanged'
   assert.ok(rests(other, 'theirs') && rests(market, 'mine'))
 })
 
-test('groups with no fill left in their time window are forgotten, so a trader cannot fill the memory with groups', () => {
+test('a market forgets groups without recent fills, so a trader cannot fill the memory with groups', () => {
   const market = given({ settled: false })
   const groups = 2_000
   for (let at = 0; at < groups; at++) {

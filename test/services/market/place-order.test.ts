@@ -27,7 +27,7 @@ test('an order that matches no other rests in the book', () => {
   assert.deepEqual(market.book(), ['YES buy 0.42 a 10'])
 })
 
-test('the taker pays the maker’s price, best price first, and the rest of the taker’s order rests in the book', () => {
+test('a taker matches the best price first at the makers’ prices, and the unfilled part rests in the book', () => {
   const market = given()
   market.place(sell('YES').at(0.41).size(10).named('a'))
   market.place(sell('YES').at(0.4).size(5).named('b'))
@@ -56,7 +56,7 @@ test('an order that is filled on arrival never enters the book', () => {
   assert.deepEqual(market.book(), ['NO sell 0.3 a 6'])
 })
 
-test('an order of YES never matches one of NO', () => {
+test('an order for YES never matches an order for NO in a market without complementary matching', () => {
   const market = given()
   market.place(sell('NO').at(0.3).named('a'))
   assert.deepEqual(market.place(buy('YES').at(0.9).named('t')), accepted('t', 0))
@@ -142,7 +142,7 @@ test('when the two books of a market have the maximum number of orders, new orde
   assert.deepEqual(market.place(buy('YES').named('c')), accepted('c', 0))
 })
 
-test('a trader can have a limited number of open orders in a market', () => {
+test('a market refuses a trader’s orders above the limit of open orders per trader', () => {
   const market = given()
   for (let n = 0; n < ORDERS_PER_TRADER_MAX; n++) {
     market.place(
@@ -199,7 +199,7 @@ test('an expired order cannot be placed again, before and after the expiry timer
   assert.deepEqual(market.said(), [])
 })
 
-test('an order that the market knows is answered before its time and the market’s state are checked', () => {
+test('a resubmitted order gets its first answer even if it is too late for a new order or the market is closed', () => {
   const market = given()
   const filled = sell('YES')
     .at(0.4)
@@ -241,7 +241,7 @@ test('trades of a trader with themselves are allowed by default', () => {
   assert.deepEqual(market.place(buy('YES').at(0.4).by('ann').named('t')), accepted('t', 1))
 })
 
-test('with cancel-resting a trader’s own orders in the way are cancelled without a trade', () => {
+test('with self-trade mode cancel-resting, a taker’s own resting orders are cancelled instead of matched', () => {
   const market = given({ selfTrade: 'cancel-resting' })
   market.place(sell('YES').at(0.4).size(3).by('ann').named('own'))
   market.place(sell('YES').at(0.4).size(5).by('bob').named('other'))
@@ -322,7 +322,7 @@ test('one order matches a limited number of makers, and the rest of the order is
   })
 })
 
-test('an order whose whole match would be ended orders is refused without any change', () => {
+test('an order that would match only expired orders beyond the match limit is refused and can be retried', () => {
   const market = crowd(MAKERS_PER_ORDER_MAX + 1, START_SEC + 100)
   market.at(100)
   const order = buy('YES').at(0.4).named('t')

@@ -21,7 +21,7 @@ const confirmed = { status: 'confirmed', txHash: '0x01' } as const
 const reverted = { status: 'reverted', txHash: '0x01' } as const
 const failed = { status: 'failed', txHash: '0x01' } as const
 
-test('a trade is matched, submitted and confirmed, and the market publishes each of these steps once', () => {
+test('a market publishes each step of a trade once when it is submitted and confirmed', () => {
   const market = traded(10)
   assert.deepEqual(market.report('b', submitted), { status: 'submitted' })
   assert.deepEqual(market.report('b', submitted), { status: 'submitted' })
@@ -38,7 +38,7 @@ test('a trade is matched, submitted and confirmed, and the market publishes each
   assert.equal(market.state.unsettled, 0)
 })
 
-test('a market returns the state of a trade without changing it', () => {
+test('a query for the state of a trade does not change the trade', () => {
   const market = traded(10)
   const asked = { status: 'matched', txHash: '' } as const
   assert.deepEqual(market.report('b', asked), { status: 'matched' })
@@ -91,7 +91,7 @@ const consequences: [fault: TradeReport['fault'], said: string[], book: string[]
   ],
 ]
 for (const [fault, said, book] of consequences) {
-  test(`after a trade fails by the fault of ${fault}, the orders of a side at fault end, and another side gets its quantity back`, () => {
+  test(`a failed trade with fault ${fault} cancels orders of the side at fault and returns quantity to a faultless side`, () => {
     const market = traded(10)
     market.place(buy('NO').at(0.1).size(7).by('ann').named('extra-ann'))
     market.place(sell('NO').at(0.9).size(7).by('bob').named('extra-bob'))
@@ -133,7 +133,7 @@ test('quantity that a failed trade returns to an order matches waiting orders, l
   assert.equal(market.state.unsettled, 1)
 })
 
-test('the quantities of several failed trades all return to the order that matched them', () => {
+test('several failed trades all return their quantities to the order that they had filled', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(4).by('bob').named('s1'))
   market.place(sell('YES').at(0.4).size(6).by('eve').named('s2'))
@@ -154,7 +154,7 @@ test('the quantities of several failed trades all return to the order that match
   ])
 })
 
-test('after a failed trade returned its quantity, the order can be cancelled, and a resubmission gets the first answer', () => {
+test('an order that got quantity back can be cancelled, and a resubmission of the order gets the first answer', () => {
   const market = traded(10)
   market.at(7)
   market.report('b', { ...failed, fault: 'seller' })
@@ -203,7 +203,7 @@ for (const [why, livesSec, meanwhile] of nothingComesBack) {
   })
 }
 
-test('if a trade of a trader with themselves fails by their fault, no quantity returns', () => {
+test('a failed trade of a trader with themselves returns no quantity if the trader is at fault', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(5).by('ann').named('s'))
   market.place(buy('YES').at(0.4).size(3).by('ann').named('b'))
@@ -212,7 +212,7 @@ test('if a trade of a trader with themselves fails by their fault, no quantity r
   assert.deepEqual(market.said(), ['TradeFailed 3-0 0x01', 's ended: unfunded, 2 rested'])
 })
 
-test('a report about a trade that cannot exist here is refused and changes nothing', () => {
+test('a market refuses a report about a trade that cannot be its own, and changes nothing', () => {
   const market = traded(10)
   const report = market.reportOf('b', { ...failed, fault: 'buyer' })
   const ask = (told: TradeReport) =>

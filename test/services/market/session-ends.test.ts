@@ -35,7 +35,7 @@ function fixture(orders: Record<string, readonly string[]>, isAway = () => false
 
 const cancelled = { status: 'cancelled' }
 
-test('when a session ends its orders are cancelled, and no others', () => {
+test('the end of a session cancels its orders, and no other orders', () => {
   const { ends, take } = fixture({ s: ['a', 'b'], t: ['c'] })
   let done = 0
   ends.end('s', 0, () => done++)
@@ -52,7 +52,7 @@ test('when a session ends its orders are cancelled, and no others', () => {
   assert.deepEqual(take(), [])
 })
 
-test('if the end of a session is reported twice, both reports are confirmed when its cancels are answered', () => {
+test('two reports of one session’s end are both confirmed once the cancels of the session are answered', () => {
   const { index, ends, take } = fixture({ s: ['a'] })
   let done = 0
   ends.end('s', 0, () => done++)
@@ -114,7 +114,7 @@ test('the end of a session is confirmed only after unavailable markets are loade
   assert.equal(done, 1)
 })
 
-test('the cancels of a session that ended are repeated until the market has decided each, 256 at a time', () => {
+test('cancels of a session that ended are retried, 256 at a time, until the market has decided every one', () => {
   const names = Array.from({ length: 1_000 }, (_, at) => `o${at}`)
   const { index, ends, take } = fixture({ s: names })
   let done = 0
@@ -144,7 +144,7 @@ test('the cancels of a session that ended are repeated until the market has deci
   assert.deepEqual([done, index.sizeOf('s')], [1, 0])
 })
 
-test('if a market refuses cancels immediately, they are retried later, not in a tight loop', () => {
+test('cancels of a session that a market refuses immediately are retried later, not in a tight loop', () => {
   const index = new SessionIndex()
   for (let at = 0; at < 50_000; at++) index.add('s', order(`o${at}`))
   let asked = 0
@@ -184,7 +184,7 @@ test('a session whose front returns keeps the orders that are not cancelled yet'
   assert.deepEqual([take(), done], [[], 1])
 })
 
-test('orders that shall outlive their session are marked until their market has recorded this', () => {
+test('requests to keep orders after their session are repeated until the market has recorded them', () => {
   const { index, ends, take } = fixture({ s: ['a', 'b'] })
   ends.keep('s')
   const [a, b] = take()

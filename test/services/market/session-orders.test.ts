@@ -42,7 +42,7 @@ function fixture() {
   }
 }
 
-test('when a front is lost its sessions end, and no sessions of other fronts', () => {
+test('the loss of a front ends the sessions of that front, and no sessions of other fronts', () => {
   const { sessions, cancelled, hold } = fixture()
   const [one, other] = [sessions.link(), sessions.link()]
   one.placed('s', hashNamed('a'))
@@ -55,7 +55,7 @@ test('when a front is lost its sessions end, and no sessions of other fronts', (
   assert.deepEqual(cancelled, ['a'], 'this thread stops; the front lives')
 })
 
-test('a session that has already ended, or whose orders stay, is not affected by the loss of its front', () => {
+test('losing a front does not affect sessions that have ended already or whose orders are to stay', () => {
   const { sessions, cancelled, kept, hold } = fixture()
   const front = sessions.link()
   const answers: unknown[] = []
@@ -88,7 +88,7 @@ test('after a restart orders of sessions that no front reports as alive are canc
   assert.deepEqual(cancelled, ['left', 'claimed'])
 })
 
-test('an order that was in flight when its front died is cancelled when it arrives', () => {
+test('an order that was in flight when its front died is cancelled when it reaches the market', () => {
   const { sessions, cancelled, hold, look } = fixture()
   const front = sessions.link()
   front.placed('s', hashNamed('a'))

@@ -4,7 +4,7 @@ import { makeSettlementWatch } from '#services/market/host/settlement-watch.ts'
 
 const chains = new Set([1, 137])
 
-test('settlement that is disconnected for longer than the maximum lag is reported once as behind', () => {
+test('a market thread reports settlement once as behind if it is disconnected for longer than the maximum lag', () => {
   const watch = makeSettlementWatch({ maxMs: 1_000, chains }, 0)
   assert.deepEqual(watch.look(1_000), [])
   assert.deepEqual(watch.look(1_001), [1, 137], 'it has never come')
@@ -16,7 +16,7 @@ test('settlement that is disconnected for longer than the maximum lag is reporte
   assert.deepEqual(watch.look(101_001), [1, 137], 'it has left')
 })
 
-test('settlement that opens a new link before its old link ends does not count as disconnected', () => {
+test('settlement does not count as disconnected if its new link opens before the old link closes', () => {
   const watch = makeSettlementWatch({ maxMs: 1_000, chains }, 0)
   watch.linked()
   watch.linked()

@@ -82,7 +82,7 @@ async function linked(t: TestContext) {
   return { clock, front, market, closed }
 }
 
-test('a market thread uses the clock that it is given', async (t) => {
+test('a market thread takes the time of orders and expirations from its injected clock', async (t) => {
   const { clock, front, closed } = await linked(t)
   const order = signed(
     buy('YES')
@@ -105,7 +105,7 @@ test('a market thread uses the clock that it is given', async (t) => {
   assert.equal(Math.floor((ended?.atMs ?? 0) / 1_000), START_SEC + 60)
 })
 
-test('a new order that waited longer than its funds are reserved is refused, and a known one gets its first answer', async (t) => {
+test('a new order that arrives after its funds reservation ended is refused, and a known order gets its first answer', async (t) => {
   const { clock, front, market } = await linked(t)
   const named = (name: string) => signed(buy('YES').at(0.5).size(2).by('ann').named(name))
   /** Sends an order whose funds are reserved for a second, alone or in a step; it arrives after `waitMs`. */

@@ -19,7 +19,7 @@ const hashesOf = (events: ReturnType<typeof eventsOf>['events']) => {
   return hashes
 }
 
-test('an answered command is durable, and a single command does not wait for others to share its write', () =>
+test('a market thread answers a command only when it is durable, and a single command is written without delay', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({ store: false })
     const stream = orderStream(1, 4)
@@ -33,7 +33,7 @@ test('an answered command is durable, and a single command does not wait for oth
     }
   }))
 
-test('every reader receives events before the answers to the commands that caused them', () =>
+test('every reader receives events before the caller receives the answer to the command that caused them', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({ store: false, relays: 2 })
     const stream = orderStream(2, 3)
@@ -73,7 +73,7 @@ test('every reader receives events before the answers to the commands that cause
     }
   }))
 
-test('a market thread that is killed while it has requests has the same state after its restart', () =>
+test('a market thread that is killed while it handles requests has its earlier state after the restart', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({
       store: false,
@@ -101,7 +101,7 @@ test('a market thread that is killed while it has requests has the same state af
     assertOpen(expected, await openOrders(exchange))
   }))
 
-test('after a kill a market thread keeps the orders of sessions that a front reports as alive, and no others', () =>
+test('after a kill a market thread keeps only the session orders of sessions that a front reports as alive', () =>
   withExchanges(async (start) => {
     const exchange = await start({ store: false })
     const stream = orderStream(5, 1)
@@ -153,7 +153,7 @@ test('an order without an answer can be sent again, and is placed once', () =>
     assert.equal(expected.orders.size, placed.length)
   }))
 
-test('a command that finds the mailbox full is answered', () =>
+test('a command that arrives at a full mailbox is answered with OVERLOADED', () =>
   withExchanges(async (start, dataDir) => {
     const env = { SIBYL_MARKET_MAILBOX_MAX: '20' }
     const exchange = await start({ store: false, env })
@@ -195,7 +195,7 @@ test('the number of market threads can be changed between starts', () =>
     }
   }))
 
-test('an order of a session ends with its front, even if the front dies before the order is answered', () =>
+test('an order of a session ends when its front dies, even if the front dies before the order is answered', () =>
   withExchanges(async (start) => {
     const exchange = await start({ store: false, relays: 2 })
     const stream = orderStream(9, 1)

@@ -102,7 +102,7 @@ test('a fill-or-kill order is filled completely on arrival, or nothing happens',
   assert.deepEqual(market.book(), ['YES sell 0.4 a 4'])
 })
 
-test('in any history post-only orders never match on arrival, and IOC and FOK orders never rest', () => {
+test('post-only orders never match on arrival, and IOC and FOK orders never rest, after any sequence of orders', () => {
   withSeeds([1, 2, 3], (random) => {
     const selfTrade = random.chance(0.5) ? 'allow' : 'cancel-resting'
     const market = given({ selfTrade })

@@ -25,7 +25,7 @@ const spending = (trader: Address, some: object = {}) => ({
 })
 const asking = (some: object = {}) => ({ pending: 0, openOrders: () => 0, nowMs: NOW, ...some })
 
-test('the gas of a match counts for the taker’s last fill, and for each maker whose order was used up', () => {
+test('the gas of a match is charged to the taker once, and to each maker whose order was filled completely', () => {
   const market = given()
   for (let n = 0; n < 5; n++) market.place(sell('YES').at(0.4).size(1).by('eve').named(`s${n}`))
   market.place(buy('YES').at(0.4).size(5).by('ann').named('b'))
@@ -33,7 +33,7 @@ test('the gas of a match counts for the taker’s last fill, and for each maker 
   assert.deepEqual([counts.paidBy(eve), counts.paidBy(ann)], [4, 1])
 })
 
-test('the gas of takers that fill an order piece by piece does not count for its maker', () => {
+test('a maker is charged no gas if takers fill the maker’s order piece by piece', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(5).by('ann').named('s'))
   for (let n = 0; n < 5; n++) market.place(buy('YES').at(0.4).size(1).by('eve').named(`b${n}`))
@@ -41,7 +41,7 @@ test('the gas of takers that fill an order piece by piece does not count for its
   assert.deepEqual([counts.paidBy(eve), counts.paidBy(ann)], [5, 0])
 })
 
-test('a fill of a trader with themselves counts once against the daily fills until its trade is decided', () => {
+test('an unsettled fill of a trader with themselves counts once against the daily fills', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(1).by('eve').named('s'))
   market.place(buy('YES').at(0.4).size(1).by('eve').named('b'))
@@ -51,7 +51,7 @@ test('a fill of a trader with themselves counts once against the daily fills unt
   assert.equal(counts.paidBy(eve), 0)
 })
 
-test('a refusal by a daily budget names the used amount, the limit, and the time at which it is free again', () => {
+test('a refusal by a daily budget names the used amount, the limit, and the time when orders are accepted again', () => {
   const budgets = new TraderBudgets(limits({ fillsPerDay: 10 }), 1)
   budgets.merge(CHAIN, dayOf(NOW), [spending(eve, { fills: 10, gas: 700_000 })])
   const flaw = budgets.flaw(CHAIN, eve, asking())
@@ -88,7 +88,7 @@ test('a trader who is exempt has no daily budgets', () => {
   assert.equal(budgets.flaw(CHAIN, eve, asking({ pending: 9 })), undefined)
 })
 
-test('open orders and unsettled fills count against the budgets, once per market thread', () => {
+test('open orders and unsettled fills count against the daily budgets, multiplied by the number of market threads', () => {
   const budgets = new TraderBudgets(limits({ fillsPerDay: 10 }), 4)
   budgets.merge(CHAIN, dayOf(NOW), [spending(eve, { fills: 1 })])
   assert.equal(budgets.flaw(CHAIN, eve, asking({ pending: 1, openOrders: () => 1 })), undefined)
@@ -101,7 +101,7 @@ test('open orders and unsettled fills count against the budgets, once per market
   )
 })
 
-test('a trader whose failed fills exceed the budget is reported once, and sums of an earlier day change nothing', () => {
+test('a trader whose failed fills exceed the gas budget is reported once, and late sums of an earlier day are ignored', () => {
   const budgets = new TraderBudgets(limits({ failedGasPerDay: 500 }), 1)
   const day = dayOf(NOW)
   assert.deepEqual(budgets.merge(CHAIN, day, [spending(eve, { failedGas: 499 })]), [])
@@ -112,7 +112,7 @@ test('a trader whose failed fills exceed the budget is reported once, and sums o
   assert(isRejection(budgets.flaw(CHAIN, eve, asking())))
 })
 
-test('the daily sums of a limited number of traders are remembered, those charged most recently', () => {
+test('the daily budget sums are remembered only for the most recently charged traders', () => {
   const budgets = new TraderBudgets(limits({ fillsPerDay: 1 }), 1)
   const many = Array.from({ length: SPENDING_TRADERS_MAX + 1 }, (_, n) =>
     spending(`0x${n.toString(16).padStart(40, '0')}` as Address, { fills: 1 }),
@@ -155,7 +155,7 @@ inFolder(
   },
 )
 
-test('a settled fill counts against the budget until its gas is charged', () => {
+test('a settled fill counts against the daily budget even before its gas is charged', () => {
   const budgets = new TraderBudgets(limits({ fillsPerDay: 3 }), 1)
   const day = dayOf(NOW)
   budgets.merge(CHAIN, day, [spending(eve, { fills: 1 })])
@@ -171,7 +171,7 @@ test('a settled fill counts against the budget until its gas is charged', () => 
   assert.equal(budgets.flaw(CHAIN, eve, asking({ nowMs: nextDayMs(NOW) })), undefined)
 })
 
-test('a confirmed trade counts towards the daily fills of the trader who pays for its gas', () => {
+test('a confirmed trade counts towards the daily fills only of the trader who pays for its gas', () => {
   const budgets = new TraderBudgets(limits({ fillsPerDay: 1 }), 1)
   const market = given({ risk: { minNotional: 0, pendingTradesMax: 10, budgets } })
   market.place(sell('YES').at(0.4).size(1).by('ann').named('s'))

@@ -32,7 +32,7 @@ test('the pause of a trader at fault doubles with each further fault, up to the 
   assert.equal(pauses.of(1, ann), undefined, 'another chain')
 })
 
-test('trades that fail while a trader is paused count as the same fault', () => {
+test('several trades that fail during one pause of a trader count as one fault', () => {
   const pauses = new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   for (let atMs = 0; atMs < 10_000; atMs += 10) pauses.fault(CHAIN, ann, atMs)
   assert.deepEqual([untilMs(pauses), pauses.of(CHAIN, ann)?.faults], [10_000, 1])
@@ -51,7 +51,7 @@ test('after twice the maximum pause without a fault a trader’s earlier faults 
   assert.deepEqual(pauses.all(), [])
 })
 
-test('the pauses of a trader are the same in whichever order the threads exchange them', () => {
+test('market threads agree on the pauses of a trader in whichever order they exchange them', () => {
   const make = () => new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   const [one, two] = [make(), make()]
   one.fault(CHAIN, ann, 0)
@@ -64,7 +64,7 @@ test('the pauses of a trader are the same in whichever order the threads exchang
   assert.deepEqual(two.all(), one.all())
 })
 
-test('the pauses of a limited number of traders are remembered, the newest', () => {
+test('pauses are remembered only for a limited number of traders, newest first', () => {
   const pauses = new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   for (let n = 0; n <= PAUSED_TRADERS_MAX; n++) pauses.fault(CHAIN, traderNamed(`t${n}`), n)
   assert.equal(pauses.all().length, PAUSED_TRADERS_MAX)
@@ -129,7 +129,7 @@ test('a trader who is excused, or not at fault, is not paused', () => {
   )
 })
 
-test('a replay of the log gives the same pauses of traders', () => {
+test('a replay of the log gives the pauses of traders from before the restart', () => {
   const terms = { firstMs: 1_000, maxMs: 60_000 }
   const risk = { ...free, pauses: new TraderPauses(terms) }
   const market = given({ risk })
@@ -147,7 +147,7 @@ test('a replay of the log gives the same pauses of traders', () => {
   assert.deepEqual(sorted(fresh.all()), sorted(before), 'and from nothing')
 })
 
-test('a trader with the maximum number of unsettled trades cannot place orders until some have settled', () => {
+test('a trader with the maximum number of unsettled trades cannot place orders until some trades are decided', () => {
   const market = given({ risk: { ...free, pendingTradesMax: 2 } })
   const offer = sell('YES').at(0.4).by('bob')
   market.place(offer.size(10).named('s'))
@@ -166,7 +166,7 @@ test('a trader with the maximum number of unsettled trades cannot place orders u
   assert('status' in market.place(offer.named('more')))
 })
 
-test('an order below the minimum value is refused, but the rest of a larger order may be smaller', () => {
+test('an order below the minimum value is refused, but the unfilled part of a larger order may be smaller', () => {
   const market = given({ risk: { ...free, minNotional: ONE } })
   const least = buy('YES').at(0.3).exactly(3_333_334).by('ann')
   assert.deepEqual(market.place(least.exactly(3_333_333).named('small')), {

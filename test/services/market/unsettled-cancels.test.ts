@@ -31,7 +31,7 @@ for (const [name, side, fault] of [
   ['s', 'sell', 'buyer'],
   ['b', 'buy', 'seller'],
 ] as const) {
-  test(`a cancel of the filled ${side} is recorded, and its quantity does not return when the trade fails`, () => {
+  test(`a cancel of the filled ${side} order is recorded, and the order gets no quantity back if its trade fails`, () => {
     const market = filled()
     assert.deepEqual(market.cancel(name, side), cancelled(name, 10))
     assert.deepEqual(market.said(), [`${name} ended: cancelled, 0 rested, 10 pending`])
@@ -46,7 +46,7 @@ for (const [name, side, fault] of [
   })
 }
 
-test('if one of two filled orders is cancelled, the quantity of the other still returns when the trade fails', () => {
+test('a failed trade still returns quantity to one filled order after the opposite order was cancelled', () => {
   const market = filled()
   market.cancel('b', 'buy')
   market.report('b', failedBy('none'))
@@ -63,7 +63,7 @@ test('a cancelled order stays cancelled when its trade is confirmed', () => {
   assert.equal(market.state.pending.size, 0)
 })
 
-test('a cancel of a partly filled order ends its rest, and its pending fill does not return if the trade fails', () => {
+test('a cancel of a partly filled order removes its open part, and its pending fill does not return if the trade fails', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(10).by('bob').named('s'))
   market.place(buy('YES').at(0.5).size(3).by('ann').named('b1'))
@@ -76,7 +76,7 @@ test('a cancel of a partly filled order ends its rest, and its pending fill does
   assert.deepEqual(market.book(), [])
 })
 
-test('a fill that a reorg reverted is pending again, and its order can be cancelled', () => {
+test('a filled order can be cancelled after a reorg has reverted its trade', () => {
   const market = filled()
   market.report('b', confirmed)
   assert.deepEqual(market.cancel('s', 'sell'), closed, 'settled')
@@ -141,7 +141,7 @@ test('a cancel of all orders of a trader includes filled orders whose quantity c
   assert.deepEqual(market.book(), [])
 })
 
-test('an order that fills while its cancel for lack of funds is under way stays, and its quantity can return', () => {
+test('an order that fills before its cancel for lack of funds arrives is not cancelled, and its quantity can return', () => {
   const market = filled()
   const { marketId } = market
   const bob = { marketId, trader: traderNamed('bob'), reason: 'unfunded' } as const
@@ -152,7 +152,7 @@ test('an order that fills while its cancel for lack of funds is under way stays,
   assert.deepEqual(market.book(), ['YES sell 0.4 s 10'])
 })
 
-test('when a trader may no longer trade, all their orders end as unfunded, also filled ones whose quantity could return', () => {
+test('all orders of a trader who may no longer trade end as unfunded, including filled ones with pending trades', () => {
   const market = filled()
   const { marketId } = market
   const bob = { marketId, trader: traderNamed('bob'), reason: 'unfunded' } as const
@@ -190,7 +190,7 @@ function pendingOf(market: ReturnType<typeof given>, flow: ReturnType<typeof ran
   return { counts, sizes, total }
 }
 
-test('after every step the market’s counts of pending trades equal the pending trades', () => {
+test('the market’s counts of pending trades match its events after every step', () => {
   withSeeds([1, 2, 3], (random) => {
     const market = given({ selfTrade: random.chance(0.5) ? 'allow' : 'cancel-resting' })
     const flow = randomFlow(market, random)

@@ -190,7 +190,7 @@ test('a NATS URL has servers, credentials and optionally TLS', () => {
   }
 })
 
-test('a NATS server that requires credentials accepts those of the URL, and no others', {
+test('a node can connect to a NATS server that requires credentials only with the right credentials in its URL', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t, ['--user', 'sibyl', '--pass', 's3cret'])
@@ -250,7 +250,7 @@ test('a batch of messages larger than a NATS message arrives whole', {
   assert.deepEqual(answer.value, value)
 })
 
-test('a missing frame ends the link between two threads, even if it is the last frame, and a new link follows', {
+test('a lost frame, even the last one, closes the link between two threads, and a new link opens', {
   skip: natsMissing,
 }, async (t) => {
   const { front } = await pair(t)
@@ -260,7 +260,7 @@ test('a missing frame ends the link between two threads, even if it is the last 
   await again(front, first, 'here')
 })
 
-test('a waiting request is answered at once when its peer’s thread dies, and is linked to the next', {
+test('a request is answered at once when its peer’s thread dies, and the next thread gets a new link', {
   skip: natsMissing,
 }, async (t) => {
   const { back, front } = await pair(t)
@@ -272,7 +272,7 @@ test('a waiting request is answered at once when its peer’s thread dies, and i
   await again(front, first, 1)
 })
 
-test('when a node is gone its links end, and another node takes over its thread', {
+test('the links of a dead node close, and another node takes over its thread', {
   skip: natsMissing,
 }, async (t) => {
   const { nats, back, front } = await pair(t)
@@ -293,7 +293,7 @@ test('when a node is gone its links end, and another node takes over its thread'
   assert.deepEqual([back.taken, spare.taken], [['store 1'], ['store 2']])
 })
 
-test('a node that leaves hands its threads over without waiting for a timeout', {
+test('a node that leaves the cluster hands its threads over without waiting for a timeout', {
   skip: natsMissing,
 }, async (t) => {
   const { nats, back, front } = await pair(t)
@@ -305,7 +305,7 @@ test('a node that leaves hands its threads over without waiting for a timeout', 
   assert(spare.received.length > 0)
 })
 
-test('a thread that is handed over runs on another node before the leaving node ends its own', {
+test('a thread that is handed over starts on the new node before the leaving node stops its own copy', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t)
@@ -353,7 +353,7 @@ test('after an outage of NATS the links between nodes are opened again', {
   assert.equal(front.bridge.why(), '')
 })
 
-test('a message of another program on the NATS subjects of the nodes changes nothing', {
+test('nodes ignore messages of other programs on their NATS subjects', {
   skip: natsMissing,
 }, async (t) => {
   const { nats, back, front } = await pair(t)
@@ -394,7 +394,7 @@ test('a message of another program on the NATS subjects of the nodes changes not
   assert.deepEqual([back.said, front.said], [[], []])
 })
 
-test('nodes that sign their messages drop those of a client without the key', {
+test('nodes that sign their messages drop messages of a client without the key', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t)
@@ -447,7 +447,7 @@ test('nodes that sign their messages drop those of a client without the key', {
   await eventually(() => assert.equal(back.bridge.nodes().length, 3))
 })
 
-test('a thread that was released before it started does not start once another node runs it', {
+test('a thread that its node released before it started does not start if another node runs it', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t)

@@ -63,7 +63,7 @@ function world({ moveAfterMs = 0 } = {}) {
 
 const SLOTS = ['market-0', 'market-1', 'market-2', 'market-3', 'market-4', 'market-5']
 
-test('a single node takes all threads that it offers, but only after it has listened for a while', () => {
+test('a single node takes all threads that it offers, but only after it has listened for other nodes for a while', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   w.pass(BEAT_MS)
@@ -77,7 +77,7 @@ test('a single node takes all threads that it offers, but only after it has list
   assert.equal(a.ownerOf('store'), undefined)
 })
 
-test('two nodes share the threads, each thread runs on one node, and a later node takes none away', () => {
+test('two nodes share the threads without duplicates, and a node that joins later takes no thread away', () => {
   const w = world()
   w.add('a', SLOTS)
   w.add('b', SLOTS)
@@ -108,7 +108,7 @@ test('the threads of a node that is silent for a second go to other nodes, with 
   assert.equal(taken.length, before.filter((owner) => owner === 'a').length)
 })
 
-test('a node that returns after a pause releases the threads that others took over, and takes none meanwhile', () => {
+test('a node that was cut off takes no threads, and releases threads that others took over when it returns', () => {
   const w = world()
   w.add('a', SLOTS)
   w.add('b', SLOTS)
@@ -133,7 +133,7 @@ test('a node that returns after a pause releases the threads that others took ov
   )
 })
 
-test('a node that restarts is a new incarnation, and the threads that it ran before no longer count as its own', () => {
+test('other nodes treat a restarted node as a new incarnation that does not own its earlier threads', () => {
   const w = world()
   w.add('a', SLOTS)
   const b = w.add('b', SLOTS)
@@ -156,7 +156,7 @@ test('a node that restarts is a new incarnation, and the threads that it ran bef
   for (const slot of SLOTS) assert.notEqual(b.ownerOf(slot)?.incarnation, 'a')
 })
 
-test('a node that leaves hands over without waiting, and announces that it leaves', () => {
+test('a node that leaves hands over its threads without waiting for a timeout, and announces its departure', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   const b = w.add('b', SLOTS)
@@ -173,7 +173,7 @@ test('a node that leaves hands over without waiting, and announces that it leave
   assert(w.duties.some((duty) => duty.type === 'gone' && duty.why === 'it has left'))
 })
 
-test('a thread that does not start is left to other nodes for a while', () => {
+test('a node that fails to start a thread leaves the thread to other nodes for a while', () => {
   const w = world()
   const a = w.add('a', ['store'])
   w.pass(2 * SILENCE_MS)
@@ -197,7 +197,7 @@ test('a thread that does not start is left to other nodes for a while', () => {
   assert.equal(a.ownerOf('store')?.epoch, 1)
 })
 
-test('a thread that dies after it has served is restarted immediately by the same node', () => {
+test('a node immediately restarts a thread that died after it had been serving', () => {
   const w = world()
   const a = w.add('a', ['store'])
   w.pass(20 * SILENCE_MS)
@@ -224,7 +224,7 @@ test('if two nodes take the same thread with the same epoch, one of them release
   assert.equal(a.ownerOf('store')?.node, 'b')
 })
 
-test('a new node with the name of another, or with other settings, reports why it cannot join', () => {
+test('a new node reports why it cannot join if its name is taken or its settings differ', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   w.pass(3 * SILENCE_MS)
@@ -265,7 +265,7 @@ test('a leave message of an earlier incarnation of a node does not affect the cu
   assert.equal(b.ownerOf('market-0')?.incarnation, 'a')
 })
 
-test('if two nodes have the same name, the node that was silent while the other joined ends', () => {
+test('if a replacement with the same name has joined, the node that was silent leaves when it returns', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   const b = w.add('b', SLOTS)
@@ -289,7 +289,7 @@ test('if two nodes have the same name, the node that was silent while the other 
   for (const slot of SLOTS) assert.notEqual(b.ownerOf(slot)?.incarnation, 'a')
 })
 
-test('if a network split has hidden two nodes of the same name from each other, one of them leaves', () => {
+test('after a network split, one of two nodes with the same name leaves the cluster', () => {
   const w = world()
   const [one, two] = ['1', '2'].map((incarnation) => {
     const directory = w.add('a', SLOTS, { incarnation })
@@ -305,7 +305,7 @@ test('if a network split has hidden two nodes of the same name from each other, 
   assert.deepEqual([goes(one!, two!), goes(two!, one!)], [true, false])
 })
 
-test('after any deaths, splits and returns every thread runs on one node, and all nodes agree on which', () => {
+test('after any node deaths and network splits every thread runs on one node, and all nodes agree which node it is', () => {
   withSeeds([1, 2, 3, 4, 5, 6, 7, 8], (random) => {
     const w = world({ moveAfterMs: random.chance(0.5) ? 0 : random.int(1, 3_000) })
     const names = ['a', 'b', 'c', 'd']
@@ -340,7 +340,7 @@ function placesOf(names: readonly string[]): (string | undefined)[] {
   return w.owners(SLOTS)
 }
 
-test('threads that may move are shared evenly between nodes, for any hash of their names', () => {
+test('movable threads are assigned evenly to nodes, whatever the names of the nodes', () => {
   for (const prefix of ['a', 'books-', 'market-', 'hall-', 'n']) {
     const names = ['a', 'b', 'c'].map((name) => `${prefix}${name}`)
     const places = placesOf(names)
@@ -350,7 +350,7 @@ test('threads that may move are shared evenly between nodes, for any hash of the
   }
 })
 
-test('threads move to a node that joined later once it is ready, one at a time, and then stay', () => {
+test('threads move one at a time to a node that joined later, only once the node is ready', () => {
   const moveAfterMs = 10 * SILENCE_MS
   const w = world({ moveAfterMs })
   w.add('a', SLOTS).warmed()
@@ -376,7 +376,7 @@ test('threads move to a node that joined later once it is ready, one at a time, 
   assert.equal(w.duties.length, pairs.length)
 })
 
-test('while one thread is moving, or runs on no node, no other thread moves', () => {
+test('no thread moves while another thread is moving or runs on no node', () => {
   const moveAfterMs = 2 * SILENCE_MS
   const w = world({ moveAfterMs })
   w.add('a', SLOTS)
@@ -390,7 +390,7 @@ test('while one thread is moving, or runs on no node, no other thread moves', ()
   assert.equal(releases.length, 1)
 })
 
-test('a thread that could not start on its preferred node returns, and waits twice as long before the next move', () => {
+test('a thread that cannot start on its preferred node moves back, and the wait before its next move doubles', () => {
   const moveAfterMs = 10 * SILENCE_MS
   const w = world({ moveAfterMs })
   w.add('a', SLOTS)

@@ -211,7 +211,7 @@ test('new blocks show which accounts have changed', async (t) => {
   const step = () => funds.step(watched())
 
   await t.test(
-    'without a new block, or with an empty one, a read of changes costs one request',
+    'a read of changes costs one request if there is no new block or an empty one',
     async () => {
       const [same, first] = await counted(step)
       assert.deepEqual([same.touched, first], [[], { eth_getBlockByNumber: 1 }])
@@ -285,7 +285,7 @@ test('new blocks show which accounts have changed', async (t) => {
   )
 
   await t.test(
-    'a settled trade is found with one request, together with both traders',
+    'a settled trade and both of its traders are found with one log request',
     async () => {
       await chain.send(ann, collateral, 'approve', [settlement.address, MAX_UINT256])
       await step()
@@ -332,7 +332,7 @@ test('new blocks show which accounts have changed', async (t) => {
   )
 
   await t.test(
-    'after more missed blocks than can be requested, accounts start over from the newest block',
+    'if too many blocks were missed to request them, the accounts start over from the newest block',
     async () => {
       await world.trade()
       await world.mine(120)
@@ -377,27 +377,30 @@ test('new blocks show which accounts have changed', async (t) => {
     },
   )
 
-  await t.test('changes are found although the node’s filters are empty or full', async () => {
-    const crowd = Array.from({ length: 500 }, (_, index) =>
-      toAddress(`0xaa${index.toString(16).padStart(38, '0')}`),
-    )
-    for (const blooms of ['zero', 'full'] as const) {
-      for (const others of [[], crowd]) {
-        proxy.faults = { blooms }
-        await world.give(stranger, bob)
-        const given = await funds.step(watched(...others))
-        assert.deepEqual(touchedBy(given), [of(bob)], `${blooms} among ${others.length}`)
-        const trade = await world.trade()
-        assert.deepEqual((await funds.step(watched(...others))).settled, [trade])
-        // The node refuses the logs as too many, and no filter excludes an owner, so every owner counts as changed.
-        await world.pay(stranger, ann)
-        proxy.faults = { blooms, resultsMax: 0 }
-        const everybody = await funds.step(watched(...others))
-        assert.equal(everybody.touched.length, 2 + others.length)
-        proxy.faults = {}
+  await t.test(
+    'changes are found even if the Bloom filters of the Ethereum node are empty or full',
+    async () => {
+      const crowd = Array.from({ length: 500 }, (_, index) =>
+        toAddress(`0xaa${index.toString(16).padStart(38, '0')}`),
+      )
+      for (const blooms of ['zero', 'full'] as const) {
+        for (const others of [[], crowd]) {
+          proxy.faults = { blooms }
+          await world.give(stranger, bob)
+          const given = await funds.step(watched(...others))
+          assert.deepEqual(touchedBy(given), [of(bob)], `${blooms} among ${others.length}`)
+          const trade = await world.trade()
+          assert.deepEqual((await funds.step(watched(...others))).settled, [trade])
+          // The node refuses the logs as too many, and no filter excludes an owner, so every owner counts as changed.
+          await world.pay(stranger, ann)
+          proxy.faults = { blooms, resultsMax: 0 }
+          const everybody = await funds.step(watched(...others))
+          assert.equal(everybody.touched.length, 2 + others.length)
+          proxy.faults = {}
+        }
       }
-    }
-  })
+    },
+  )
 
   await t.test('an unreachable Ethereum node causes a fault, and no change is lost', async () => {
     const { block } = await step()
@@ -423,7 +426,7 @@ test('new blocks show which accounts have changed', async (t) => {
   })
 })
 
-test('if one Ethereum node fails another is used', async () => {
+test('the accounts thread uses another Ethereum node if one fails', async () => {
   const { proxy, watched, ann, stranger } = world
   const funds = await world.reader([proxy.url, world.url])
   await world.pay(ann, stranger)
@@ -474,16 +477,19 @@ test('blocks that a reorg replaces are reported', async (t) => {
     },
   )
 
-  await t.test('an Ethereum node that lags changes nothing, unless it stays behind', async () => {
-    await step()
-    await world.mine(2)
-    const newest = await step()
-    proxy.faults = { staleHead: newest.block - 2 }
-    for (let index = 0; index < 5; index++) assert.deepEqual(await step(), newest)
-    const settled = await step()
-    assert.deepEqual([settled.block, settled.rewoundTo], [newest.block - 2, newest.block - 1])
-    proxy.faults = {}
-    const after = await step()
-    assert.deepEqual([after.block, after.rewoundTo], [newest.block, undefined])
-  })
+  await t.test(
+    'a lagging Ethereum node changes nothing at first, and is followed only if it stays behind',
+    async () => {
+      await step()
+      await world.mine(2)
+      const newest = await step()
+      proxy.faults = { staleHead: newest.block - 2 }
+      for (let index = 0; index < 5; index++) assert.deepEqual(await step(), newest)
+      const settled = await step()
+      assert.deepEqual([settled.block, settled.rewoundTo], [newest.block - 2, newest.block - 1])
+      proxy.faults = {}
+      const after = await step()
+      assert.deepEqual([after.block, after.rewoundTo], [newest.block, undefined])
+    },
+  )
 })
