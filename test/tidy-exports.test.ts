@@ -26,7 +26,7 @@ const LINES_MAX = 500
 /** Matches a sentence of a header that gives the reason for the file's length. */
 const WHY_LONG = /\blong\b[^.]*\b(because|since)\b|\b(because|since)\b[^.]*\blong\b/
 
-test('every file is imported, started by a script, or named by another', () => {
+test('every source file is imported, started by a script, or named in another file', () => {
   const reached = new Set([...commandFiles(), ...BY_HAND])
   for (const file of sources) {
     for (const { from } of importsOf(file)) reached.add(targetOf(file, from))
@@ -45,7 +45,7 @@ test('every file is imported, started by a script, or named by another', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('every export is imported, and an export that only tests import is used in its own file', () => {
+test('every export is imported, and an export that only tests import is also used in its own file', () => {
   const byUs = importedNames(isOurs)
   const byAll = importedNames(() => true)
   const wrong: string[] = []
@@ -79,7 +79,7 @@ test('a file of more than 500 lines says in its header why it is long', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('every program that a script lists is a file', () => {
+test('every program that a package script lists exists', () => {
   assert.deepEqual(
     commandFiles().filter((file) => !sources.includes(file)),
     [],

@@ -49,7 +49,7 @@ const isOurs = (file: string): boolean => /^(src|workers|config)\//.test(file)
 /** Returns whether some text of n characters takes the pattern n² steps or more. */
 const isSlow = (pattern: RegExp): boolean => analyse(pattern).reports.length > 0
 
-test('no pattern takes more than linear time for any text', () => {
+test('no regular expression in the source takes more than linear time for any text', () => {
   const wrong: string[] = []
   let checked = 0
   for (const file of sourceFiles().filter(isOurs)) {
@@ -62,7 +62,7 @@ test('no pattern takes more than linear time for any text', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('the check of patterns finds quadratic and exponential ones', () => {
+test('the check of regular expressions finds quadratic and exponential patterns', () => {
   const slow = patternsOf('a.ts', String.raw`const [a, b, c] = [/^a\s*;?\s*$/, /\/+$/, '^(a+)+$']`)
   assert.deepEqual(slow.patterns.map(isSlow), [true, true, true])
   const { patterns, built } = patternsOf(

@@ -160,7 +160,7 @@ function roomOfImport(file: string, from: string): string | undefined {
   return undefined
 }
 
-test('rooms import only rooms that the table allows', () => {
+test('each source room (top-level folder) imports only rooms that the table allows', () => {
   const wrong: string[] = []
   for (const file of sources.filter((name) => name.startsWith('src/'))) {
     const room = roomOf(file)
@@ -200,7 +200,7 @@ test('nothing in src, workers or config imports a test or a load test', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('another room is imported by its subpath, not by a relative path', () => {
+test('a file imports another room by its subpath, not by a relative path', () => {
   const wrong: string[] = []
   for (const file of sources.filter((name) => name.startsWith('src/'))) {
     for (const { from } of importsOf(file)) {
@@ -230,7 +230,7 @@ test('each library is used only in its listed rooms', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('every used part of a bundled library is bundled', () => {
+test('every part of a bundled library that the source uses is in the list of bundled parts', () => {
   const names = new Set(
     FOLDED.map((name) => name.split('/', name.startsWith('@') ? 2 : 1).join('/')),
   )

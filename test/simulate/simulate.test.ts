@@ -24,7 +24,7 @@ async function assertHolds(options: SimulationOptions): Promise<void> {
   assert.equal(violation, undefined, `${again}\n${trace.lines.slice(-30).join('\n')}`)
 }
 
-test('a paused simulated process runs its actions in the order in which they became due, even if the pause grows', async () => {
+test('a simulated process runs actions that came due during a pause later, in the order in which they came due', async () => {
   const scheduler = new Scheduler(0)
   const life = newLife('paused')
   const acts: string[] = []
@@ -63,19 +63,19 @@ for (const [kind, services] of [
   })
 }
 
-test('the market thread keeps every promise under simulated faults', async () => {
+test('the market thread keeps all invariants under simulated faults', async () => {
   for (let seed = 1; seed <= FIXED_SEEDS; seed++) {
     await assertHolds({ seed, minutes: 1, services: false })
   }
 })
 
-test('projection, settlement and accounts keep every promise under simulated faults', async () => {
+test('projection, settlement and accounts keep all invariants under simulated faults', async () => {
   for (let seed = 1; seed <= FIXED_SEEDS; seed++) {
     await assertHolds({ seed, minutes: 1, services: true })
   }
 })
 
-test('each thread of a simulated cluster runs on one node in the end, whatever happens between the nodes', async () => {
+test('each thread of a simulated cluster ends up running on one node, despite faults between the nodes', async () => {
   const options = { seed: 11, minutes: 2, cluster: true }
   const first = await simulate(options)
   assert.deepEqual(await simulate(options), first)
@@ -86,14 +86,14 @@ test('each thread of a simulated cluster runs on one node in the end, whatever h
   }
 })
 
-test('prices, the indexer, resolution and the relayer keep every promise under simulated faults', async () => {
+test('prices, the indexer, resolution and the relayer keep all invariants under simulated faults', async () => {
   const first = await simulate(CHAIN)
   assert.equal(first.violation, undefined)
   assert.deepEqual(await simulate(CHAIN), first)
   for (let seed = 1; seed <= (WHOLE ? 6 : 1); seed++) await assertHolds({ ...CHAIN, seed })
 })
 
-test('the simulated exchange keeps every promise for new random seeds', async () => {
+test('the simulated exchange keeps all invariants for new random seeds', async () => {
   for (let count = 0; count < NEW_SEEDS; count++)
     await assertHolds({ seed: randomInt(2 ** 31), minutes: 1 })
 })
@@ -111,7 +111,7 @@ async function firstFailure(
   assert.fail('no seed has found it')
 }
 
-test('the simulator finds a log that acknowledges before it is durable', async () => {
+test('the simulator detects a log that acknowledges writes before they are durable', async () => {
   const early = (log: Log): Log => ({
     ...log,
     async append(partition, batch) {
@@ -124,7 +124,7 @@ test('the simulator finds a log that acknowledges before it is durable', async (
   assert.equal(result.violation?.invariant, 'accepted-logged')
 })
 
-test('the simulator finds an owner that does not confirm its ownership, and reduces the faults to the necessary ones', async () => {
+test('the simulator detects a partition owner that skips confirming its ownership, and removes needless faults', async () => {
   const careless = (log: Log): Log => ({ ...log, takenOver: async () => [] })
   const { options, result } = await firstFailure(careless, 'server')
   const shrunk = await shrink(result, options, 12)

@@ -87,7 +87,7 @@ test('frames of a client with unknown fields are refused', () => {
   }
 })
 
-test('the messages of the stream fit its document', async (t) => {
+test('the messages that the stream sends conform to its AsyncAPI document', async (t) => {
   const amounts = { held: '5', allowed: '5', reservedOpen: '1', reservedPending: '1', free: '3' }
   const funds: FundsView = {
     ...{ chainId: 7, trader: traderNamed('ann'), blockNumber: 1 },

@@ -6,7 +6,7 @@ import { LevelBook } from '#live/level-book.ts'
 import { type Edges, edgesOf, shownChanges } from '#stream/book-window.ts'
 import { randomFrom } from '../support/random.ts'
 
-test('a reader that applies the changes to a deep book always has its best levels', () => {
+test('a client that applies every change of a deep book always has the book’s best levels', () => {
   const random = randomFrom(Number(process.env.TEST_SEED ?? 11))
   const book = new LevelBook()
   const reader: [Map<number, unknown>, Map<number, unknown>] = [new Map(), new Map()]

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { makeConnectionCount, makeConnectionCountMemory } from '#stream/connection-count.ts'
 import { randomFrom } from '../support/random.ts'
 
-test('every front knows the number of open streams at all fronts', () => {
+test('every front knows how many streams an IP range has open at all fronts together', () => {
   const memory = makeConnectionCountMemory(3, 'secret')
   const fronts = [0, 1, 2].map((front) => makeConnectionCount(memory, front))
   const random = randomFrom(5)
@@ -24,7 +24,7 @@ test('every front knows the number of open streams at all fronts', () => {
   }
 })
 
-test('when a front ends its streams are no longer counted', () => {
+test('when a front restarts, the streams of its previous process are no longer counted', () => {
   const memory = makeConnectionCountMemory(2, 'secret')
   const stays = makeConnectionCount(memory, 0)
   const dies = makeConnectionCount(memory, 1)
@@ -37,7 +37,7 @@ test('when a front ends its streams are no longer counted', () => {
   assert.equal(stays.of('10.0.0.1'), 2)
 })
 
-test('if streams come from more IP ranges than can be counted, those with many streams are still counted', () => {
+test('if more IP ranges connect than can be counted, a range with many streams is still counted', () => {
   const memory = makeConnectionCountMemory(2, 'secret')
   const here = makeConnectionCount(memory, 0)
   const there = makeConnectionCount(memory, 1)

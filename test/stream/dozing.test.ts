@@ -45,7 +45,7 @@ async function startDozing(t: TestContext) {
   }
 }
 
-test('the book of a market that the front does not receive yet is sent once it does, and continues without a gap', async (t) => {
+test('a subscriber gets a market’s book once the front receives the market’s events, then changes without a gap', async (t) => {
   const { stream, needed, place, doze, wake } = await startDozing(t)
   const client = await stream.connect()
   doze()
@@ -75,7 +75,7 @@ for (const happens of [false, true]) {
   const becomes = happens
     ? 'starts over where something happened'
     : 'goes on where nothing happened'
-  test(`a client that returns to a market that the front no longer receives ${becomes}`, async (t) => {
+  test(`a client that resubscribes to a market whose events the front has stopped receiving ${becomes}`, async (t) => {
     const { stream, place, doze, wake } = await startDozing(t)
     place()
     stream.flow()
@@ -115,7 +115,7 @@ test('a subscription to a trader’s orders waits until the front receives all m
   assert.equal(order.side, BUY)
 })
 
-test('openings and closings of markets are sent without receiving the markets’ other events', async (t) => {
+test('a front sends market openings and closings without receiving the markets’ other events', async (t) => {
   const { stream, needed, place, doze, wake } = await startDozing(t)
   const [market] = stream.markets
   const client = await stream.connect()

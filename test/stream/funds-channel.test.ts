@@ -26,7 +26,7 @@ function viewOf(held: number): FundsView {
   }
 }
 
-test('a subscriber to funds gets all balances, and then each change, however many happen together', async () => {
+test('a funds subscriber gets a snapshot of all balances, then updates that combine simultaneous changes', async () => {
   const clock = simulatedClock(1_800_000_000_000)
   const published: string[] = []
   const flushed: Feed<object>[] = []

@@ -113,7 +113,7 @@ async function givenReserving(t: TestContext) {
   }
 }
 
-test('an order whose client disconnects while its funds are reserved is not placed', async (t) => {
+test('an order is not placed if its client disconnects while the order’s funds are being reserved', async (t) => {
   const { held, reserving, gone, resting, placed, atThread } = await givenReserving(t)
   await gone()
   await held.settled()
@@ -125,7 +125,7 @@ test('an order whose client disconnects while its funds are reserved is not plac
   })
 })
 
-test('an order stays if its session turns cancel on disconnect off while its funds are reserved', async (t) => {
+test('an order outlives its session if cancel on disconnect is turned off while funds are being reserved', async (t) => {
   const { client, held, reserving, gone, resting, atThread } = await givenReserving(t)
   await client.ask({ op: 'cancelOnDisconnect', enabled: false }, 'cancelOnDisconnect')
   reserving.resolve(undefined)
@@ -137,7 +137,7 @@ test('an order stays if its session turns cancel on disconnect off while its fun
   assert.equal(resting(), 1)
 })
 
-test('an order whose session turned cancel on disconnect off and on again ends with the session', async (t) => {
+test('an order is cancelled with its session if cancel on disconnect was turned off and on again', async (t) => {
   const { client, held, reserving, gone, resting, atThread } = await givenReserving(t)
   for (const enabled of [false, true]) {
     await client.ask({ op: 'cancelOnDisconnect', enabled }, 'cancelOnDisconnect')
@@ -151,7 +151,7 @@ test('an order whose session turned cancel on disconnect off and on again ends w
   assert.deepEqual(atThread(), [])
 })
 
-test('an order that its market refuses after its client has left does not belong to any session', async (t) => {
+test('an order that its market refuses after the client disconnected is not recorded for any session', async (t) => {
   const { held, close, reserving, gone, placed, atThread } = await givenReserving(t)
   await gone()
   await held.settled()

@@ -35,7 +35,7 @@ function fixture() {
   }
 }
 
-test('the end of a session is sent to every market thread until the thread answers', async () => {
+test('a front sends the end of a session to every market thread until the thread answers', async () => {
   const { held, clock, take, be } = fixture()
   held.hold('s')
   assert.deepEqual(take(), [])
@@ -49,7 +49,7 @@ test('the end of a session is sent to every market thread until the thread answe
   assert.deepEqual(take(), ['0 EndSession s'])
 })
 
-test('a market thread that was disconnected is notified of an ended session when it is linked again', async () => {
+test('a market thread that was disconnected is notified of an ended session when it reconnects', async () => {
   const { held, clock, take, be } = fixture()
   be('closed')
   held.hold('s')
@@ -66,7 +66,7 @@ test('a market thread that was disconnected is notified of an ended session when
   assert.deepEqual(take(), ['0 ClaimSessions t'])
 })
 
-test('a session that turns cancel on disconnect on again does not report that its orders stay', async () => {
+test('if a session turns cancel on disconnect on again, the front does not report that its orders stay', async () => {
   const { held, take, be } = fixture()
   be('closed')
   held.hold('s')
@@ -79,7 +79,7 @@ test('a session that turns cancel on disconnect on again does not report that it
   assert.deepEqual(take(), ['0 ClaimSessions s'])
 })
 
-test('a front reports its sessions a thousand at a time, and again if a report was lost', async () => {
+test('a front reports its sessions to a market thread a thousand at a time, and repeats a lost report', async () => {
   const { held, clock, take, be } = fixture()
   for (let at = 0; at < 1_500; at++) held.hold(`s${at}`)
   await held.claim(1)

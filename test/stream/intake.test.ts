@@ -27,7 +27,7 @@ function fixture() {
   return { intake, handled, emptied, connection, take, turn: () => slices.shift()?.() }
 }
 
-test('frames beyond the work of one turn wait for the next, in the order of their connection', () => {
+test('a connection’s frames that exceed the work of one turn wait for later turns, in their order', () => {
   const { handled, emptied, connection, take, turn } = fixture()
   const one = connection('one', 'a')
   const names = Array.from({ length: 14 }, (_, index) => `${index}`)
@@ -42,7 +42,7 @@ test('frames beyond the work of one turn wait for the next, in the order of thei
   assert.deepEqual(emptied, ['one'])
 })
 
-test('an IP address with thousands of frames on many connections does not delay another one', () => {
+test('an IP address with thousands of frames on many connections does not delay another IP address', () => {
   const { handled, connection, take } = fixture()
   for (let count = 0; count < 900; count++) take(connection(`${count}`, 'greedy'), 'greedy')
   const before = handled.length

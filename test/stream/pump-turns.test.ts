@@ -31,7 +31,7 @@ function fixture() {
   return { pumped, waiting, later, pumpInTurn, connection, setFull }
 }
 
-test('a connection waits for its turn once, however many of its snapshots are ready', () => {
+test('a connection queues for only one turn to send, however many of its snapshots are ready', () => {
   const { pumped, waiting, pumpInTurn, connection } = fixture()
   const one = connection('one')
   for (let count = 0; count < 200; count++) pumpInTurn(one)
@@ -44,7 +44,7 @@ test('a connection waits for its turn once, however many of its snapshots are re
   assert.equal(waiting.length, 1, 'it waits again')
 })
 
-test('a snapshot refused because too much waits is sent in a later turn, not in the same one', () => {
+test('a snapshot that is refused because the send queue is full is sent in a later turn', () => {
   const { pumped, waiting, later, pumpInTurn, connection, setFull } = fixture()
   const [shed, full, gone] = ['shed', 'full', 'gone'].map((name) => connection(name))
   pumpInTurn(shed!)

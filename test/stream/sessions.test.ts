@@ -44,7 +44,7 @@ function fixture() {
 
 const AWAY = new Fault('STORE_UNAVAILABLE', 'away', { retryable: true })
 
-test('after a lost connection to the store each key is looked up once, and only sessions of revoked keys end', async () => {
+test('after the store connection is lost each API key is looked up once, and only sessions of revoked keys end', async () => {
   const { sessions, clock, ended, asked, parts, principalOf, open, goesOn } = fixture()
   const good = [await open('good'), await open('good')]
   const bad = await open('bad')
@@ -57,7 +57,7 @@ test('after a lost connection to the store each key is looked up once, and only 
   assert.deepEqual([...good, bad].map(goesOn), [true, true, false])
 })
 
-test('the lookup of a key that fails is retried, and its sessions end when they expire', async () => {
+test('a failed lookup of an API key is retried, and the key’s sessions end if it is not confirmed in time', async () => {
   const { sessions, clock, ended, asked, parts, principalOf, open, goesOn } = fixture()
   const [slow, lost] = [await open('slow'), await open('lost')]
   parts.confirm = async () => Promise.reject(AWAY)
@@ -75,7 +75,7 @@ test('the lookup of a key that fails is retried, and its sessions end when they 
   assert.deepEqual([goesOn(slow), goesOn(lost)], [true, false])
 })
 
-test('a lookup from before a lost connection to the store confirms nothing after it', async () => {
+test('an API key lookup that began before the store connection was lost does not confirm the key', async () => {
   const { sessions, ended, parts, principalOf, open, goesOn } = fixture()
   const session = await open('k')
   const early = Promise.withResolvers<Principal>()
@@ -88,7 +88,7 @@ test('a lookup from before a lost connection to the store confirms nothing after
   assert.equal(goesOn(session), false)
 })
 
-test('if the connection to the store is lost while a token is checked, the key of the token is looked up again', async () => {
+test('if the store connection is lost while a token is checked, the token’s API key is looked up again', async () => {
   const { sessions, parts, principalOf, open, goesOn } = fixture()
   parts.confirm = async (keyId) =>
     keyId === 'revoked' ? reject('UNAUTHORIZED_KEY_INACTIVE') : principalOf(keyId)

@@ -15,7 +15,7 @@ async function othersAreServed(stream: TestStream): Promise<void> {
   client.close()
 }
 
-test('each wrong frame gets an error that names what is wrong', async (t) => {
+test('each invalid stream frame gets an error with a code and the invalid field', async (t) => {
   const stream = await startStream(t)
   const client = await stream.connect()
   const bad: [frame: unknown, code: string, field: string | undefined, id?: unknown][] = [
@@ -89,7 +89,7 @@ test('a connection with more than a hundred malformed frames is closed', async (
   await othersAreServed(stream)
 })
 
-test('ten thousand subscription requests on a connection stop at the limit', async (t) => {
+test('a connection that sends ten thousand subscription requests gets only the permitted subscriptions', async (t) => {
   const stream = await startStream(t, { settings: { lingeringMax: 20 } })
   const client = await stream.connect()
   for (let count = 0; count < 5_000; count++) {
@@ -145,7 +145,7 @@ test('connections to the stream are limited per IP address and in total', async 
   await stream.connect()
 })
 
-test('a GET of the stream’s path without a WebSocket handshake gets an error that says so', async (t) => {
+test('a GET of the stream’s path without a WebSocket handshake is refused with status 400', async (t) => {
   const stream = await startStream(t)
   const response = await fetch(`${stream.url.replace('ws', 'http')}/api/v1/stream`)
   assert.equal(response.status, 400)
@@ -281,7 +281,7 @@ test('clients that disconnect silently leave no connection behind', async (t) =>
   })
 })
 
-test('every request over the stream costs its IP address units, and an authentication as many as a write', async (t) => {
+test('each stream request uses units of its IP address, and an authentication uses as many as a write', async (t) => {
   const drawn: string[] = []
   let left = 7
   const draw = ({ cost }: { readonly cost: string }) => {

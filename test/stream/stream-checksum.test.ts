@@ -8,7 +8,7 @@ import { checksumOf } from '#stream/checksum.ts'
 
 const ROW = /\| `([0-9:,\\|]*)` \| ([0-9]+) \|$/gm
 
-test('the checksums in the documentation equal those of the server and of the SDK', async () => {
+test('the example checksums in the documentation equal the checksums of the server and of the SDK', async () => {
   const page = await readFile(new URL('../../docs/stream.md', import.meta.url), 'utf8')
   const rows = [...page.matchAll(ROW)]
   assert.equal(rows.length, 6)

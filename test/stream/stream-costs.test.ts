@@ -34,7 +34,7 @@ function counted(
   return calls
 }
 
-test('a deep book is encoded once per change for all readers, and its snapshots cost by their levels', async (t) => {
+test('a deep book is encoded once per change for all readers, and larger snapshots cost more units', async (t) => {
   const drawn: Draw[] = []
   const draw = (what: Draw) => {
     drawn.push(what)
@@ -81,7 +81,7 @@ test('a deep book is encoded once per change for all readers, and its snapshots 
 const snapshots = (frames: readonly Frame[]) =>
   frames.filter(({ type }) => type === 'book.snapshot')
 
-test('a market is encoded once for all lists of markets that contain it', async (t) => {
+test('a market’s ticker is encoded once for all ticker subscriptions that contain the market', async (t) => {
   const markets = 40
   const stream = await startStream(t, { markets, settings: { subscriptionsMax: 1_000 } })
   const ids = stream.markets.map((_, index) => marketIdOf(index))
@@ -147,7 +147,7 @@ test('the subscriptions of all connections of a front are limited', async (t) =>
   assert.equal(refused.code, 'OVERLOADED')
 })
 
-test('a client that reads slowly pays for the snapshots that it receives again', async (t) => {
+test('a client that reads slowly pays units for each snapshot that is sent to it again', async (t) => {
   let isEmpty = false
   const drawn: Draw[] = []
   let refused = 0
@@ -180,7 +180,7 @@ test('a client that reads slowly pays for the snapshots that it receives again',
   assert.equal(drawn.length, before + 1)
 })
 
-test('the faults of a frame are listed only if the IP address can pay for that', async (t) => {
+test('the faults of an invalid frame are listed only if its IP address has enough units left', async (t) => {
   const drawn: number[] = []
   let left = 9
   const draw = ({ weight }: Draw) => {
@@ -197,7 +197,7 @@ test('the faults of a frame are listed only if the IP address can pay for that',
   assert.deepEqual(drawn, [1, 5, 1, 5])
 })
 
-test('a frame that is refused unparsed gets an answer with its id', () => {
+test('the stream reads the id of a refused frame without parsing the whole frame', () => {
   const idIn = (text: string) => idOf(new TextEncoder().encode(text).buffer as ArrayBuffer)
   assert.equal(idIn('{"op":"ping","id":7}'), 7)
   assert.equal(idIn('{"op":"ping", "id": "seven é"}'), 'seven é')
@@ -223,7 +223,7 @@ test('a connection that sends a flood of pings is closed', async (t) => {
   assert.equal(code, 4429)
 })
 
-test('a list of markets is paid for once, before its messages are prepared', async (t) => {
+test('a ticker subscription to many markets is charged once, before its messages are prepared', async (t) => {
   const markets = 40
   const drawn: number[] = []
   let left = 1_000
@@ -247,7 +247,7 @@ test('a list of markets is paid for once, before its messages are prepared', asy
   assert.equal((await client.ask(unknown, 'error')).code, 'MARKET_NOT_FOUND')
 })
 
-test('a connection with long frames that cannot be paid for is closed sooner than one with short frames', async (t) => {
+test('a connection without units is closed after fewer refused frames if its frames are long', async (t) => {
   const settings = { messagesPerSecond: 20, messagesBurst: 1_000, payloadBytesMax: 16_384 }
   const stream = await startStream(t, { settings, parts: { draw: () => ({ allowed: false }) } })
   const refusalsBefore = async (frame: string) => {

@@ -71,7 +71,7 @@ test('chain events and log events of a market form one sequence in the stream', 
   assert.deepEqual([refused.code, refused.field], ['INVALID_FIELD', 'since'])
 })
 
-test('a subscriber of prices gets the last price at once, then each new one, and missed ones after a break', async (t) => {
+test('a price subscriber gets the last price at once, then new prices, and missed prices after reconnecting', async (t) => {
   const stream = await startStream(t, { parts: { assets: ['BTC'] } })
   const client = await stream.connect()
   assert.equal((await client.ask({ ...PRICE, asset: 'DOGE' })).code, 'ASSET_NOT_FOUND')
@@ -98,7 +98,7 @@ test('a subscriber of prices gets the last price at once, then each new one, and
   assert.deepEqual((await back.next()).last, priceOf(9, 'ETH'))
 })
 
-test('a subscriber of quick markets gets the open one at once, then each resolution and opening', async (t) => {
+test('a quick-market subscriber gets the open quick market at once, then each resolution and opening', async (t) => {
   const stream = await startStream(t)
   const one = quickMarketOf(1)
   const two = quickMarketOf(2)

@@ -110,7 +110,7 @@ test('all trades of a match are sent, with their states on chain', async (t) => 
   )
 })
 
-test('a trader follows their own orders in all markets, and no others', async (t) => {
+test('an orders subscription contains a trader’s orders in all markets, and no orders of other traders', async (t) => {
   const stream = await startStream(t, { markets: 2 })
   const [one, two] = stream.markets
   place(one!, buy('YES').at(0.42).size(10).by('ann').named('a'))
@@ -157,7 +157,7 @@ function hashOf(market: Given, name: string) {
   return { orderHash: order.orderHash, side: order.side }
 }
 
-test('missed messages are sent again from memory, or else a snapshot marks the reset', async (t) => {
+test('a client that resubscribes gets missed messages from memory, or a snapshot marked as a reset', async (t) => {
   const stream = await startStream(t, { settings: { replayMessages: 3 } })
   const [market] = stream.markets
   const first = await stream.connect()
@@ -207,7 +207,7 @@ test('a subscription to orders resumes at its cursor', async (t) => {
   )
 })
 
-test('after a front has loaded a market again, each subscriber gets the whole market', async (t) => {
+test('after a front reloads a market, each subscriber gets a snapshot marked as a reset', async (t) => {
   const stream = await startStream(t)
   const [market] = stream.markets
   const client = await stream.connect()
@@ -241,7 +241,7 @@ test('after a front has loaded a market again, each subscriber gets the whole ma
   assert.equal(order.prevCursor, orders?.cursor)
 })
 
-test('the opening and closing of markets are sent', async (t) => {
+test('market subscribers receive the openings and closings of markets', async (t) => {
   const stream = await startStream(t)
   const [market] = stream.markets
   const client = await stream.connect()
@@ -373,7 +373,7 @@ test('orders are placed over the stream, with authentication if it is required',
   assert.equal((await client.ask(submit)).code, 'UNAUTHORIZED_MISSING_HEADER')
 })
 
-test('a delegate cancels over the stream for the account that it names, and a stranger does not', async (t) => {
+test('a delegate can cancel over the stream for the account that it names, and a stranger cannot', async (t) => {
   const [ann, bot] = [traderNamed('ann'), traderNamed('bot')]
   const { orderHash } = signed(buy('YES').by('ann').named('a'), M)
   const asked: unknown[] = []
@@ -435,7 +435,7 @@ test('a delegate cancels over the stream for the account that it names, and a st
   assert.deepEqual(asked, [{ named: ann, marketId: M }], 'no market is asked')
 })
 
-test('an order of a session with cancel on disconnect names the session, and is not placed without the session', async (t) => {
+test('an order of a session with cancel on disconnect names the session, and is not placed once it ended', async (t) => {
   const order = signed(buy('YES').by('ann').named('a'), M)
   const verifying = Promise.withResolvers<VerifiedOrder>()
   const story: unknown[] = []
@@ -559,7 +559,7 @@ test('a key that is revoked while its token is checked opens no session', async 
   assert.deepEqual([answer.id, answer.code], [1, 'UNAUTHORIZED_KEY_INACTIVE'])
 })
 
-test('on shutdown every client receives its time to reconnect', async (t) => {
+test('on shutdown every stream client receives a delay after which to reconnect', async (t) => {
   const stream = await startStream(t)
   const client = await stream.connect()
   stream.hub.shutdown()
@@ -580,7 +580,7 @@ test('a ping over the stream is answered', async (t) => {
   assert.deepEqual([pong.type, pong.id, typeof pong.ts], ['pong', 3, 'number'])
 })
 
-test('on shutdown requests in flight are answered before their client is closed', async (t) => {
+test('on shutdown the stream answers requests in flight before it closes the client’s connection', async (t) => {
   const gate = Promise.withResolvers<void>()
   const asked = Promise.withResolvers<void>()
   const stream = await startStream(t, {
@@ -619,7 +619,7 @@ test('on shutdown requests in flight are answered before their client is closed'
   await done
 })
 
-test('an immediate shutdown does not wait for answers', async (t) => {
+test('an immediate shutdown of the stream does not wait for requests in flight', async (t) => {
   const asked = Promise.withResolvers<void>()
   const stream = await startStream(t, {
     parts: {
@@ -639,7 +639,7 @@ test('an immediate shutdown does not wait for answers', async (t) => {
   assert.equal((await client.ended()).code, 1012)
 })
 
-test('snapshots of markets whose owner is not confirmed are marked as stale, and no others', async (t) => {
+test('only snapshots of markets whose owner is not confirmed are marked as stale', async (t) => {
   let cut: readonly string[] = []
   const other = marketIdOf(1)
   const stream = await startStream(t, {

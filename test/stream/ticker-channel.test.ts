@@ -142,7 +142,7 @@ test('a subscriber of all tickers gets the newest open markets at once, then cha
   )
 })
 
-test('a subscriber of some tickers gets only their changes, and other changes cost nothing', async () => {
+test('a subscriber of some tickers gets only changes of those markets, and other changes cause no work', async () => {
   const { clock, registry, channel, nth, open, rest, turn, feed, snapshot } = fixture()
   for (let n = 1; n <= 3; n++) open(n)
   assert.equal(clock.pending, 0, 'nobody follows')
@@ -183,7 +183,7 @@ test('a client that subscribes to tickers between a change and its message misse
   assert.deepEqual(Reflect.get(news?.tickers[0] ?? {}, 'bestBidPrices'), [10, 0])
 })
 
-test('a database that does not answer does not delay prices in tickers', async () => {
+test('a database that does not answer delays ticker prices by three seconds at most', async () => {
   const { clock, board, nth, open, turn, feed } = fixture(() => new Promise(() => undefined))
   open(1)
   feed()
@@ -204,7 +204,7 @@ test('a database that does not answer does not delay prices in tickers', async (
   assert.equal(Reflect.get(line ?? {}, 'volume24h'), null)
 })
 
-test('one ticker subscription is enough for a list of markets, even while the database is slow', async (t) => {
+test('a ticker subscription combines stored figures with the live book and later trades of a market', async (t) => {
   const asked: PromiseWithResolvers<StoredFigures[]>[] = []
   const stream = await startStream(t, {
     markets: 2,
@@ -251,7 +251,7 @@ test('one ticker subscription is enough for a list of markets, even while the da
   assert.deepEqual([none.code, none.field], ['INVALID_FIELD', 'marketIds'])
 })
 
-test('the tickers of an event begin with its markets and include markets that join it later', async () => {
+test('the tickers of an event begin with the event’s markets and include markets that join later', async () => {
   const { channel, registry, nth, open, rest, turn, snapshot } = fixture()
   const event = { slug: 'games', chainId: 5 }
   for (const n of [1, 2, 3]) open(n)
@@ -286,7 +286,7 @@ test('the tickers of an event begin with its markets and include markets that jo
   assert.equal((await snapshot(feed)).count, EVENT_MARKETS_MAX)
 })
 
-test('markets that joined an event while messages were lost reach the subscribers of the event', async (t) => {
+test('subscribers of an event receive markets that joined the event while update messages were lost', async (t) => {
   const members = [marketIdOf(0)]
   const stream = await startStream(t, {
     markets: 2,

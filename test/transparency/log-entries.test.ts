@@ -66,7 +66,7 @@ test('an entry of the public log has every event of its row, with hashes instead
   }
 })
 
-test('the entries of stored rows have known hashes, in every version of the format', () => {
+test('public log entries of stored rows keep their known hashes, in every version of the format', () => {
   const entries = entriesOf(rowOf(fixture.events), sha256)
   const hash = createHash('sha256')
   for (const entry of entries) hash.update(entry)
@@ -76,7 +76,7 @@ test('the entries of stored rows have known hashes, in every version of the form
   )
 })
 
-test('an entry of the public log contains no labels, groups, protections or sessions, and all other optional fields', () => {
+test('a public log entry omits labels, groups, protections and sessions, and contains other optional fields', () => {
   const secret = 'se-cret'
   const market = given({ market: { matching: 'complementary' } })
   const protection = { windowMs: 998, fillsMax: 997 }
@@ -118,7 +118,7 @@ test('an entry of the public log contains no labels, groups, protections or sess
   assert.ok(events.some((e) => e.type === 'OrdersMatched' && e.fills[0]?.kind === 'mint'))
 })
 
-test('a quotation mark in a label does not reveal the signatures of the orders after it', () => {
+test('a quotation mark in an order’s label does not reveal later orders’ signatures in the public log', () => {
   const market = given()
   for (const label of ['"', '\\"', '}]', '{"nonce":', '",']) {
     market.place(buy('YES').at(0.4).size(1).named(`l${label}`), undefined, { tags: { label } })
@@ -135,7 +135,7 @@ test('a quotation mark in a label does not reveal the signatures of the orders a
   )
 })
 
-test('a long row becomes several entries that can be read alone, and a long event becomes several pieces', () => {
+test('a long row becomes several independently readable log entries, and a long event several pieces', () => {
   const [matched] = fixture.events.filter((event) => event.type === 'OrdersMatched')
   assert.ok(matched?.type === 'OrdersMatched')
   const long = { ...matched, fills: Array.from({ length: 1_000 }, () => matched.fills[0]!) }
@@ -160,7 +160,7 @@ test('a long row becomes several entries that can be read alone, and a long even
   }
 })
 
-test('missing, repeated and incomplete entries are found', () => {
+test('the reader of the public log detects missing, repeated and incomplete entries', () => {
   const entries = entriesOf(rowOf(Array.from({ length: 600 }, () => fixture.events).flat()), sha256)
   const [first, second] = entries
   assert.ok(first !== undefined && second !== undefined)

@@ -70,7 +70,7 @@ test('a Merkle tree of the standard’s test leaves has the roots that the stand
   }
 })
 
-test('every leaf of a small Merkle tree has a proof that verifies, and no other proof does', async () => {
+test('every leaf of a small Merkle tree has a proof that verifies, and an altered proof does not verify', async () => {
   const log = makeLog()
   for (let size = 1; size <= 40; size++) {
     log.grow(size)

@@ -42,7 +42,7 @@ function newSigner(name: string, type: VerifierKey['type'] = NOTE_SIGNATURE): No
   return { key, sign: (message) => sign(null, message, privateKey) }
 }
 
-test('the signed note and the key in the standard verify', () => {
+test('the standard’s example of a signed note verifies with the standard’s example key', () => {
   const key = parseVerifierKey(VKEY)
   assert(key !== undefined)
   assert.equal(verifierKeyText(key), VKEY)
@@ -111,7 +111,7 @@ test('a cosignature has the standard’s form and covers time and checkpoint', (
   assert.equal(cosignedAtSec(other, witness.key), undefined)
 })
 
-test('an offline proof contains everything except the key, and one changed byte is found', async () => {
+test('an offline proof verifies with only the log’s key, and one changed byte makes it fail', async () => {
   const log = newSigner('example.com/log/1/p0')
   const witness = newSigner('witness.example/w1', COSIGNATURE)
   const entries = Array.from({ length: 5 }, (_, at) => Buffer.from(`entry ${at}`))
@@ -144,7 +144,7 @@ test('an offline proof contains everything except the key, and one changed byte 
   }
 })
 
-test('a bundle of entries is read back, and a wrong length is found', () => {
+test('a bundle of log entries is decoded as it was encoded, and refused with a wrong length', () => {
   const entries = [Buffer.from('a'), Buffer.from(''), Buffer.alloc(65_535, 1)]
   const bundle = encodeBundle(entries)
   assert.deepEqual(

@@ -35,7 +35,7 @@ test('a public log is verified from its entries, and again when it has grown', a
   )
 })
 
-test('one changed byte in any file of a public log is found', async () => {
+test('the verification of a public log detects one changed byte in any of its files', async () => {
   const files: string[] = []
   let spoiled = ''
   let at = 0

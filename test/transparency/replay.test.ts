@@ -119,7 +119,7 @@ function lifeWith(steps: (market: ReturnType<typeof given>) => void) {
 
 const hasTerms = (event: MarketEvent) => 'terms' in event && event.terms !== undefined
 
-test('the random markets of the replay contain orders with terms of every kind', () => {
+test('the random markets that the replay checks contain POST_ONLY, IOC and FOK orders', () => {
   const forces = life.flatMap((event) => ('terms' in event ? [event.terms?.timeInForce] : []))
   assert.deepEqual(new Set(forces), new Set(['POST_ONLY', 'IOC', 'FOK']))
 })
@@ -149,7 +149,7 @@ test('the replay finds a FOK order that is filled in part', () => {
   assert.throws(() => replay(partly(asFok)), /must be filled whole/)
 })
 
-test('the replay finds a post-only order that takes', () => {
+test('the replay finds a post-only order that matches on arrival', () => {
   const takes = lifeWith((market) => {
     market.place(sell('YES').at(0.4).size(1).named('a'), 'POST_ONLY')
     market.place(buy('YES').at(0.4).size(1).by('bob').named('t'))
@@ -159,7 +159,7 @@ test('the replay finds a post-only order that takes', () => {
   assert.throws(() => replay(takes(asPostOnly)), /post-only order matches/)
 })
 
-test('the replay finds an order after its bookByMs, and a replacement whose predecessor still rests or is of another trader', () => {
+test('the replay finds an order placed after its bookByMs, and an invalid replacement of another order', () => {
   const life = lifeWith((market) => {
     market.place(buy('YES').at(0.4).size(1).named('old'))
     const bookByMs = market.nowSec * 1_000 + 5
@@ -181,7 +181,7 @@ test('the replay finds an order after its bookByMs, and a replacement whose pred
   assert.throws(() => replay(life(stranger)), /of another trader/)
 })
 
-test('the replay follows cancels by a group’s fill limit, and finds one that no fill caused', () => {
+test('the replay accepts cancels caused by a group’s fill limit, and finds a cancel that no fill caused', () => {
   const tags = { group: 'g', protection: { windowMs: 1_000, fillsMax: 1 } }
   const life = lifeWith((market) => {
     for (const name of ['a', 'b', 'c']) {
@@ -226,7 +226,7 @@ function finds(change: (events: MarketEvent[]) => MarketEvent[], difference: Reg
   assert.throws(() => replay(numbered), difference)
 }
 
-test('the replay finds two swapped orders at one price', () => {
+test('the replay finds two orders at one price whose order of placement was swapped', () => {
   // Finds a match with two makers at one price.
   const match = life.find(
     (event) =>
@@ -261,7 +261,7 @@ test('the replay finds a fill that skips a better price', () => {
   }, /comes before/)
 })
 
-test('the replay finds prices and sizes that are text, which would be compared letter by letter', () => {
+test('the replay refuses prices and sizes that are text instead of numbers', () => {
   const market = given()
   market.place(sell('YES').at(0.099_999).size(1).named('better'))
   market.place(sell('YES').at(0.1).size(1).named('worse'))
@@ -275,7 +275,7 @@ test('the replay finds prices and sizes that are text, which would be compared l
   assert.throws(() => replay(events, forge), /does not have the form of its kind/)
 })
 
-test('the replay refuses every cell of another type, and facts of unknown types', () => {
+test('the replay refuses log cells of a wrong type and log facts of an unknown type', () => {
   const wrong: unknown[] = [null, -1, 0.5, 2 ** 53, 'x', '0x', [], {}, true]
   const kinds = new Set<string>()
   for (const line of sampleLines()) {
@@ -351,7 +351,7 @@ test('the replay finds an order that rests although it would match', () => {
   }, /although it would match/)
 })
 
-test('the replay finds an order that was placed twice, an event that was removed and an order that expired early', () => {
+test('the replay finds an order placed twice, a removed event, and an order that expired too early', () => {
   finds((events) => {
     const rested = events.find((event) => event.type === 'OrderRested' && event.order)!
     return [...events, { ...rested, atMs: events.at(-1)!.atMs }]

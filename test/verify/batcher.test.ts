@@ -86,7 +86,7 @@ test('the signature checks of one turn are divided evenly between the workers', 
   }
 })
 
-test('a worker has at most one waiting batch; later checks wait and are sent together', async () => {
+test('a worker gets at most one waiting batch; further signature checks wait and are then sent together', async () => {
   const { tasks, askAll, endTurn, settle } = createBench({ workers: 1 })
   for (let index = 0; index < 10; index++) {
     void askAll(1, index)
@@ -112,7 +112,7 @@ test('signature checks above the limit are refused immediately, until there is r
   assert.equal(await answer, 'answer 12')
 })
 
-test('a late request is answered, waiting or sent, and a later result changes nothing', async (t) => {
+test('a signature check that misses its deadline is refused as OVERLOADED, and a later result is ignored', async (t) => {
   mock.timers.enable({ apis: ['setTimeout'] })
   t.after(() => mock.timers.reset())
   const { batcher, tasks, askAll, endTurn, clock, settle } = createBench({
@@ -156,7 +156,7 @@ test('the signature checks of a worker that died are repeated, one by one', asyn
   assert.deepEqual(await Promise.all(answers), ['answer 0', 'answer 1', 'answer 2'])
 })
 
-test('signature checks that nobody waits for are not repeated when their worker dies', async (t) => {
+test('signature checks past their deadline are not repeated when their worker dies', async (t) => {
   mock.timers.enable({ apis: ['setTimeout'] })
   t.after(() => mock.timers.reset())
   const { batcher, tasks, askAll, endTurn, clock, settle } = createBench({ deadlineMs: 100 })
@@ -186,7 +186,7 @@ test('a signature check that kills its worker fails alone, after a second attemp
   assert.equal(failures.length, 2)
 })
 
-test('a pool that throws, or answers only a part, fails the batch and not the caller', async () => {
+test('if the worker pool throws or returns too few results, each signature check gets the error INTERNAL', async () => {
   for (const run of [
     () => {
       throw new Error('the pool is gone')
@@ -205,7 +205,7 @@ test('a pool that throws, or answers only a part, fails the batch and not the ca
   }
 })
 
-test('closing refuses new requests and waits for the current ones', async () => {
+test('closing the signature batcher refuses new checks and waits for the current checks', async () => {
   const { batcher, tasks, askAll, endTurn } = createBench()
   const answers = askAll(3)
   let closed = false
@@ -221,7 +221,7 @@ test('closing refuses new requests and waits for the current ones', async () => 
   await batcher.close()
 })
 
-test('each request always gets its own answer once, within every limit', async () => {
+test('each signature check gets its own answer exactly once, within every limit', async () => {
   const steps = fc.array(
     fc.oneof(
       fc.record({ ask: fc.integer({ min: 1, max: 60 }) }),

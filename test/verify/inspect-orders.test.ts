@@ -85,7 +85,7 @@ test('a signature of another library is verified', async () => {
   }
 })
 
-test('a signature’s v is accepted as 0, 1, 27 or 28 in any case, and normalised', async () => {
+test('a signature is accepted with v as 0, 1, 27 or 28 and hex digits in either case, and normalised', async () => {
   for (const trader of [alice, bob]) {
     const signed = await signedOrder(trader)
     const parts = partsOf(signed.signature)
@@ -115,7 +115,7 @@ test('the malleable twin of a signature is refused', async () => {
   assertRefused(mirrored, /s must be in the lower half/)
 })
 
-test('a signature is accepted with an s up to half the order of the curve', async () => {
+test('a signature is refused for a high s only if s exceeds half the order of the curve', async () => {
   const signed = await signedOrder(alice)
   const { r, v } = partsOf(signed.signature)
   const half = CURVE_ORDER / 2n
@@ -204,7 +204,7 @@ test('a signature for another chain or another contract is refused', async () =>
   assertRefused(other, /recovered 0x.*, expected 0x/)
 })
 
-test('a chain without a settlement contract rejects that order alone', async () => {
+test('an order for a chain without a settlement contract is rejected without affecting other orders', async () => {
   const signed = await signedOrder(alice)
   for (const inspectOrders of engines) {
     const [unknown, known] = inspectOrders([{ ...signed, chainId: 5 }, signed])
@@ -215,7 +215,7 @@ test('a chain without a settlement contract rejects that order alone', async () 
   }
 })
 
-test('a batch is answered in order', async () => {
+test('the results for a batch of signed orders have the order of the batch', async () => {
   const batch: SignedOrder[] = []
   for (let index = 1; index <= 40; index++) {
     const signed = await signedOrder(index % 3 === 0 ? bob : alice, { size: index as Shares })

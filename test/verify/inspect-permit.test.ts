@@ -60,7 +60,7 @@ function flawOf(signed: SignedOrder): string | undefined {
   return fast.permitFlaw
 }
 
-test('a permit that the trader signed for our settlement contract stays with its order', async () => {
+test('a permit that the trader signed for the settlement contract is returned with the verified order', async () => {
   const signed = { ...(await signedOrder(alice)), permit: await permitOf(alice) }
   assert.equal(flawOf(signed), undefined)
   const [inspection] = engines[0]!([signed])

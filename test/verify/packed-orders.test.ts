@@ -37,7 +37,7 @@ async function someOrders(): Promise<SignedOrder[]> {
   ]
 }
 
-test('packed orders get the same answers, word by word, as orders as objects', async () => {
+test('the inspection of packed orders gives exactly the results of the inspection of order objects', async () => {
   const orders = await someOrders()
   for (const { recovery, keccak } of engines) {
     const memory = makePackedMemory(1)
@@ -50,7 +50,7 @@ test('packed orders get the same answers, word by word, as orders as objects', a
   }
 })
 
-test('an order that cannot be hashed fails its batch, and the memory of the batch is free again', async () => {
+test('an order that cannot be hashed fails its batch, and the batch’s shared memory is released', async () => {
   const { recovery, keccak } = engines[0]!
   const memory = makePackedMemory(1)
   const inspectPacked = makePackedInspector({ memory, domains, recovery, keccak })

@@ -47,7 +47,7 @@ async function signMany(count: number): Promise<SignedOrder[]> {
   return orders
 }
 
-test('orders are checked by real threads and returned in order, and the wrong ones are refused', async () => {
+test('worker threads check signed orders, return results in order and refuse wrong signatures', async () => {
   const pool = createPool('../../workers/verify.ts', {})
   try {
     assert.match(await pool.run(undefined, { name: 'engines' }), / secp256k1, .* keccak$/)
@@ -70,7 +70,7 @@ test('orders are checked by real threads and returned in order, and the wrong on
   }
 })
 
-test('if a checking thread dies every order still gets an answer', async () => {
+test('if a signature-checking thread dies, every order still gets a result', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-verify-'))
   const deathNote = join(folder, 'die')
   const pool = createPool('mortal-worker.ts', { deathNote })

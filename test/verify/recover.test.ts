@@ -26,7 +26,7 @@ const keys = fc
   .bigInt({ min: 1n, max: CURVE_ORDER - 1n })
   .map((key) => `0x${key.toString(16).padStart(64, '0')}` as const)
 
-test('every implementation recovers the same signer as the library viem', async () => {
+test('every implementation of signature recovery returns the same signer as the library viem', async () => {
   await fc.assert(
     fc.asyncProperty(keys, digests, async (privateKey, hash) => {
       const signature = await sign({ hash, privateKey, to: 'hex' })
@@ -37,7 +37,7 @@ test('every implementation recovers the same signer as the library viem', async 
   )
 })
 
-test('a character whose low byte is a hex digit is refused', async () => {
+test('a signature is refused if it contains a non-ASCII character whose low byte is a hex digit', async () => {
   const hash = `0x${'42'.repeat(32)}` as const
   const signature = await sign({ hash, privateKey: `0x${'1'.repeat(64)}`, to: 'hex' })
   assert.equal(typeof fast(bytesOf(hash), signature), 'string')
@@ -68,7 +68,7 @@ test('the implementations of signature recovery agree for random bytes', () => {
   )
 })
 
-test('keccak in WebAssembly equals the portable one for any length', () => {
+test('keccak in WebAssembly equals the portable implementation for inputs of any length', () => {
   const { keccak256 } = loadKeccak()
   // Lengths around the block size, and around the maximum that fits into the memory.
   const lengths = [0, 1, 135, 136, 137, 271, 272, 320, 64_800, 64_888, 64_889, 70_000]
@@ -96,7 +96,7 @@ test('the fastest available implementation of signature recovery is used', async
   assert.equal(engines.at(-1)?.name, 'wasm secp256k1')
 })
 
-test('the system’s library refuses input of another length', (t) => {
+test('the system’s secp256k1 library refuses digests and signatures of a wrong length', (t) => {
   const system = systemRecovery()
   if (system === undefined) {
     assert(!servicesRequired, 'libsecp256k1 is not installed')
@@ -133,7 +133,7 @@ test('a library that does not recover the signer of a known signature is not use
   assert.equal(stdout, '1, undefined')
 })
 
-test('without native builds WebAssembly is used, and this is logged', async () => {
+test('without native builds, signature recovery and keccak use WebAssembly', async () => {
   // A separate process in which the native modules cannot be found.
   const script = `
     import { registerHooks } from 'node:module'

@@ -76,7 +76,7 @@ const operations: RelayOperation[] = [
   { ...permit, ...where, kind: 'cancel-all-before', nonce: String(2n ** 64n - 1n) as Uint64 },
 ]
 
-test('the digest of every message equals that of other libraries', async () => {
+test('the typed-data digest of every relayer message equals the digest by the library viem', async () => {
   const recover = makeRecoverer(await loadRecovery(), portableKeccak)
   let messages = 0
   for (const operation of operations) {
@@ -97,7 +97,7 @@ test('the digest of every message equals that of other libraries', async () => {
   assert.equal(messages, 11)
 })
 
-test('a batch increments its nonces, and a bond has the stablecoin’s nonce', () => {
+test('a batch of redemptions increments its message nonces, and a bond uses the stablecoin’s nonce', () => {
   const [, , , , batch, proposal] = operations
   assert.ok(batch && proposal)
   const nonces = { nonce: 4n, bond: { nonce: 9n, amount: 500_000_000n } }

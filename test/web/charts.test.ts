@@ -19,7 +19,7 @@ const trade = (sec: number, part: Partial<TapeTrade> = {}): TapeTrade => ({
   ...part,
 })
 
-test('trades are marked on the line of their outcome: own fills per candle and side, others per price', () => {
+test('the chart marks own fills per candle and side, and other trades per price, on their outcome’s line', () => {
   const tape = [
     trade(130, { outcome: 1, price: 600_000 }),
     trade(70, { buyer: '0xMe' }),
@@ -73,7 +73,7 @@ test('a depth chart sums both sides from the mid, and shows the result of an ord
   )
 })
 
-test('a depth chart of a one-sided book has one side, and of an empty book none', () => {
+test('a depth chart shows one side for a one-sided book, and is absent for an empty book', () => {
   const depth = depthOf([], [{ price: 10_000, size: 5n }])
   assert.ok(depth !== undefined)
   assert.equal(depth.low, 0)
@@ -125,7 +125,7 @@ test('the line of a quick market begins at the start price and leaves the remain
 const report = (source: string, dollars: number) =>
   ({ source, price: dollars * DOLLAR }) as PriceObservation
 
-test('evidence has a row for every source, and names the deciding one and the reason', () => {
+test('the evidence of a quick market has a row per price source, and names the deciding source and reason', () => {
   const evidence = {
     quickMarket: { ...quick, verdict: 'prices' },
     decidedBy: 'pyth',
@@ -160,7 +160,7 @@ test('evidence has a row for every source, and names the deciding one and the re
   assert.match(evidenceWords({ ...evidence, quickMarket: contested }), /the oracle decides\.$/)
 })
 
-test('evidence of an exchange that lists no providers still shows the two reports', () => {
+test('the evidence of a quick market shows the price reports even if the exchange lists no providers', () => {
   const evidence = {
     ...{ quickMarket: quick, decidedBy: 'pyth', average: null },
     ...{ start: report('pyth', 100), end: report('pyth', 101) },

@@ -34,7 +34,7 @@ test('a simulated sell takes the highest levels first, and the average is rounde
   assert.equal(fill.slippage, 2_308)
 })
 
-test('implied levels count, and a seller who merges gets the rest of the dollar, rounded down', () => {
+test('a simulated order fills implied levels, and a seller who merges gets the rest of a dollar, rounded down', () => {
   const asks = [{ price: 600_000, size: 15_000_000n, implied: 10_000_000n }]
   const bought = simulateFill({ side: 'buy', price: 610_000, size: 12_000_000 }, asks)
   assert.deepEqual(
@@ -48,7 +48,7 @@ test('implied levels count, and a seller who merges gets the rest of the dollar,
   assert.equal(simulateFill({ side: 'sell', price: 500_000, size: 3 }, plain).cost, 2n)
 })
 
-test('an amount buys as many shares as the book sells for it, up to the limit', () => {
+test('a dollar amount buys as many shares as the book offers for it within the limit price', () => {
   const buy = (amount: bigint, price = 430_000) =>
     sharesFromBook({ side: 'buy', price, amount }, ASKS)
   assert.equal(buy(4_200_000n), 10_000_000)
@@ -91,14 +91,14 @@ test('an order that matches nothing has no average price', () => {
   assert.equal(costAtMost({ price: 419_999, size: 1_000_000 }, fill), 419_999n)
 })
 
-test('a level above 2^53 is matched by the requested size', () => {
+test('a simulated order is filled exactly at a price level whose size is above 2^53', () => {
   const deep = [{ price: 500_000, size: 2n ** 60n }]
   const fill = simulateFill({ side: 'buy', price: 500_000, size: Number.MAX_SAFE_INTEGER }, deep)
   assert.equal(fill.rest, 0)
   assert.equal(fill.cost, BigInt(costCeil(500_000 as Price, Number.MAX_SAFE_INTEGER as Shares)))
 })
 
-test('an amount never buys more than it pays for, and no unit less than possible', () => {
+test('a dollar amount buys the largest size whose cost does not exceed the amount', () => {
   const amounts = fc.integer({ min: 1, max: 10 ** 12 })
   fc.assert(
     fc.property(amounts, fc.integer({ min: 1, max: 999_999 }), (amount, price) => {

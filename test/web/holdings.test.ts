@@ -23,7 +23,7 @@ test('a share is worth the middle of its book, else the complement of the other 
   assert.equal(markPrice(undefined, 0), undefined)
 })
 
-test('each held outcome is a line, and profit is value less cost', () => {
+test('the portfolio has a line for each held outcome, and its profit is the value less the cost', () => {
   const held = position({ yesShares: 2_000_000, yesCost: 700_000, noShares: 1, noCost: 1 })
   const lines = holdingsOf(
     [held],

@@ -32,7 +32,7 @@ function market(id: string, part: Partial<Market> = {}): Market {
 const filter: Filter = readFilter('')
 const ids = (markets: readonly Market[] | undefined) => markets?.map(({ id }) => id)
 
-test('the chance is between bid and ask, else the last price, else unknown', () => {
+test('a market’s chance is the middle of bid and ask, else the last price, else unknown', () => {
   const both = market('a', { bestBidPrices: [400_000, 0], bestAskPrices: [450_000, 0] })
   assert.equal(chanceOf(both), 425_000)
   assert.equal(spreadOf(both), 50_000)
@@ -57,13 +57,13 @@ test('the chance of a market uses both books: the tighter price on each side cou
   assert.equal(chanceOf(halves), undefined, 'two bids of YES have no ask')
 })
 
-test('a market counts as over at its end time, before any message says so', () => {
+test('a market counts as over from its end time, even before a message reports the end', () => {
   assert.equal(isOver(market('a', { expiration: NOW }), NOW), true)
   assert.equal(isOver(market('b', { status: 'resolved' }), NOW), true)
   assert.equal(isOver(market('c'), NOW), false)
 })
 
-test('markets are filtered by words, category and state, and quick ones are listed separately', () => {
+test('the market list filters by words, category and state, and omits quick markets', () => {
   const all = [
     market('a', { question: 'Will it RAIN?', description: 'In Delphi' }),
     market('b', { category: 'defi' }),
@@ -91,7 +91,7 @@ test('markets are sorted by the chosen order', () => {
   assert.deepEqual(by('newest'), ['b', 'a', 'c'])
 })
 
-test('messages of the stream replace older values', () => {
+test('ticker messages replace older values in the market list', () => {
   const before = [market('a'), market('b')]
   const told = (id: string, part: Partial<Market>) => {
     return { ...market(id), ...part, marketId: id } as StreamTicker
@@ -104,7 +104,7 @@ test('messages of the stream replace older values', () => {
   assert.equal(applyTickers(undefined, [told('a', {})]), undefined)
 })
 
-test('the URL contains the settings of the list, and an invalid URL gives the defaults', () => {
+test('the URL contains the settings of the market list, and an invalid URL gives the default settings', () => {
   assert.equal(writeFilter(filter), '')
   const all: Filter = {
     ...{ words: 'rain & sun?', category: 'defi', status: 'over', sort: 'ends' },
@@ -124,7 +124,7 @@ test('each sort order works in both directions, and the watchlist narrows the li
   assert.deepEqual(ids(listedMarkets(all, isWatched, NOW, new Set(['a', 'x']))), ['a'])
 })
 
-test('the watchlist is limited in size, and survives foreign data in its storage', () => {
+test('the watchlist is limited in size, and invalid stored data gives an empty watchlist', () => {
   const id = (n: number) => `0x${String(n).padStart(64, '0')}`
   const many = Array.from({ length: 500 }, (_, n) => id(n))
   assert.equal(parseWatchlist(JSON.stringify(many)).length, 200)

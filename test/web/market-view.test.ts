@@ -19,7 +19,7 @@ import { quickStanding } from '#web/market/quick-standing.ts'
 import { deedOf, resolutionSteps } from '#web/market/resolution-steps.ts'
 import { applyTrades, joinTapes, ownLegOf, TAPE_MAX } from '#web/market/tape-merge.ts'
 
-test('a ladder sums from the best price, marks own orders, and uses one scale for both sides', () => {
+test('the order ladder sums sizes from the best price, marks own orders, and uses one scale for both sides', () => {
   const { bids, asks } = ladderRows(
     [
       { price: 410_000, size: 10n },
@@ -42,7 +42,7 @@ test('a ladder sums from the best price, marks own orders, and uses one scale fo
   assert.deepEqual(ladderRows([], [], []), { bids: [], asks: [] })
 })
 
-test('the ladder of a complementary market shows implied parts, and marks own orders of the other outcome', () => {
+test('the order ladder of a complementary market marks implied sizes and own orders of the other outcome', () => {
   const all = [
     { price: 600_000, size: 15n },
     { price: 610_000, size: 4n },
@@ -70,7 +70,7 @@ test('the ladder of a complementary market shows implied parts, and marks own or
   ])
 })
 
-test('the taker of a mint or merge trades the other outcome at the rest of the dollar', () => {
+test('the seller in a mint buys, and the buyer in a merge sells, the other outcome at one dollar less the price', () => {
   const mint = { buyer: '0xa', seller: '0xb', outcome: 1, price: 400_000, kind: 'mint' } as const
   assert.deepEqual(ownLegOf(mint, '0xa'), { side: 'buy', outcome: 1, price: 400_000 })
   assert.deepEqual(ownLegOf(mint, '0xb'), { side: 'buy', outcome: 0, price: 600_000 })
@@ -86,7 +86,7 @@ const trade = (seq: number, ts = seq) => ({
 const told = (message: object) => ({ sub: '1', ...message }) as TradesMessage
 const ids = (tape: readonly { tradeId: string }[]) => tape.map(({ tradeId }) => tradeId)
 
-test('the tape starts with a snapshot, grows at its head, and shows each trade’s status', () => {
+test('the trade tape starts with a snapshot, adds new trades on top, and shows each trade’s status', () => {
   const past = [trade(1), trade(2)].map((one) => ({ ...one, status: 'matched', txHash: '' }))
   let tape = applyTrades([], told({ type: 'trades.snapshot', trades: past }))
   assert.deepEqual(ids(tape), ['0xm-2-0', '0xm-1-0'])
@@ -102,7 +102,7 @@ test('the tape starts with a snapshot, grows at its head, and shows each trade�
   assert.equal(applyTrades(tape, told({ ...status, tradeId: 'gone' })), tape)
 })
 
-test('two lists of trades are merged newest first, with a limit, and the first list wins', () => {
+test('two trade lists are merged newest first up to a limit, and the first list’s version of a trade is kept', () => {
   const shown = (seq: number, status: string, takerSide: 0 | 1 | undefined) => ({
     ...trade(seq, 7),
     ...{ status, takerSide, txHash: '', reason: '' },
@@ -129,7 +129,7 @@ const candle = (timestamp: number, price: number) => ({
   ...{ timestamp, open: price, high: price, low: price, close: price },
 })
 
-test('a trade changes the last candle or opens the next from its close', () => {
+test('a trade updates the last candle, or opens the next candle at the last closing price', () => {
   const first = nextCandle(undefined, { price: 40, sec: 125 }, 60)
   assert.deepEqual(first, candle(120, 40))
   assert.deepEqual(nextCandle(first, { price: 50, sec: 179 }, 60), {
@@ -142,7 +142,7 @@ test('a trade changes the last candle or opens the next from its close', () => {
   assert.equal(nextCandle(first, { price: 1, sec: 119 }, 60), undefined)
 })
 
-test('trades that the candles lack are added, and trades that they include change nothing', () => {
+test('trades missing from the candles are added, and trades already included change nothing', () => {
   const trades = [10, 65, 70].map((sec, at) => ({ sec, price: 40 + at }))
   const all = withTrades([], trades, 60)
   assert.deepEqual(all, [candle(0, 40), { ...candle(60, 40), high: 42, close: 42 }])
@@ -150,7 +150,7 @@ test('trades that the candles lack are added, and trades that they include chang
   assert.deepEqual(withTrades(all.slice(0, 1), trades, 60), all)
 })
 
-test('candles without trades stay at the previous price, up to now', () => {
+test('intervals without trades get candles at the previous price, up to now', () => {
   const filled = withoutHoles([candle(60, 40), candle(240, 50)], 60, 310)
   const expected = [candle(60, 40), candle(120, 40), candle(180, 40), candle(240, 50)]
   assert.deepEqual(filled, [...expected, candle(300, 50)])

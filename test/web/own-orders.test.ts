@@ -12,7 +12,7 @@ const order = (orderHash: string, marketId = 'm', remainingSize = 10) => ({
 const told = (message: object) => ({ sub: '1', ...message }) as OrdersMessage
 const hashes = (orders: ReturnType<typeof applyOrders>) => orders?.map(({ orderHash }) => orderHash)
 
-test('own orders start with a snapshot, each message changes one, and a closed market removes its orders', () => {
+test('the list of own orders starts with a snapshot, follows each message, and drops orders of closed markets', () => {
   const first = { type: 'orders.snapshot', orders: [order('a'), order('b')], nextCursor: null }
   let open = applyOrders(undefined, told(first))
   assert.deepEqual(hashes(open), ['b', 'a'], 'the newest first')
@@ -29,7 +29,7 @@ test('own orders start with a snapshot, each message changes one, and a closed m
   assert.deepEqual(hashes(open), ['c'])
 })
 
-test('if a snapshot lacks some of the open orders, they must be read by REST', () => {
+test('the page does not use a snapshot of own orders that lacks some of the open orders', () => {
   const part = { type: 'orders.snapshot', orders: [order('a')], nextCursor: 'more' }
   assert.equal(applyOrders(undefined, told(part)), undefined)
   assert.equal(applyOrders(undefined, told({ type: 'order', ...order('b') })), undefined)

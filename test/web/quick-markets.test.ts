@@ -9,7 +9,7 @@ import { shownAfter } from '#web/state/quick-markets.ts'
 const market = (marketId: string, resolved = false) => ({ marketId, resolved }) as QuickMarket
 const told = (quickMarket: QuickMarket | null) => ({ quickMarket }) as QuickMarketMessage
 
-test('the current quick market is shown, and the verdict on the previous one does not replace it', () => {
+test('the verdict on the previous quick market does not replace the current quick market on the page', () => {
   const now = market('b')
   assert.equal(shownAfter(undefined, told(now)), now)
   assert.equal(shownAfter(now, told(market('a', true))), now)

@@ -19,7 +19,7 @@ test('each path of the page leads to its view', () => {
   })
 })
 
-test('a link to a market can prefill a trade, and nothing else', () => {
+test('a link to a market can prefill the side and outcome of a trade, and nothing else', () => {
   const intent = { side: 'sell', outcome: 'NO' } as const
   assert.deepEqual(readRoute(marketLink(ID, intent)), { view: 'market', marketId: ID, intent })
   for (const query of ['buy=no', 'buy=YES&size=1', 'sell', '']) {

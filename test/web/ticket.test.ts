@@ -16,7 +16,7 @@ import {
   readShares,
 } from '#web/market/ticket-text.ts'
 
-test('the price in a new ticket is the mid price, rounded so that the order does not match', () => {
+test('a new order ticket starts with the mid price, rounded to a price that does not match', () => {
   assert.equal(firstPrice('buy', { bid: 410_000, ask: 420_000 }), 415_000)
   assert.equal(firstPrice('buy', { bid: 410_000, ask: 411_000 }), 410_000)
   assert.equal(firstPrice('sell', { bid: 410_000, ask: 411_000 }), 411_000)
@@ -36,7 +36,7 @@ test('a step of the price moves to the next tenth of a cent and stays in range',
   assert.equal(stepped(1_000, -1), 1)
 })
 
-test('typed input is parsed exactly or refused with a sentence', () => {
+test('the order ticket parses a typed number exactly, or refuses it with a sentence', () => {
   assert.deepEqual(readCents('42.3'), { value: 423_000 })
   assert.deepEqual(readCents('.5'), { value: 5_000 })
   assert.deepEqual(readShares('2.5'), { value: 2_500_000 })
@@ -51,7 +51,7 @@ test('typed input is parsed exactly or refused with a sentence', () => {
   assert.ok('error' in readDollars('0'))
 })
 
-test('digits may be grouped as the page writes them, and an ambiguous comma is refused', () => {
+test('the order ticket accepts grouped digits, and refuses an ambiguous comma', () => {
   assert.deepEqual(readShares('1,000'), { value: 1_000_000_000 })
   assert.deepEqual(readShares('1,234,567.5'), { value: 1_234_567_500_000 })
   assert.deepEqual(readShares('1 000'), { value: 1_000_000_000 })
@@ -93,7 +93,7 @@ test('a market order accepts prices up to its slippage limit and no others', () 
   assert.equal(worstPrice('buy', { bid: 470_000, ask: 0 }, 20_000), undefined)
 })
 
-test('numbers are written in the form in which they are typed', () => {
+test('the order ticket fills in numbers in the form in which a trader types them', () => {
   assert.equal(plainText(2_500_000), '2.5')
   assert.equal(plainText(10_000_000), '10')
   assert.equal(plainText(1), '0.000001')
@@ -110,7 +110,7 @@ test('a position is worth its shares at the price, rounded down', () => {
   assert.equal(worthOf({ shares: 0, cost: 0 }, 1)?.averageCost, undefined)
 })
 
-test('the ticket shows refusals in cents and shares', () => {
+test('the order ticket shows the exchange’s refusals in cents and shares', () => {
   const refused = (code: string, message: string) => orderWords(new SibylError(code, message))
   const met = refused('POST_ONLY_WOULD_MATCH', 'the post-only order would match at once, at 710000')
   assert.equal(met, 'Post only: the order would have traded at once, at 71.0¢.')

@@ -41,7 +41,7 @@ test('a wallet on another chain is asked to switch, with the details of an unkno
   )
 })
 
-test('funds are read by plain calls, and a wrong chain is not shown as a balance of zero', async () => {
+test('the page reads funds by plain contract calls, and shows no zero balance if the chain is wrong', async () => {
   const contracts = {
     stablecoin: `0x${'aa'.repeat(20)}`,
     conditionalTokens: `0x${'bb'.repeat(20)}`,

@@ -71,7 +71,7 @@ function actor(recorded: readonly PriceRecord[] = []) {
   }
 }
 
-test('a new price of the used source is published, at a limited rate', () => {
+test('the price service publishes new prices of the active source at a limited rate', () => {
   const { say, pass, published } = actor()
   say('binance', 99.9)
   assert.deepEqual(published(), [])
@@ -112,7 +112,7 @@ test('the times of published prices never go back, whichever source is used', ()
   }
 })
 
-test('if no price is published, the reason is reported', () => {
+test('if the price service publishes no price for an asset, it reports the reason', () => {
   const { say, pass, events, state } = actor()
   say('pyth', 100)
   pass(11_000)
@@ -126,7 +126,7 @@ test('if no price is published, the reason is reported', () => {
   assert.equal(whyUnpriced(state), 'BTC: no provider is fresh; ETH: no provider is fresh')
 })
 
-test('a price of a suspected source is not published', () => {
+test('the price service does not publish a price that is too far from the prices of the other sources', () => {
   const { say, pass, events } = actor()
   for (let second = 0; second < 20; second++) {
     for (const source of PRICE_SOURCES) say(source, 100)
@@ -140,7 +140,7 @@ test('a price of a suspected source is not published', () => {
   assert.deepEqual(refused, [['pyth', 'suspect']])
 })
 
-test('the price history has one price a second for twenty minutes, and is stored in batches', () => {
+test('the price service keeps one price per second for twenty minutes, and stores prices in batches', () => {
   const { say, pass, state, batches, written } = actor()
   for (let step = 0; step < 4 * 1_300; step++) {
     say('pyth', 100 + (step % 7) / 100)
@@ -156,7 +156,7 @@ test('the price history has one price a second for twenty minutes, and is stored
   assert.ok(rows.length >= 1_290 && rows.length < 2_000, String(rows.length))
 })
 
-test('the last price of each second is stored, even while the one before it is being stored', () => {
+test('the last price of each second is stored, even if it arrives while an earlier price is being stored', () => {
   const { say, pass, batches, written } = actor()
   say('pyth', 100)
   pass(250)
@@ -172,7 +172,7 @@ test('the last price of each second is stored, even while the one before it is b
   )
 })
 
-test('while the database is unavailable a limited number of prices wait to be stored, the newest', () => {
+test('while the database is unavailable, the price service keeps a limited number of the newest prices to store', () => {
   const { say, pass, state, failed, published } = actor()
   for (let second = 0; second < PRICES_WAITING_MAX + 2_000; second++) {
     say('pyth', 100 + (second % 7) / 100)

@@ -80,7 +80,7 @@ inFolder(
   },
 )
 
-test('a request that the market thread does not answer is retried', async () => {
+test('opening or closing a quick market fails if the market thread rejects or does not answer the request', async () => {
   for (const answer of [reject('MARKET_NOT_FOUND'), reject('OVERLOADED'), { unanswered: 'late' }]) {
     const { place, close } = placesWith(async () => answer)
     await assert.rejects(place(aQuickMarket()) as Promise<unknown>)

@@ -9,7 +9,7 @@ const PRICES = new Map([
   ['BTC', { asset: 'BTC', latest: undefined as { atMs: number } | undefined }],
 ])
 
-test('the age of a price grows from the start, so an alarm fires if no price ever arrives', async () => {
+test('the price-age metric grows from the service’s start, so an alarm fires even if no price ever arrives', async () => {
   const warnings: object[] = []
   const log = { warn: (fields: object) => warnings.push(fields), info: () => {}, debug: () => {} }
   const registry = new Registry()
@@ -44,7 +44,7 @@ test('the age of a price grows from the start, so an alarm fires if no price eve
   assert.deepEqual(await age(), [['BTC', 2]])
 })
 
-test('a lasting lack of all prices is reported once, and not if only the clock changed', () => {
+test('an asset that stays without a published price is logged once, and a short gap is not logged', () => {
   const warnings: object[] = []
   const log = { warn: (fields: object) => warnings.push(fields), info: () => {}, debug: () => {} }
   let nowMs = 0

@@ -64,7 +64,7 @@ function start() {
 
 const register = (id: string, untilMs = 5_000) => ({ key: { ...KEY, id }, activeMax: 20, untilMs })
 
-test('changes of API keys are stored one after the other, and announced before they are answered', async () => {
+test('the projector stores API key changes one at a time, and announces each one before it answers the caller', async () => {
   const { ask, begun, received, writes, said } = start()
   ask('RegisterApiKey', register('a'))
   ask('RevokeApiKey', { id: 'b', atMs: 1, untilMs: 5_000 })
@@ -111,7 +111,7 @@ test('a change of an API key is not stored if its caller no longer waits', async
   ])
 })
 
-test('a change of an API key that fails is answered, and later changes continue', async () => {
+test('the projector rejects an API key change that it cannot store, and continues with later changes', async () => {
   const { ask, begun, received, writes, said } = start()
   ask('RegisterApiKey', register('a'))
   ask('RegisterApiKey', register('b'))

@@ -64,7 +64,7 @@ function ending(
   return { tell, steps, left, clock, drained: () => served.drained() }
 }
 
-test('orders of closed markets that an earlier process left open are ended step by step', async () => {
+test('after a start the projector ends, in steps, the open orders of markets that closed earlier', async () => {
   const found = new Map([1, 2, 3, 4, 5].map((n) => [marketId(n), n === 2 ? 0 : n === 3 ? 3 : 1]))
   const { tell, steps, left, drained } = ending(found)
   tell('Start')
@@ -83,7 +83,7 @@ test('orders of closed markets that an earlier process left open are ended step 
   ])
 })
 
-test('the orders of a market that closes are ended, and a failure is retried', async () => {
+test('the projector ends the orders of a market that closes, and retries after a failure', async () => {
   const away = new Fault('STORE_UNAVAILABLE', 'away', { retryable: true })
   const { tell, steps, clock, drained } = ending(new Map([[marketId(7), 2]]), [away])
   tell('MarketsClosed', { marketIds: [marketId(7)] })
@@ -94,7 +94,7 @@ test('the orders of a market that closes are ended, and a failure is retried', a
   assert.deepEqual(steps, ['end 7', 'end 7', 'end 7'])
 })
 
-test('a stop of the projector waits only for the current step', async () => {
+test('a projector that is stopping waits only for its current step of ending orders', async () => {
   const { tell, steps, drained } = ending(new Map([[marketId(7), 1_000_000]]))
   tell('MarketsClosed', { marketIds: [marketId(7)] })
   tell('Stop')
@@ -102,7 +102,7 @@ test('a stop of the projector waits only for the current step', async () => {
   assert.deepEqual(steps, ['end 7'])
 })
 
-test('a market whose orders the database refuses to end does not stop other markets', async () => {
+test('if the database refuses to end one market’s orders, the projector still ends the orders of other markets', async () => {
   const found = new Map([1, 2, 3].map((n) => [marketId(n), 1]))
   const refused = new Fault('STORE_CONSTRAINT', 'refused', { retryable: false })
   const { tell, left, drained } = ending(found, [], new Map([[marketId(1), refused]]))
@@ -114,7 +114,7 @@ test('a market whose orders the database refuses to end does not stop other mark
   assert.equal(left.get(marketId(4)), 0)
 })
 
-test('a market whose orders repeatedly fail to end is retried after the others', async () => {
+test('if ending one market’s orders keeps failing, the projector ends the orders of other markets first', async () => {
   const found = new Map([1, 2].map((n) => [marketId(n), 1]))
   const busy = new Fault('STORE_UNAVAILABLE', 'locked', { retryable: true })
   const { tell, left, clock, drained } = ending(found, [], new Map([[marketId(1), busy]]))

@@ -66,7 +66,7 @@ function projected(events: readonly MarketEvent[], random: Random): Tables {
   return tables
 }
 
-test('rows computed from the events agree with the market, however the events are divided into batches', () => {
+test('the projected order and trade rows agree with the market, however its events are divided into batches', () => {
   withSeeds([11, 12, 13], (random) => {
     const market = given({ selfTrade: random.chance(0.5) ? 'allow' : 'cancel-resting' })
     const flow = randomFlow(market, random)
@@ -139,7 +139,7 @@ test('a trade row names buyer and seller, whichever of them was the taker', () =
   assert.equal(bought.seller, sold.seller)
 })
 
-test('a batch is split before it has too many rows for one transaction, but never empty', () => {
+test('the projector splits a batch with too many rows for one transaction, and never makes an empty batch', () => {
   const market = given()
   const makers = PROJECTION_ROWS_MAX / 4
   for (let n = 0; n < 3 * makers; n++) market.place(sell('YES').at(0.4).size(1).named(`m${n}`))

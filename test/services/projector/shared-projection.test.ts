@@ -106,7 +106,7 @@ async function killWriters(url: string): Promise<void> {
 
 await onServerDatabase('several projectors can share a database', ({ migrated }) => {
   for (const seed of seedsOf(1, 2, 3)) {
-    it(`projectors that share a database write like one, through lost connections and lease changes (seed ${seed})`, async () => {
+    it(`projectors that share a database write every row once despite lost connections and lease changes (seed ${seed})`, async () => {
       const random = randomFrom(seed)
       // The same traders trade in every partition.
       const markets = Array.from({ length: PARTITIONS }, (_, n) =>

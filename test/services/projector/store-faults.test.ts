@@ -34,7 +34,7 @@ await onBothDatabases('the projector survives kills', ({ fresh }) => {
 })
 
 await onServerDatabase('the projector survives an unreachable database', ({ fresh }) => {
-  it('an unreachable database stops only the projection, which catches up later', () =>
+  it('an unreachable database stops only the projection, which catches up once the database is reachable', () =>
     withExchanges(async (start, dataDir) => {
       const databaseUrl = await fresh()
       const door = await doorTo(new URL(databaseUrl))
@@ -70,7 +70,7 @@ await onServerDatabase('the projector survives an unreachable database', ({ fres
 })
 
 await onServerDatabase('one partition does not delay the others', ({ fresh }) => {
-  it('partitions whose rows are locked in the database do not delay the others', () =>
+  it('the projector writes a partition without waiting for partitions whose rows are locked in the database', () =>
     withExchanges(async (start, dataDir) => {
       const databaseUrl = await fresh()
       const exchange = await start({

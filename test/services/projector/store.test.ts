@@ -138,7 +138,7 @@ test('the projector first reserves the database for its log, then writes each ba
   )
 })
 
-test('the projector retries if it cannot reserve the database for its log, and writes nothing before', async () => {
+test('the projector writes nothing until it has reserved the database for its log, and retries the reservation', async () => {
   const { look, later, written, state } = following(3, { claim: [away, away] })
   await look()
   assert.equal(whyBehind(state), 'no server answers')
@@ -161,7 +161,7 @@ test('the projector retries a failed write from the same offset', async () => {
   assert.equal(whyBehind(state), '')
 })
 
-test('after a write that succeeded without an answer, the projector continues with the events that followed it', async () => {
+test('if the answer to a successful write is lost, the projector continues after the written events', async () => {
   const { look, later, written, state } = following(3, { unanswered: [{ more: 4 }] })
   await look()
   assert.equal(whyBehind(state), 'no server answers')
@@ -176,7 +176,7 @@ test('after a write that succeeded without an answer, the projector continues wi
   assert.equal(whyBehind(state), '')
 })
 
-test('a log that cannot be read is read again later', async () => {
+test('the projector retries later if it cannot read the log', async () => {
   const fault = new Fault('LOG_READ_FAILED', 'the disk is busy', { retryable: true })
   const { look, later, written, state } = following(3, { read: [fault] })
   await look()
@@ -185,7 +185,7 @@ test('a log that cannot be read is read again later', async () => {
   assert.equal(written.length, 1)
 })
 
-test('if the database contradicts the log, the projector writes nothing more', async () => {
+test('the projector stops writing if the database belongs to another log', async () => {
   for (const failures of [{ claim: [foreign] }, { write: [foreign] }, { read: [foreign] }]) {
     const { look, later, written, state } = following(3, failures)
     await look()
@@ -216,7 +216,7 @@ test('a row that the database refuses stops the projection of its own partition 
   assert.equal(whyBehind(state), 'a row is refused', 'it stays behind, and says so')
 })
 
-test('the projector takes the positions of the logs of its partitions, and ignores those of other partitions', async () => {
+test('the projector accepts log positions of its own partitions, and ignores positions of other partitions', async () => {
   const { actor, look, state } = following(3, {})
   await look()
   const offsets = [
@@ -233,7 +233,7 @@ test('the projector takes the positions of the logs of its partitions, and ignor
   assert.deepEqual(known, [[0, 3, 3]])
 })
 
-test('the projector collects events for a moment, or until there are many, before it writes them', async () => {
+test('the projector collects events for a moment, or until a batch is full, before it writes the events', async () => {
   const { actor, look, later, written, events } = following(3, {})
   await look()
   const append = async (count: number) => {
@@ -258,7 +258,7 @@ test('the projector collects events for a moment, or until there are many, befor
   assert.equal(written.at(-1)?.to, 2_006)
 })
 
-test('events of several partitions are collected together, and written at once when there are enough in total', async () => {
+test('the projector collects events of several partitions, and writes at once when their total is large enough', async () => {
   const { actor, look, later, written, events } = following(1, {}, 3)
   await look()
   const last = events.at(-1)
@@ -287,7 +287,7 @@ test('events of several partitions are collected together, and written at once w
   )
 })
 
-test('while no log can be read, a log with several partitions is retried as often as one with a single partition', async () => {
+test('while the log is unreadable, the projector retries no more often for many partitions than for one', async () => {
   const fault = new Fault('LOG_READ_FAILED', 'the disk is busy', { retryable: true })
   const { look, later, looks } = following(3, { read: Array<Fault>(300).fill(fault) }, 3)
   await look()
@@ -304,7 +304,7 @@ test('a manual check of the projector writes all pending events without waiting'
   assert.equal(written.at(-1)?.to, 2_500)
 })
 
-test('a projector that stops finishes its current write and starts no other, however many events are pending', async () => {
+test('a projector that is stopping finishes its current write and starts no other, however many events are pending', async () => {
   const { look, later, actor, written, events } = following(5_000, {})
   const all = events.splice(3)
   await look()

@@ -74,7 +74,7 @@ test('a write above the queue limit is refused, and the writes before it are don
   assert.ok(replies.every((reply) => (reply as StoreReply).ok))
 })
 
-test('writes that can share a commit do so, in order, and never with a write that cannot', async () => {
+test('the write queue combines consecutive writes into one commit only if each of them can share a commit', async () => {
   const commits: string[][] = []
   const ask = open(
     async () => assert.fail(),

@@ -31,7 +31,7 @@ const NEEDED: readonly (readonly [RelayGuard, Partial<TraderNeeds>, string])[] =
   [LOWERING, { buys: TRADES, unsettledCost: 101n }, 'TRADES_PENDING'],
 ]
 
-test('an operation is refused while open orders or unsettled trades need the funds or approval that it removes', async () => {
+test('the relayer refuses to remove funds or an approval that open orders or unsettled trades still need', async () => {
   for (const [guard, needs, expected] of NEEDED) {
     const world = new World()
     world.guard = guard
@@ -51,7 +51,7 @@ test('an operation is refused while open orders or unsettled trades need the fun
   }
 })
 
-test('new orders of an owner are blocked from the check of an operation until the chain has decided it', async () => {
+test('new orders of an owner are blocked while the relayer’s revocation of the owner’s approval is in progress', async () => {
   const world = new World()
   world.guard = REVOCATION
   const { relay, advance } = await start(world)
@@ -67,7 +67,7 @@ test('new orders of an owner are blocked from the check of an operation until th
   assert.equal(world.held.size, 0)
 })
 
-test('if an operation ends before it is sent, new orders of its owner are no longer blocked', async () => {
+test('if a revocation fails before the relayer sends it, the owner may place new orders again', async () => {
   const broken = new Fault('CHAIN_AWAY', 'the node is away', { retryable: true })
   for (const port of ['hold', 'attempt', 'open', 'send'] as const) {
     const world = new World()
@@ -91,7 +91,7 @@ test('if an operation ends before it is sent, new orders of its owner are no lon
   assert.equal(poor.held.size, 0)
 })
 
-test('after a restart new orders of an owner stay blocked until a revocation that was sent has ended', async () => {
+test('after a restart an owner’s new orders stay blocked until the owner’s sent revocation has ended', async () => {
   const world = new World()
   world.guard = REVOCATION
   const operation = approval('a')
@@ -182,7 +182,7 @@ function interleave(
   }
 }
 
-test('wallets without trades can use up only their part of the daily gas, and traders are still served', async () => {
+test('wallets without trades can use only part of the relayer’s daily gas, and traders are still served', async () => {
   const world = new World()
   const day = { ownerGas: 10_000_000, allGas: 100_000_000 }
   const { relay, state } = await start(world, {
@@ -241,7 +241,7 @@ test('the daily gas of an owner grows with settled trades, up to a maximum per o
   }
 })
 
-test('if the database permanently refuses the end of an operation, this is reported once and the operation is forgotten', async () => {
+test('if the database permanently refuses an operation’s result, the relayer reports this and drops the operation', async () => {
   const world = new World()
   const { relay, advance, state, events } = await start(world)
   assert.equal(code(await relay(approval('a'))), 'pending')

@@ -25,7 +25,7 @@ import {
   World,
 } from './relayer-fixture.ts'
 
-test('an operation is answered when it is sent, and its end is stored before the sender may forget it', async () => {
+test('the relayer answers once an operation is sent, and stores its result before acknowledging its transaction', async () => {
   const { world, relay, advance, state, events } = await start()
   const operation = approval('a')
   assert.deepEqual(await relay(operation), { txHash: hashOf(0), status: 'pending' })
@@ -89,7 +89,7 @@ test('an operation is not started if no client waits for it any more', async () 
   assert.equal(world.sent.length, 2)
 })
 
-test('a refused operation leaves nothing behind, and the next one starts', async () => {
+test('the relayer stores nothing about a refused operation, and starts the owner’s next operation', async () => {
   const { world, relay, settle, state } = await start()
   world.verdict = reject('WOULD_REVERT', 'marketAddress', 'no')
   const refused = relay(approval('a', 1))
@@ -101,7 +101,7 @@ test('a refused operation leaves nothing behind, and the next one starts', async
   assert.equal(state.scopes.size, 1)
 })
 
-test('a failure outside the relayer is reported, and the operation can be requested again', async () => {
+test('if the database or the chain fails, the relayer rejects the operation, and the client can request it again', async () => {
   const { world, relay } = await start()
   const away = new Fault('CHAIN_UNAVAILABLE', 'gone', { retryable: true })
   const steps = [
@@ -123,7 +123,7 @@ test('a failure outside the relayer is reported, and the operation can be reques
   assert.equal(world.sent.length, 1)
 })
 
-test('if storing an operation had an unknown outcome, the next request sends the operation, once', async () => {
+test('if the result of storing an operation is unknown, the client’s next request sends the operation once', async () => {
   const { world, relay } = await start()
   const operation = approval('a')
   world.lostAfter = 'open'
@@ -137,7 +137,7 @@ test('if storing an operation had an unknown outcome, the next request sends the
   assert.equal(world.sent.length, 1)
 })
 
-test('an operation stored with unknown outcome and never requested again fails, and costs no gas', async () => {
+test('an operation stored with an unknown result and not requested again fails without using gas', async () => {
   const { world, relay, advance, state } = await start()
   const operation = approval('a')
   world.lostAfter = 'open'
@@ -150,7 +150,7 @@ test('an operation stored with unknown outcome and never requested again fails, 
   assert.equal(world.sent.length, 0)
 })
 
-test('after a restart operations that were sent are followed, and the others fail', async () => {
+test('after a restart the relayer follows the operations it had sent, and fails those it had not sent', async () => {
   const world = new World()
   const [sent, unsent] = [approval('a'), approval('b')]
   for (const operation of [sent, unsent]) {
@@ -174,7 +174,7 @@ test('after a restart operations that were sent are followed, and the others fai
   assert.equal(world.sent.length, 2)
 })
 
-test('relayer: after a restart an unsent attempt fails although an earlier one was sent', async () => {
+test('after a restart the relayer fails an unsent attempt even if an earlier attempt was sent', async () => {
   const world = new World()
   const operation = approval('a')
   const { owner, kind, chainId } = operation
@@ -197,7 +197,7 @@ test('relayer: after a restart an unsent attempt fails although an earlier one w
   assert.deepEqual(world.acknowledged, [0])
 })
 
-test('relayer: a request to store an attempt begins no new one if it arrives after that attempt has failed', async () => {
+test('relayer: a delayed database request for an attempt that has already failed opens no new attempt', async () => {
   const { world, relay, advance, state } = await start()
   const operation = approval('a')
   const { open } = world.ports
@@ -214,7 +214,7 @@ test('relayer: a request to store an attempt begins no new one if it arrives aft
   assert.deepEqual([status, attempt, state.gasToday.other], ['failed', 1, 0])
 })
 
-test('relayer: the gas of each attempt is reported once, and after a restart earlier gas still counts', async () => {
+test('the relayer reports the gas of each attempt once, and adds it to the stored gas even after a restart', async () => {
   const first = await start()
   const { world } = first
   const operation = approval('a')
@@ -280,7 +280,7 @@ test('an operation that a reorg moves to another block costs its gas once', asyn
   assert.equal(state.gasToday.other, 60_000)
 })
 
-test('an older change of an operation that could not be stored before does not undo a newer one', async () => {
+test('a delayed older database write for an operation does not undo a newer one', async () => {
   const { world, relay, advance, clock } = await start()
   world.fault = { change: AWAY }
   await relay(approval('a'))
@@ -296,7 +296,7 @@ test('an older change of an operation that could not be stored before does not u
   assert.ok(clock.nowMs() > NOON_MS)
 })
 
-test('the key with the shortest queue sends an operation, and a key that is stuck only if there is no other', async () => {
+test('the relayer sends with the key that has the shortest queue, and avoids a key whose transaction is stuck', async () => {
   const { world, relay, advance } = await start()
   await relay(approval('a'))
   await relay(approval('b'))
@@ -314,7 +314,7 @@ test('the key with the shortest queue sends an operation, and a key that is stuc
   )
 })
 
-test('a key with little ether is logged, an empty one is not used, and without a usable key operations are refused', async () => {
+test('the relayer reports keys with little ether, skips empty keys, and refuses operations if every key is empty', async () => {
   const world = new World()
   world.balances = ['50', '5']
   const { relay, advance, events } = await start(world)
@@ -359,7 +359,7 @@ test('an owner has a limited number of operations per minute, and only those wit
   assert.equal(await next(4), 'pending')
 })
 
-test('gas is limited per owner and in total, counted when it was used, and reset each day', async () => {
+test('the relayer limits the gas used per owner and in total, and resets both limits each day', async () => {
   const { world, relay, advance, clock } = await start(new World(), {
     gasPerDay: { ...RULES.gasPerDay, other: { ownerGas: 250_000, allGas: 400_000 } },
   })
@@ -385,7 +385,7 @@ test('gas is limited per owner and in total, counted when it was used, and reset
   assert.equal(await next('a', 5), 'pending')
 })
 
-test('delegates use at most half of their owner’s rate and gas, so the owner can still revoke them', async () => {
+test('delegates can use only half of an owner’s rate and gas, which leaves the owner enough to revoke them', async () => {
   for (const rules of [
     { gasPerDay: { ...RULES.gasPerDay, other: { ownerGas: 250_000, allGas: 1_000_000 } } },
     { ownerRate: { perMinute: 1, burst: 2 } },
@@ -403,7 +403,7 @@ test('delegates use at most half of their owner’s rate and gas, so the owner c
   }
 })
 
-test('an operation that would change nothing is answered with the earlier transaction, and costs nothing', async () => {
+test('the relayer answers an operation that would change nothing with the earlier transaction, at no cost', async () => {
   const { world, relay, state, events } = await start(new World(), {
     gasPerDay: { ...RULES.gasPerDay, other: { ownerGas: 0, allGas: 0 } },
   })
@@ -497,7 +497,7 @@ test('forged requests in the name of an owner fill only that owner’s queue', a
   assert.equal(code(await relay(redemption('a', 9_999))), 'pending', 'his line is free again')
 })
 
-test('the queue for proposals with the relayer’s bond is shared, and one owner cannot fill it', async () => {
+test('one owner cannot fill the shared queue for proposals that use the relayer’s bond', async () => {
   const { world, relay, state } = await start()
   world.verdict = reject('INVALID_SIGNATURE')
   const { promise: held, resolve: answer } = Promise.withResolvers<void>()
@@ -514,7 +514,7 @@ test('the queue for proposals with the relayer’s bond is shared, and one owner
   assert.equal(code(await other), 'INVALID_SIGNATURE')
 })
 
-test('relayer: a step that the table of operations does not allow is an assertion failure', () => {
+test('moving a relayer operation to a stage that the table of stages does not allow throws an error', () => {
   const stages = Object.keys(STEPS) as Stage[]
   for (const from of stages) {
     for (const to of stages) {

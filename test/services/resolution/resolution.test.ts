@@ -101,7 +101,7 @@ function settle(number: number): ResolutionDue {
   return { reference: `settle ${number}`, step: 'settle', marketId, market: '0x00' as Address }
 }
 
-test('a market that is due for resolution is simulated, sent once, followed to its end and acknowledged', async () => {
+test('the resolution service sends a due market’s resolution once and acknowledges its transaction at the end', async () => {
   const world = new World()
   world.due = [settle(1), settle(2)]
   await world.look()
@@ -120,7 +120,7 @@ test('a market that is due for resolution is simulated, sent once, followed to i
   )
 })
 
-test('a resolution that is settled but not indexed yet is not sent again', async () => {
+test('a resolution that the chain has settled is not sent again before the indexer has indexed it', async () => {
   const world = new World()
   world.due = [settle(1)]
   await world.look()
@@ -130,7 +130,7 @@ test('a resolution that is settled but not indexed yet is not sent again', async
   assert.equal(world.tried.length, 1)
 })
 
-test('a resolution that the chain refuses is retried after growing pauses, and then sent', async () => {
+test('the resolution service retries a resolution with a failed simulation after growing pauses, then sends it', async () => {
   const world = new World()
   world.due = [settle(1)]
   world.trial = { refused: 'the dispute is not decided' }
@@ -149,7 +149,7 @@ test('a resolution that the chain refuses is retried after growing pauses, and t
   assert.deepEqual(world.sent, ['settle 1'])
 })
 
-test('after a restart transactions in the journal are followed, and not sent again', async () => {
+test('after a restart the resolution service follows the transactions in its journal and sends none again', async () => {
   const world = new World()
   world.due = [settle(1)]
   await world.look()
@@ -163,7 +163,7 @@ test('after a restart transactions in the journal are followed, and not sent aga
   assert.deepEqual(world.acknowledged, [1])
 })
 
-test('outside faults stop no resolution permanently', async () => {
+test('an outage of the journal, the database or the chain only delays a resolution', async () => {
   for (const part of ['journal', 'database', 'chain', 'send', 'acknowledge']) {
     const world = new World()
     world.due = [settle(1)]
@@ -197,7 +197,7 @@ test('at most the configured number of resolutions is in flight', async () => {
   assert.equal(world.sent.length, RESOLUTIONS_UNDERWAY_MAX + 5)
 })
 
-test('a resolution that reverts although its simulation succeeds is given up, and others continue', async () => {
+test('the service gives up a resolution that reverts repeatedly on chain, and continues with other resolutions', async () => {
   const world = new World()
   world.due = [settle(1)]
   for (let time = 0; time < 50; time++) {

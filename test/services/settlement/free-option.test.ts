@@ -148,7 +148,7 @@ function isMinedLate({ minedAt, looks }: ModelChain, id: TradeId): boolean {
   return (minedAt.get(id) ?? 0) > (looks.get(id)?.last ?? 0) + 2
 }
 
-it('a trader’s actions two blocks after the first check do not change whether a trade settles', async (t) => {
+it('a trader’s action more than two blocks after a trade’s first check does not change the trade’s result', async (t) => {
   const count = { compared: 0, refused: 0, waited: 0, late: 0, lateCovered: 0 }
   const property = fc.asyncProperty(
     anyHistory,

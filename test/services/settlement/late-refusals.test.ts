@@ -48,9 +48,9 @@ async function resold(confirmations: number, isGood = true) {
   return { world, bought, sold, answer }
 }
 
-describe('a refusal may be older than the block that brings the missing balance', () => {
+describe('settlement handles a refusal that was simulated before the missing balance arrived', () => {
   for (const confirmations of [0, 3]) {
-    it(`a refusal older than the block that brings the missing shares fails no trade (${confirmations} confirmations)`, async () => {
+    it(`a refusal simulated before the missing shares arrived does not fail the trade (${confirmations} confirmations)`, async () => {
       const { world, bought, sold, answer } = await resold(confirmations)
       answer()
       await turnOver()
@@ -62,7 +62,7 @@ describe('a refusal may be older than the block that brings the missing balance'
     })
   }
 
-  it('a refused trade fails if the older trade that should bring its balance has failed in its block', async () => {
+  it('a refused trade fails if the older trade that should bring the missing balance fails on chain', async () => {
     const { world, bought, sold, answer } = await resold(0, false)
     await world.until(() => world.status(bought) === 'failed')
     const sent = world.submissions.length

@@ -33,9 +33,9 @@ async function resold(size: { readonly bought: number; readonly sold: number }) 
   return { world, bought, sold }
 }
 
-describe('a trade with a side that lacks something fails, or waits only for older trades', () => {
+describe('a trade whose side lacks funds, shares or an approval fails, or waits for older trades only', () => {
   for (const reason of ['InsufficientAllowance', 'SharesNotApproved', 'CollateralRefused']) {
-    it(`a trade refused with ${reason} fails without waiting, whatever older trades of the trader are being settled`, async () => {
+    it(`a trade refused with ${reason} fails at once, even while older trades of the trader are being settled`, async () => {
       const { world, sold } = await resold({ bought: 1, sold: 1 })
       world.refuses = (id) => (id === sold ? { reason, fault: 'seller' } : undefined)
       await world.step()
@@ -47,7 +47,7 @@ describe('a trade with a side that lacks something fails, or waits only for olde
     })
   }
 
-  it('a mint of a trader with themselves fails without waiting if older trades bring less than both payments', async () => {
+  it('a mint of a trader with themselves fails at once if older trades cannot bring enough for both payments', async () => {
     const world = new World()
     world.automine = false
     world.trade({ seller: BUYER, size: 2 })
@@ -60,14 +60,14 @@ describe('a trade with a side that lacks something fails, or waits only for olde
     assert.deepEqual(world.wayOf(minted), ['failed'])
   })
 
-  it('a trade fails without waiting if older trades bring less than what its side lacks', async () => {
+  it('a trade fails at once if older unsettled trades bring less than the shares that its seller lacks', async () => {
     const { world, sold } = await resold({ bought: 4, sold: 5 })
     world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
     await world.step()
     assert.deepEqual(world.wayOf(sold), ['failed'])
   })
 
-  it('a trade waits if its trader’s balance, together with older trades being settled, covers it', async () => {
+  it('a trade waits if older unsettled trades will bring the shares that its seller lacks', async () => {
     const { world, bought, sold } = await resold({ bought: 4, sold: 5 })
     world.refuses = (id) => {
       const isThere = world.settledBy.has(keyOf({ tradeId: bought }))
@@ -82,7 +82,7 @@ describe('a trade with a side that lacks something fails, or waits only for olde
     assert.deepEqual(world.wayOf(sold), ['submitted', 'confirmed'])
   })
 
-  it('a trade fails without waiting if older trades use up the allowance of its buyer', async () => {
+  it('a trade whose seller lacks shares fails at once if older trades use up the buyer’s allowance', async () => {
     const { world, sold } = await resold({ bought: 4, sold: 1 })
     const again = world.trade({ seller: MAKER, buyer: BUYER, size: 1 })
     const third = world.trade({ seller: RESELLER, buyer: BUYER, size: 1 })
@@ -94,7 +94,7 @@ describe('a trade with a side that lacks something fails, or waits only for olde
     assert.deepEqual(world.wayOf(third), ['failed'])
   })
 
-  it('a trade waits if older trades leave enough of the buyer’s allowance', async () => {
+  it('a trade whose seller lacks shares waits if older trades leave enough of the buyer’s allowance', async () => {
     const { world } = await resold({ bought: 4, sold: 1 })
     const second = world.trade({ seller: RESELLER, buyer: BUYER, size: 1 })
     world.refuses = (id) =>
@@ -103,7 +103,7 @@ describe('a trade with a side that lacks something fails, or waits only for olde
     assert.equal(world.status(second), 'matched')
   })
 
-  it('if the older trade fails a trade that waited for it fails too, even if its trader has the funds by then', async () => {
+  it('a trade that waits for an older trade fails with it, even if the trader has received funds meanwhile', async () => {
     const { world, bought, sold } = await resold({ bought: 1, sold: 1 })
     world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
     await world.steps(3)
@@ -120,7 +120,7 @@ describe('a trade with a side that lacks something fails, or waits only for olde
     assert.equal(world.submissions.length, examined, 'nothing is examined again')
   })
 
-  it('a waiting trade fails if a third trade took the balance that it waited for', async () => {
+  it('if incoming shares cover only one of two trades, the older trade settles and the younger trade fails', async () => {
     const { world, sold: first } = await resold({ bought: 5, sold: 5 })
     const second = world.trade({ seller: RESELLER, buyer: BUYER, size: 5 })
     const isShort = () => world.mined.size === 0
@@ -136,7 +136,7 @@ describe('a trade with a side that lacks something fails, or waits only for olde
   })
 
   for (const kind of [undefined, 'merge'] as const) {
-    it(`a younger ${kind ?? 'trade'} does not take a balance before the older trade that waits for it`, async () => {
+    it(`a younger ${kind ?? 'trade'} does not take the shares that an older trade is waiting for`, async () => {
       const { world, sold } = await resold({ bought: 5, sold: 5 })
       world.refuses = (id) => (id === sold && world.mined.size === 0 ? LACKS_SHARES : undefined)
       await world.step()
@@ -169,7 +169,7 @@ describe('a trade with a side that lacks something fails, or waits only for olde
     )
   })
 
-  it('a trade refused because its balance is too low does not wait for a block that is already in that balance', async () => {
+  it('a trade with too low a balance does not wait for an older trade whose shares that balance already includes', async () => {
     const world = new World()
     world.automine = false
     const bought = world.trade({ seller: MAKER, buyer: RESELLER, size: 5 })
@@ -189,7 +189,7 @@ describe('a trade with a side that lacks something fails, or waits only for olde
     assert.deepEqual([world.status(bought), world.wayOf(sold)], ['confirmed', ['failed']])
   })
 
-  it('a waiting trade fails if a trade that is older, but was read later, takes the balance', async () => {
+  it('a waiting trade fails if an older trade that settlement read later takes the awaited shares', async () => {
     const { world, sold } = await resold({ bought: 5, sold: 5 })
     world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
     await world.step()
@@ -207,7 +207,7 @@ describe('a trade with a side that lacks something fails, or waits only for olde
     assert.equal(since, examined, 'nothing is examined again')
   })
 
-  it('a waiting trade fails together with the older trade, even if a later trade brings the shares', async () => {
+  it('a waiting trade fails if the older trade it waits for fails, even if a later trade brings the shares', async () => {
     const { world, bought, sold } = await resold({ bought: 1, sold: 1 })
     world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
     await world.step()
@@ -219,7 +219,7 @@ describe('a trade with a side that lacks something fails, or waits only for olde
     assert.deepEqual([world.status(bought), world.wayOf(sold)], ['failed', ['failed']])
   })
 
-  it('trades that each need the one before settle in the order of their age', async () => {
+  it('a chain of trades in which each needs the one before settles from oldest to youngest', async () => {
     const { world, bought, sold } = await resold({ bought: 1, sold: 1 })
     const soldOn = world.trade({ seller: BUYER, buyer: MAKER })
     const needs = new Map([
@@ -262,7 +262,7 @@ describe('a trade with a side that lacks something fails, or waits only for olde
   })
 })
 
-describe('a trade that breaks its submission fails alone', () => {
+describe('a trade that breaks the submission of its batch fails without the other trades', () => {
   for (const [what, error] of [
     ['this process does not understand it', new TypeError('not a number')],
     ['a node refuses the request', new Fault('CHAIN_REFUSED', 'too large', { retryable: false })],
@@ -287,7 +287,7 @@ describe('a trade that breaks its submission fails alone', () => {
     })
   }
 
-  it('a trade with data that this process cannot handle fails alone, without a retry', async () => {
+  it('a trade with data that settlement cannot encode fails without a retry and without the other trades', async () => {
     const world = new World()
     const trades = several(world, 8)
     const [bad] = trades
@@ -315,7 +315,7 @@ describe('a trade that breaks its submission fails alone', () => {
 })
 
 describe('a trade has a deadline', () => {
-  it('a trade that does not settle by its deadline fails with the last reason, and causes an alarm', async () => {
+  it('a trade that misses its deadline fails with its last failure reason and causes an alarm', async () => {
     const world = new World({ tradeDeadlineMs: 60_000 })
     const bad = world.trade()
     world.reverts = () => PANIC
@@ -356,7 +356,7 @@ describe('a trade has a deadline', () => {
 describe('permits of one owner are sent in the order of their nonces', () => {
   const OWNER = traderNumbered(99)
 
-  it('permits of one owner are sent one after the other, each after the block of the one before', async () => {
+  it('settlement sends an owner’s second permit only after the transaction with the first permit is mined', async () => {
     const world = new World()
     world.automine = false
     const [second, first, plain] = [
@@ -378,7 +378,7 @@ describe('permits of one owner are sent in the order of their nonces', () => {
     for (const id of [first, second, plain, other]) assert.equal(world.status(id), 'confirmed')
   })
 
-  it('permits of one owner that cover each other’s payments are sent together', async () => {
+  it('settlement sends an owner’s permits in one transaction if each permit also covers the earlier payments', async () => {
     const world = new World()
     world.automine = false
     const trades = Array.from({ length: 32 }, (_, nonce) =>
@@ -391,7 +391,7 @@ describe('permits of one owner are sent in the order of their nonces', () => {
     )
   })
 
-  it('a permit that does not cover the payments before it is not sent in the same transaction as theirs', async () => {
+  it('settlement sends a permit in a later transaction if it does not cover the owner’s earlier payments', async () => {
     const world = new World()
     world.automine = false
     const [first] = [1, 2, 2].map((value, nonce) =>
@@ -404,7 +404,7 @@ describe('permits of one owner are sent in the order of their nonces', () => {
     )
   })
 
-  it('a chain of mints that each have two permits does not settle so slowly that the markets stop', async () => {
+  it('settlement settles 90 mints that are linked by permits of shared wallets without falling behind', async () => {
     const world = new World({ maxLagMs: 20_000 })
     const wallet = (index: number) => traderNumbered(1_000 + index)
     // Each wallet pays in two mints: its first permit is in one mint, and its second in the next mint.
@@ -419,7 +419,7 @@ describe('permits of one owner are sent in the order of their nonces', () => {
     assert.deepEqual(world.saidOf('LagChanged'), [])
   })
 
-  it('trades with permits of one owner settle although their seller sells shares bought a moment ago', async () => {
+  it('two trades with permits of one buyer settle although their seller is still waiting for bought shares', async () => {
     const world = new World({ maxLagMs: 60_000 })
     world.automine = false
     const bought = world.trade({ seller: MAKER, buyer: RESELLER, size: 20 })
@@ -442,7 +442,7 @@ describe('permits of one owner are sent in the order of their nonces', () => {
     assert.deepEqual(world.saidOf('LagChanged'), [])
   })
 
-  it('trades whose permits belong to two owners do not wait for each other in a circle', async () => {
+  it('trades of two owners whose permits and shares depend on each other settle without a deadlock', async () => {
     const world = new World({ maxLagMs: 60_000 })
     const other = traderNumbered(98)
     const [late, otherLate, early, otherEarly] = [

@@ -7,8 +7,8 @@ import { type Refusal, World } from './settlement-fixture.ts'
 const LACKS_SHARES: Refusal = { reason: 'InsufficientShares', fault: 'seller' }
 const PANIC = { name: 'Panic', words: 'a panic' }
 
-describe('settlement remembers refused trades across a kill', () => {
-  it('the deadline of a trade counts the time before the kill', async () => {
+describe('settlement remembers failed attempts of a trade after a kill', () => {
+  it('the deadline of a trade includes time that passed before settlement was killed', async () => {
     const world = new World({ tradeDeadlineMs: 300_000 })
     const bad = world.trade()
     world.reverts = () => PANIC
@@ -23,7 +23,7 @@ describe('settlement remembers refused trades across a kill', () => {
     assert.match(world.told.at(-1)?.reason ?? '', /^DeadlinePassed: /)
   })
 
-  it('the gas of failed attempts before a kill counts towards the limit of a trade', async () => {
+  it('gas spent on a trade before settlement was killed counts towards the trade’s gas limit', async () => {
     const world = new World({ retryGasMax: 1_000_000 })
     world.foresees = false
     world.gasUsed = 300_000
@@ -41,7 +41,7 @@ describe('settlement remembers refused trades across a kill', () => {
 
   for (const isOpen of [true, false]) {
     const where = isOpen ? 'is sent again' : 'is lost'
-    it(`a refusal by a block that a reorg removed still counts if the transaction ${where}`, async () => {
+    it(`a trade refused in a block that a reorg removed still fails if its transaction ${where}`, async () => {
       const world = new World()
       world.confirmations = 3
       world.foresees = false

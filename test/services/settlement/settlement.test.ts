@@ -44,7 +44,7 @@ function assertIdle(state: SettlementState): void {
 const HOURLY = { readEveryMs: 3_600_000, pollEveryMs: 3_600_000 }
 
 describe('settlement receives notices about new trades', () => {
-  it('after a notice settlement sends the new trade without waiting for the next regular read', async () => {
+  it('after a notice about a new trade, settlement sends the trade without waiting for the next regular read', async () => {
     const world = new World(HOURLY)
     await world.step()
     const id = world.trade()
@@ -83,7 +83,7 @@ describe('settlement receives notices about new trades', () => {
     assert.deepEqual(world.submissions, [[id]])
   })
 
-  it('many notices about new trades in a row share one read', async () => {
+  it('a hundred notices about new trades in quick succession cause only two reads', async () => {
     const world = new World(HOURLY)
     await world.steps(2)
     const before = world.asked.get('readPending') ?? 0
@@ -108,7 +108,7 @@ describe('settlement sends trades in batches', () => {
     assert.equal(world.saidOf('TradeEnded').length, 3)
   })
 
-  it('a full batch is sent immediately with the oldest trades, and the rest after the batch wait', async () => {
+  it('settlement sends full batches of the oldest trades at once, and the last partial batch after batchWaitMs', async () => {
     const world = new World({ batchMax: 2, batchWaitMs: 5_000 })
     const trades = several(world, 5)
     await world.steps(3)
@@ -142,7 +142,7 @@ describe('settlement sends trades in batches', () => {
     assert.equal(world.rows.length, 4)
   })
 
-  it('a trade stays submitted until it has its confirmations', async () => {
+  it('a trade has the status submitted until its transaction has enough confirmations', async () => {
     const world = new World()
     world.confirmations = 2
     const id = world.trade()
@@ -155,7 +155,7 @@ describe('settlement sends trades in batches', () => {
     assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'])
   })
 
-  it('the permit of an order is sent with its trades until it is used', async () => {
+  it('settlement sends an order’s permit with the order’s trades until the permit is used', async () => {
     const world = new World()
     const id = world.trade({ permit: true })
     await world.steps(3)
@@ -187,7 +187,7 @@ describe('settlement sends trades in batches', () => {
     assert.equal(world.markets.get(id)?.attempts, 2)
   })
 
-  it('trades of a cancelled or lost transaction are sent again, after a check that the chain has not settled them', async () => {
+  it('settlement sends the trades of a cancelled transaction again in a new transaction', async () => {
     const world = new World()
     world.automine = false
     const trades = several(world, 2)
@@ -255,7 +255,7 @@ describe('settlement sends trades in batches', () => {
 })
 
 describe('settlement handles bad trades and missing markets', () => {
-  it('a batch that reverts is halved until the bad trade is alone, and the others settle', async () => {
+  it('settlement halves a reverting batch until the bad trade is alone, and settles the other trades', async () => {
     const world = new World({ inFlightMax: 1 })
     const trades = several(world, 8)
     const bad = trades[5]
@@ -275,7 +275,7 @@ describe('settlement handles bad trades and missing markets', () => {
     assertIdle(world.state)
   })
 
-  it('a batch that reverts only in its block is halved like one that reverts in the simulation', async () => {
+  it('settlement also halves a batch that reverts on chain after a successful simulation', async () => {
     const world = new World()
     world.automine = false
     const trades = several(world, 3)
@@ -292,7 +292,7 @@ describe('settlement handles bad trades and missing markets', () => {
     assert.partialDeepStrictEqual(world.saidOf('BatchEnded')[0], { outcome: 'reverted' })
   })
 
-  it('while the contract is paused all trades wait in one batch, and the status names the reason', async () => {
+  it('while the settlement contract is paused all trades wait in one batch, and the status names the reason', async () => {
     const world = new World()
     const trades = several(world, 4)
     world.reverts = () => ({ name: 'EnforcedPause', words: 'it is paused' })
@@ -305,7 +305,7 @@ describe('settlement handles bad trades and missing markets', () => {
     for (const id of trades) assert.equal(world.status(id), 'confirmed')
   })
 
-  it('trades of a market that is not on chain wait without further reads, and other trades settle', async () => {
+  it('settlement reads no more trades of a market that is not on chain, and settles other trades', async () => {
     const world = new World()
     const late = marketNumbered(2)
     world.unknownMarkets.add(late)
@@ -321,7 +321,7 @@ describe('settlement handles bad trades and missing markets', () => {
     for (const id of [waits, later]) assert.equal(world.status(id), 'confirmed')
   })
 
-  it('trades of a market that a reorg removed wait until it is back', async () => {
+  it('trades of a market that a reorg removed wait until the market is on chain again', async () => {
     const world = new World()
     world.automine = false
     const id = world.trade({ market: 2 })
@@ -336,7 +336,7 @@ describe('settlement handles bad trades and missing markets', () => {
     assert.equal(world.status(id), 'confirmed')
   })
 
-  it('a trade of a market that never comes on chain fails when its orders can no longer settle', async () => {
+  it('a trade of a market that is never created on chain fails once its orders can no longer settle', async () => {
     const world = new World()
     world.unknownMarkets.add(marketNumbered(2))
     const id = world.trade({ market: 2, expiresInSec: 60 })
@@ -443,7 +443,7 @@ describe('settlement fails refused trades', () => {
     assertIdle(world.state)
   })
 
-  it('a trade whose funds come from a trade that is being retried fails without waiting', async () => {
+  it('a trade that needs shares from a trade that is being retried fails at once', async () => {
     const world = new World({ inFlightMax: 1 })
     const [a, b, c] = [101, 102, 103].map(traderNumbered)
     assert(a !== undefined && b !== undefined && c !== undefined)
@@ -501,7 +501,7 @@ describe('settlement fails refused trades', () => {
     assert.equal(statusOf(world.state).retrying, 0)
   })
 
-  it('a trade that only the chain refuses fails once its refusals have cost retryGasMax', async () => {
+  it('a trade that passes the simulation but is refused on chain fails once its attempts cost retryGasMax', async () => {
     const world = new World({ retryGasMax: 250_000 })
     world.foresees = false
     const id = world.trade()
@@ -512,7 +512,7 @@ describe('settlement fails refused trades', () => {
     assertIdle(world.state)
   })
 
-  it('a trade without funds costs at most its share of the gas of its batch', async () => {
+  it('a refused trade counts only its share of the gas of its batch towards retryGasMax', async () => {
     const world = new World({ retryGasMax: 50_000 })
     world.foresees = false
     const [bad] = several(world, 4)
@@ -523,7 +523,7 @@ describe('settlement fails refused trades', () => {
     assert.equal(world.status(bad as TradeId), 'failed')
   })
 
-  it('a trade that makes its transaction revert fails once that has cost retryGasMax', async () => {
+  it('a trade whose transactions revert on chain fails once the reverts have cost retryGasMax', async () => {
     const world = new World({ retryGasMax: 300_000 })
     const id = world.trade()
     let sent = 0
@@ -549,7 +549,7 @@ describe('settlement fails refused trades', () => {
     assertIdle(world.state)
   })
 
-  it('a trade that turns out to be settled already is confirmed with the transaction that settled it', async () => {
+  it('a trade that another account has settled is confirmed with that account’s transaction', async () => {
     const world = new World()
     const id = world.trade()
     // Another account has settled the trade, and the journal does not have its transaction.
@@ -561,7 +561,7 @@ describe('settlement fails refused trades', () => {
     assertIdle(world.state)
   })
 
-  it('a trade that is missing from the receipt of its transaction does not fail', async () => {
+  it('if the receipt of a trade’s transaction lacks the trade, settlement sends the trade again', async () => {
     const world = new World()
     world.automine = false
     const id = world.trade()
@@ -577,7 +577,7 @@ describe('settlement fails refused trades', () => {
 })
 
 describe('settlement reports to the markets', () => {
-  it('a report to a market that is not answered is sent again', async () => {
+  it('settlement resends a report that a market has not answered', async () => {
     const world = new World()
     const id = world.trade()
     const silence = [
@@ -600,7 +600,7 @@ describe('settlement reports to the markets', () => {
     assert.deepEqual(world.acknowledged, [0])
   })
 
-  it('a newer report about a trade replaces one that was not sent yet', async () => {
+  it('a newer report about a trade replaces an older report that was not delivered', async () => {
     const world = new World()
     const id = world.trade()
     world.answers = () => ({ unanswered: 'closed' })
@@ -611,7 +611,7 @@ describe('settlement reports to the markets', () => {
     assert.deepEqual(world.wayOf(id), ['confirmed'])
   })
 
-  it('the next report about a trade is sent only when the one before is answered', async () => {
+  it('settlement sends the next report about a trade only after the market answered the previous report', async () => {
     const world = new World()
     const id = world.trade()
     world.byHand = true
@@ -625,7 +625,7 @@ describe('settlement reports to the markets', () => {
     assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'])
   })
 
-  it('the transaction of a batch is closed in the journal only after every market has acknowledged its trades', async () => {
+  it('settlement closes a batch’s transaction in the journal only after all markets acknowledged their trades', async () => {
     const world = new World()
     const [first, second] = [world.trade({ market: 1 }), world.trade({ market: 2 })]
     world.answers = ({ tradeId }) => (tradeId === second ? { unanswered: 'closed' } : undefined)
@@ -643,7 +643,7 @@ describe('settlement reports to the markets', () => {
     assertIdle(world.state)
   })
 
-  it('a report that its market rejects permanently is logged as a contradiction', async () => {
+  it('settlement logs a contradiction if a market permanently rejects a report', async () => {
     const world = new World()
     world.trade()
     world.answers = ({ status }) => (status === 'confirmed' ? reject('NOT_FOUND') : undefined)
@@ -655,7 +655,7 @@ describe('settlement reports to the markets', () => {
     assertIdle(world.state)
   })
 
-  it('if a trade settles that its market knows as failed, this is logged as a contradiction', async () => {
+  it('settlement logs a contradiction if a trade settles that its market has marked as failed', async () => {
     const world = new World()
     const id = world.trade()
     world.answers = ({ status }) => (status === 'confirmed' ? { status: 'failed' } : undefined)
@@ -664,7 +664,7 @@ describe('settlement reports to the markets', () => {
     assertIdle(world.state)
   })
 
-  it('if a confirmed trade fails, it is reported as reverted first', async () => {
+  it('if a trade fails that its market has marked as confirmed, settlement first reports it as reverted', async () => {
     const world = new World()
     world.foresees = false
     const id = world.trade()
@@ -682,7 +682,7 @@ describe('settlement reports to the markets', () => {
 })
 
 describe('settlement continues after a kill', () => {
-  it('after a kill settlement follows the open transactions of its journal, and sends their trades in no other', async () => {
+  it('after a kill settlement follows the journal’s open transactions and does not resend their trades', async () => {
     const world = new World()
     world.automine = false
     const trades = several(world, 2)
@@ -700,7 +700,7 @@ describe('settlement continues after a kill', () => {
     assertIdle(world.state)
   })
 
-  it('after a kill the end of a batch is reported again if its transaction was not closed in the journal', async () => {
+  it('after a kill settlement finishes a batch whose transaction was not closed in the journal', async () => {
     const world = new World()
     const id = world.trade()
     world.away.set('acknowledge', AWAY)
@@ -715,7 +715,7 @@ describe('settlement continues after a kill', () => {
     assertIdle(world.state)
   })
 
-  it('after a kill a failed trade is not sent although the database lags', async () => {
+  it('after a kill settlement does not send a failed trade that the lagging database lists as pending', async () => {
     const world = new World()
     world.projecting = false
     world.refuses = () => POOR
@@ -749,7 +749,7 @@ describe('settlement continues after a kill', () => {
     assertIdle(world.state)
   })
 
-  it('after a kill an older trade waits until its market confirms its state, and other trades settle', async () => {
+  it('after a start an older trade waits until its market reports its status, and other trades settle', async () => {
     const world = new World({ maxLagMs: 10_000 })
     const [silent, other] = [world.trade({ market: 1 }), world.trade({ market: 2 })]
     world.knows = (id) => (id === silent ? { unanswered: 'closed' } : undefined)
@@ -795,7 +795,7 @@ describe('settlement continues after a kill', () => {
 })
 
 describe('settlement handles a reorg that removes a batch', () => {
-  it('if a reorg removes a batch that its markets acknowledged, its trades are reverted and the same transaction is sent again', async () => {
+  it('if a reorg removes an acknowledged batch, settlement reverts its trades and resends its transaction', async () => {
     const world = new World()
     const trades = several(world, 2)
     await world.steps(4)
@@ -817,7 +817,7 @@ describe('settlement handles a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
-  it('if a reorg removes a batch not acknowledged yet, its trades are reverted and the same transaction is sent again', async () => {
+  it('if a reorg removes a batch not yet acknowledged, settlement reverts its trades and resends its transaction', async () => {
     const world = new World()
     const id = world.trade()
     world.away.set('acknowledge', AWAY)
@@ -833,7 +833,7 @@ describe('settlement handles a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
-  it('after a reorg no trade is sent or looked up until the markets have acknowledged the revert', async () => {
+  it('after a reorg settlement sends and looks up no trades until markets have acknowledged the reverts', async () => {
     const world = new World()
     world.trade()
     await world.steps(4)
@@ -852,7 +852,7 @@ describe('settlement handles a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
-  it('after a reorg nothing is sent until the trades of the removed batch are read', async () => {
+  it('after a reorg settlement sends nothing until it has read the trades of the removed batch', async () => {
     const world = new World()
     const id = world.trade()
     await world.steps(4)
@@ -912,7 +912,7 @@ describe('settlement handles a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
-  it('after a reorg a trade refused by the removed block fails, even if its trader has the funds by then', async () => {
+  it('a trade refused in a block that a reorg removed fails, even if its trader has the funds by then', async () => {
     const world = new World()
     world.foresees = false
     world.confirmations = 3
@@ -937,7 +937,7 @@ describe('settlement handles a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
-  it('a failed trade does not settle by a reorg while settlement is stopped', async () => {
+  it('a failed trade does not settle after a reorg that happens while settlement is stopped', async () => {
     const world = new World()
     world.foresees = false
     const [good, bad] = several(world, 2)
@@ -960,7 +960,7 @@ describe('settlement handles a reorg that removes a batch', () => {
 })
 
 describe('settlement handles a kill during a reorg', () => {
-  it('if a failed trade settles after a reorg and a crash, this is logged as a contradiction', async () => {
+  it('settlement logs a contradiction if a failed trade settles after a reorg and a kill', async () => {
     const world = new World()
     world.foresees = false
     const id = world.trade()
@@ -980,7 +980,7 @@ describe('settlement handles a kill during a reorg', () => {
     assertIdle(world.state)
   })
 
-  it('after a reorg and a kill a market reports a trade as failed that the database does not know as failed yet', async () => {
+  it('after a reorg settlement does not settle a failed trade that the lagging database lists as submitted', async () => {
     const world = new World()
     world.foresees = false
     const [good, bad] = several(world, 2)
@@ -1001,7 +1001,7 @@ describe('settlement handles a kill during a reorg', () => {
     assertIdle(world.state)
   })
 
-  it('after a reorg and a kill a confirmed trade whose transaction is gone is reverted', async () => {
+  it('after a kill and a reorg settlement reverts a confirmed trade whose transaction is gone, and resends it', async () => {
     const world = new World()
     const id = world.trade()
     world.away.set('acknowledge', AWAY)
@@ -1018,7 +1018,7 @@ describe('settlement handles a kill during a reorg', () => {
     assertIdle(world.state)
   })
 
-  it('the transaction of a batch is not closed in the journal before its market has acknowledged a revert', async () => {
+  it('settlement closes no batch in the journal until the market has acknowledged the revert of its trade', async () => {
     const world = new World()
     world.trade()
     world.away.set('acknowledge', AWAY)
@@ -1057,7 +1057,7 @@ describe('settlement handles a kill during a reorg', () => {
     assertIdle(world.state)
   })
 
-  it('a batch that reverts and has no trades left does not block other batches', async () => {
+  it('a reverted batch whose only trade has already failed does not block other batches', async () => {
     const world = new World()
     world.automine = false
     world.projecting = false
@@ -1103,7 +1103,7 @@ describe('settlement handles a kill during a reorg', () => {
 describe('settlement measures its lag', () => {
   const lags = (world: World) => world.saidOf('LagChanged').map(({ behind }) => behind)
 
-  it('settlement counts as behind when the oldest trade that could have settled is older than maxLagMs', async () => {
+  it('settlement reports that it is behind when a trade that it could settle is older than maxLagMs', async () => {
     const world = new World({ maxLagMs: 10_000 })
     world.trade()
     world.away.set('submit', AWAY)
@@ -1117,7 +1117,7 @@ describe('settlement measures its lag', () => {
     assert.equal(world.state.lag.oldestMs, 0)
   })
 
-  it('trades of a missing market and unreported trades do not count as lag', async () => {
+  it('trades of a market that is not on chain, and trades with undelivered reports, do not count as lag', async () => {
     const world = new World({ maxLagMs: 10_000 })
     world.unknownMarkets.add(marketNumbered(2))
     world.trade({ market: 2 })
@@ -1136,7 +1136,7 @@ describe('settlement measures its lag', () => {
     assert.deepEqual(lags(world), [true])
   })
 
-  it('a trade that makes its batch revert does not count as lag, and the other trades of the batch do', async () => {
+  it('a trade that makes its batch revert does not count as lag, but other trades do', async () => {
     const world = new World({ maxLagMs: 10_000 })
     const bad = world.trade()
     world.reverts = (ids) => (ids.includes(bad) ? PANIC : undefined)
@@ -1154,7 +1154,7 @@ describe('settlement measures its lag', () => {
     assert.deepEqual(lags(world), [true, false])
   })
 
-  it('trades that are being settled count as lag, before and after a restart', async () => {
+  it('trades that are sent but not mined count as lag, even after a restart', async () => {
     const world = new World({ maxLagMs: 10_000 })
     world.automine = false
     world.trade()
@@ -1193,7 +1193,7 @@ describe('settlement measures its lag', () => {
     assert.deepEqual(lags(world), [])
   })
 
-  it('a maximum lag above the grace period of the contract is reported as a wrong setting', async () => {
+  it('settlement reports a wrong setting if the maximum lag is not below the contract’s grace period', async () => {
     const world = new World({ maxLagMs: 10_000 })
     world.graceSec = 10
     await world.steps(2)
@@ -1202,7 +1202,7 @@ describe('settlement measures its lag', () => {
 })
 
 describe('settlement survives outages', () => {
-  it('after each failure of a step the pause doubles, up to 15 seconds', async () => {
+  it('settlement doubles its pause after each failure of a step, up to 15 seconds', async () => {
     const world = new World()
     world.away.set('poll', AWAY)
     const failedAtMs: number[] = []
@@ -1221,7 +1221,7 @@ describe('settlement survives outages', () => {
     assert.equal(statusOf(world.state).why, '')
   })
 
-  it('trades that could not be sent are queued again, and each of them is sent once', async () => {
+  it('settlement sends each trade exactly once after outages of the chain, the database and the journal', async () => {
     const world = new World({ batchMax: 2 })
     const trades = several(world, 5)
     for (const port of ['submit', 'poll', 'readPending', 'acknowledge'] as const) {

@@ -85,7 +85,7 @@ test('the cost of an open transaction is counted once, when it has ended', async
   assert.equal(fills(), 10)
 })
 
-test('the cost of a transaction with trades that are undecided in the database is counted ten seconds later', async () => {
+test('the cost of a transaction is counted after ten seconds even if the database lists its trades as undecided', async () => {
   const { read } = journalOf(1, () => ({ isUndecided: true }))
   const { relay, fills } = relayOf(read)
   await relay.tick(NOW + 9_999)
@@ -94,7 +94,7 @@ test('the cost of a transaction with trades that are undecided in the database i
   assert.equal(fills(), 1)
 })
 
-test('a new day starts with no settlement costs, and after a failed read the next read covers its time too', async () => {
+test('settlement costs start at zero each day, and a read after a failed read includes the missed costs', async () => {
   const { rows, read } = journalOf(3)
   let isAway = false
   const { relay, told, fills } = relayOf(async (filter) => {

@@ -19,7 +19,7 @@ describe('the log names the reason when settlement waits long', () => {
     assert.match(said[0]?.why ?? '', /^no answer to read for 1\d s/)
   })
 
-  it('if settlement waits for a market that does not acknowledge, the log says so', async () => {
+  it('settlement logs that it waits for a market that does not acknowledge its reports', async () => {
     const world = new World()
     world.trade()
     await world.step()
@@ -29,7 +29,7 @@ describe('the log names the reason when settlement waits long', () => {
     assert.match(world.saidOf('Stalled')[0]?.why ?? '', /a market did not acknowledge: /)
   })
 
-  it('if the chain does not answer, settlement logs the step that waits', async () => {
+  it('if the chain does not answer, settlement logs the step that fails', async () => {
     const world = new World()
     world.trade()
     for (const port of ['submit', 'poll'] as const) world.away.set(port, AWAY)

@@ -27,7 +27,7 @@ function tradeOf(taker: Address, matchedAtMs = ++made): TradeToSettle {
 }
 
 describe('takers share the batches of settlement', () => {
-  it('each round takes the oldest trade of each taker, and the trades of a batch are sorted by age', () => {
+  it('a settlement batch takes each taker’s oldest trades in turn, and sorts the chosen trades by age', () => {
     const a = Array.from({ length: 9 }, () => tradeOf(ANN))
     const [b1, c1, c2] = [tradeOf(BOB), tradeOf(CID), tradeOf(CID)]
     const turns = new Set([ANN, BOB, CID])
@@ -37,12 +37,12 @@ describe('takers share the batches of settlement', () => {
     assert.deepEqual(second, [a[2], a[3], a[4], c2])
   })
 
-  it('a round begins with the taker whose last turn was longest ago', () => {
+  it('a settlement batch begins with the taker whose last turn was longest ago', () => {
     const [a, b, c] = [tradeOf(ANN), tradeOf(BOB), tradeOf(CID)]
     assert.deepEqual(inTurns([a, b, c], new Set([CID, ANN, BOB]), 2), [a, c])
   })
 
-  it('a trade counts for its taker, whether that is the buyer or the seller', () => {
+  it('a trade uses up a turn of its taker, whether the taker is the buyer or the seller', () => {
     const trade = tradeOf(ANN)
     assert.equal(takerOf(trade), ANN)
     assert.equal(takerOf({ ...trade, takerSide: SELL }), MAKER)
@@ -92,7 +92,7 @@ describe('takers with thousands of trades do not delay other takers', () => {
   const batchOf = (world: World, id: TradeId): number =>
     world.submissions.findIndex((batch) => batch.includes(id))
 
-  it('one taker with thousands of trades delays others by at most a batch, even trades that are not read yet', async () => {
+  it('a taker with a thousand trades delays other takers’ later trades by at most three batches', async () => {
     const world = new World({ batchMax: 10, inFlightMax: 1 })
     const flood = Array.from({ length: 1_000 }, () => world.trade({ buyer: ANN, seller: MAKER }))
     await world.steps(3)
@@ -116,7 +116,7 @@ describe('takers with thousands of trades do not delay other takers', () => {
     assert.equal(world.state.queue.turns.size, 0)
   })
 
-  it('many takers with thousands of trades delay others by a few batches, even if not all fit into one batch', async () => {
+  it('twenty takers with a hundred trades each delay another taker’s trade by at most eight batches', async () => {
     const world = new World({ batchMax: 4, inFlightMax: 1 })
     for (let round = 0; round < 100; round++) {
       for (let trader = 0; trader < 20; trader++)

@@ -45,7 +45,7 @@ function witnessOf(name: string, log: VerifierKey) {
 }
 
 await onBothDatabases('cosignatures', ({ migrated, giveBack }) => {
-  test('checkpoints get the cosignatures of those witnesses that answer in time', async (t) => {
+  test('a checkpoint is stored with the valid cosignatures of the witnesses that answer in time', async (t) => {
     const url = await migrated()
     const database = await openDatabase(url)
     const reads = makeReads(url)

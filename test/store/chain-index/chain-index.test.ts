@@ -151,7 +151,7 @@ await onBothDatabases('the index of the chain is stored', ({ fresh }) => {
     )
   }
 
-  it('a range of blocks is stored once, together with the position, and only if it begins at the stored position', async () => {
+  it('the chain index stores a block range once, and only if the range begins at the stored position', async () => {
     const { indexed } = await claim(CHAIN)
     assert.deepEqual(indexed, markOf(0))
     const first = range(CHAIN, indexed, [markOf(5)], block(markOf(5), created(1), created(2, true)))
@@ -298,7 +298,7 @@ await onBothDatabases('the index of the chain is stored', ({ fresh }) => {
     assert.equal(await dump(chainId), before)
   })
 
-  it('a market that a reorg removes is hidden, and may return or be given up', async () => {
+  it('the chain index hides a market that a reorg removed until the market returns or is given up', async () => {
     const chainId = 3
     await claim(chainId)
     const id = word(2_001) as MarketId

@@ -63,7 +63,7 @@ const slugOf = async (database: Database, id: number) =>
   (await eventsOfMarkets(database, { marketIds: [market(id)] }))[0]?.slug
 
 await onBothDatabases('events', (databases) => {
-  it('the first event with a slug keeps it, and a refused event does not block others', () =>
+  it('an event whose slug is taken is refused, and later events are still stored', () =>
     withStore(databases, async (database) => {
       await claim(database)
       const games = info('games')
@@ -86,7 +86,7 @@ await onBothDatabases('events', (databases) => {
       assert.equal(found?.title, 'Who wins games?')
     }))
 
-  it('an event contains only markets that are listed, up to its limit', () =>
+  it('an event accepts only listed markets, and no more than the maximum per event', () =>
     withStore(databases, async (database) => {
       await claim(database)
       const games = info('games')
@@ -131,7 +131,7 @@ await onBothDatabases('events', (databases) => {
       assert.equal(await slugOf(database, 3), 'races')
     }))
 
-  it('the volume of an event is the sum of its markets’ volumes, whichever is written first', () =>
+  it('the volume of an event is the sum of its markets’ volumes, whether trades come before or after the event', () =>
     withStore(databases, async (database) => {
       await claim(database)
       const trade = (id: number, whole: number, millionths: number) =>
@@ -152,7 +152,7 @@ await onBothDatabases('events', (databases) => {
       assert.equal(await volume(), 9_007_199_258_240_993n)
     }))
 
-  it('events: the pages of each sort order together are the whole list, also for equal values', () =>
+  it('the pages of an event list together contain the whole list in each sort order, even with equal values', () =>
     withStore(databases, async (database) => {
       await claim(database)
       const categories = ['defi', 'general', 'protocol', 'stablecoin'] as const
@@ -221,7 +221,7 @@ await onBothDatabases('events', (databases) => {
       assert.equal((await pages({ chainId: 5 }, 5)).length, 0)
     }))
 
-  it('one page of a filtered list of events reads a limited part, and its cursor continues there', () =>
+  it('one page of a filtered event list scans a limited number of events, and its cursor continues the scan', () =>
     withStore(databases, async (database) => {
       await fillEvents(database, EVENTS_SCANNED_MAX + 500)
       // Only the oldest event matches, so a search by age finds it last.

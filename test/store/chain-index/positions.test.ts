@@ -132,7 +132,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual((await auditPositions(database)).differences, [])
   }
 
-  it('the cost of a position is the price paid, and shares that leave take their part of the cost', async () => {
+  it('the cost of a position is the price paid, and decreases in proportion to the shares that leave', async () => {
     await happen(created(1))
     assert.deepEqual(await has(ann, 1), [])
     await happen(...split(1, bob, 1_001n))
@@ -164,7 +164,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('a position ends when everything is redeemed, and its payout is returned', async () => {
+  it('a position disappears when all its shares are redeemed, and the user’s payout is listed', async () => {
     const holders = await holdersOf(database, { marketId: market(1), limit: 10 })
     assert.deepEqual(
       holders.top.map(({ holder, yesShares, noShares }) => [holder, yesShares, noShares]),
@@ -198,7 +198,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('positions that blocks created are removed with these blocks', async () => {
+  it('a reorg undoes the position changes of the removed blocks', async () => {
     // Undoes everything after the split; the following tests continue from there.
     await undo(4)
     assert.deepEqual(await has(bob, 1), [1_001, 501, 1_001, 500])
@@ -263,7 +263,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     })
   let syncs = 0
 
-  it('a second sync at the same block replaces the first, and the cost is scaled to the shares left', async () => {
+  it('a second balance sync at one block replaces the first, and scales the cost to the remaining shares', async () => {
     const { number: blockNumber, hash: blockHash } = mark(at)
     const answer = { yesShares: 40n, yesCost: 20n, noShares: 50n, noCost: 25n }
     assert.deepEqual(await sync(40, 50), { ...answer, blockNumber, blockHash })
@@ -297,7 +297,7 @@ await onBothDatabases('positions', ({ fresh }) => {
       ],
     )
 
-  it('a position shows a sync that is ahead of the indexer until the indexer has passed its block', async () => {
+  it('a position shows balances synced at a block ahead of the indexer until the indexer has passed that block', async () => {
     const before = await holdersOf(database, { marketId: market(2), limit: 10 })
     const ahead = mark(at + 2)
     const synced = await sync(30, 70, ahead)
@@ -317,7 +317,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('positions show a sync that finds no shares left, and one that finds new shares', async () => {
+  it('a balance sync hides positions without shares and shows positions with new shares', async () => {
     assert.deepEqual(await listed(bob), [
       [1, 1_001, 0, true],
       [2, 40, 0, true],
@@ -339,7 +339,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual(await has(eve, 2), [])
   })
 
-  it('when blocks are removed positions drop syncs of them, and count nothing twice afterwards', async () => {
+  it('a reorg discards balance syncs of removed blocks, and later transfers are counted once', async () => {
     const [from] = [await has(ann, 2)]
     // At this height the chain has another block than the one that the indexer has read, and it contains a transfer.
     const other = mark(at, 7)
@@ -403,7 +403,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     ['of a market', POSITION_SYNCS_PER_MARKET_MAX, { id: 1_000 }],
     ['of a chain', POSITION_SYNCS_MAX, {}],
   ] as const) {
-    it(`positions show a limited number of syncs ${what}, and drop the oldest`, async () => {
+    it(`positions keep a limited number of balance syncs ${what}, and drop the oldest`, async () => {
       await laySyncs(count, named)
       const place = (n: number): [number, Address] => [
         'id' in named ? named.id : 1_000 + n,
@@ -475,7 +475,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.match((await auditPositions(database)).differences[0]?.what ?? '', /^holdings of/)
   })
 
-  it('the cost of a position from a mint is its trader’s part, and a merge reduces it like a sale', async () => {
+  it('a mint adds the trader’s own payment to a position’s cost, and a merge reduces the cost like a sale', async () => {
     const settlement = person(999)
     const [dan, fay] = [person(104), person(105)]
     await happen(created(9))

@@ -73,7 +73,7 @@ test('the URL of a database lists the servers of a cluster one after the other',
   assert.equal(describeDatabaseUrl(text), 'mysql://ann@db.one:3307,db.two:3306,::1:3308/sibyl')
 })
 
-test('an invalid database URL is refused, and the message does not repeat it', () => {
+test('an invalid database URL is refused with an error message that does not contain the URL', () => {
   const wrong = [
     '',
     'sqlite:',

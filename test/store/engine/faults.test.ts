@@ -81,7 +81,7 @@ test('an unreachable database server causes a retryable fault that does not cont
   }
 })
 
-test('after every kind of lost connection, or a refused login, another connection is tried', () => {
+test('lost connections and refused logins are reported as retryable database faults', () => {
   const thrown = (fields: object) => Object.assign(new Error('it broke'), fields)
   for (const error of [
     thrown({ fatal: true }),
@@ -116,7 +116,7 @@ test('a file that is not a database causes a permanent fault, and a missing file
 })
 
 await onBothDatabases('a database connection refuses what it must', (databases) => {
-  it('a query after closing does not open the database again', async () => {
+  it('a query on a closed database fails and does not reopen the database', async () => {
     const url = await databases.fresh()
     const database = await openDatabase(url)
     const reads = makeReads(url)
@@ -134,7 +134,7 @@ await onBothDatabases('a database connection refuses what it must', (databases) 
     await assert.rejects(reads.query('openMarketContracts', { chainId: 1, limit: 1 }), closed)
   })
 
-  it('a query of a database without its tables fails with an error that says so', async () => {
+  it('a query of a database without tables fails with a fault that is not retryable', async () => {
     const database = await openDatabase(await databases.fresh())
     try {
       await assert.rejects(
@@ -199,7 +199,7 @@ await onBothDatabases('a database connection refuses what it must', (databases) 
 })
 
 await onServerDatabase('a database survives killed connections', (databases) => {
-  it('after a lost connection reads of the database continue, unnoticed by callers', async () => {
+  it('reads succeed although their database connections were killed', async () => {
     await withStore(databases, async (database) => {
       await project(database, batch(1, 2, { trades: [trade(2, 0)] }))
       for (let time = 0; time < 3; time++) {
@@ -213,7 +213,7 @@ await onServerDatabase('a database survives killed connections', (databases) => 
     })
   })
 
-  it('after a lost connection a batch of writes is lost as a whole, and can be repeated', async () => {
+  it('a transaction that loses its database connection is rolled back as a whole, and a retry succeeds', async () => {
     await withStore(databases, async (database) => {
       await assert.rejects(
         transact(database, async (transaction, connection) => {
@@ -232,7 +232,7 @@ await onServerDatabase('a database survives killed connections', (databases) => 
     })
   })
 
-  it('every batch is applied to the database once, with a killed connection somewhere in each', async () => {
+  it('every batch is applied exactly once although a database connection is killed during each batch', async () => {
     await withStore(databases, async (database) => {
       const batches = Array.from({ length: 40 }, (_, n) =>
         batch(n + 1, n + 2, { trades: [trade(n + 2, 0)] }),

@@ -78,7 +78,7 @@ test('after a power failure at any moment the database is intact and has every a
   t.diagnostic(`seed ${SEED}: ${ops.length} operations, more than was answered in ${beyond} rounds`)
 })
 
-test('after a failed sync of the database file, the next process answers only from what a power failure cannot lose', (t) => {
+test('after a failed sync of the database file, the next process returns only data that a power failure cannot lose', (t) => {
   const { scratch, folder, path, start } = makeDatabase(t)
   const program = new URL('./recorded-stores.ts', import.meta.url)
   const ops = recordWrites(program, [folder, join(scratch, 'fail-sync')], {

@@ -106,7 +106,7 @@ await onBothDatabases('prepared reads return current rows', (databases) => {
     })
   })
 
-  it('prepared reads of one group see the database at one instant, and later reads see new rows', async () => {
+  it('on SQLite, prepared reads of one group see the database at one instant; later reads see new rows', async () => {
     await withReader(databases, async (reader, writer) => {
       const count = async () =>
         Number((await rowsOf<{ n: number }>(reader, 'select count(*) as n from trades', []))[0]?.n)

@@ -77,7 +77,7 @@ test('all connections to a database server that stops in the middle of an answer
   assert.equal(servers.place.port, 1)
 })
 
-test('connections with a long answer, and idle connections, stay open', async (t) => {
+test('a database connection stays open while a long answer still arrives, or while the connection is idle', async (t) => {
   const slow = await listen(t, (socket) => {
     socket.write('hello')
     socket.on('data', (more) => socket.write(more))
@@ -177,7 +177,7 @@ await onServerDatabase('a database has a single server', ({ fresh }) => {
     }
   })
 
-  test('a server that is no Galera cluster is used without waiting for commits', async (t) => {
+  test('reads from a database server without Galera do not wait for commits on other servers', async (t) => {
     const target = new URL(await fresh())
     const proxy = await withoutGalera(t, target)
     const database = await openDatabase(target.href.replace(target.host, `127.0.0.1:${proxy.port}`))

@@ -97,7 +97,7 @@ test('the write-ahead file is not copied before it is large', () => {
   close()
 })
 
-test('most of the write-ahead file is copied while the writer continues, and the rest before its next transaction', async () => {
+test('the write-ahead file is copied while the writer continues, and its remainder before the next transaction', async () => {
   const { file, insert, close } = openFile()
   const { copier, asked, end } = slowCopier()
   const writeAhead = keepWriteAhead(file, copier, AT_ONCE)
@@ -149,7 +149,7 @@ test('the database file is closed after the last commits are synced', async () =
   close()
 })
 
-test('a thread ends if a commit cannot be synced, and the outcome of that commit and the next is unknown', async () => {
+test('a thread crashes without acknowledging a commit whose sync fails', async () => {
   const { path, file, close } = openFile()
   file.close()
   const worker = new Worker(new URL('./failing-sync.ts', import.meta.url), { workerData: path })

@@ -20,7 +20,7 @@ const role = 'settlement/31337'
 const LONG_MS = 600_000
 
 await onServerDatabase('leases', (databases) => {
-  it('one node at a time holds a lease, each holder under a higher epoch', async () => {
+  it('only one node holds a lease at a time, and each new holder gets a higher epoch', async () => {
     await withDatabases(1, async ([database]) => {
       const take = (holder: string, forMs = LONG_MS) => takeLease(database, { role, holder, forMs })
       assert.deepEqual(await take('a'), { epoch: 1 })
@@ -39,7 +39,7 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('only the holder of a lease can renew it, even after it expired, as long as no other node took it', async () => {
+  it('a lease holder can renew its lease, even after expiry, until the lease is taken again', async () => {
     await withDatabases(1, async ([database]) => {
       await takeLease(database, { role: 'projector/0', holder: 'a', forMs: 1 })
       await takeLease(database, { role: 'projector/1', holder: 'a', forMs: LONG_MS })
@@ -55,7 +55,7 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('a write with a lost lease changes nothing, alone or in a shared commit', async () => {
+  it('a write under a lost lease changes nothing, even in a commit shared with other writes', async () => {
     await withDatabases(1, async ([database]) => {
       await takeLease(database, { role, holder: 'a', forMs: LONG_MS })
       await takeLease(database, { role, holder: 'a', forMs: LONG_MS })
@@ -75,7 +75,7 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('a long transaction does not stop its node from renewing the lease, and the next holder aborts it', async () => {
+  it('a blocked write does not stop its node from renewing the lease, and fails once the lease is lost', async () => {
     await withDatabases(2, async ([database, other]) => {
       await takeLease(database, { role, holder: 'a', forMs: LONG_MS })
       const lease = { role, epoch: 1 }
@@ -100,7 +100,7 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('a row that the new holder of a lease wrote causes no fault, but shows that the lease is lost', async () => {
+  it('a conflict with a row of the new lease holder is reported as a lost lease, not as a constraint fault', async () => {
     await withDatabases(2, async ([database, other]) => {
       await takeLease(database, { role, holder: 'a', forMs: LONG_MS })
       const lease = { role, epoch: 1 }

@@ -30,7 +30,7 @@ test('all changes of an order that is new in a batch become one row', () => {
   ])
 })
 
-test('of several changes of an older order only the last is written', () => {
+test('if a batch has several changes of an older order, only the last change is written', () => {
   const maker = order('maker').orderHash
   const change = (remaining: number): OrderChange => ({
     orderHash: maker,

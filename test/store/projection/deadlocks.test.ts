@@ -22,7 +22,7 @@ async function untilLockWait(url: string): Promise<void> {
 }
 
 await onServerDatabase('deadlocks in the database do not stop the projection', (databases) => {
-  it('a batch that the database aborts for a deadlock is written once, without an answer in between', async () => {
+  it('a batch that the database aborts for a deadlock is repeated automatically and written once', async () => {
     await withStore(databases, async (database, url) => {
       await project(database, batch(1, 2, { trades: [trade(3, 0)] }))
       const rival = await openDatabase(url)
@@ -54,7 +54,7 @@ await onServerDatabase('deadlocks in the database do not stop the projection', (
   })
 })
 
-it('a batch aborted by deadlocks again and again fails as unavailable, so its partition tries later', async () => {
+it('a batch that keeps being aborted by deadlocks fails with the retryable fault STORE_UNAVAILABLE', async () => {
   let runs = 0
   const connection = {
     async transactional() {

@@ -20,7 +20,7 @@ async function countOf(database: Database, status: string): Promise<number> {
 }
 
 await onBothDatabases('orders of a closed market end', (databases) => {
-  it('orders of a closed market are read as ended at once; their rows change in steps, also across a restart', async () => {
+  it('orders of a closed market are read as ended at once, while their rows are updated in steps', async () => {
     await withStore(databases, async (database, url) => {
       const other = { market: market('other'), seq: 1, atMs: START_MS }
       await project(database, batch(1, 2, { markets: [other] }))

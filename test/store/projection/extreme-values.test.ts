@@ -46,7 +46,7 @@ await onBothDatabases('the projection stores extreme values', (databases) => {
     })
   })
 
-  it('the projection stores every reason that an Ethereum node gives, for new and earlier trades', async () => {
+  it('the projection stores any failure reason from an Ethereum node, for new and for earlier trades', async () => {
     await withStore(databases, async (database) => {
       const drawn = fc.sample(fc.string({ unit: 'binary', maxLength: 1_200 }), 20)
       let offset = 1

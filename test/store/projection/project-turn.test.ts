@@ -31,7 +31,7 @@ const offsets = async (database: Database) =>
   (await checkpoints(database)).map(({ offset }) => offset)
 
 await onBothDatabases('several batches are written in one transaction', (databases) => {
-  it('the batches that are ready are written together, even if one of them was written before', async () => {
+  it('batches of several partitions are written together, even if one of them had already been written', async () => {
     await withStore(databases, async (database) => {
       const write = makeTurnProjector(database)
       const first = batch(1, 2, { orders: [orderRow(order('a'))], trades: [trade(3, 0)] })
@@ -55,7 +55,7 @@ await onBothDatabases('several batches are written in one transaction', (databas
     })
   })
 
-  it('a batch that the database refuses leaves nothing, and the batches beside it are written', async () => {
+  it('a batch that the database refuses writes nothing, and the batches submitted with it are written', async () => {
     await withStore(databases, async (database) => {
       const write = makeTurnProjector(database)
       const batches = contradictory({ orders: [orderRow(order('a'))] })
@@ -71,7 +71,7 @@ await onBothDatabases('several batches are written in one transaction', (databas
     })
   })
 
-  it('batches that together are too large for one transaction are written in several', async () => {
+  it('batches that are too large for one shared transaction are written in several transactions', async () => {
     await withStore(databases, async (database) => {
       const orders = Array.from({ length: PROJECTION_ROWS_MAX }, (_, n) => orderRow(order(`a${n}`)))
       const ends = await Promise.allSettled(

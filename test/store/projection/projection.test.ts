@@ -66,7 +66,7 @@ await onBothDatabases('the projection stores the events of a log', (databases) =
     }
   })
 
-  it('a migration that was killed before it was recorded is completed', async () => {
+  it('a migration that was killed before it was recorded is completed by the next run', async () => {
     await withStore(databases, async (database) => {
       await sqlConnection(database).execute('delete from migrations')
       assert.deepEqual(await migrate(database), MIGRATIONS)
@@ -393,7 +393,7 @@ await onBothDatabases('the projection stores the events of a log', (databases) =
     })
   })
 
-  it('a batch that starts in the middle of another writes nothing, and gets the current offset', async () => {
+  it('a batch that overlaps an earlier batch writes nothing, and returns the current offset', async () => {
     await withStore(databases, async (database) => {
       await project(database, batch(1, 5))
       const longer = batch(1, 7, { trades: [trade(6, 0)] })

@@ -64,7 +64,7 @@ async function assertAudited(database: Database): Promise<void> {
 }
 
 await onBothDatabases('sums', (databases) => {
-  it('volume figures count matched trades, and no longer count those that fail', async () => {
+  it('a market’s volume counts matched trades, and no longer counts trades that fail', async () => {
     await withStore(databases, async (database) => {
       const nowMs = HOUR_MS + 30 * MINUTE_MS
       const stats = () => marketStats(database, { marketId: m, nowMs })
@@ -130,7 +130,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('figures of the last day include the current minute and the 1,440 minutes before it', async () => {
+  it('a market’s 24-hour figures include the current minute and the 1,440 minutes before it', async () => {
     await withStore(databases, async (database) => {
       await project(
         database,
@@ -160,7 +160,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('figures of many markets are returned together, with the price of 24 hours ago', async () => {
+  it('the figures of many markets are returned together, with each market’s price 24 hours ago', async () => {
     await withStore(databases, async (database) => {
       const dayMs = 86_400_000
       const marketIds = [m, id<MarketId>('n'), id<MarketId>('never traded')]
@@ -274,7 +274,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('figures may exceed 64 bits, as the sums of many orders without funds do', async () => {
+  it('volume figures above 64 bits are stored exactly', async () => {
     await withStore(databases, async (database) => {
       const trades = Array.from({ length: 1_500 }, (_, at) =>
         sold(at + 2, HOUR_MS + at, 999_999, SIZE_MAX),
@@ -291,7 +291,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('figures count each trader once, and markets by how they ended', async () => {
+  it('the chain’s figures count each trader once, and count markets by how they ended', async () => {
     await withStore(databases, async (database) => {
       const atMs = START_MS
       await project(
@@ -336,7 +336,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('figures agree with the trades after any history, and the audit finds differences', async () => {
+  it('market and chain figures agree with any history of trades, and the audit finds altered figures', async () => {
     for (const [at, seed] of seedsOf(1, 2, 3).entries()) {
       await withStore(databases, async (database) => {
         await randomFlow(database, randomFrom(seed))
@@ -365,7 +365,7 @@ await onBothDatabases('sums', (databases) => {
     }
   })
 
-  it('figures that are counted again from the trades stay the same', async () => {
+  it('market and chain figures stay the same when they are recomputed from the trades', async () => {
     await withStore(databases, async (database) => {
       await randomFlow(database, randomFrom(4))
       const connection = sqlConnection(database)

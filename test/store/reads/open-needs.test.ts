@@ -118,7 +118,7 @@ const nameOf = (hex: string): string =>
   Buffer.from(hex.slice(2), 'hex').toString('latin1').replaceAll('\0', '')
 
 await onBothDatabases('the funds that orders and trades need can be read', (databases) => {
-  it('the read of needed funds returns all open orders and pending trades, with pages of any length', async () => {
+  it('reading the needed funds returns all open orders and pending trades, whatever the page size', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       for (const pageMax of [1, 2, 3, 5_000]) {

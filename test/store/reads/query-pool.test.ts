@@ -41,7 +41,7 @@ async function handlesOf(url: string): Promise<number> {
   }).length
 }
 
-test('a query that no query thread can answer causes a fault for its caller', async () => {
+test('a query that no query thread can answer fails with a retryable fault', async () => {
   const pool = queryPool('sqlite:/nowhere/at/all.db')
   try {
     await assert.rejects(
@@ -93,7 +93,7 @@ await onBothDatabases('query threads answer reads', (databases) => {
     })
   })
 
-  it('query threads that are closed leave nothing open', async () => {
+  it('closed query threads leave no database file or connection open', async () => {
     let left = ''
     await withStore(databases, async (_, url) => {
       left = url

@@ -90,7 +90,7 @@ const ORDERED: readonly QueryName[] = [
 const SMALL = /from `?chain_(stats|holdings|cursors)\b/
 
 await onBothDatabases('reads of 100,000 trades are fast', (databases) => {
-  it('reads of 100,000 trades find their rows by an index, in order', async () => {
+  it('queries over 100,000 trades find their rows by an index, in the requested order', async () => {
     await withStore(databases, async (database) => {
       await seedTrades(database, { trades: 100_000, markets: 400, users: 2_000 })
       await forgetSums(database)

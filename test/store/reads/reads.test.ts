@@ -85,7 +85,7 @@ async function tell(database: Database): Promise<void> {
 }
 
 await onBothDatabases('reads', (databases) => {
-  it('the trades of a market are listed newest first, and those of one time by sequence and fill', async () => {
+  it('a market’s trades are listed newest first, and trades of one time by sequence and fill', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       assert.deepEqual(named(await recentTrades(database, { marketId: m, limit: 100 })), [
@@ -112,7 +112,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('the list of a user’s trades on a chain has purchases, sales and trades with themselves', async () => {
+  it('the trade list of a user contains purchases, sales and trades of the user with themselves', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       const of = async (user: string, chainId: number, limit: number) => {
@@ -391,7 +391,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('a market is found by the first digits of its id, the oldest if there are several', async () => {
+  it('the lookup by the first digits of a market id returns the oldest matching market', async () => {
     await withStore(databases, async (database) => {
       const start = '0f'.repeat(6)
       const named = (end: string, createdAt: number) =>

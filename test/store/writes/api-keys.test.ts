@@ -50,7 +50,7 @@ await onBothDatabases('API keys are stored', ({ fresh }) => {
     }
   })
 
-  it('ids of API keys are compared by every character', async () => {
+  it('an API key is found only by its exact id', async () => {
     const key = keyOf()
     await registerApiKey(database, key, 20)
     for (const id of [key.id.toUpperCase(), key.id.slice(0, -1), `${key.id}x`, '', '%', 'ключ']) {
@@ -111,7 +111,7 @@ await onBothDatabases('API keys are stored', ({ fresh }) => {
     assert.equal(await revokedOf(stranger), null)
   })
 
-  it('revoked and expired API keys do not count towards the limit, so no valid key is revoked for them', async () => {
+  it('revoked and expired API keys do not count towards the limit of keys per owner', async () => {
     const address = freshAddress()
     const oldest = keyOf({ address, createdAtMs: NOW_MS - 1_000 })
     await registerApiKey(database, oldest, 3)
@@ -126,7 +126,7 @@ await onBothDatabases('API keys are stored', ({ fresh }) => {
     assert.deepEqual(await registerApiKey(database, keyOf(later), 3), [oldest.id])
   })
 
-  it('a new API key is stored even if its date is before that of older keys', async () => {
+  it('a new API key is stored and stays valid even if it is dated before the owner’s older keys', async () => {
     const address = freshAddress()
     for (let at = 0; at < 2; at++) await registerApiKey(database, keyOf({ address }), 2)
     const behind = keyOf({ address, createdAtMs: NOW_MS - 60_000 })

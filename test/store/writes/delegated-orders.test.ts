@@ -71,7 +71,7 @@ const claim = (database: Database) =>
 const reads = { chainId: CHAIN, account: address('ann'), nowSec: NOW_SEC, limit: 9 }
 
 await onBothDatabases('orders of delegates count towards their limit', (databases) => {
-  it('each order of a delegate counts once, until their sum reaches the limit', async () => {
+  it('each order of a delegate counts once, and an order that would exceed the delegate’s limit is refused', async () => {
     await withStore(databases, async (database) => {
       const reserve = (name: string, terms?: Partial<DelegatedOrder>) =>
         reserveDelegated(database, delegated(name, terms))
@@ -84,7 +84,7 @@ await onBothDatabases('orders of delegates count towards their limit', (database
     })
   })
 
-  it('an order of a delegate counts with its open part, and not at all when it has ended', async () => {
+  it('an order of a delegate counts towards the limit with its open part, and not after it has ended', async () => {
     await withStore(databases, async (database) => {
       for (const name of ['a', 'b', 'c']) await reserveDelegated(database, delegated(name))
       const price = { price: 500_000 as Price, size: (2 * ONE) as Shares }
@@ -107,7 +107,7 @@ await onBothDatabases('orders of delegates count towards their limit', (database
     })
   })
 
-  it('an order of a delegate no longer counts when the market refuses it, or when it was lost', async () => {
+  it('an order of a delegate stops counting towards the limit when its market refuses it or it is lost', async () => {
     await withStore(databases, async (database) => {
       for (const name of ['a', 'b', 'c']) await reserveDelegated(database, delegated(name))
       assert.equal(await releaseDelegated(database, { orderHash: id('a') }), true)
@@ -118,7 +118,7 @@ await onBothDatabases('orders of delegates count towards their limit', (database
     })
   })
 
-  it('an order of a delegate still counts if one of two submissions is refused and the other placed', async () => {
+  it('an order of a delegate still counts towards the limit if only one of its two submissions is refused', async () => {
     await withStore(databases, async (database) => {
       for (const name of ['a', 'b', 'c']) await reserveDelegated(database, delegated(name))
       // The order is submitted a second time with an option that its market refuses, before the first is projected.
@@ -156,7 +156,7 @@ await onBothDatabases('orders of delegates count towards their limit', (database
     })
   })
 
-  it('many ended orders of a delegate are removed in several calls, each of which reads a limited number', async () => {
+  it('many ended orders of a delegate are removed in several calls, each reading a limited number of orders', async () => {
     await withStore(databases, async (database) => {
       const LOST_AT_MS = START_MS - 600_001
       await transact(database, (transaction, connection) =>
@@ -178,7 +178,7 @@ await onBothDatabases('orders of delegates count towards their limit', (database
     })
   })
 
-  it('the orders of a delegate are listed for cancelling when it is revoked or limited, expires, or a reorg removes it', async () => {
+  it('a delegate’s orders are listed for cancelling once the delegation is revoked, limited, expired or reorged', async () => {
     await withStore(databases, async (database) => {
       await claim(database)
       await index(database, 1, [delegateSet(1, NOW_SEC + 100)])
@@ -214,7 +214,7 @@ await onBothDatabases('orders of delegates count towards their limit', (database
     })
   })
 
-  it('a delegate’s orders follow the newest delegation of the chain', async () => {
+  it('the newest delegation on chain replaces earlier delegations of a delegate until a reorg removes it', async () => {
     await withStore(databases, async (database) => {
       await claim(database)
       const markets = [id<MarketId>('m1'), id<MarketId>('m2')]

@@ -54,7 +54,7 @@ await onBothDatabases('operations of the relayer are stored', ({ fresh }) => {
   })
   after(() => closeDatabase(database))
 
-  it('an operation is stored once, and storing it again returns the first row', async () => {
+  it('a relayer operation is stored once, and storing it again returns the first row', async () => {
     const relay = relayOf()
     const first = await openRelay(database, relay)
     assert.equal(first.opened, true)
@@ -72,7 +72,7 @@ await onBothDatabases('operations of the relayer are stored', ({ fresh }) => {
     assert.deepEqual(await relayByKey(database, { key: relay.key }), again.record)
   })
 
-  it('a failed operation can be opened again, and late reports of its first attempt change nothing', async () => {
+  it('a failed relayer operation can be opened again, and late reports of its first attempt change nothing', async () => {
     const relay = relayOf()
     const claims = [claimOf(relay), claimOf(relay)]
     await openRelay(database, { ...relay, claims })
@@ -93,7 +93,7 @@ await onBothDatabases('operations of the relayer are stored', ({ fresh }) => {
     assert.equal((await claimsOfUser(database, relay.owner)).length, 1)
   })
 
-  it('an operation is confirmed if an earlier attempt succeeded and the last one failed', async () => {
+  it('a relayer operation is confirmed if an earlier attempt succeeds after the last attempt failed', async () => {
     const relay = relayOf()
     const failed = { status: 'failed', reason: 'it was not sent' } as const
     await openRelay(database, relay)
@@ -109,7 +109,7 @@ await onBothDatabases('operations of the relayer are stored', ({ fresh }) => {
     assert.deepEqual([claim?.status, claim?.txHash], ['confirmed', txHash])
   })
 
-  it('an opening for an attempt that is not the next one changes nothing', async () => {
+  it('opening an attempt of a relayer operation out of sequence changes nothing', async () => {
     const relay = relayOf()
     await openRelay(database, relay)
     await changeRelay(database, changeOf(relay, { status: 'failed' }))
@@ -120,7 +120,7 @@ await onBothDatabases('operations of the relayer are stored', ({ fresh }) => {
     assert.equal((await relayByKey(database, { key: relay.key }))?.status, 'failed')
   })
 
-  it('a claim has the status of its operation', async () => {
+  it('a claim has the status of the relayer operation that contains it', async () => {
     const relay = relayOf()
     const claims = [claimOf(relay, 1), claimOf(relay, Number.MAX_SAFE_INTEGER)]
     await openRelay(database, { ...relay, claims })
@@ -207,7 +207,7 @@ await onBothDatabases('operations of the relayer are stored', ({ fresh }) => {
     assert.deepEqual(paged, whole.claims)
   })
 
-  it('operations that the chain has not decided are returned after a restart, oldest first', async () => {
+  it('relayer operations that the chain has not decided are returned after a restart, oldest first', async () => {
     const chainId = ++made
     const opened = [3, 1, 2].map((at) => relayOf({ chainId, atMs: NOW_MS + at }))
     for (const relay of opened) await openRelay(database, relay)

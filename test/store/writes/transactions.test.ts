@@ -38,7 +38,7 @@ function transaction(nonce: number, changes: Partial<TransactionRow> = {}): Tran
 }
 
 await onBothDatabases('the journal stores transactions', (databases) => {
-  it('the journal returns a transaction by its nonce and by each of its hashes, and ignores late older writes', async () => {
+  it('the journal returns a transaction by its nonce and each of its hashes, and ignores older versions', async () => {
     const database = await openDatabase(await databases.fresh())
     try {
       await migrate(database)

@@ -39,34 +39,41 @@ const skip = findBrowser() === undefined && !servicesRequired ? MISSING_BROWSER 
 test('the trading page works in a browser', { skip, concurrency: 2 }, async (t) => {
   const stage = await openStage(t)
   const stories = {
-    'a demo trader buys from another': tradeOfTwo,
-    'before the first trade the chart shows the mid price, in words too': chartBeforeTrades,
-    'the ladder is the book of the API after hundreds of random orders': ladderOfManyOrders,
-    'the URL has the filter of the list, and watched markets stay': listInTheAddress,
-    'an event shows its markets and the gap of their prices': eventWithItsMarkets,
-    'the list is read once, page by page, without ended markets': listIsReadOnce,
-    'a shared link names its market and leads to it': shareLink,
+    'a demo trader buys shares from another demo trader on the page': tradeOfTwo,
+    'before the first trade the chart describes the mid price in words': chartBeforeTrades,
+    'after hundreds of random orders the page’s order ladder equals the book of the API':
+      ladderOfManyOrders,
+    'the URL keeps the filter of the market list, and watched markets stay after a reload':
+      listInTheAddress,
+    'the page of an event shows the event’s markets and the gap between their prices':
+      eventWithItsMarkets,
+    'the page reads the market list once, without ended markets': listIsReadOnce,
+    'a shared link contains the market’s title and opens the market': shareLink,
     'a market order spends its amount within the slippage limit': marketOrder,
-    'the ticket shows the parsed number, and asks if it is ambiguous': ticketUnderstands,
-    'selling more than is held and cancelling all need confirmation': shortSaleWarns,
-    'a wallet that never answers does not lock the ticket': silentWallet,
-    'a fresh wallet gets test money, splits and merges it, and trades, then with a session key':
+    'the order ticket shows the number that it parsed, and questions ambiguous input':
+      ticketUnderstands,
+    'the page asks for confirmation before selling more than the trader holds and before cancelling all':
+      shortSaleWarns,
+    'a wallet that never answers does not lock the order ticket': silentWallet,
+    'a new wallet gets test money, splits and merges shares, and places orders with a session key':
       freshWallet,
-    'the documentation page explains itself and executes its example': docsExecute,
-    'two wallets with dollars only trade by a mint, which the book and the ticket announce':
+    'the API documentation page shows its chapters and executes its example order': docsExecute,
+    'two wallets without shares trade by a mint, which the order book and the ticket announce':
       mintOfTwo,
     'a refusal by the wallet is shown as a sentence': walletThatRefuses,
-    'the page verifies the proof of an order, and finds a false one': orderIsProven,
-    'a refused order shows the reason': refusalSaysWhy,
+    'the page verifies the proof of an order, and reports a false proof': orderIsProven,
+    'the page shows the reason for which an order was refused': refusalSaysWhy,
     'the whole page can be used on a phone': phone,
     'the book is beside the chart on a small laptop, and no dialog is cut off': layout,
     'keyboard shortcuts work, and positions are exported': keysAndExport,
     'every view passes the accessibility checks': accessible,
     'the report page of a load test fits a phone and is readable in both colour schemes':
       loadReport,
-    'the server restarts and the page catches up': restartIsCaughtUp,
-    'a quick market ends while it is shown': quickMarketEnds,
-    'an outcome is proposed, settled and redeemed': resolutionAndRedemption,
+    'after the server restarts the page shows the current book without a reload': restartIsCaughtUp,
+    'the page of a quick market shows the end, the winner and a link to the next quick market':
+      quickMarketEnds,
+    'a trader proposes an outcome, settles the market and redeems the winning shares on the page':
+      resolutionAndRedemption,
     'the list names the winner of a market that has ended': listNamesTheWinner,
     'a wrong proposal is disputed with a bond': proposalIsDisputed,
   }

@@ -7,7 +7,7 @@ import { toAddress } from '#domain/ids.ts'
 import { predictQuickMarket } from '#services/prices/chain/quick-market-id.ts'
 import { startTestChain } from '../../../support/chain.ts'
 
-test('the address computed for a quick market is the address that the factory predicts', async (t) => {
+test('the exchange computes for each quick market the address and id that the factory contract predicts', async (t) => {
   const chain = await startTestChain(t)
   const factory = toAddress(chain.contracts.marketFactory)
   const client = makeChainClient({ chainId: chain.settings.chainId, rpcUrls: [chain.url] })

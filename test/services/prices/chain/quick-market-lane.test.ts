@@ -18,7 +18,7 @@ const AWAY = new Fault('STORE_AWAY', 'no database', { retryable: true })
 /** The result of an `eth_call` for a market that does not exist yet. */
 const NO = `0x${'0'.repeat(64)}`
 
-describe('the transactions of quick markets are sent and followed', () => {
+describe('the quick-market lane sends transactions to the chain and follows them until they end', () => {
   let f: LaneFixture
   let clock: SimulatedClock
   let restore: () => Promise<void>
@@ -88,7 +88,7 @@ describe('the transactions of quick markets are sent and followed', () => {
       assert.equal(await f.pendingCount(), count)
     })
 
-  it('while the journal is unavailable, the creator of a quick market is still notified that it was mined', async (t) => {
+  it('a request to create a quick market is answered once its transaction is mined, even without the journal', async (t) => {
     const lane = start()
     t.after(() => lane.stop())
     const created = [lane.create(market(1)), lane.create(market(2))]
@@ -115,7 +115,7 @@ describe('the transactions of quick markets are sent and followed', () => {
     )
   })
 
-  it('a request that is repeated before its transaction’s end is recorded sends a new transaction', async (t) => {
+  it('a repeated request to create a quick market sends a new transaction after the first one is mined', async (t) => {
     const lane = start()
     t.after(() => lane.stop())
     const first = lane.create(market(1))

@@ -59,7 +59,7 @@ function group(): {
   }
 }
 
-test('the primary price source is used while its prices are recent, then the fallbacks in order', () => {
+test('the price service uses the primary source while its prices are recent, then the fallback sources in order', () => {
   const { round } = group()
   assert.equal(round({ pyth: 100, binance: 100, coinbase: 100 }), 'pyth')
   assert.equal(round({ binance: 100, coinbase: 100 }, 9), 'pyth')
@@ -68,20 +68,20 @@ test('the primary price source is used while its prices are recent, then the fal
   assert.equal(round({}, 11), undefined)
 })
 
-test('at the start the primary price source gets a limited time to deliver a price', () => {
+test('after a start the price service gives the primary source limited time before it uses a fallback source', () => {
   const { round } = group()
   assert.equal(round({ binance: 100 }, 14), undefined)
   assert.equal(round({ binance: 100 }, 3), 'binance')
 })
 
-test('after a restart a fallback waits for the primary price source, even if the last price is old', () => {
+test('after a restart the price service waits for the primary source, even if its last known price is old', () => {
   const { round, failover, nowMs } = group()
   failover.recall('BTC', 100e8, nowMs() - 60_000)
   assert.equal(round({ binance: 100 }, 1), undefined)
   assert.equal(round({ binance: 100, pyth: 100 }, 1), 'pyth')
 })
 
-test('a price source that returns is used again only after it was healthy for a while', () => {
+test('a price source that recovers is used again only after it has been healthy for a while', () => {
   const { round } = group()
   round({ pyth: 100, binance: 100 }, 5)
   assert.equal(round({ binance: 100 }, 12), 'binance')
@@ -89,7 +89,7 @@ test('a price source that returns is used again only after it was healthy for a 
   assert.equal(round({ pyth: 100, binance: 100 }, 2), 'pyth')
 })
 
-test('a price source that comes and goes does not make the used source change again and again', () => {
+test('a primary price source that fails repeatedly does not make the price service switch back and forth', () => {
   const { round } = group()
   round({ pyth: 100, binance: 100 }, 20)
   const seen: (PriceSource | undefined)[] = []
@@ -123,14 +123,14 @@ test('while no majority of price sources agrees, no price is published', () => {
   assert.equal(round({ pyth: 100, coinbase: 100.2 }, 20), 'pyth')
 })
 
-test('a price source that is suspected does not make the others suspected', () => {
+test('a suspect price source cannot make another price source suspect', () => {
   const { round } = group()
   round({ pyth: 100, binance: 100, coinbase: 100 }, 20)
   round({ pyth: 100, binance: 100, coinbase: 104 }, 5)
   assert.equal(round({ pyth: 100, coinbase: 104 }, 30), 'pyth')
 })
 
-test('a price is accepted if it is new and plausible', () => {
+test('a price is accepted only if it is newer than the last price, not stale and not far ahead of the clock', () => {
   const { say, round, nowMs } = group()
   round({ pyth: 100 })
   assert.equal(say('pyth', 100), 'repeated')
@@ -141,7 +141,7 @@ test('a price is accepted if it is new and plausible', () => {
   assert.equal(say('pyth', 100, { atMs: nowMs() + 2_000 }), 'accepted')
 })
 
-test('a jump of the price is accepted when another provider reports it too, and not before', () => {
+test('a sudden price jump is accepted only after a second provider reports a similar price', () => {
   const { say, round, failover } = group()
   round({ pyth: 100, binance: 100 }, 3)
   assert.equal(say('pyth', 137), 'jump')
@@ -152,7 +152,7 @@ test('a jump of the price is accepted when another provider reports it too, and 
   assert.equal(say('pyth', 138.1), 'accepted')
 })
 
-test('the jump of a price that is allowed grows with the age of the last accepted price', () => {
+test('the allowed price jump grows with the age of the last accepted price', () => {
   const { say, round, nowMs } = group()
   assert.equal(round({ pyth: 100 }, 20), 'pyth')
   assert.equal(round({ pyth: 130 }, 1), 'pyth')
@@ -162,7 +162,7 @@ test('the jump of a price that is allowed grows with the age of the last accepte
   assert.equal(say('pyth', 106, { atMs: nowMs() }), 'accepted')
 })
 
-test('a distant price from one provider alone is never accepted, however old the last price is', () => {
+test('a price far from the last accepted price needs a second provider, however old the last price is', () => {
   const { say, round, failover, nowMs } = group()
   failover.recall('BTC', 100e8, nowMs() - 86_400_000)
   assert.equal(say('coinbase', 119), 'jump')
@@ -171,7 +171,7 @@ test('a distant price from one provider alone is never accepted, however old the
   assert.equal(say('coinbase', 119), 'accepted')
 })
 
-test('a price from before a restart counts as the last accepted price', () => {
+test('after a restart new prices are compared with the last price accepted before the restart', () => {
   const { say, failover, nowMs } = group()
   failover.recall('BTC', 100e8, nowMs() - 60_000)
   assert.equal(say('pyth', 137), 'jump')

@@ -86,7 +86,7 @@ test('simulated price providers push prices that agree with their history', asyn
   }
 })
 
-test('invalid prices are dropped, and valid ones resume without a restart', async (t) => {
+test('a price feed drops invalid prices, and accepts valid prices again without a restart', async (t) => {
   const { server, observed, troubles, since } = await start(t)
   for (const fault of ['garbage', 'drop'] as const) {
     for (const source of PRICE_SOURCES) server.simulator.setFault(source, fault)
@@ -109,7 +109,7 @@ test('invalid prices are dropped, and valid ones resume without a restart', asyn
   }
 })
 
-test('a price provider that stops pushing is polled instead, and its prices have the right age', async (t) => {
+test('a price feed polls a provider that stops pushing, and does not make the polled prices look newer', async (t) => {
   const { server, troubles, since } = await start(t)
   for (const source of PRICE_SOURCES) server.simulator.setFault(source, 'stall')
   const stalledAtMs = systemClock.nowMs()
@@ -138,7 +138,7 @@ test('a price provider that stops pushing is polled instead, and its prices have
   })
 })
 
-test('without its API key the provider pyth is refused, and the reason is reported', async (t) => {
+test('without an API key the feed of the provider Pyth reports that the provider refuses its requests', async (t) => {
   const { server } = await start(t)
   const troubles: string[] = []
   const [pyth] = makeFeeds({ ...server.feeds, pyth: { ...server.feeds.pyth, apiKey: '' } }, () => ({
@@ -153,7 +153,7 @@ test('without its API key the provider pyth is refused, and the reason is report
   await assert.rejects(pyth!.priceAt('BTC', 1_700_000_000_000, 1_000), { code: 'FEED_REFUSED' })
 })
 
-test('a fault of a simulated provider can be set over HTTP', async (t) => {
+test('an HTTP request sets or clears a fault of a simulated price provider', async (t) => {
   const { server } = await start(t)
   const at = `http://127.0.0.1:${server.port}/faults`
   assert.equal((await fetch(`${at}/pyth/stall`, { method: 'POST' })).status, 204)

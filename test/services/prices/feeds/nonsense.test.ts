@@ -115,7 +115,7 @@ const coinbaseAt = (port: number, ports: FeedPorts): Feed =>
 const pythAt = (port: number, ports: FeedPorts): Feed =>
   makePyth({ url: `http://127.0.0.1:${port}`, apiKey: '', names: { BTC: PYTH_ID } }, ports)
 
-test('a price report whose name is not text is dropped, and the next report counts', async (t) => {
+test('a price feed drops a report whose asset name is not text, and uses the next report', async (t) => {
   for (const [pushes, feedAt] of [
     [[aggTrade({ s: NO_TEXT }), aggTrade()], binanceAt],
     [[ticker({ product_id: NO_TEXT }), ticker()], coinbaseAt],
@@ -137,7 +137,7 @@ test('a price report whose name is not text is dropped, and the next report coun
   assert.ok(troubles.includes('garbage'))
 })
 
-test('a price report with endless nesting is dropped, and the next one counts', async (t) => {
+test('a price feed drops a report with extremely deep nesting, and uses the next report', async (t) => {
   const depth = 50_000
   let asked = 0
   const { port, ports, observed, troubles, start } = await provider(t, {
@@ -152,7 +152,7 @@ test('a price report with endless nesting is dropped, and the next one counts', 
   assert.ok(troubles.includes('garbage'))
 })
 
-test('an endless answer of a price provider is abandoned at the maximum length', async (t) => {
+test('a price feed stops reading a provider’s endless response at the maximum length', async (t) => {
   let written = 0
   const left = Promise.withResolvers<void>()
   const { port, ports } = await provider(t, {
@@ -203,7 +203,7 @@ test('a price report above the maximum length is not used, even if its beginning
   assert.ok(troubles.includes('garbage'))
 })
 
-test('an abandoned connection is closed, even if the price provider does not close it', async (t) => {
+test('a price feed closes the connection to a silent provider, even if the provider keeps it open', async (t) => {
   const { port, ports, troubles, open, start } = await provider(t, { timing: { silenceMs: 150 } })
   const feed = coinbaseAt(port, ports)
   start(feed)

@@ -22,7 +22,7 @@ async function played(start: Usd, end: Usd): Promise<World> {
 const stepsOf = ({ calls }: World): string[] =>
   calls.filter((call) => !call.startsWith('history') && call !== 'ask oracle')
 
-test('a price source that two others contradict by more than the bound does not decide its market', async () => {
+test('a quick market is contested if two other price sources contradict its own source by more than the bound', async () => {
   // Pyth is 0.4 % too low during the last minute, in its last price and in its average.
   const it = await played(
     { pyth: 100, binance: 100, coinbase: 100 },
@@ -49,7 +49,7 @@ test('a price source that two others contradict by more than the bound does not 
   assert.deepEqual(told, ['QuickMarketOpened', 'QuickMarketContested'])
 })
 
-test('a contested market takes the outcome of the oracle, shows the price of its source, and ends', async () => {
+test('a contested quick market ends with the oracle’s outcome and still shows the end price of its own source', async () => {
   const it = await played(
     { pyth: 100, binance: 100, coinbase: 100 },
     { pyth: 99.6, binance: 100.2, coinbase: 100.2 },
@@ -70,7 +70,7 @@ test('a contested market takes the outcome of the oracle, shows the price of its
   )
 })
 
-test('a contested market stays contested through kills, whatever the sources report later', async () => {
+test('a contested quick market stays contested after the exchange is killed, whatever prices are reported later', async () => {
   for (const step of ['contest', 'open to oracle', 'note', 'ask oracle', 'decide', 'close']) {
     const it = world()
     await it.speaker('pyth')
@@ -177,7 +177,7 @@ const RULES: readonly [name: string, start: Usd, end: Usd, verdict: 'contested' 
 ]
 
 for (const [name, start, end, verdict] of RULES) {
-  test(`the verdict follows the rule: ${name}`, async () => {
+  test(`the verdict on a quick market follows the rule: ${name}`, async () => {
     const it = await played(start, end)
     const { resolution, contested } = it.market()!
     if (verdict === 'contested') assert.ok(contested !== null && resolution === null)
@@ -187,7 +187,7 @@ for (const [name, start, end, verdict] of RULES) {
   })
 }
 
-test('a price that was wrong for only one moment is corrected by the average of the same source', async () => {
+test('if a source’s end price is briefly wrong, the source’s average of the last minute decides the quick market', async () => {
   const it = world()
   await it.speaker('pyth')
   await it.until(838, { pyth: 100, binance: 100, coinbase: 100 })
@@ -201,7 +201,7 @@ test('a price that was wrong for only one moment is corrected by the average of 
   )
 })
 
-test('after an outage at the end of a market, the histories of the other sources are read before one source decides', async () => {
+test('after an outage at a market’s end, the exchange reads every source’s price history before a verdict', async () => {
   const it = world()
   await it.speaker('pyth')
   await it.until(10, { pyth: 100, binance: 100, coinbase: 100 })
@@ -219,7 +219,7 @@ test('after an outage at the end of a market, the histories of the other sources
   )
 })
 
-test('a market waits if its source is contradicted and has no prices of the last minute, and is contested in the end', async () => {
+test('a quick market whose contradicted source lacks prices of the last minute is contested after a wait', async () => {
   const it = world()
   await it.speaker('pyth')
   await it.until(830, { pyth: 100, binance: 100 })
@@ -233,7 +233,7 @@ test('a market waits if its source is contradicted and has no prices of the last
   assert.equal(it.market()?.contested?.outcome, NO)
 })
 
-test('if two end prices are too far apart, the market is contested after the time for fallbacks', async () => {
+test('if a market’s only two end prices are too far apart, the market is contested after the time for fallbacks', async () => {
   const it = world()
   await it.speaker('binance')
   await it.until(895, { pyth: 100, binance: 100, coinbase: 100 })

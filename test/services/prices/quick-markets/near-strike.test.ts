@@ -43,7 +43,7 @@ test('if sources disagree on whether the price rose, the average of the last min
   )
 })
 
-test('a source whose prices differ from the others by a constant still sees the same direction', async () => {
+test('a price source with a constant offset from the other sources still agrees on the price’s direction', async () => {
   const { until, speaker, market } = world()
   await speaker('pyth')
   // Binance is half a percent above the others all the time. Each source compares with its own start price, and both
@@ -56,7 +56,7 @@ test('a source whose prices differ from the others by a constant still sees the 
   assert.deepEqual([outcome, average, sources?.length], [NO, undefined, 3])
 })
 
-test('a quick market waits for all sources, so the order of their reports does not matter', async () => {
+test('a quick market is decided only after all price sources have reported', async () => {
   const { until, speaker, market, pass, say, past } = world()
   await speaker('pyth')
   await until(0, { pyth: 100, binance: 100, coinbase: 100 })
@@ -74,7 +74,7 @@ test('a quick market waits for all sources, so the order of their reports does n
   assert.equal(market()?.resolution?.outcome, NO)
 })
 
-test('a price source without an answer is awaited for 90 s, and then ignored', async () => {
+test('a quick market waits 90 s for a price source that does not answer, and then ignores the source', async () => {
   const { until, speaker, market, pass, say, past } = world()
   await speaker('pyth')
   await until(0, { pyth: 100, binance: 100, coinbase: 100 })
@@ -90,7 +90,7 @@ test('a price source without an answer is awaited for 90 s, and then ignored', a
   assert.deepEqual([outcome, average], [YES, undefined])
 })
 
-test('if no source has prices of the last minute, a fallback decides in the end', async () => {
+test('if a market’s source has no prices in the last minute, a fallback source decides the quick market', async () => {
   const { until, speaker, market, pass, say } = world()
   await speaker('pyth')
   await until(0, { pyth: 100, binance: 100 })
@@ -181,7 +181,7 @@ async function play(
 }
 
 for (const seed of SEEDS) {
-  test(`prices on both sides of the start price resolve by the written rule, also across restarts, TEST_SEED=${seed}`, async (t) => {
+  test(`quick markets with prices near the start price follow the documented rule, even after restarts, TEST_SEED=${seed}`, async (t) => {
     const random = randomFrom(seed)
     let [byMean, contested] = [0, 0]
     for (let round = 0; round < 6; round++) {

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { PRICE_SOURCES } from '#domain/price-providers.ts'
 import { START_SEC, world } from './quick-world.ts'
 
-test('the start price is the used source’s first price of the interval, and the end price is from the same source', async () => {
+test('a quick market takes its start and end prices from the price source that is active at its start', async () => {
   const { until, speaker, market, events, calls } = world()
   await speaker('pyth')
   await until(-1, { pyth: 100, binance: 100.1 })
@@ -29,7 +29,7 @@ test('the start price is the used source’s first price of the interval, and th
   assert.ok(!calls.some((call) => call.startsWith('history')), 'nobody had to be asked')
 })
 
-test('a market that is recorded keeps its matching rule when the setting changes', async () => {
+test('a recorded quick market keeps its matching rule when the setting for new markets changes', async () => {
   const { until, speaker, broken, rules, restart, market } = world()
   restart({ matching: 'complementary' })
   broken.add('create')
@@ -56,7 +56,7 @@ test('a market whose end price is just below its start price resolves to NO', as
   assert.equal(market()?.resolution?.outcome, 1)
 })
 
-test('if a source has no price at the start or end of an interval, the price is read from its history', async () => {
+test('if a source reports no price at a market’s start, the exchange reads the start price from the source’s history', async () => {
   const { until, speaker, market, past, say, pass } = world()
   past.set('pyth 0', 100.25)
   await speaker('pyth')
@@ -68,7 +68,7 @@ test('if a source has no price at the start or end of an interval, the price is 
   assert.deepEqual([price, via, exact], [100.25e8, 'history', true])
 })
 
-test('after a reconnect the history of a source is read, because prices may be missing', async () => {
+test('if a source reconnects at a market’s start, the exchange reads the start price from the source’s history', async () => {
   const { until, speaker, market, past, say, pass } = world()
   past.set('pyth 0', 100.25)
   await speaker('pyth')
@@ -82,7 +82,7 @@ test('after a reconnect the history of a source is read, because prices may be m
 
 for (const usd of [undefined, 150]) {
   const what = usd === undefined ? 'an unreadable report' : 'a report that is refused'
-  test(`after ${what} at a start or end time the history is read, because the next price may not be the first`, async () => {
+  test(`after ${what} at a market’s start, the exchange reads the start price from the source’s history`, async () => {
     const { until, speaker, market, past, say, miss, pass } = world()
     past.set('pyth 0', 100.5)
     await speaker('pyth')
@@ -96,7 +96,7 @@ for (const usd of [undefined, 150]) {
   })
 }
 
-test('an old price that a source sends again at a start or end time does not count as a gap', async () => {
+test('after a source repeats an old price at a market’s start, the source’s next price is the start price', async () => {
   const { until, speaker, market, say, miss, pass } = world()
   await speaker('pyth')
   await until(-1, { pyth: 100 })
@@ -106,7 +106,7 @@ test('an old price that a source sends again at a start or end time does not cou
   assert.equal(market()?.strike.exact, true)
 })
 
-test('if a source has no history, its first price near the start counts after a while, and is marked as inexact', async () => {
+test('if a source has no price history, its first price near the start is used after a wait and marked as inexact', async () => {
   const { until, speaker, market, say, pass } = world()
   await speaker('pyth')
   await until(-6, { pyth: 100 })
@@ -128,7 +128,7 @@ test('a quick market that could not open in time is skipped', async () => {
   assert.equal(market(), undefined)
 })
 
-test('if the source of the start price has no end price, the first fallback with both prices decides', async () => {
+test('if a market’s source has no end price, the first fallback source with a start and an end price decides', async () => {
   const { until, speaker, market, past, pass } = world()
   past.set('pyth 900', 'away')
   await speaker('pyth')
@@ -143,7 +143,7 @@ test('if the source of the start price has no end price, the first fallback with
   assert.equal(market()?.strike.price, 100e8, 'the strike is what it was')
 })
 
-test('a quick market without prices waits, and is decided when it has one', async () => {
+test('a quick market without an end price waits, and is decided once a source’s end price is known', async () => {
   const { until, speaker, market, past, pass, restart } = world()
   await speaker('pyth')
   await until(0, { pyth: 100 })
@@ -177,7 +177,7 @@ test('an end price that two other sources contradict does not decide a market', 
   )
 })
 
-test('if no other source confirms the end price of a source, a fallback decides in the end', async () => {
+test('if no other source confirms the end price of a market’s source, a fallback source decides the quick market', async () => {
   const { until, speaker, market, past, pass } = world()
   await speaker('pyth')
   await until(899, { pyth: 100, binance: 100.1, coinbase: 100.2 })
@@ -188,7 +188,7 @@ test('if no other source confirms the end price of a source, a fallback decides 
   assert.deepEqual([source, outcome], ['binance', 1])
 })
 
-test('every step for a quick market is retried until it succeeds, and a restart continues where it was', async () => {
+test('every step of a quick market is retried until it succeeds, and continues after a restart', async () => {
   const { until, speaker, market, broken, pass, calls, restart, past } = world()
   for (const step of ['record', 'place', 'create', 'decide', 'close', 'report', 'note']) {
     broken.add(step)
@@ -218,7 +218,7 @@ test('every step for a quick market is retried until it succeeds, and a restart 
   assert.equal(market()?.id, 1)
 })
 
-test('a market that was recorded just before a kill is opened later', async () => {
+test('a quick market is opened and resolved although the answer to its first database write was lost', async () => {
   const { until, speaker, market, unanswered, pass, past } = world()
   past.set('pyth 0', 100)
   past.set('pyth 900', 101)
@@ -233,7 +233,7 @@ test('a market that was recorded just before a kill is opened later', async () =
   assert.equal(market()?.onChain, 'reported')
 })
 
-test('a price that comes only from a history is compared with other sources before it decides', async () => {
+test('an end price read from a source’s history is compared with other sources before it decides a quick market', async () => {
   const { until, speaker, market, past, pass, restart } = world()
   await speaker('pyth')
   await until(0, { pyth: 100 })

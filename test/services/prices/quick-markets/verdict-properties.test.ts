@@ -92,7 +92,7 @@ const honest = fc
   }))
 const times = fc.constantFrom(0, 1_999, 5_000, 89_999, 95_000, 599_999, 700_000)
 
-test('a price source alone never decides a market against two sources that agree within the bound', () => {
+test('one price source never decides a quick market against two sources that agree within the bound', () => {
   let [decided, contested] = [0, 0]
   fc.assert(
     fc.property(
@@ -119,7 +119,7 @@ test('a price source alone never decides a market against two sources that agree
   assert.ok(decided > 100 && contested > 10, `${decided} decided, ${contested} contested`)
 })
 
-test('if the three price sources agree on start and end, the market resolves, whatever they reported in the last minute', () => {
+test('a quick market resolves if all three sources agree on the direction, whatever their last-minute prices', () => {
   fc.assert(
     fc.property(honest, fc.nat(2), ({ isUp, said }, strikeAt) => {
       const [a, b] = said as [Said, Said]
@@ -136,7 +136,7 @@ test('if the three price sources agree on start and end, the market resolves, wh
   )
 })
 
-test('the same reports of the price sources give the same verdict, in whichever order they arrived', () => {
+test('the verdict on a quick market does not depend on the order in which price reports arrive', () => {
   const three = fc.tuple(liar, liar, liar)
   fc.assert(
     fc.property(

@@ -58,7 +58,7 @@ test('a permit is used before the first fill of its order, and is sent once', ()
   assert.equal(written([ann, ann], ['Ann1']), 'Ann1 Ann1')
 })
 
-test('orders of one buyer are sorted by the nonces of their permits, and other orders keep their place', () => {
+test('a settlement batch sorts one buyer’s orders by permit nonce, and keeps the places of other orders', () => {
   const [first, second] = [buy('Ann1', 9), buy('Ann2', 10)]
   const bob = buy('Bob1', 3)
   assert.equal(
@@ -72,7 +72,7 @@ test('fills that use the existing allowance come before the permit that replaces
   assert.equal(written([fresh, old, plain, fresh], ['Ann1']), 'Ann1 Ann2 Ann3+ Ann3')
 })
 
-test('both sides of a mint bring their permits, and each owner’s payments follow their nonces', () => {
+test('settlement sends the permits of both buyers of a mint after the fills that use their old allowances', () => {
   const [ann, bob, plain] = [buy('Ann1', 4), buy('Bob1', 7), buy('Ann2')]
   const mint = { ...trade(ann), sell: bob, kind: 'mint' } as TradeToSettle
   const before = { ...trade(buy('Eve1')), sell: plain, kind: 'mint' } as TradeToSettle
@@ -128,7 +128,7 @@ test('a permit is sent with at most 32 earlier permits', async () => {
   assert.deepEqual(nonces, [...Array.from({ length: 32 }, (_, nonce) => nonce), 200])
 })
 
-test('of several permits with one nonce only the first is sent', async () => {
+test('if an owner has several permits with the same nonce, settlement sends only the first', async () => {
   const stored = [7, ...Array<number>(40).fill(5), 6].map((nonce, at) => ({
     owner: 'Ann' as Address,
     permit: permitOf(`other ${at}`, nonce),
@@ -208,7 +208,7 @@ const ASKED = {
   headNumber: 0,
 }
 
-test('an order that cannot be encoded is refused alone, by the fault of its trader', async () => {
+test('if an order cannot be encoded, only its own trade is refused, with its trader at fault', async () => {
   const good = trade(buy('Ann1'))
   const bad = trade(buy('Bad1'))
   const { refused, ready } = await simulationWith({ ...MANY, returned: [[0]] })([good, bad], ASKED)
@@ -220,7 +220,7 @@ test('an order that cannot be encoded is refused alone, by the fault of its trad
 const REFUSED_BOTH = [SETTLEMENT_REASONS.indexOf('CollateralRefused')]
 const REFUSED_TWICE = [REFUSED_BOTH, REFUSED_BOTH]
 
-test('if the stablecoin blocks both wallets of a trade, both are at fault, provided it moves for other accounts', async () => {
+test('if the stablecoin refuses a trade but works for other accounts, both traders are at fault', async () => {
   const { refused, revert } = await simulationWith({ ...MANY, returned: REFUSED_TWICE })(
     [trade(buy('Ann1'))],
     ASKED,
@@ -232,13 +232,13 @@ test('if the stablecoin blocks both wallets of a trade, both are at fault, provi
   assert.equal(revert, undefined)
 })
 
-test('while the stablecoin moves for no account no trade is refused', async () => {
+test('no trade is refused while the stablecoin cannot be transferred by any account', async () => {
   const stopped = { returned: REFUSED_TWICE, isStopped: true }
   const { refused, revert } = await simulationWith(stopped)([trade(buy('Ann1'))], ASKED)
   assert.deepEqual([refused, revert?.name], [[], 'CollateralStopped'])
 })
 
-test('too little ether for a simulation causes a fault that names the settlement key', async () => {
+test('a simulation with too little ether throws an error that names the settlement key', async () => {
   const viem = {
     call: async () => {
       throw new Error(

@@ -73,7 +73,7 @@ const faultsOf = async (world: SettlementWorld) =>
 
 describe('settlement handles mints and merges', () => {
   it(
-    'settlement mints for two buyers at the price of the maker, and merges for two sellers',
+    'settlement mints shares for two buyers and merges shares of two sellers, at the maker’s price',
     inWorld(async (world) => {
       const makers = await gains(10, async () => {
         await world.order({ by: 10, outcome: YES, price: 0.6, size: 2 })
@@ -107,7 +107,7 @@ describe('settlement handles mints and merges', () => {
   )
 
   it(
-    'settlement fails a mint at once by the fault of the side that cannot pay',
+    'settlement fails a mint at once if one side cannot pay, with that side at fault',
     inWorld(async (world) => {
       await world.order({ by: 10, outcome: YES, price: 0.6, size: 1 })
       await world.order({ by: 5, outcome: NO, price: 0.4, size: 1 })
@@ -119,7 +119,7 @@ describe('settlement handles mints and merges', () => {
   )
 
   it(
-    'settlement fails a merge at once by the fault of the side without shares',
+    'settlement fails a merge at once if one side has no shares, with that side at fault',
     inWorld(async (world) => {
       await world.order({ by: 5, side: SELL, outcome: YES, price: 0.6, size: 1 })
       await world.order({ by: 10, side: SELL, outcome: NO, price: 0.4, size: 1 })
@@ -129,7 +129,7 @@ describe('settlement handles mints and merges', () => {
   )
 
   it(
-    'settlement sends the permits of both sides of a mint, and both are used once it is in a block',
+    'settlement sends the permits of both buyers of a mint, and marks both as used once the mint is mined',
     inWorld(
       async (world) => {
         const [first] = await permitsOf(chain, 6, [10n * UNIT])
@@ -149,7 +149,7 @@ describe('settlement handles mints and merges', () => {
   )
 
   it(
-    'settlement settles mints that wait for each other’s permits',
+    'settlement settles two mints when each contains a permit that must precede the other mint’s permit',
     inWorld(async (world) => {
       const [a0, a1] = await permitsOf(chain, 6, [10n * UNIT, 10n * UNIT])
       const [b0, b1] = await permitsOf(chain, 7, [10n * UNIT, 10n * UNIT])
@@ -163,7 +163,7 @@ describe('settlement handles mints and merges', () => {
   )
 
   it(
-    'settlement waits for an older mint that brings the shares of a sale',
+    'settlement delays a sale until the older mint that brings its shares is mined',
     inWorld(
       async (world) => {
         await chain.fund(chain.chain.account(8), { collateral: UNIT })
@@ -182,7 +182,7 @@ describe('settlement handles mints and merges', () => {
   )
 
   it(
-    'settlement settles a mint again after a reorg, once, even if it is killed meanwhile',
+    'settlement settles a mint exactly once more after a reorg, even if settlement is killed meanwhile',
     inWorld(async (world) => {
       await world.order({ by: 10, outcome: YES, price: 0.6, size: 1 })
       const reorganise = await chain.fork()

@@ -103,8 +103,8 @@ async function spendingNow(
 const spentBy = ({ spending }: Spending, index: number) =>
   spending.find(({ trader }) => trader === traderOf(index)) ?? { fills: 0, gas: 0, failedGas: 0 }
 
-describe('the gas that a trader may cost the operator in a day is limited', () => {
-  it('a wallet that trades with itself settles only its daily number of fills, also across a restart', async () => {
+describe('settlement gas that the operator pays for one trader is limited per day', () => {
+  it('a wallet that trades with itself settles only its daily number of fills, even after a restart', async () => {
     await withBudgets({ fillsPerDay: 12 }, async (world, relay, restart) => {
       const first = await washTrade(world, 10)
       assert.equal(first.refused?.rejected, 'GAS_BUDGET_SPENT')
@@ -137,7 +137,7 @@ describe('the gas that a trader may cost the operator in a day is limited', () =
     })
   })
 
-  it('after a restart the sums of the day are derived from the journal and the trades', async () => {
+  it('after a restart the daily gas costs of each trader are computed from the journal and the trades', async () => {
     await withBudgets(
       { fillsPerDay: 100, gasPerDay: 10_000_000 },
       async (world, relay, restart) => {
@@ -167,7 +167,7 @@ describe('the gas that a trader may cost the operator in a day is limited', () =
     )
   })
 
-  it('a trader whose fills fail on chain by their fault is barred, and their unsent trades fail', async () => {
+  it('a trader whose fills fail on chain through their own fault is barred, and their unsent trades fail', async () => {
     await withBudgets({ failedGasPerDay: 50_000 }, async (world, relay) => {
       await world.place({ by: 13, price: 0.2 })
       world.proxy.before = async (method) => {
@@ -248,7 +248,7 @@ describe('the gas that a trader may cost the operator in a day is limited', () =
       },
     }
   for (const [name, attack] of Object.entries(attacks)) {
-    it(`the wasted gas is charged to its owner, not to other traders of the transaction: ${name}`, async (t) => {
+    it(`wasted gas is charged to the trader who caused it, not to other traders in the transaction: ${name}`, async (t) => {
       t.after(await chain.snapshot())
       await withBudgets({ gasPerDay: 1_000_000_000 }, async (world, relay) => {
         await gasOfBatch(world, relay())

@@ -82,7 +82,7 @@ describe('settlement fails a trade whose permit cannot be encoded', () => {
     r: { r: '0x1' },
   })) {
     it(
-      `a permit that cannot be encoded by its ${field} fails its own trade by the buyer's fault, and others settle`,
+      `a permit whose ${field} cannot be encoded fails its own trade only, and other trades settle`,
       inWorld(async (world) => {
         const [permit] = await ownPermits([500_000n])
         await world.place({ by: MAKER, side: SELL })
@@ -100,9 +100,9 @@ describe('settlement fails a trade whose permit cannot be encoded', () => {
   }
 })
 
-describe('settlement fails a trade with forged permits', () => {
+describe('settlement fails a trade whose buyer submitted forged permits', () => {
   it(
-    'a trade with forged permits before a good one fails at once by the buyer’s fault',
+    'a trade with a forged permit fails at once with the buyer at fault, even if the buyer approves payment later',
     inWorld(async (world) => {
       await ownPermits([])
       const next = await chain.read(chain.collateral, 'nonces', [
@@ -132,13 +132,13 @@ describe('settlement fails a trade with forged permits', () => {
   )
 })
 
-describe('settlement uses a permit that another account submits first', () => {
+describe('settlement settles trades whose permits another account submits first', () => {
   for (const [what, values, blocks] of [
     ['a permit', [500_000n, 500_000n], 2],
     ['each of three permits in one transaction', [500_000n, 1_000_000n, 1_500_000n], 1],
   ] as const) {
     it(
-      `${what} that another account submits before the block costs its owner nothing`,
+      `a trade settles although another account submits ${what} before the settlement transaction`,
       inWorld(async (world) => {
         const permits = await ownPermits(values)
         await world.place({ by: MAKER, side: SELL, size: values.length })
@@ -163,9 +163,9 @@ describe('settlement uses a permit that another account submits first', () => {
   }
 })
 
-describe('settlement sends the permits of open orders if a later permit needs them', () => {
+describe('settlement also sends permits of open orders if a later permit needs them', () => {
   it(
-    'unused permits of open orders are sent together with a later permit of the same owner',
+    'settlement sends unused permits of an owner’s open orders together with the owner’s later permit',
     inWorld(async (world) => {
       const [resting, next] = await ownPermits([100_000n, 500_000n])
       await world.place({ by: OWNER, price: 0.1, permit: resting! })

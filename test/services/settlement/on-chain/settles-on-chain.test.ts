@@ -81,7 +81,7 @@ describe('settlement sends trades to the chain', () => {
   )
 
   it(
-    'a trade stays submitted until it has its confirmations',
+    'a trade has the status submitted until its transaction has enough confirmations',
     inWorld(
       async (world) => {
         await world.trade()
@@ -113,7 +113,7 @@ describe('settlement sends trades to the chain', () => {
   )
 
   it(
-    'two permits of one buyer for exact amounts, in one batch, each cover their own order',
+    'two permits of one buyer for exact amounts each cover their own order in a shared batch',
     inWorld(async (world) => {
       // The order with the second permit is filled first, and again by the last of the later sells.
       const [first, second] = await permitsOf(chain, 5, [1_400_000n, 1_200_000n])
@@ -130,7 +130,7 @@ describe('settlement sends trades to the chain', () => {
   )
 
   it(
-    'the smallest allowed permit covers every rounding of its order’s fills',
+    'a permit for the smallest allowed amount covers its order even if every fill is rounded up',
     inWorld(async (world) => {
       const terms = { price: 0.333_333, size: 0.000_004 }
       const order = { side: BUY, price: 333_333 as Price, size: 4 as Shares } as const
@@ -147,7 +147,7 @@ describe('settlement sends trades to the chain', () => {
   )
 
   it(
-    'a trade that cannot settle fails alone: the orders of its side end, the other side gets its quantity back',
+    'if a buyer cannot pay, the trade fails, the buyer’s orders end and the seller gets the quantity back',
     inWorld(async (world) => {
       // Account 4 has nothing: no collateral, no allowance.
       await world.place({ by: 10, side: SELL, size: 2 })
@@ -174,7 +174,7 @@ describe('settlement sends trades to the chain', () => {
   )
 
   it(
-    'a trade whose funds leave between the simulation and the block fails by its transaction',
+    'a trade whose buyer revokes the allowance after the simulation fails on chain',
     inWorld(async (world) => {
       const buyer = chain.chain.account(6)
       await chain.fund(buyer, { collateral: 1_000_000n })
@@ -192,7 +192,7 @@ describe('settlement sends trades to the chain', () => {
   )
 
   it(
-    'a trade of a seller without shares does not use up the allowance from the permit of a later order',
+    'a trade that fails for lack of shares does not use up the allowance of the buyer’s next permit',
     inWorld(async (world) => {
       // Account 4 has nothing. Permits are submitted in the order of their nonces.
       const [first, second, third] = await permitsOf(chain, 5, [500_000n, 500_000n, 500_000n])
@@ -213,7 +213,7 @@ describe('settlement sends trades to the chain', () => {
   )
 
   it(
-    'twenty wallets without funds fail in one simulated batch, and no transaction is sent for them',
+    'trades of twenty wallets without funds fail in one simulation, without a transaction',
     inWorld(async (world) => {
       await world.place({ by: 10, side: SELL, size: 20 })
       for (let wallet = 30; wallet < 50; wallet++) await world.place({ by: wallet })
@@ -225,7 +225,7 @@ describe('settlement sends trades to the chain', () => {
   )
 
   it(
-    'if a buyer without funds fails a trade, its quantity matches the next buyer, until one can pay',
+    'if a buyer cannot pay, the seller’s quantity matches further buyers until one of them can pay',
     inWorld(async (world) => {
       await world.place({ by: 10, side: SELL })
       // Accounts 30 to 32 have nothing; account 11 has money and an allowance.
@@ -262,7 +262,7 @@ describe('settlement sends trades to the chain', () => {
   )
 
   it(
-    'shares bought in a batch that is in no block yet can be sold',
+    'a trader can sell shares from a purchase whose transaction is not mined yet',
     inWorld(async (world) => {
       const reseller = chain.chain.account(6)
       await chain.fund(reseller, { collateral: 1_000_000n })
@@ -305,7 +305,7 @@ describe('settlement sends trades to the chain', () => {
 /** In every case each trade has in the end settled once, or failed for its own reason. */
 describe('settlement survives faults', () => {
   it(
-    'settlement survives a kill between signing and broadcasting',
+    'settlement survives a kill between signing and broadcasting a transaction',
     inWorld(async (world) => {
       await world.trade()
       world.proxy.before = (method) => {
@@ -324,7 +324,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives a kill between broadcasting and recording',
+    'settlement survives a kill between broadcasting a transaction and recording this',
     inWorld(async (world) => {
       await world.trade()
       await chain.automine(false)
@@ -343,7 +343,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives a kill during confirmation, and before the reports to the markets',
+    'settlement survives a kill before a transaction is confirmed, and another before reporting to the markets',
     inWorld(
       async (world) => {
         await world.trade()
@@ -443,7 +443,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives an RPC that accepts a transaction long after it was given up',
+    'settlement survives an RPC node that accepts a transaction long after the request timed out',
     inWorld(
       async (world) => {
         await world.trade()
@@ -543,7 +543,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives a reorg after which a failed trade must not settle',
+    'settlement does not settle a failed trade after a reorg, even if the buyer can pay on the new branch',
     inWorld(async (world) => {
       await chain.fund(chain.chain.account(7), { collateral: 1_000_000n })
       await world.place({ by: 10, side: SELL, size: 1, price: 0.4 })
@@ -564,7 +564,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'a trade that a lagging node would refuse does not fail',
+    'settlement fails no trade while the RPC node lags behind the chain',
     inWorld(async (world) => {
       await world.trade()
       await world.until('it is confirmed', world.allDecided)
@@ -610,7 +610,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement succeeds for a market whose token ids cost more gas to compute',
+    'settlement raises the gas of a simulation if a market’s token ids are expensive to compute',
     inWorld(async (world) => {
       await world.trade()
       const tooLittle = `${toFunctionSelector('TooLittleGas(uint256)')}${'0'.repeat(64)}`
@@ -636,7 +636,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'while the contract is paused, trades wait and none fails',
+    'while the settlement contract is paused, trades wait and none fails',
     inWorld(async (world) => {
       await chain.chain.send(chain.owner, chain.settlement, 'pause', [])
       await world.trade()
@@ -679,7 +679,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives another sender’s use of its key',
+    'settlement survives a transaction that another program sends with the settlement key',
     inWorld(async (world) => {
       await world.trade()
       world.proxy.faults = { dropTransactions: true }
@@ -692,7 +692,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'while the oldest trade is too old, markets accept only cancels',
+    'while the oldest unsettled trade exceeds the maximum age, markets accept only cancels',
     inWorld(
       async (world) => {
         const lags = () =>
@@ -725,7 +725,7 @@ describe('settlement survives faults', () => {
   )
 })
 
-describe('a stablecoin can block a wallet', () => {
+describe('settlement handles a stablecoin that blocks a wallet or all transfers', () => {
   const CAROL = 12
   const STAKE = 1_000_000_000n
   let token: Contract<typeof hostileCollateralAbi>
@@ -791,7 +791,7 @@ describe('a stablecoin can block a wallet', () => {
     })
   })
 
-  it('while the stablecoin is halted no trade fails, and all settle when it moves again', async () => {
+  it('while the stablecoin allows no transfers no trade fails, and trades settle once transfers work again', async () => {
     const keyOfOwn = chain.owner.address
     await block(keyOfOwn, true)
     await inHostileWorld({}, async (world) => {
@@ -805,7 +805,7 @@ describe('a stablecoin can block a wallet', () => {
     })
   })
 
-  it('a stablecoin that blocks a wallet after each simulation costs a limited number of transactions', async () => {
+  it('a wallet that the stablecoin blocks after each simulation costs settlement a limited number of transactions', async () => {
     await inHostileWorld({ retryGasMax: 400_000 }, async (world) => {
       world.proxy.before = async (method) => {
         if (method === 'eth_call') await block(CAROL, false)

@@ -17,8 +17,8 @@ before(async () => {
 })
 after(() => chain.close())
 
-describe('settlement simulates with the gas price of the transaction', () => {
-  it('an account with code that accepts tokens only at a gas price of 0 costs no gas', async () => {
+describe('settlement simulates a batch with the gas price of its transaction', () => {
+  it('a contract account that accepts tokens only at gas price 0 fails in the simulation and costs no gas', async () => {
     const world = await startWorld(chain)
     try {
       // This code accepts outcome tokens only in a call with a gas price of 0.
@@ -38,7 +38,7 @@ describe('settlement simulates with the gas price of the transaction', () => {
     }
   })
 
-  it('while the settlement key has too little ether no trade fails, and the status says why', async () => {
+  it('while the settlement key has too little ether, no trade fails and the settlement status reports the lack', async () => {
     const world = await startWorld(chain)
     const operator = chain.chain.account(0).address
     const balance = await chain.publicClient.getBalance({ address: operator })
