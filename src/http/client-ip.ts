@@ -56,9 +56,11 @@ export function makeClientIp(trusted: readonly string[]): ClientIp {
   }
 }
 
-/** Returns the unit of rate limits: an IPv4 address, or the /64 of an IPv6 address. */
+const NETWORK = '::/64'
+
+/** Returns the unit of rate limits: an IPv4 address, or the /64 of an IPv6 address. A range is returned unchanged. */
 export function limitedRange(ip: string): string {
-  if (!ip.includes(':')) return ip
+  if (!ip.includes(':') || ip.endsWith(NETWORK)) return ip
   const [head = '', tail] = ip.split('::')
   const groups = head === '' ? [] : head.split(':')
   if (tail !== undefined) {
@@ -71,8 +73,6 @@ export function limitedRange(ip: string): string {
     .map((group) => Number.parseInt(group, 16).toString(16))
     .join(':')}::/64`
 }
-
-const NETWORK = '::/64'
 
 /** Returns the /48 of an IPv6 range, which may belong to a single customer of a provider; undefined for IPv4. */
 export function siteOf(range: string): string | undefined {

@@ -1,13 +1,14 @@
 /**
- * Shares the event loop of a front fairly between IP addresses. One turn of the loop may receive thousands of requests
- * and frames. About a millisecond of their work is done immediately; all other work waits. Between two slices of
- * waiting work the loop serves all sockets and threads. The address that has used the least time lately is served
- * first. An address that was idle for 10 ms never waits. Therefore, clients that send many requests cannot delay the
- * orders of a client that sends few.
+ * Shares the event loop of a front fairly between IP addresses. The addresses of an IPv6 /64 count as one. One turn of
+ * the loop may receive thousands of requests and frames. About a millisecond of their work is done immediately; all
+ * other work waits. Between two slices of waiting work the loop serves all sockets and threads. The address that has
+ * used the least time lately is served first. An address that was idle for 10 ms never waits. Therefore, clients that
+ * send many requests cannot delay the orders of a client that sends few.
  */
 
 import { WAITING_BYTES_MAX } from '#domain/limits.ts'
 import { beat } from '#runtime/heartbeat.ts'
+import { limitedRange } from './client-ip.ts'
 
 export type FairTurns = {
   /** Returns the current time if work of this IP address may be done immediately; undefined if it must wait. */
@@ -124,12 +125,12 @@ export function makeFairTurns(
    */
   let going: { readonly address: Address; readonly sinceMs: number } | undefined
 
-  function addressOf(ip: string): Address {
-    const known = addresses.get(ip)
+  function addressOf(range: string): Address {
+    const known = addresses.get(range)
     if (known !== undefined) return known
     if (addresses.size >= ADDRESSES_MAX) addresses.clear()
     const address = { usedMs: 0, lastMs: Number.NEGATIVE_INFINITY }
-    addresses.set(ip, address)
+    addresses.set(range, address)
     return address
   }
 
@@ -179,11 +180,12 @@ export function makeFairTurns(
   }
 
   function wait(ip: string, work: Work): boolean {
-    const queue = queues.get(ip) ?? { work: [], address: addressOf(ip), bytes: 0 }
+    const range = limitedRange(ip)
+    const queue = queues.get(range) ?? { work: [], address: addressOf(range), bytes: 0 }
     if (queue.work.length >= WAITING_PER_IP_MAX) return false
     queue.work.push(work)
     queue.bytes += work.bytes
-    queues.set(ip, queue)
+    queues.set(range, queue)
     waiting++
     waitingBytes += work.bytes
     while (waiting > WAITING_MAX || waitingBytes > WAITING_BYTES_MAX) shed()
@@ -196,15 +198,16 @@ export function makeFairTurns(
   function begin(ip: string): number | undefined {
     const now = nowMs()
     if (queues.size === 0 && spentBy(now) < SLICE_MS) return now
-    if (queues.has(ip)) return undefined
-    return now - addressOf(ip).lastMs >= QUIET_MS ? now : undefined
+    const range = limitedRange(ip)
+    if (queues.has(range)) return undefined
+    return now - addressOf(range).lastMs >= QUIET_MS ? now : undefined
   }
 
   function done(ip: string, beganMs: number): void {
     const now = nowMs()
     spentMs = spentBy(beganMs) + now - beganMs
     spentAtMs = now
-    count(addressOf(ip), beganMs, now)
+    count(addressOf(limitedRange(ip)), beganMs, now)
   }
 
   return {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { WAITING_BYTES_MAX } from '#domain/limits.ts'
 import { type FairTurns, makeFairTurns, QUIET_MS, SLICE_MS } from '#http/fair-turns.ts'
+import { route } from '#http/route.ts'
 import { eventually } from '../support/eventually.ts'
 import { openRaw, readResponses, startTestFront } from './front-fixture.ts'
 
@@ -192,4 +193,37 @@ test('reads that complete together are answered only in the turns of their IP ad
   await eventually(() => assert.equal(waiting.length, reads.length))
   for (const work of waiting.splice(0)) work()
   for (const read of reads) assert.equal((await (await read).answered)?.status, 200)
+})
+
+test('the IPv6 addresses of one /64 share the turns of one client, over HTTP too', async (t) => {
+  let nowMs = 1_000
+  const slices: (() => void)[] = []
+  const turns = makeFairTurns({ nowMs: () => nowMs, soon: (slice) => void slices.push(slice) })
+  const busy = route({
+    ...{ method: 'GET', path: '/busy', auth: 'public', cost: 'read', summary: 'Takes a turn' },
+    responses: {},
+    handle() {
+      nowMs += SLICE_MS
+      return { status: 200, raw: 'done' }
+    },
+  })
+  const services = { readiness: () => ({}), limit: () => ({ allowed: true, headers: {} }) }
+  const { front } = await startTestFront(
+    t,
+    { trustedProxies: ['127.0.0.1'] },
+    { services, turns, routes: [busy] },
+  )
+  const ask = async (ip: string) => {
+    const socket = await openRaw(front.port)
+    t.after(() => socket.destroy())
+    const answered = readResponses(socket, 1).then(([response]) => response?.status)
+    socket.write(`GET /busy HTTP/1.1\r\nhost: a\r\nx-forwarded-for: ${ip}\r\n\r\n`)
+    return { answered }
+  }
+  assert.equal(await (await ask('2001:db8::1')).answered, 200)
+  const waiting = [2, 3, 4].map((host) => ask(`2001:db8::${host}`))
+  await eventually(() => assert.equal(turns.waiting(), waiting.length))
+  assert.equal(await (await ask('2001:db8:0:1::1')).answered, 200, 'another /64 does not wait')
+  while (slices.length > 0) slices.shift()?.()
+  for (const one of waiting) assert.equal(await (await one).answered, 200)
 })
