@@ -407,11 +407,13 @@ export const DELEGATED_ORDERS_MAX = 1_000
 export const DELEGATED_READ_MAX = 5_000
 
 /**
- * Rate limit of signature queries to contract accounts, for each client and each account: queries per second, and
- * burst.
+ * Rate limit of signature queries to contract accounts, for each client: queries per second, and burst. An account has
+ * the same limit for queries with its own API key. For all other queries to it, the limit is a multiple, so that no
+ * single client can use it up.
  */
 export const CONTRACT_SIGNATURES_PER_SECOND = 10
 export const CONTRACT_SIGNATURES_BURST = 40
+export const CONTRACT_SIGNATURES_STRANGERS_TIMES = 4
 
 /**
  * Maximum number of concurrent signature queries of a front to contract accounts, and of waiting queries; orders beyond

@@ -4,7 +4,11 @@
  * cell rate algorithm), so a full bucket needs no record.
  */
 
-import { CONTRACT_SIGNATURES_BURST, CONTRACT_SIGNATURES_PER_SECOND } from '#domain/limits.ts'
+import {
+  CONTRACT_SIGNATURES_BURST,
+  CONTRACT_SIGNATURES_PER_SECOND,
+  CONTRACT_SIGNATURES_STRANGERS_TIMES,
+} from '#domain/limits.ts'
 import type { LimitVerdict } from './call.ts'
 import type { Arrival } from './charges.ts'
 import { limitedRange, siteOf } from './client-ip.ts'
@@ -175,21 +179,28 @@ function makeUnfunded(
 
 /**
  * Makes the rate limit of signature queries to contract accounts. It has three kinds of buckets: by IP range and by key
- * of the client, and by account.
+ * of the client, and by account. Any client may name any account, so an account has two buckets: one for clients with
+ * an API key of the account, which other clients cannot use up, and a larger one for all other clients.
  */
 function makeContractSignatureLimit(
   draw: (bucket: Bucket, cost: number) => LimitVerdict,
 ): ContractSignatureLimit {
   const terms = { perSecond: CONTRACT_SIGNATURES_PER_SECOND, burst: CONTRACT_SIGNATURES_BURST }
+  const strangers = {
+    perSecond: CONTRACT_SIGNATURES_STRANGERS_TIMES * CONTRACT_SIGNATURES_PER_SECOND,
+    burst: CONTRACT_SIGNATURES_STRANGERS_TIMES * CONTRACT_SIGNATURES_BURST,
+  }
   return {
     draw({ ip, principal }, account) {
-      const names = [
-        ...(ip === undefined ? [] : [`1271 ${limitedRange(ip)}`]),
-        ...(principal === undefined ? [] : [`1271 ${principal.keyId}`]),
-        `1271 ${account}`,
+      const buckets = [
+        ...(ip === undefined ? [] : [{ name: `1271 ${limitedRange(ip)}`, ...terms }]),
+        ...(principal === undefined ? [] : [{ name: `1271 ${principal.keyId}`, ...terms }]),
+        principal?.address === account
+          ? { name: `1271 own ${account}`, ...terms }
+          : { name: `1271 ${account}`, ...strangers },
       ]
-      for (const name of names) {
-        const { allowed, headers } = draw({ name, ...terms }, 1)
+      for (const bucket of buckets) {
+        const { allowed, headers } = draw(bucket, 1)
         if (!allowed) return Number(headers['retry-after'] ?? 1)
       }
       return 0

@@ -4,6 +4,7 @@ import { Fault } from '#domain/fault.ts'
 import {
   CONTRACT_SIGNATURES_AT_ONCE_MAX,
   CONTRACT_SIGNATURES_BURST,
+  CONTRACT_SIGNATURES_STRANGERS_TIMES,
   CONTRACT_SIGNATURES_WAITING_MAX,
 } from '#domain/limits.ts'
 import { makeLimiter } from '#http/limits.ts'
@@ -105,27 +106,55 @@ test('the number of simultaneous queries to accounts is limited, and queries bey
   )
 })
 
-test('queries to the code of accounts are limited per client and per account', async () => {
+/** Makes contract accounts whose queries are limited, at a time that stands still. */
+function limited() {
   const settings = {
     ...{ ipPerSecond: 1, ipBurst: 1, siteTimes: 1, keyPerSecond: 1, keyBurst: 1, readCost: 1 },
     ...{ writeCost: 1, registrationCost: 1, unfundedPerSecond: 1, unfundedBurst: 1 },
     connectionCost: 1,
   }
   const { contractSignatures } = makeLimiter(settings, makeSharedTable(1_024, 'secret'), () => 1)
-  let asked = 0
+  const asked: string[] = []
   const contracts = makeContractSignatures({
     ...alone,
-    async ask() {
-      asked++
+    async ask({ digest }) {
+      asked.push(digest)
       return false
     },
     limit: contractSignatures,
   })
+  return { contracts, asked }
+}
+
+test('queries to the code of accounts are limited per client and per account', async () => {
+  const { contracts, asked } = limited()
   const ask = (at: number, ip: string, account = `safe ${at}`) =>
     contracts.accepts(question(`${at}`, account), { ip })
   for (let at = 0; at < CONTRACT_SIGNATURES_BURST; at++) await ask(at, '1.1.1.1')
   assert.equal(rejectedOf(await ask(1_000, '1.1.1.1')), 'RATE_LIMITED')
-  for (let at = 0; at < CONTRACT_SIGNATURES_BURST; at++) await ask(2_000 + at, `2.2.2.${at}`, 'one')
+  const most = CONTRACT_SIGNATURES_STRANGERS_TIMES * CONTRACT_SIGNATURES_BURST
+  for (let at = 0; at < most; at++) await ask(2_000 + at, `2.2.2.${at}`, 'one')
   assert.equal(rejectedOf(await ask(3_000, '3.3.3.3', 'one')), 'RATE_LIMITED')
-  assert.equal(asked, 2 * CONTRACT_SIGNATURES_BURST)
+  assert.equal(asked.length, CONTRACT_SIGNATURES_BURST + most)
+})
+
+test('a client that names the account of another trader does not use up that account’s queries', async () => {
+  const { contracts, asked } = limited()
+  const account = traderNamed('safe')
+  const stranger = { ip: '1.1.1.1', principal: { keyId: 'k', address: traderNamed('stranger') } }
+  for (let at = 0; at < 2 * CONTRACT_SIGNATURES_BURST; at++) {
+    await contracts.accepts(question(`forged ${at}`), stranger)
+  }
+  assert.equal(asked.length, CONTRACT_SIGNATURES_BURST)
+  const newcomer = await contracts.accepts(question('registration'), { ip: '2.2.2.2' })
+  assert.equal(newcomer, false, 'the account can still register an API key')
+  for (let each = 0; each < 8; each++) {
+    for (let at = 0; at < CONTRACT_SIGNATURES_BURST; at++) {
+      await contracts.accepts(question(`${each} ${at}`), { ip: `3.3.3.${each}` })
+    }
+  }
+  assert.equal(rejectedOf(await contracts.accepts(question('late'), { ip: '4.4.4.4' })), 'RATE_LIMITED')
+  const own = { ip: '2.2.2.2', principal: { keyId: 'own', address: account } }
+  assert.equal(await contracts.accepts(question('own'), own), false)
+  assert.equal(asked.at(-1), 'own')
 })
