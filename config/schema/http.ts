@@ -83,7 +83,8 @@ export const front = Type.Object({
     unit: 'connections',
     description:
       'Connections of one IPv4 address or IPv6 /64 to all threads, while limits are on and the ' +
-      'system is Linux; detected within seconds. Then new ones get 429 and are closed.',
+      'system is Linux; detected within seconds. Then new ones get 429 and are closed. The clients ' +
+      'of a proxy may each have as many requests in progress, and price streams, in one thread.',
   }),
   trustedProxies: Type.Array(Type.String({ pattern: ProxyRange }), {
     env: 'SIBYL_TRUSTED_PROXIES',

@@ -388,6 +388,12 @@ export const BOOK_LEVELS_SHOWN_MAX = 1_000
 /** Maximum number of bytes of all snapshots that a front's stream caches, each until its next change. */
 export const SNAPSHOTS_KEPT_BYTES_MAX = 32 * 1024 * 1024
 
+/**
+ * Maximum number of bytes of long answers that the clients of one IPv4 address or IPv6 /64 have not read yet, at one
+ * front thread. Further long answers are refused.
+ */
+export const UNREAD_BYTES_PER_ADDRESS_MAX = 64 * 1024 * 1024
+
 /** Maximum number of bytes of all requests and frames that wait to be handled at a front. */
 export const WAITING_BYTES_MAX = 16 * 1024 * 1024
 

@@ -113,8 +113,13 @@ export function makeCallHandler(parts: Parts) {
     if (route.kind === 'sse') {
       const request = call.request as RouteRequest<unknown, unknown, undefined>
       const refused = route.refuse?.(request)
-      if (refused === undefined) takeOver(call, route.open, parts)
-      else sendRejection(call, refused)
+      if (refused !== undefined) {
+        sendRejection(call, refused)
+        return
+      }
+      const first = route.first?.(request) ?? ''
+      if (!charges.answer(call, first.length)) return
+      takeOver(call, (takeover) => route.open(request, takeover, first), parts)
       return
     }
     assert.ok(route.kind !== 'upgrade', 'an upgrade is handled elsewhere')
@@ -129,14 +134,14 @@ export function makeCallHandler(parts: Parts) {
 /** Hands the connection of a call to a route that sends events on it. */
 function takeOver(
   call: Call,
-  open: (request: RouteRequest<unknown, unknown, undefined>, takeover: Takeover) => void,
+  open: (takeover: Takeover) => void,
   { hold, release, sender, failed }: Pick<Parts, 'hold' | 'release' | 'sender' | 'failed'>,
 ): void {
   hold(call)
   release(call)
   call.phase = 'over'
   try {
-    open(call.request as RouteRequest<unknown, unknown, undefined>, {
+    open({
       res: call.res,
       writeHead: (contentType: string) =>
         sender.writeHead(call, 200, headOf(call.compiled, contentType)),

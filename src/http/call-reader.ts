@@ -118,6 +118,7 @@ export function makeCallReader(options: {
       bytes: undefined,
       parseFromMs: 0,
       timesPaid: 1,
+      unreadBytes: 0,
       phase: 'open',
       held: false,
       closeAfter: false,

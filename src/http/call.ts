@@ -6,7 +6,7 @@
 
 import type { HttpResponse } from 'uWebSockets.js'
 import { performance } from 'node:perf_hooks'
-import { isRejection, type Rejection } from '#domain/rejection.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { monotonicMs } from '#runtime/clock.ts'
 import type { StageMeter } from '#runtime/stage-meter.ts'
 import { type CompiledRoute, headOf, JSON_TYPE } from './compiled-route.ts'
@@ -61,6 +61,8 @@ export type Call = {
   parseFromMs: number
   /** Number of times that the route's cost has been charged. */
   timesPaid: number
+  /** Bytes of a long answer that is being sent; 0 for other calls. */
+  unreadBytes: number
   phase: 'open' | 'refused' | 'reading' | 'handling' | 'sending' | 'over'
   /**
    * True if the call was not answered within the library's callback: it has an abort handler and counts as in flight.
@@ -81,6 +83,12 @@ export type Call = {
  */
 const COPIED_BYTES_MAX = 64 * 1024
 
+const UNREAD = reject(
+  'RATE_LIMITED',
+  undefined,
+  'this IP address has not read its earlier answers yet',
+)
+
 export type Sender = {
   readonly sendRejection: (
     call: Call,
@@ -97,6 +105,9 @@ type SenderOptions = {
   readonly cors: Cors
   readonly hold: (call: Call) => void
   readonly release: (call: Call) => void
+  readonly sending: (call: Call, bytes: number) => void
+  /** Returns whether the IP address has too many unread bytes of long answers. */
+  readonly isUnread: (ip: string) => boolean
   readonly draining: () => boolean
   readonly meter: StageMeter | undefined
   /** Charges for the answer. Returns false if the charge failed and the request has been refused instead. */
@@ -107,7 +118,7 @@ type SenderOptions = {
 
 /** Writes answers to the socket: heads, bodies, and large bodies in pieces. */
 function makeWriter(options: SenderOptions): Pick<Sender, 'writeHead' | 'sendRaw'> {
-  const { cors, hold, release, draining, meter } = options
+  const { cors, hold, release, sending, draining, meter } = options
 
   function writeHead(call: Call, status: number, head: string): void {
     const { res, request } = call
@@ -198,6 +209,7 @@ function makeWriter(options: SenderOptions): Pick<Sender, 'writeHead' | 'sendRaw
       finished(call, status)
       return
     }
+    sending(call, bytes.length)
     res.onWritable((offset) => {
       const [flushed, sent] = res.tryEnd(bytes.subarray(offset), bytes.length)
       if (sent) finished(call, status)
@@ -240,7 +252,11 @@ export function makeSender(options: SenderOptions): Sender {
   }
 
   function sendPaid(call: Call, reply: RawReply): void {
-    if (options.pays(call, reply.raw.length)) sendRaw(call, reply)
+    const { length } = reply.raw
+    // A front keeps a long answer in memory until its client has read it, however slowly.
+    if (length > COPIED_BYTES_MAX && options.isUnread(call.request.ip)) {
+      sendRejection(call, UNREAD)
+    } else if (options.pays(call, length)) sendRaw(call, reply)
   }
 
   function sendTagged(call: Call, reply: RawReply): void {

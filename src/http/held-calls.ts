@@ -3,8 +3,10 @@
  * abort handler and a deadline until it ends.
  */
 
+import { UNREAD_BYTES_PER_ADDRESS_MAX } from '#domain/limits.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Call } from './call.ts'
+import { makeRangeCounts, type RangeCounts } from './range-counts.ts'
 
 type HeldCalls = {
   /** Attaches the abort handler and the deadline of a request that cannot be answered immediately. */
@@ -12,6 +14,12 @@ type HeldCalls = {
   /** Removes a request that has ended. */
   readonly release: (call: Call) => void
   readonly size: () => number
+  /** Returns whether the client's IP range has the maximum of requests in flight. */
+  readonly isFullFor: RangeCounts['isFull']
+  /** Counts the bytes of a long answer until its client has read them. */
+  readonly sending: (call: Call, bytes: number) => void
+  /** Returns whether the client's IP range has too many unread bytes of long answers. */
+  readonly isUnread: RangeCounts['isFull']
   readonly isDraining: () => boolean
   /** Closes each connection after its next answer. Resolves when no request is in flight. */
   readonly drain: () => Promise<void>
@@ -24,15 +32,24 @@ export function makeHeldCalls(options: {
   readonly clock: Clock
   /** Called at each check for every request that is past its deadline, until the request ends. */
   readonly overdue: (call: Call) => void
+  /** Maximum number of requests in flight of an IP range; of a /48, this multiple. */
+  readonly perIpMax: number
+  readonly siteTimes: number | undefined
 }): HeldCalls {
-  const { clock, overdue } = options
+  const { clock, overdue, perIpMax, siteTimes } = options
   const held = new Set<Call>()
+  const ranges = makeRangeCounts({ perRangeMax: perIpMax, siteTimes })
+  const unread = makeRangeCounts({ perRangeMax: UNREAD_BYTES_PER_ADDRESS_MAX, siteTimes })
   let draining = false
   let sweeping = false
   let drained: (() => void) | undefined
 
   function release(call: Call): void {
-    held.delete(call)
+    if (held.delete(call)) {
+      const { ip } = call.request
+      ranges.add(ip, -1)
+      unread.add(ip, -call.unreadBytes)
+    }
     if (held.size === 0 && drained !== undefined) drained()
   }
 
@@ -60,6 +77,7 @@ export function makeHeldCalls(options: {
       if (call.held) return
       call.held = true
       held.add(call)
+      ranges.add(call.request.ip, 1)
       call.res.onAborted(() => gone(call))
       if (!sweeping) {
         sweeping = true
@@ -68,6 +86,12 @@ export function makeHeldCalls(options: {
     },
     release,
     size: () => held.size,
+    isFullFor: ranges.isFull,
+    sending(call, bytes) {
+      call.unreadBytes = bytes
+      unread.add(call.request.ip, bytes)
+    },
+    isUnread: unread.isFull,
     isDraining: () => draining,
     drain() {
       draining = true

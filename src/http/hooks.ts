@@ -30,6 +30,10 @@ export type Hooks = LimitHooks & {
 export type PipelineSettings = {
   readonly deadlineMs: number
   readonly requestsInFlightMax: number
+  /** Maximum number of connections, and so of requests in flight, of one IPv4 address or IPv6 /64. */
+  readonly connectionsPerIpMax?: number
+  /** Maximum of an IPv6 /48, as a multiple of that of one /64. */
+  readonly siteTimes?: number
   /** IP addresses of proxies whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies?: readonly string[]
   /** Every nth request is logged; 0 logs none. */

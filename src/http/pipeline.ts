@@ -96,6 +96,12 @@ function upgradeHandler(compiled: CompiledRoute, parts: UpgradeParts): UpgradeHa
   }
 }
 
+const TOO_MANY = reject(
+  'RATE_LIMITED',
+  undefined,
+  'too many requests of this IP address are in progress',
+)
+
 export function makePipeline(options: {
   readonly settings: PipelineSettings
   readonly cors: Cors
@@ -112,10 +118,16 @@ export function makePipeline(options: {
   const { settings, cors, hooks, log, clock, requestIdOf, meter, tracer, turns } = options
   const begin = makeCallReader({ settings, cors, hooks, clock, requestIdOf, tracer })
   const logRequest = makeRequestLog(log, settings.logEvery ?? 0)
-  const calls = makeHeldCalls({ clock, overdue: (call) => failures.overdue(call) })
+  const { connectionsPerIpMax: perIpMax = Number.POSITIVE_INFINITY, siteTimes } = settings
+  const calls = makeHeldCalls({
+    clock,
+    overdue: (call) => failures.overdue(call),
+    ...{ perIpMax, siteTimes },
+  })
   const { hold, release } = calls
   const sender: Sender = makeSender({
     ...{ cors, hold, release, draining: calls.isDraining, meter },
+    ...{ sending: calls.sending, isUnread: calls.isUnread },
     pays: (call, bytes) => charges.answer(call, bytes),
     answered(call, status, ms) {
       logRequest(call, status, ms)
@@ -154,15 +166,18 @@ export function makePipeline(options: {
   }
 
   /**
-   * Returns whether the request may continue. Refuses it if too many requests are in flight, or if its client is over
-   * the rate limit.
+   * Returns whether the request may continue. Refuses it if its client is over the rate limit, or if too many requests
+   * of its client or of all clients are in flight.
    */
   function admitted(call: Call): boolean {
-    if (calls.size() >= settings.requestsInFlightMax && call.compiled.route.cost !== 'free') {
-      sendRejection(call, reject('OVERLOADED'))
-      return false
-    }
-    return charges.arrival(call)
+    if (call.compiled.route.cost === 'free') return true
+    // The request is charged first, so that refusals are not free for a client that keeps sending.
+    if (!charges.arrival(call)) return false
+    // A proxy opens connections for many clients, so the limit of connections does not hold for each of them.
+    const isGreedy = calls.isFullFor(call.request.ip)
+    if (!isGreedy && calls.size() < settings.requestsInFlightMax) return true
+    sendRejection(call, isGreedy ? TOO_MANY : reject('OVERLOADED'))
+    return false
   }
 
   const isAdmitted = (call: Call, req: HttpRequest): boolean =>

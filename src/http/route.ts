@@ -175,9 +175,12 @@ type SseDefinition<Path extends TSchema, Query extends TSchema> = Described & {
   readonly refuse?: (
     request: RouteRequest<Static<Path>, Static<Query>, undefined>,
   ) => Rejection | undefined
+  /** Returns the first events. They are charged by their length, like an answer. */
+  readonly first?: (request: RouteRequest<Static<Path>, Static<Query>, undefined>) => string
   readonly open: (
     request: RouteRequest<Static<Path>, Static<Query>, undefined>,
     takeover: Takeover,
+    first: string,
   ) => void
 }
 

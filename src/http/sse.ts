@@ -6,11 +6,17 @@
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
+import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'
+import { makeRangeCounts } from './range-counts.ts'
 import type { Takeover } from './route.ts'
 
 export type SseSettings = {
   readonly readersMax: number
+  /** Maximum number of readers of one IPv4 address or IPv6 /64; unlimited by default. */
+  readonly readersPerIpMax?: number
+  /** Maximum of an IPv6 /48, as a multiple of that of one /64. */
+  readonly siteTimes?: number
   readonly keepAliveMs: number
   readonly lagMsMax: number
 }
@@ -25,10 +31,14 @@ type SseFigures = {
 }
 
 export type SseHub = {
-  /** Returns whether one more reader is allowed. */
-  hasRoom(): boolean
+  /** Returns a rejection if this IP address gets no further reader. */
+  flawOf(ip: string): Rejection | undefined
   /** Adds a reader and writes the first events to it. */
-  open(topic: string, takeover: Takeover, first: string): void
+  open(
+    topic: string,
+    takeover: Takeover,
+    reader: { readonly ip: string; readonly first: string },
+  ): void
   publish(topic: string, text: string): void
   /** Ends every stream cleanly and accepts no new reader. */
   shutdown(): void
@@ -38,6 +48,7 @@ export type SseHub = {
 type Reader = {
   readonly res: HttpResponse
   readonly topic: Topic
+  readonly ip: string
   /** Time since which the reader has had unsent data; undefined if the reader is up to date. */
   slowSinceMs: number | undefined
   /** The newest event published while data was unsent; it replaces older ones. */
@@ -50,6 +61,7 @@ type Topic = {
   publishedAtMs: number
 }
 
+const TOO_MANY = reject('RATE_LIMITED', undefined, 'too many streams of this IP address are open')
 const CONTENT_TYPE = 'text/event-stream'
 const COMMENT = Buffer.from(': \n\n')
 const SWEEPS_PER_KEEP_ALIVE = 4
@@ -74,6 +86,8 @@ function writeTo(reader: Reader, bytes: Buffer, slow: Set<Reader>, clock: Clock)
 export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
   const topics = new Map<string, Topic>()
   const slow = new Set<Reader>()
+  const { readersPerIpMax: perRangeMax = Number.POSITIVE_INFINITY, siteTimes } = settings
+  const ranges = makeRangeCounts({ perRangeMax, siteTimes })
   let readers = 0
   let published = 0
   let skipped = 0
@@ -86,6 +100,7 @@ export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
     const { topic } = reader
     if (!topic.readers.delete(reader)) return
     slow.delete(reader)
+    ranges.add(reader.ip, -1)
     readers--
     if (topic.readers.size === 0) topics.delete(topic.name)
   }
@@ -113,16 +128,20 @@ export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
   }
 
   return {
-    hasRoom: () => !closing && readers < settings.readersMax,
-    open(name, takeover, first) {
+    flawOf(ip) {
+      if (closing || readers >= settings.readersMax) return reject('OVERLOADED')
+      return ranges.isFull(ip) ? TOO_MANY : undefined
+    },
+    open(name, takeover, { ip, first }) {
       let topic = topics.get(name)
       if (topic === undefined) {
         topic = { name, readers: new Set(), publishedAtMs: clock.nowMs() }
         topics.set(name, topic)
       }
       const { res } = takeover
-      const reader: Reader = { res, topic, slowSinceMs: undefined, missed: undefined }
+      const reader: Reader = { res, topic, ip, slowSinceMs: undefined, missed: undefined }
       topic.readers.add(reader)
+      ranges.add(ip, 1)
       readers++
       takeover.onAborted(() => leave(reader))
       // The library calls this handler when the client can receive more data. The library does not flush its own buffer

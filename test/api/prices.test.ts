@@ -30,6 +30,8 @@ type Shown = {
   readonly hub: SseHub
   readonly stored: QuickMarket[]
   readonly told: { asset: string; event: string }[]
+  /** Costs that were charged for the length of answers, as multiples of a read. */
+  readonly charged: number[]
   /** The next price of an asset. */
   price(asset: string, usd: number, fields?: Partial<PublishedPrice>): PublishedPrice
 }
@@ -38,6 +40,7 @@ async function start(
   t: TestContext,
   settings: Partial<SseSettings> = {},
   clock: Clock = systemClock,
+  replayEvents = 10,
 ): Promise<Shown> {
   const hub = makeSseHub({ ...SSE, ...settings }, clock)
   const told: Shown['told'] = []
@@ -46,13 +49,23 @@ async function start(
     streamed: (asset, text) => hub.publish(asset, text),
     quickMarket: (asset, { event }) => told.push({ asset, event }),
   }
-  const board = makePriceBoard({ assets: ['BTC', 'ETH'], replayEvents: 10 }, listener)
+  const board = makePriceBoard({ assets: ['BTC', 'ETH'], replayEvents }, listener)
   const markets = makeBoard({ isWhole: () => true, isCurrent: () => true })
   const stored: QuickMarket[] = []
+  const charged: number[] = []
+  const allowed = { allowed: true, headers: {} }
   const { url, beforeClose } = await startTestFront(
     t,
-    {},
+    { trustedProxies: ['127.0.0.1'] },
     {
+      services: {
+        readiness: () => ({}),
+        limit: () => allowed,
+        limitMore(_arrival, _principal, times) {
+          charged.push(times)
+          return allowed
+        },
+      },
       routes: [
         ...priceRoutes({ board, hub, urlOf, ageMsMax: 10_000, nowMs: systemClock.nowMs }),
         ...quickMarketRoutes({
@@ -69,7 +82,7 @@ async function start(
   beforeClose.push(async () => hub.shutdown())
   let number = 0
   return {
-    ...{ url, board, hub, stored, told },
+    ...{ url, board, hub, stored, told, charged },
     price(asset, usd, fields = {}) {
       const price: PublishedPrice = {
         ...{ asset, price: Math.round(usd * 1e8), atMs: Date.now(), source: 'pyth' },
@@ -408,6 +421,47 @@ test('the exchange limits the number of price streams, and ends every stream cle
     assert.ok(reader.text().endsWith('0\r\n\r\n'))
   }
   assert.equal((await fetch(path(url, 'BTC/price-stream'))).status, 503)
+})
+
+test('one IP address can open only its share of the price streams, also through a proxy', async (t) => {
+  const { url, hub } = await start(t, { readersMax: 3, readersPerIpMax: 2 })
+  const open = async (ip: string) => {
+    const cut = new AbortController()
+    t.after(() => cut.abort())
+    const headers = { 'x-forwarded-for': ip }
+    const { status } = await fetch(path(url, 'BTC/price-stream'), { headers, signal: cut.signal })
+    return { status, cut }
+  }
+  const greedy = [await open('203.0.113.1'), await open('203.0.113.1')]
+  assert.deepEqual(
+    greedy.map(({ status }) => status),
+    [200, 200],
+  )
+  assert.equal((await open('203.0.113.1')).status, 429)
+  assert.equal((await open('203.0.113.2')).status, 200)
+  assert.equal((await open('203.0.113.3')).status, 503)
+  greedy[0]?.cut.abort()
+  await eventually(() => assert.equal(hub.figures().readers, 2))
+  assert.equal((await open('203.0.113.1')).status, 200)
+})
+
+test('a price stream that begins with many missed prices costs as much as an answer of their length', async (t) => {
+  const { url, price, charged } = await start(t, {}, systemClock, 1_000)
+  for (let count = 1; count <= 1_000; count++) price('BTC', count)
+  for (const [lastEventId, times] of [
+    ['1000', 0],
+    ['1', 6],
+  ] as const) {
+    const cut = new AbortController()
+    const headers = { 'last-event-id': lastEventId }
+    const { status } = await fetch(path(url, 'BTC/price-stream'), { headers, signal: cut.signal })
+    cut.abort()
+    assert.equal(status, 200)
+    assert.equal(
+      charged.splice(0).reduce((sum, more) => sum + more, 0),
+      times,
+    )
+  }
 })
 
 test('the SDK reads prices, and its price stream continues after a lost connection', async (t) => {

@@ -153,7 +153,10 @@ test('a client that names the account of another trader does not use up that acc
       await contracts.accepts(question(`${each} ${at}`), { ip: `3.3.3.${each}` })
     }
   }
-  assert.equal(rejectedOf(await contracts.accepts(question('late'), { ip: '4.4.4.4' })), 'RATE_LIMITED')
+  assert.equal(
+    rejectedOf(await contracts.accepts(question('late'), { ip: '4.4.4.4' })),
+    'RATE_LIMITED',
+  )
   const own = { ip: '2.2.2.2', principal: { keyId: 'own', address: account } }
   assert.equal(await contracts.accepts(question('own'), own), false)
   assert.equal(asked.at(-1), 'own')

@@ -140,6 +140,12 @@ function historyRoute({ board, nowMs }: PricePorts): Route {
 }
 
 function streamRoute({ board, hub }: PricePorts): Route {
+  /** Returns the asset of a request that was not refused. */
+  function checked(path: { readonly asset: string }): ShownAsset {
+    const shown = shownAsset(board, path.asset)
+    if ('rejected' in shown) throw new Error('the asset must be checked before the stream opens')
+    return shown
+  }
   return sseRoute({
     ...common,
     kind: 'sse',
@@ -155,15 +161,14 @@ function streamRoute({ board, hub }: PricePorts): Route {
     headers: ['last-event-id'],
     errors: ['ASSET_NOT_FOUND', 'OVERLOADED'],
     event: StreamPrice,
-    refuse({ path }) {
+    refuse({ path, ip }) {
       const shown = shownAsset(board, path.asset)
       if ('rejected' in shown) return shown
-      return hub.hasRoom() ? undefined : reject('OVERLOADED')
+      return hub.flawOf(ip)
     },
-    open({ path, headers }, takeover) {
-      const shown = shownAsset(board, path.asset)
-      if ('rejected' in shown) throw new Error('the asset must be checked before the stream opens')
-      hub.open(shown.asset, takeover, firstEvents(shown, headers['last-event-id'] ?? ''))
+    first: ({ path, headers }) => firstEvents(checked(path), headers['last-event-id'] ?? ''),
+    open({ path, ip }, takeover, first) {
+      hub.open(checked(path).asset, takeover, { ip, first })
     },
   })
 }

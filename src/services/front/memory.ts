@@ -43,7 +43,18 @@ export function openMemory(data: ThreadData, kit: ThreadContext, late: LateParts
     need: (marketId) => links.use?.need(marketId),
     needThese: (markets) => links.use?.needThese(markets) ?? true,
   })
-  const sse = makeSseHub(settings.sse, systemClock)
+  const sse = makeSseHub(
+    {
+      ...settings.sse,
+      ...(settings.limits.enabled
+        ? {
+            readersPerIpMax: settings.front.connectionsPerIpMax,
+            siteTimes: settings.limits.siteTimes,
+          }
+        : {}),
+    },
+    systemClock,
+  )
   /** Assets with prices; empty if no price provider is used. */
   const assets = settings.feeds.live ? settings.feeds.assets : []
   const priceBoard = makePriceBoard(

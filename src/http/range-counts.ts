@@ -1,0 +1,47 @@
+/**
+ * Counts what the clients of each IP range use at present: an IPv4 address or IPv6 /64, and each IPv6 /48. Unlike the
+ * limits of connections, such counts also hold for the clients of a trusted proxy.
+ */
+
+import { limitedRange, siteOf } from './client-ip.ts'
+
+export type RangeCounts = {
+  /** Adds to the counts of the address's ranges. An empty address is not counted. */
+  add(ip: string, by: number): void
+  /** Returns whether a range of the address has reached its maximum. */
+  isFull(ip: string): boolean
+}
+
+export function makeRangeCounts({
+  perRangeMax,
+  siteTimes = Number.POSITIVE_INFINITY,
+}: {
+  readonly perRangeMax: number
+  /** Maximum of an IPv6 /48, as a multiple of that of one /64. */
+  readonly siteTimes?: number | undefined
+}): RangeCounts {
+  const counts = new Map<string, number>()
+
+  function change(range: string, by: number): void {
+    const count = (counts.get(range) ?? 0) + by
+    if (count > 0) counts.set(range, count)
+    else counts.delete(range)
+  }
+
+  return {
+    add(ip, by) {
+      if (ip === '') return
+      const range = limitedRange(ip)
+      const site = siteOf(range)
+      change(range, by)
+      if (site !== undefined) change(site, by)
+    },
+    isFull(ip) {
+      if (counts.size === 0) return false
+      const range = limitedRange(ip)
+      if ((counts.get(range) ?? 0) >= perRangeMax) return true
+      const site = siteOf(range)
+      return site !== undefined && (counts.get(site) ?? 0) >= perRangeMax * siteTimes
+    },
+  }
+}

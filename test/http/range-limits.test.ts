@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import type { Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { UNREAD_BYTES_PER_ADDRESS_MAX } from '#domain/limits.ts'
+import { makeRangeCounts } from '#http/range-counts.ts'
+import type { FrontSettings } from '#http/server.ts'
+import { eventually } from '../support/eventually.ts'
+import { LARGE, openRaw, readResponses, startTestFront } from './front-fixture.ts'
+
+test('ranges of IP addresses and IPv6 sites are counted apart, and only while they use something', () => {
+  const counts = makeRangeCounts({ perRangeMax: 2, siteTimes: 2 })
+  const isFull = (...ips: string[]) => ips.map((ip) => counts.isFull(ip))
+  counts.add('192.0.2.1', 2)
+  counts.add('', 9)
+  assert.deepEqual(isFull('192.0.2.1', '192.0.2.2', ''), [true, false, false])
+  counts.add('192.0.2.1', -1)
+  assert.deepEqual(isFull('192.0.2.1'), [false])
+  counts.add('2001:db8::1', 1)
+  counts.add('2001:db8::2', 1)
+  assert.deepEqual(isFull('2001:db8::3', '2001:db8:0:1::1'), [true, false])
+  for (const ip of ['2001:db8:0:1::1', '2001:db8:0:2::1']) counts.add(ip, 1)
+  assert.deepEqual(isFull('2001:db8:0:3::1', '2001:db8:1::1'), [true, false])
+})
+
+/** Starts a front behind a proxy, which is this process: clients are named by `x-forwarded-for`. */
+async function startBehindProxy(t: TestContext, settings: Partial<FrontSettings>) {
+  let charged = 0
+  const services = {
+    readiness: () => ({}),
+    limit() {
+      charged++
+      return { allowed: true, headers: {} }
+    },
+  }
+  const trusted = { trustedProxies: ['127.0.0.1'], ...settings }
+  const { front, url, finishSlow } = await startTestFront(t, trusted, { services })
+  const send = async (ip: string, path: string, method = 'GET'): Promise<Socket> => {
+    const socket = await openRaw(front.port)
+    t.after(() => socket.destroy())
+    const body = method === 'POST' ? 'content-type: application/json\r\ncontent-length: 9\r\n' : ''
+    socket.write(`${method} ${path} HTTP/1.1\r\nhost: a\r\nx-forwarded-for: ${ip}\r\n${body}\r\n`)
+    return socket
+  }
+  const ask = async (ip: string, path: string) => {
+    const [response] = await readResponses(await send(ip, path), 1)
+    return response
+  }
+  /** Returns the length of a long answer. */
+  const download = async (ip: string): Promise<number> => {
+    const answer = await fetch(`${url}/large`, { headers: { 'x-forwarded-for': ip } })
+    return (await answer.arrayBuffer()).byteLength
+  }
+  return { front, send, ask, download, finishSlow, charged: () => charged }
+}
+
+test('one client of a proxy cannot occupy all requests in flight with slow requests or bodies', async (t) => {
+  const { front, send, ask, finishSlow, charged } = await startBehindProxy(t, {
+    ...{ requestsInFlightMax: 8, connectionsPerIpMax: 4, siteTimes: 2 },
+  })
+  for (let count = 0; count < 2; count++) await send('203.0.113.1', '/slow')
+  for (let count = 0; count < 2; count++) await send('203.0.113.1', '/maybe', 'POST')
+  await eventually(() => assert.equal(front.inFlight(), 4))
+  const before = charged()
+  const refused = await ask('203.0.113.1', '/who')
+  assert.equal(refused?.status, 429)
+  assert.match(refused?.body ?? '', /too many requests of this IP address are in progress/)
+  assert.equal(charged(), before + 1, 'a refused request is charged, too')
+  assert.equal((await ask('203.0.113.1', '/healthz'))?.status, 200)
+  assert.equal((await ask('203.0.113.2', '/who'))?.status, 200)
+  finishSlow()
+  await eventually(() => assert.equal(front.inFlight(), 2))
+  assert.equal((await ask('203.0.113.1', '/who'))?.status, 200)
+})
+
+test('a client that does not read its long answers gets no more of them, and others do', async (t) => {
+  const { front, send, ask, download } = await startBehindProxy(t, {})
+  const unread: Socket[] = []
+  const most = Math.ceil(UNREAD_BYTES_PER_ADDRESS_MAX / LARGE.length)
+  for (let count = 0; count < most; count++) {
+    const socket = await send('203.0.113.1', '/large')
+    socket.pause()
+    unread.push(socket)
+  }
+  await eventually(() => assert.equal(front.inFlight(), most))
+  const refused = await ask('203.0.113.1', '/large')
+  assert.equal(refused?.status, 429)
+  assert.match(refused?.body ?? '', /has not read its earlier answers/)
+  assert.equal((await ask('203.0.113.1', '/who'))?.status, 200, 'short answers are sent')
+  assert.equal(await download('203.0.113.2'), LARGE.length)
+  for (const socket of unread) socket.destroy()
+  await eventually(() => assert.equal(front.inFlight(), 0))
+  assert.equal(await download('203.0.113.1'), LARGE.length)
+})
