@@ -28,52 +28,55 @@ const ERRORS: Abi = [
 
 /** Meaning of each error for readers without knowledge of Solidity. */
 const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = {
-  AlreadyInitialized: () => 'the market is initialised already',
+  AlreadyInitialized: () => 'the market is already initialised',
   AlreadyResolved: (outcome) =>
-    `the market is resolved already: ${outcome === '0' ? 'YES' : 'NO'} won`,
-  AssertionActive: () => 'another proposal is open',
-  AssertionNotTrue: () => 'the oracle found the proposal false',
-  CollateralMoveFailed: () => 'the collateral could not be moved',
+    `the market is already resolved: ${outcome === '0' ? 'YES' : 'NO'} won`,
+  AssertionActive: () =>
+    'the market already has an open proposal: wait for the end of its dispute window',
+  AssertionNotTrue: () => 'the oracle rejected the proposal as false',
+  CollateralMoveFailed: () => 'the contract could not move the collateral',
   ECDSAInvalidSignature: () => 'the signature is not valid',
   ERC20InsufficientAllowance: (spender, allowance, needed) =>
-    `the allowance of ${spender} is ${allowance}, but ${needed} are needed`,
+    `the allowance of ${spender} is ${allowance}, but the transaction needs ${needed}`,
   ERC20InsufficientBalance: (account, balance, needed) =>
-    `the balance of ${account} is ${balance}, but ${needed} are needed`,
-  ERC2612ExpiredSignature: (deadline) => `the permit expired at ${deadline}`,
+    `the balance of ${account} is ${balance}, but the transaction needs ${needed}`,
+  ERC2612ExpiredSignature: (deadline) => `the permit expired at ${deadline} (Unix seconds)`,
   ERC2612InvalidSigner: (signer, owner) =>
-    `the permit was signed by ${signer}, not by ${owner}, or over other data`,
+    `the permit must be signed by ${owner}, but the recovered signer is ${signer}`,
   EpochPending: (from) =>
-    `an earlier withdrawal of all orders takes effect at ${from}: retry after that`,
-  EnforcedPause: () => 'settlement is paused',
+    `an earlier withdrawal of all orders takes effect at ${from} (Unix seconds): retry after that time`,
+  EnforcedPause: () => 'the settlement contract is paused',
   ExpirationNotInFuture: (expiration) => `the expiration ${expiration} is not in the future`,
-  InvalidAccountNonce: (account, nonce) => `the nonce of ${account} is ${nonce}`,
-  InvalidInterval: () => 'the interval must be from 1 second to 1 day',
-  InvalidText: () => 'a text is empty or too long',
-  MarketExists: (market) => `the market ${market} exists already`,
-  NoAssertion: () => 'nothing has been proposed',
-  NotExpired: (from) => `the market cannot be resolved before ${from}`,
-  NotMaker: (account) => `${account} may not create markets`,
-  NotOperator: (account) => `${account} is not an operator`,
+  InvalidAccountNonce: (account, nonce) =>
+    `the signature has a wrong nonce: the next nonce of ${account} is ${nonce}`,
+  InvalidInterval: () => 'the interval of a quick market must be from 1 second to 1 day',
+  InvalidText: () => 'a text of the market is empty or too long',
+  MarketExists: (market) => `the market ${market} already exists`,
+  NoAssertion: () => 'the market has no proposal',
+  NotExpired: (from) => `the market cannot be resolved before ${from} (Unix seconds)`,
+  NotMaker: (account) => `${account} is not allowed to create markets`,
+  NotOperator: (account) => `${account} is not an operator of the contract`,
   NotPayer: (payer) => `${payer} is neither the proposer nor the caller, and cannot pay the bond`,
   NotQuick: () => 'the market is not a quick market',
-  NotResolved: () => 'the market is not resolved',
+  NotResolved: () => 'the market is not resolved yet',
   NotTrader: (order) => `the order ${order} belongs to another trader`,
-  OpenToOracle: () => 'the market is open to the oracle: prices can no longer resolve it',
+  OpenToOracle: () => 'prices can no longer resolve the market, because the oracle decides it',
   OrderIndexOutOfRange: (fill) => `fill ${fill} names an order that is not in the batch`,
   OutcomeNotAsserted: (outcome) => `${outcome === '0' ? 'YES' : 'NO'} is not the proposed outcome`,
-  OwnableUnauthorizedAccount: (account) => `${account} is not the owner`,
-  PermitExpired: (deadline) => `the signature expired at ${deadline}`,
-  PermitOutOfOrder: (permit) => `permit ${permit} is not in the order of its fill`,
+  OwnableUnauthorizedAccount: (account) => `${account} is not the owner of the contract`,
+  PermitExpired: (deadline) => `the signature expired at ${deadline} (Unix seconds)`,
+  PermitOutOfOrder: (permit) => `permit ${permit} must be in the same order as its fill`,
   PermitSignerMismatch: (signer, owner) =>
-    `invalid signature: recovered ${signer}, expected ${owner}`,
-  PriceZero: () => 'a price is zero',
-  SafeERC20FailedOperation: () => 'the stablecoin refused the transfer',
-  SharesMoveFailed: () => 'the shares could not be moved',
-  SignatureExpired: (deadline) => `the signature expired at ${deadline}`,
+    `invalid signature: the recovered signer is ${signer}, not ${owner}`,
+  PriceZero: () => 'a price of the quick market is zero',
+  SafeERC20FailedOperation: () => 'the stablecoin rejected the transfer',
+  SharesMoveFailed: () => 'the contract could not move the shares',
+  SignatureExpired: (deadline) => `the signature expired at ${deadline} (Unix seconds)`,
   SignerMismatch: (signer, expected) =>
-    `invalid signature: recovered ${signer}, expected ${expected}`,
-  StartTooFarAhead: (start) => `the start ${start} is too far ahead`,
-  StrikeMismatch: (price, strike) => `the start price ${price} is not the strike ${strike}`,
+    `invalid signature: the recovered signer is ${signer}, not ${expected}`,
+  StartTooFarAhead: (start) => `the start ${start} of the quick market is too far in the future`,
+  StrikeMismatch: (price, strike) =>
+    `the start price ${price} must be the strike ${strike} of the quick market`,
   TooLittleGas: (fill) => `too little gas was left for fill ${fill}`,
   UnknownQuickMarket: (market) => `${market} is not a quick market of this factory`,
 }
@@ -86,12 +89,17 @@ export function decodeRevert(data: Hex): Revert {
     decoded = decodeErrorResult({ abi: ERRORS, data }) as typeof decoded
   } catch {
     const signature = data.slice(0, 10)
-    return { name: signature, args: [], words: `the call reverted with ${signature}` }
+    return {
+      name: signature,
+      args: [],
+      words: `the call reverted with the unknown error ${signature}`,
+    }
   }
   const name = decoded.errorName
   const args = decoded.args ?? []
   if (name === 'Error') return { name, args, words: String(args[0]) }
-  if (name === 'Panic') return { name, args, words: `the contract panicked (${String(args[0])})` }
+  if (name === 'Panic')
+    return { name, args, words: `the contract failed with panic code ${String(args[0])}` }
   const words = WORDS[name]?.(...args.map(String)) ?? spelled(name, args)
   return { name, args, words }
 }

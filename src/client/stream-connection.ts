@@ -137,7 +137,7 @@ export function openConnection(options: StreamOptions) {
   function leaveWhenQuiet(): void {
     if (!isLeaving || replies.size > 0) return
     const ws = socket
-    gone(CLOSE_RESTART, 'the service restarts')
+    gone(CLOSE_RESTART, 'the exchange is restarting: connect again')
     ws?.close()
   }
 

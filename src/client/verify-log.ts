@@ -66,7 +66,8 @@ export function verifyReceipt(text: string, terms: Pick<ProofTerms, 'keys'>): Re
 function holds(terms: ProofTerms): (entry: Uint8Array) => boolean {
   if ('orderHash' in terms) return findsOrder(terms.orderHash)
   const trade = parseTradeId(terms.tradeId)
-  if (trade === undefined) throw new Error('tradeId must have the form market-seq-fill')
+  if (trade === undefined)
+    throw new Error('tradeId must consist of market id, sequence number and fill, joined by -')
   return findsMatch(trade.marketId, trade.sequence, trade.fillIndex)
 }
 

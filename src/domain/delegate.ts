@@ -61,19 +61,19 @@ export function delegationFlaw(
   const { untilSec, maxOrderSize, markets, delegate } = delegation
   const who = checksumAddress(delegate)
   if (untilSec <= nowSec) {
-    const detail = `the trader has revoked the delegate ${who}, or its time has ended`
+    const detail = `the trader has revoked the delegate ${who}, or the delegation has ended`
     return reject('INVALID_SIGNATURE', 'signature', detail)
   }
   if (BigInt(order.expiration) > BigInt(untilSec)) {
-    const detail = `order.expiration must be at most ${untilSec}: the delegation of ${who} ends then`
+    const detail = `order.expiration must be at most ${untilSec}, when the delegation of ${who} ends`
     return reject('DELEGATE_LIMIT', 'order.expiration', detail)
   }
   if (markets.length > 0 && !markets.includes(order.marketId)) {
-    const detail = `the delegate ${who} may trade in ${markets.length} markets, and this is none of them`
+    const detail = `the trader does not allow the delegate ${who} to trade in this market`
     return reject('DELEGATE_LIMIT', 'order.marketId', detail)
   }
   if (maxOrderSize > 0 && order.size > maxOrderSize) {
-    const detail = `order.size must be at most ${maxOrderSize}, the limit of the delegate ${who}`
+    const detail = `order.size must be at most ${maxOrderSize} millionths of a share, the limit of the delegate ${who}`
     return reject('DELEGATE_LIMIT', 'order.size', detail)
   }
   return undefined

@@ -29,20 +29,21 @@ export function permitFlaws(
   settleSec: number,
 ): Rejection[] {
   if (order.side !== BUY) {
-    const detail = 'permitSignature must be left out of a sell: it pays no stablecoin'
+    const detail = 'permitSignature must be absent in a sell, because a sell pays no stablecoin'
     return [reject('INVALID_PERMIT', 'permitSignature', detail)]
   }
   const flaws: Rejection[] = []
   const needed = permitValueMin(order)
   if (BigInt(value) < needed) {
-    const why = 'the cost of the order, plus one unit per possible fill'
-    const detail = `permitSignature.value must be at least ${needed}: ${why}, which are rounded up`
+    const why = 'this is the cost of the order, with a reserve for the rounding of each fill'
+    const detail = `permitSignature.value must be at least ${needed} millionths of the stablecoin: ${why}`
     flaws.push(reject('INVALID_FIELD', 'permitSignature.value', detail))
   }
   const last = BigInt(order.expiration) + BigInt(settleSec)
   if (BigInt(deadline) < last) {
-    const why = settleSec === 0 ? '' : `, plus ${settleSec} seconds for settling its last trade`
-    const detail = `permitSignature.deadline must be at least ${last}: the order's expiration${why}`
+    const why =
+      settleSec === 0 ? '' : ` plus ${settleSec} seconds for the settlement of its last trade`
+    const detail = `permitSignature.deadline must be at least ${last} Unix seconds: the expiration of the order${why}`
     flaws.push(reject('INVALID_PERMIT', 'permitSignature.deadline', detail))
   }
   return flaws

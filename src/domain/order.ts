@@ -84,7 +84,13 @@ export function orderFlaws(
   if (!isPrice(order.price)) flaws.push(reject('PRICE_OUT_OF_RANGE', 'order.price'))
   if (order.size <= 0) flaws.push(reject('SIZE_NOT_POSITIVE', 'order.size'))
   else if (!isShares(order.size)) {
-    flaws.push(reject('INVALID_FIELD', 'order.size', `size must be at most ${SIZE_MAX}`))
+    flaws.push(
+      reject(
+        'INVALID_FIELD',
+        'order.size',
+        `size must be at most ${SIZE_MAX} millionths of a share`,
+      ),
+    )
   }
   if (expiresAtSec(order.expiration) < nowSec + ORDER_EXPIRATION_AHEAD_SEC_MIN) {
     flaws.push(reject('EXPIRATION_TOO_SOON', 'order.expiration'))
@@ -111,7 +117,7 @@ export function notionalFlaw(
   minNotional: number,
 ): Rejection | undefined {
   if (minNotional === 0 || notionalFloor(price, size) >= minNotional) return undefined
-  const detail = `price × size must be at least ${minNotional} millionths of the stablecoin`
+  const detail = `the order value (price × size) must be at least ${minNotional} millionths of the stablecoin`
   return reject('NOTIONAL_TOO_SMALL', 'order.size', detail)
 }
 

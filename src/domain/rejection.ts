@@ -90,14 +90,19 @@ export function reject(rejected: RejectionCode, field?: string, detail?: string)
 
 /** Rejects a post-only order that would match immediately. `price` is the price of its first match. */
 export function wouldMatch(price: number): Rejection {
-  const detail = `the post-only order would match at once, at ${price}`
+  const detail = `the post-only order would match on arrival at the price ${price}, so it was not placed`
   return reject('POST_ONLY_WOULD_MATCH', 'postOnly', detail)
 }
 
 /** Rejects an order that must be filled immediately, but could be filled only in part or not at all. */
 export function notFilled(filled: number, size: number): Rejection {
-  const much = filled === 0 ? 'no part of the order' : `only ${filled} of ${size}`
-  return reject('ORDER_NOT_FILLED', 'timeInForce', `${much} could be filled on arrival`)
+  const much =
+    filled === 0 ? 'no part of the order' : `only ${filled} of ${size} millionths of a share`
+  return reject(
+    'ORDER_NOT_FILLED',
+    'timeInForce',
+    `${much} could be filled on arrival, so the order was not placed`,
+  )
 }
 
 export function isRejection(answer: unknown): answer is Rejection {

@@ -41,14 +41,17 @@ export function relayFlaw(
   switch (operation.kind) {
     case 'ctf-approval':
       if (operation.operator !== terms.settlement) {
-        return invalid('operator', 'must be the settlement contract')
+        return invalid('operator', 'must be the address of the settlement contract')
       }
       return deadlineFlaw(operation, terms, nowSec, 'deadline')
     case 'stablecoin-permit':
       // The spender of a permit may also be the outcome token contract, which takes a trader's collateral when the
       // trader splits it.
       if (operation.spender !== terms.settlement && operation.spender !== terms.conditionalTokens) {
-        return invalid('spender', 'must be the settlement or the conditional tokens contract')
+        return invalid(
+          'spender',
+          'must be the address of the settlement contract or of the conditional tokens contract',
+        )
       }
       return deadlineFlaw(operation, terms, nowSec, 'deadline')
     case 'ctf-redemption':
@@ -57,7 +60,7 @@ export function relayFlaw(
       return batchFlaw(operation.redemptions, terms, nowSec)
     case 'propose-resolution':
       if (operation.bond === undefined && terms.role === 'main') {
-        const why = 'is required: on this chain the proposer posts the bond by a permit'
+        const why = 'is required, because on this chain the proposer pays the bond with a permit'
         return reject('MISSING_FIELD', 'bondPermitDeadline', `bondPermitDeadline ${why}`)
       }
       return (
@@ -98,7 +101,10 @@ function batchFlaw(
     if (flaw !== undefined) return flaw
     const other = seen.get(redemption.conditionId)
     if (other !== undefined) {
-      return invalid(`${path}.conditionId`, `repeats that of redemptions[${other}]`)
+      return invalid(
+        `${path}.conditionId`,
+        `must differ from the conditionId of redemptions[${other}]`,
+      )
     }
     seen.set(redemption.conditionId, at)
   }
@@ -112,8 +118,9 @@ function cancellationFlaw({ orders, owner }: CancelOrders): Rejection | undefine
   }
   for (const [at, { trader, price, size }] of orders.entries()) {
     const path = `orders[${at}]`
-    if (trader !== owner) return invalid(`${path}.trader`, 'must be the owner')
-    if (!isPrice(price)) return invalid(`${path}.price`, 'must be from 1 to 999999')
+    if (trader !== owner) return invalid(`${path}.trader`, 'must be the same address as owner')
+    if (!isPrice(price))
+      return invalid(`${path}.price`, 'must be from 1 to 999999 millionths of a dollar')
     if (!isShares(size)) return invalid(`${path}.size`, 'must be above zero')
   }
   return undefined
@@ -124,10 +131,13 @@ function delegationFlaw(
   nowSec: number,
 ): Rejection | undefined {
   if (delegate === ZERO_ADDRESS || delegate === owner) {
-    return invalid('delegate', 'must be neither the address of the owner nor the zero address')
+    return invalid('delegate', 'must be another address than owner, and not the zero address')
   }
   if (until !== '0' && BigInt(until) <= BigInt(nowSec)) {
-    return invalid('until', `must be 0, which revokes, or later than now: the time is ${nowSec}`)
+    return invalid(
+      'until',
+      `must be 0 to revoke the delegate, or a time after now (${nowSec} Unix seconds)`,
+    )
   }
   if (markets.length > DELEGATE_MARKETS_MAX) {
     return invalid('markets', `must have at most ${DELEGATE_MARKETS_MAX} elements`)
@@ -143,15 +153,19 @@ function redemptionFlaw(
 ): Rejection | undefined {
   const { collateralToken, parentCollectionId, indexSets } = redemption
   if (collateralToken !== terms.stablecoin) {
-    return invalid(`${path}collateralToken`, "must be the exchange's stablecoin")
+    return invalid(`${path}collateralToken`, "must be the address of the exchange's stablecoin")
   }
   if (parentCollectionId !== NO_COLLECTION) {
-    return invalid(`${path}parentCollectionId`, 'must be zero: nested positions are not supported')
+    return invalid(
+      `${path}parentCollectionId`,
+      'must be 0x and 64 zeros, because nested positions are not supported',
+    )
   }
   for (const [at, indexSet] of indexSets.entries()) {
     const field = `${path}indexSets[${at}]`
     if (!INDEX_SETS.includes(indexSet)) return invalid(field, 'must be 1 (YES) or 2 (NO)')
-    if (indexSets.indexOf(indexSet) !== at) return invalid(field, 'is given more than once')
+    if (indexSets.indexOf(indexSet) !== at)
+      return invalid(field, 'must not repeat an earlier element')
   }
   return deadlineFlaw(redemption, terms, nowSec, `${path}deadline`)
 }
@@ -163,11 +177,12 @@ function deadlineFlaw(
   field: string,
 ): Rejection | undefined {
   const aheadSec = BigInt(deadline) - BigInt(nowSec)
-  if (aheadSec <= 0n) return invalid(field, `has passed: the time is ${nowSec}`)
+  if (aheadSec <= 0n)
+    return invalid(field, `must be after the current time, ${nowSec} (Unix seconds)`)
   if (aheadSec > BigInt(deadlineAheadSecMax)) {
     return invalid(
       field,
-      `must be at most ${deadlineAheadSecMax} seconds ahead: the time is ${nowSec}`,
+      `must be at most ${deadlineAheadSecMax} seconds after the current time, ${nowSec} (Unix seconds)`,
     )
   }
   return undefined

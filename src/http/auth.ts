@@ -179,8 +179,8 @@ const CLOCK_OFF_SEC_MAX = 86_400
 
 function tooFarAhead(aheadSec: number): Rejection {
   if (aheadSec > CLOCK_OFF_SEC_MAX) return reject('UNAUTHORIZED_INVALID_TOKEN')
-  const most = `the token's ts must be at most ${TOKEN_AHEAD_SEC_MAX} s ahead of the exchange's clock`
-  const detail = `${most}, and is ${aheadSec} s ahead: correct your clock`
+  const most = `ts of the bearer token must be at most ${TOKEN_AHEAD_SEC_MAX} s ahead of the exchange's clock`
+  const detail = `${most}, but it is ${aheadSec} s ahead: correct the clock of your machine`
   return reject('UNAUTHORIZED_INVALID_TOKEN', undefined, detail)
 }
 

@@ -53,7 +53,7 @@ export function makeCallHandler(parts: Parts) {
     if (call.request.stages !== undefined) call.parseFromMs = performance.now()
     if (bytes.byteLength === 0) {
       if (call.compiled.bodyOptional) return true
-      sendRejection(call, reject('INVALID_JSON', undefined, 'a JSON body is required'))
+      sendRejection(call, reject('INVALID_JSON', undefined, 'the request needs a JSON body'))
       return false
     }
     if (!charges.body(call, bytes.byteLength)) return false

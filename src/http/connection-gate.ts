@@ -42,7 +42,11 @@ const WATCHED_SHARE = 0.1
 
 const BUSY: Refusal = { rejection: reject('OVERLOADED'), headers: { 'retry-after': '5' } }
 const TOO_MANY: Refusal = {
-  rejection: reject('RATE_LIMITED', undefined, 'too many connections from this IP address'),
+  rejection: reject(
+    'RATE_LIMITED',
+    undefined,
+    'too many open connections from this IP address: close some of them, or retry later',
+  ),
   headers: { 'retry-after': '5' },
 }
 

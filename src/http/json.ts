@@ -56,7 +56,7 @@ export function parseJson(bytes: ArrayBuffer | Uint8Array): Parsed {
   try {
     text = decoder.decode(bytes)
   } catch {
-    return refused(reject('INVALID_JSON', undefined, 'the body is not valid UTF-8'))
+    return refused(reject('INVALID_JSON', undefined, 'the request body must be valid UTF-8'))
   }
   const shape = readShape(text)
   const misshapen = shapeFlaw(shape, bytes.byteLength)
@@ -69,7 +69,7 @@ export function parseJson(bytes: ArrayBuffer | Uint8Array): Parsed {
   }
   if (countKeys(value) !== shape.keys) {
     const field = firstDuplicate(text)
-    return refused(reject('INVALID_FIELD', field, `${field} is given more than once`))
+    return refused(reject('INVALID_FIELD', field, `${field} must not be given more than once`))
   }
   if (shape.odd > 0)
     value = JSON.parse(text, exactNumber as (key: string, value: unknown) => unknown)
@@ -123,12 +123,14 @@ type Shape = {
 }
 
 function shapeFlaw({ depth, values, odd }: Shape, bytes: number): string | undefined {
-  if (depth > JSON_DEPTH_MAX) return `the body nests deeper than ${JSON_DEPTH_MAX} levels`
+  if (depth > JSON_DEPTH_MAX)
+    return `the request body must not nest deeper than ${JSON_DEPTH_MAX} levels`
   const valuesMax = VALUES_FREE + Math.floor(bytes / BYTES_PER_VALUE)
-  if (values > valuesMax) return `a body of ${bytes} bytes may have at most ${valuesMax} values`
+  if (values > valuesMax)
+    return `a request body of ${bytes} bytes must have at most ${valuesMax} JSON values`
   const oddMax = ODD_FREE + Math.floor(bytes / BYTES_PER_ODD)
   if (odd <= oddMax) return undefined
-  return `a body of ${bytes} bytes may have at most ${oddMax} numbers that are long or not integers`
+  return `a request body of ${bytes} bytes must have at most ${oddMax} numbers that are long or not integers`
 }
 
 /**
@@ -235,6 +237,6 @@ function pathOf(levels: readonly Level[]): string {
 function whereItBroke(error: unknown): string {
   const position = error instanceof Error ? /position (\d+)/.exec(error.message)?.[1] : undefined
   return position === undefined
-    ? 'the body is not valid JSON'
-    : `the body is not valid JSON at position ${position}`
+    ? 'the request body is not valid JSON'
+    : `the request body is not valid JSON at position ${position}`
 }

@@ -26,7 +26,11 @@ export function readPlace(before: string | undefined): PagePlace | undefined | R
   if (before === undefined) return undefined
   const parts = PLACE.exec(before)
   if (parts === null)
-    return reject('INVALID_FIELD', 'before', 'before must be the nextBefore of an earlier page')
+    return reject(
+      'INVALID_FIELD',
+      'before',
+      'before must be the value of nextBefore from an earlier page',
+    )
   const [atMs = 0, seq = 0, fillIndex = 0, row = 0] = parts.slice(1).map(Number)
   return { atMs, seq, fillIndex, row }
 }

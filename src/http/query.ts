@@ -27,7 +27,7 @@ export function readQuery(
       if (parameter === undefined) return unknownParameter(text.slice(start, equals))
       const { name } = parameter
       if (into[name] !== undefined) {
-        return reject('INVALID_FIELD', name, `${name} is given more than once`)
+        return reject('INVALID_FIELD', name, `${name} must not be given more than once`)
       }
       const written = equals === end ? '' : text.slice(equals + 1, end)
       const rejection = readParameter(parameter, spaced(written), into)
@@ -50,7 +50,7 @@ export function readParameter(
   const { name, fits, flaw, normalise } = parameter
   const value = decoded(written)
   if (value === undefined) {
-    return reject('INVALID_FIELD', name, `${name} is not valid percent-encoding`)
+    return reject('INVALID_FIELD', name, `${name} must have a valid percent-encoding`)
   }
   // The character NUL is rejected, because SQLite ends a statement at it.
   if (value.includes('\0')) {

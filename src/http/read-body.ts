@@ -41,12 +41,17 @@ function framingFlaw(req: HttpRequest): Rejection | undefined {
     }
   })
   if (lengths > 1 || (lengths === 1 && !LENGTH.test(length))) {
-    return reject('INVALID_FIELD', 'content-length', 'content-length must be one whole number')
+    return reject(
+      'INVALID_FIELD',
+      'content-length',
+      'the header content-length must be one whole number',
+    )
   }
   if (encodings === 0 || (encodings === 1 && lengths === 0 && encoding === 'chunked')) {
     return undefined
   }
-  const detail = 'transfer-encoding must be chunked, without a content-length'
+  const detail =
+    'the header transfer-encoding must be chunked, and content-length must then be absent'
   return reject('INVALID_FIELD', 'transfer-encoding', detail)
 }
 
@@ -57,7 +62,7 @@ export function makeBodyReader(options: {
   const { hold, sendRejection } = options
 
   function tooLarge(call: Call): void {
-    const detail = `the body must be at most ${call.compiled.bodyBytesMax} bytes`
+    const detail = `the request body must have at most ${call.compiled.bodyBytesMax} bytes`
     sendRejection(call, reject('BODY_TOO_LARGE', undefined, detail))
   }
 

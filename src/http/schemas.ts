@@ -93,7 +93,7 @@ function hex<T extends string>(
 
 /** 20 bytes of hex. */
 export function address(options: ScalarOptions = {}): TUnsafe<Address> {
-  return hex<Address>(ADDRESS_PATTERN, 'must be 0x and 40 hex characters', 'address', options)
+  return hex<Address>(ADDRESS_PATTERN, 'must be 0x and 40 hex digits', 'address', options)
 }
 
 /** 20 bytes of hex whose case is kept, for text that a signature covers. */
@@ -103,7 +103,7 @@ export function addressKeepingCase(options: ScalarOptions = {}): TUnsafe<string>
     (value) => typeof value === 'string' && expression.test(value),
     {
       normalise: (value: string) => value,
-      expects: 'must be 0x and 40 hex characters',
+      expects: 'must be 0x and 40 hex digits',
       inBody: { type: 'string', format: 'address', pattern: ADDRESS_PATTERN },
     },
     options,
@@ -112,7 +112,7 @@ export function addressKeepingCase(options: ScalarOptions = {}): TUnsafe<string>
 
 /** 32 bytes of hex: a market id, an order hash, a transaction hash. */
 export function bytes32<T extends string = string>(options: ScalarOptions = {}): TUnsafe<T> {
-  return hex<T>(BYTES32_PATTERN, 'must be 0x and 64 hex characters', 'bytes32', options)
+  return hex<T>(BYTES32_PATTERN, 'must be 0x and 64 hex digits', 'bytes32', options)
 }
 
 /** A market's id, or the address of its contract. */
@@ -130,7 +130,7 @@ export function marketName(
           ? { contractAddress: name as Address }
           : { marketId: name as MarketId }
       },
-      expects: 'must be 0x and 40 or 64 hex characters',
+      expects: 'must be 0x and 40 hex digits (an address) or 64 hex digits (a market id)',
       inBody: { type: 'string', pattern },
     },
     options,

@@ -115,7 +115,7 @@ const DRAIN_MS = 5_000
 const NO_UPGRADE = reject(
   'INVALID_FIELD',
   'upgrade',
-  'this path is for WebSockets only: send Upgrade: websocket',
+  'this path accepts only WebSockets: send the header Upgrade: websocket',
 )
 const EXCLUSIVE_PORT = 1
 const SHARED_PORT = 0

@@ -152,8 +152,8 @@ function excess(schema: TSchema, value: unknown, path: string): Rejection | unde
   if (typeof value !== 'object' || value === null) return undefined
   if (Array.isArray(value)) {
     if (maxItems !== undefined && value.length > maxItems) {
-      const name = path === '' ? 'the body' : path
-      return reject('INVALID_FIELD', path, `${name} must not have more than ${maxItems} items`)
+      const name = path === '' ? 'the request body' : path
+      return reject('INVALID_FIELD', path, `${name} must have at most ${maxItems} items`)
     }
     return items === undefined
       ? undefined
@@ -216,7 +216,7 @@ function rejectionOf(schema: TSchema, flaws: readonly Flaw[]): Rejection {
   const sentence = scalarAt(schema, flaw.instancePath)?.sentence
   if (sentence !== undefined) return reject('INVALID_FIELD', path, sentence)
   const expected = expectation(schema, flaws)
-  if (path === '') return reject('INVALID_FIELD', undefined, `the body ${expected}`)
+  if (path === '') return reject('INVALID_FIELD', undefined, `the request body ${expected}`)
   return reject('INVALID_FIELD', path, `${path} ${expected}`)
 }
 

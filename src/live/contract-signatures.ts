@@ -65,11 +65,12 @@ export function makeContractSignatures(ports: {
         return reject(
           'OVERLOADED',
           undefined,
-          'too many signatures of contract accounts are being checked: retry shortly',
+          'the exchange is checking too many signatures of contract accounts: retry shortly',
         )
       }
       if (!(error instanceof Fault)) throw error
-      const detail = 'the trader’s contract cannot be queried about the signature now: retry'
+      const detail =
+        'the exchange cannot ask the trader’s contract account about the signature now: retry shortly'
       return reject('CHAIN_UNAVAILABLE', 'signature', detail)
     }
   }
@@ -83,7 +84,7 @@ export function makeContractSignatures(ports: {
     if (known !== undefined) return known
     const retryAfterSec = ports.limit?.draw(asker, account) ?? 0
     if (retryAfterSec > 0) {
-      const detail = `too many signatures of contract accounts: wait ${retryAfterSec} s, or use a delegate`
+      const detail = `too many signatures of contract accounts in a short time: wait ${retryAfterSec} s, or let a delegate sign`
       return Promise.resolve({ ...reject('RATE_LIMITED', 'signature', detail), retryAfterSec })
     }
     const answer = ask(call)

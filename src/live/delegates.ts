@@ -61,7 +61,8 @@ export function makeDelegates(ports: DelegatesPorts): Delegates {
       return found
     } catch (error) {
       if (!(error instanceof Fault)) throw error
-      const detail = 'delegations cannot be read now: retry with the same order'
+      const detail =
+        'the exchange cannot read the delegates of the trader now: retry with the same order'
       return reject('OVERLOADED', undefined, detail)
     }
   }

@@ -47,7 +47,11 @@ export function makeFundsGateway(
     const answer = await refOf(asked.trader).ask(type, { order: asked, deadlineAtMs }, leftMs)
     // The order was not placed, so the client may simply retry.
     if (isUnanswered(answer))
-      return reject('OVERLOADED', undefined, 'funds cannot be reserved at present: retry shortly')
+      return reject(
+        'OVERLOADED',
+        undefined,
+        'the exchange cannot reserve funds for the order now: retry shortly',
+      )
     return isRejection(answer) ? answer : undefined
   }
 

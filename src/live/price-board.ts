@@ -63,7 +63,12 @@ export function makePriceBoard(
   const assets = new Map<string, ShownAsset>()
   for (const asset of options.assets) {
     assets.set(asset, {
-      ...{ asset, speaker: undefined, why: 'no price yet', latest: undefined },
+      ...{
+        asset,
+        speaker: undefined,
+        why: 'no provider has delivered a price yet',
+        latest: undefined,
+      },
       history: [],
       events: [],
       quickMarket: undefined,
@@ -123,7 +128,7 @@ export function makePriceBoard(
     lost() {
       for (const shown of assets.values()) {
         shown.speaker = undefined
-        shown.why = 'the price service is restarting'
+        shown.why = 'the price service is restarting: retry shortly'
       }
     },
     why: () =>

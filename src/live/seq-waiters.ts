@@ -26,7 +26,8 @@ type Waiting = RequestContext & { readonly ip?: string | undefined }
 const TOO_MANY = reject(
   'RATE_LIMITED',
   'minSeq',
-  `at most ${WAITERS_PER_ADDRESS_MAX} requests of one IP address can wait for minSeq`,
+  `at most ${WAITERS_PER_ADDRESS_MAX} requests of one IP address can wait for minSeq: retry when one is ` +
+    'answered',
 )
 
 type Waiter = { readonly minSeq: number; readonly done: () => void }

@@ -64,7 +64,8 @@ export function makeWithdrawnOrders(ports: WithdrawnOrdersPorts): WithdrawnOrder
       return flawIn(read, order, isWithdrawn)
     } catch (error) {
       if (!(error instanceof Fault)) throw error
-      const detail = 'orders withdrawn on chain cannot be read now: retry with the same order'
+      const detail =
+        'the exchange cannot check now whether the order was withdrawn on the chain: retry with the same order'
       return reject('OVERLOADED', undefined, detail)
     }
   }
@@ -90,9 +91,11 @@ export function makeWithdrawnOrders(ports: WithdrawnOrdersPorts): WithdrawnOrder
 
 function flawIn(read: Read, { nonce }: Order, isWithdrawn: boolean): Rejection | undefined {
   if (BigInt(nonce) < read.beforeNonce) {
-    const detail = `order.nonce must be at least ${read.beforeNonce}: the trader has withdrawn all lower ones on chain`
+    const detail =
+      `order.nonce must be at least ${read.beforeNonce}, because the trader has withdrawn all orders with a lower ` +
+      'nonce on the chain'
     return reject('ORDER_NONCE_TOO_LOW', 'order.nonce', detail)
   }
   if (!isWithdrawn) return undefined
-  return reject('ORDER_CLOSED', undefined, 'the trader has withdrawn this order on chain')
+  return reject('ORDER_CLOSED', undefined, 'the trader has withdrawn this order on the chain')
 }

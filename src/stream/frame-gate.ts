@@ -75,7 +75,7 @@ export function makeFrameGate(
     const nowMs = clock.nowMs()
     beginWindow(connection, nowMs)
     if (message.byteLength > settings.payloadBytesMax) {
-      const detail = `a frame must be at most ${settings.payloadBytesMax} bytes`
+      const detail = `a frame must have at most ${settings.payloadBytesMax} bytes`
       answerError(connection, undefined, reject('BODY_TOO_LARGE', undefined, detail))
       end(connection, CLOSE_TOO_BIG, 'the frame is too large')
       return

@@ -238,7 +238,11 @@ function fit(id: unknown): FrameId | undefined {
 }
 
 export function readFrame(bytes: ArrayBuffer, isBinary: boolean): Request | Misread {
-  if (isBinary) return misread(undefined, reject('INVALID_JSON', undefined, 'send text frames'))
+  if (isBinary)
+    return misread(
+      undefined,
+      reject('INVALID_JSON', undefined, 'frames must be text frames with JSON, not binary frames'),
+    )
   const { value, rejection } = parseJson(bytes)
   if (rejection !== undefined) return misread(undefined, rejection)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
@@ -336,7 +340,7 @@ function readSubscribe(frame: Record<string, unknown>, id: FrameId | undefined):
 const EVENT_OR_MARKETS = reject(
   'INVALID_FIELD',
   'event',
-  'event and marketIds cannot be given together',
+  'event and marketIds must not be given together',
 )
 
 const DEFAULT_HZ: Hz = 10
@@ -344,7 +348,7 @@ const DEFAULT_HZ: Hz = 10
 function paceOf(mode: string | undefined, maxHz: number | undefined): Hz | undefined | Rejection {
   if (mode !== 'conflate') {
     if (maxHz === undefined) return undefined
-    return reject('INVALID_FIELD', 'maxHz', 'maxHz works with mode conflate only')
+    return reject('INVALID_FIELD', 'maxHz', 'maxHz is allowed only if mode is conflate')
   }
   const hz = CONFLATED_HZ.find((known) => known === (maxHz ?? DEFAULT_HZ))
   return hz ?? reject('INVALID_FIELD', 'maxHz', `maxHz must be one of ${PACES}`)

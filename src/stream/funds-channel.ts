@@ -85,10 +85,14 @@ export function makeFundsChannel<M>(
   return {
     feedOf(trader, chainId) {
       if (ports.gateway === undefined) {
-        return reject('NOT_FOUND', 'channel', 'this exchange reserves no funds: risk.funds is off')
+        return reject(
+          'NOT_FOUND',
+          'channel',
+          'this exchange does not reserve funds (risk.funds of GET /api/v1/config is off)',
+        )
       }
       if (!ports.chainIds.has(chainId)) {
-        return reject('NOT_FOUND', 'chainId', `this exchange does not use chain ${chainId}`)
+        return reject('NOT_FOUND', 'chainId', `chain ${chainId} is not a chain of this exchange`)
       }
       const known = followed.get(keyOf(trader, chainId))
       if (known !== undefined) return known.feed

@@ -324,11 +324,15 @@ function rangeFlaw(
   { connectionsPerIp, siteTimes = Number.POSITIVE_INFINITY }: StreamSettings,
 ): Rejection | undefined {
   if (count.of(ip) >= connectionsPerIp) {
-    const detail = `${connectionsPerIp} connections of one address are open`
+    const detail = `${connectionsPerIp} stream connections of this IP address are open, which is the maximum: close one first`
     return reject('RATE_LIMITED', undefined, detail)
   }
   const site = siteOf(ip)
   const siteMax = connectionsPerIp * siteTimes
   if (site === undefined || count.of(site) < siteMax) return undefined
-  return reject('RATE_LIMITED', undefined, `one IPv6 /48 may have at most ${siteMax} connections`)
+  return reject(
+    'RATE_LIMITED',
+    undefined,
+    `${siteMax} stream connections of this IPv6 /48 network are open, which is the maximum: close one first`,
+  )
 }

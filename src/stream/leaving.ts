@@ -39,7 +39,7 @@ export function makeLeaving(
   const allGone = Promise.withResolvers<void>()
 
   function dismiss(connection: Connection): void {
-    delivery.end(connection, CLOSE_RESTART, 'the service restarts')
+    delivery.end(connection, CLOSE_RESTART, 'the exchange is restarting: connect again')
   }
 
   /** Closes the connection if it has no open requests and `dismissing` is true. */

@@ -115,10 +115,10 @@ export function makeOrderRequests(
 const NOT_OWN_ORDER = reject(
   'NOT_ORDER_OWNER',
   'order.trader',
-  'with cancelOnDisconnect on, order.trader must be the address that this connection authenticated as',
+  'order.trader must be the authenticated address of this connection while cancelOnDisconnect is on',
 )
 const NO_CANCEL_ON_DISCONNECT = reject(
   'INVALID_FIELD',
   'enabled',
-  'this exchange cannot cancel on disconnect',
+  'this exchange does not support cancelOnDisconnect',
 )

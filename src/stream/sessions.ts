@@ -79,7 +79,7 @@ function makeDoubts(ports: {
 
   /** Ends the sessions of keys that became doubtful when `timesMissed` was at most `asOf`. */
   function endDoubted(asOf: number): void {
-    const why = 'the API key could not be confirmed: authenticate again'
+    const why = 'the server could not check the API key of this connection: authenticate again'
     for (const [keyId, since] of [...doubted]) {
       if (since <= asOf) end(keyId, reject('UNAUTHORIZED_KEY_INACTIVE', undefined, why))
     }

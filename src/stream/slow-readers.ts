@@ -46,7 +46,7 @@ export function makeSlowReaders({
     if (ws === undefined || doomedAtMs === undefined) return
     if (ws.getBufferedAmount() <= settings.bufferBytesMax) {
       closedLagging++
-      ws.end(CLOSE_LAGGING, 'too slow')
+      ws.end(CLOSE_LAGGING, 'the client reads too slowly')
     } else if (clock.nowMs() - doomedAtMs > settings.lagMsMax) {
       // The buffer has not drained in time, so the connection is closed without a close reason.
       closedLagging++

@@ -112,5 +112,5 @@ const NO_EVENT = reject('EVENT_NOT_FOUND', 'event')
 const NO_SUBSCRIPTION = reject(
   'NOT_FOUND',
   'sub',
-  'this connection has no subscription with this name',
+  'sub must be the name of a subscription of this connection',
 )

@@ -30,14 +30,16 @@ export function makeSubscriptionTable(
     noRoomFor(connection: Connection, size: number): Rejection | undefined {
       const { subscriptionsMax, subscriptionsPerIp, subscriptionsTotal, siteTimes } = settings
       if (connection.subscribed + size > subscriptionsMax) {
-        const detail = `a connection may have at most ${subscriptionsMax} subscriptions`
+        const detail = `a stream connection can have at most ${subscriptionsMax} subscriptions: unsubscribe from some first`
         return reject('RATE_LIMITED', 'channel', detail)
       }
       const [range = '', site] = rangesOf(connection)
       const siteMax = subscriptionsPerIp * (siteTimes ?? Number.POSITIVE_INFINITY)
       const isFull = count.of(keyOf(range)) + size > subscriptionsPerIp
       if (isFull || (site !== undefined && count.of(keyOf(site)) + size > siteMax)) {
-        const detail = `the connections of one address may have at most ${subscriptionsPerIp} subscriptions`
+        const detail =
+          `all stream connections of an IP address can have at most ${subscriptionsPerIp} subscriptions together: ` +
+          'unsubscribe from some first'
         return reject('RATE_LIMITED', 'channel', detail)
       }
       return subscribed + size > subscriptionsTotal ? reject('OVERLOADED') : undefined

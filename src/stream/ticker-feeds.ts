@@ -58,7 +58,7 @@ export function makeTickerFeeds<M>({
         const known = board().markets.get(id)?.market.id
         if (known !== undefined) some.push(known)
         else if (!board().isCurrent()) return reject('OVERLOADED')
-        else return reject('MARKET_NOT_FOUND', 'marketIds', `there is no market ${id}`)
+        else return reject('MARKET_NOT_FOUND', 'marketIds', `this exchange has no market ${id}`)
       }
       some.sort()
       const digest = createHash('sha256').update(some.join()).digest('hex').slice(0, 32)

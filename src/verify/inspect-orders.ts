@@ -75,7 +75,7 @@ export function inspectionOf(
   trader: Address,
 ): OrderInspection {
   if (typeof signer === 'object') {
-    const flaw = `invalid signature: ${signer.flaw}; the digest hashed is ${orderHash}`
+    const flaw = `invalid signature: ${signer.flaw}; the server computed the digest ${orderHash}`
     return {
       orderHash,
       recovered: null,
@@ -84,8 +84,8 @@ export function inspectionOf(
     }
   }
   if (signer !== trader) {
-    const who = `recovered ${checksumAddress(signer)}, expected ${checksumAddress(trader)}`
-    const flaw = `invalid signature: ${who}; the digest hashed is ${orderHash}`
+    const who = `the recovered signer is ${checksumAddress(signer)}, not ${checksumAddress(trader)}`
+    const flaw = `invalid signature: ${who}; the server computed the digest ${orderHash}`
     return { orderHash, recovered: signer, flaw }
   }
   return { orderHash, recovered: signer, flaw: null }

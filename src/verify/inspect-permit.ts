@@ -40,11 +40,11 @@ export function makePermitInspector(
     const found =
       typeof signer === 'object'
         ? signer.flaw
-        : `recovered ${checksumAddress(signer)}, expected ${checksumAddress(owner)}`
+        : `the recovered signer is ${checksumAddress(signer)}, not ${checksumAddress(owner)}`
     return (
-      `permitSignature is not the trader's: ${found}; the digest hashed is 0x${hex(digest)}, ` +
-      `of ${domain.name} version ${domain.version} at ${checksumAddress(stablecoin.address)} ` +
-      `with the spender ${checksumAddress(spender)}`
+      `permitSignature must be signed by the trader: ${found}; the server computed the digest 0x${hex(digest)} for ` +
+      `${domain.name} version ${domain.version} at ${checksumAddress(stablecoin.address)} and the spender ` +
+      `${checksumAddress(spender)}`
     )
   }
 }

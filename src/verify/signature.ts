@@ -42,7 +42,9 @@ export function readSignature(signature: string, into: SignatureBytes): 0 | 1 | 
       const flaw = 'the account is not deployed (ERC-6492): deploy it first, then send its 65 bytes'
       return { flaw }
     }
-    return { flaw: `it must be 0x and 130 hex digits (65 bytes), not ${described(signature)}` }
+    return {
+      flaw: `the signature must be 0x and 130 hex digits (65 bytes), not ${described(signature)}`,
+    }
   }
   return recoveryIdIn(into)
 }
@@ -73,7 +75,9 @@ export function recoveryIdIn({ all }: SignatureBytes): 0 | 1 | SignatureFlaw {
   }
   if (compare(all, 32, HALF_ORDER) > 0) {
     return {
-      flaw: 's must be in the lower half of its range: use the order of the curve minus s, and the other v',
+      flaw:
+        's must be in the lower half of its range: replace s by the order of the curve minus s, and v by the other ' +
+        'value',
     }
   }
   return recoveryId

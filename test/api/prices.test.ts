@@ -154,7 +154,7 @@ test('the latest price is returned with its age and its source', async (t) => {
   assert.equal((await getJson(path(url, 'BTC/price'))).body.stale, true)
   assert.equal(
     board.why(),
-    'BTC: the price service is restarting; ETH: the price service is restarting',
+    'BTC: the price service is restarting: retry shortly; ETH: the price service is restarting: retry shortly',
   )
 })
 

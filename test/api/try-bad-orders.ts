@@ -170,7 +170,7 @@ const cases: Record<string, () => Case | Promise<Case>> = {
   }),
   'a tampered signature': () => ({
     ...signature,
-    says: /the digest hashed is 0x[0-9a-f]{64}/,
+    says: /the server computed the digest 0x[0-9a-f]{64}/,
     body: post({
       ...good,
       signature: otherDigit(good.signature, 20),
@@ -178,7 +178,7 @@ const cases: Record<string, () => Case | Promise<Case>> = {
   }),
   'a signature of another price': () => ({
     ...signature,
-    says: /recovered 0x[0-9a-fA-F]{40}, expected 0x/,
+    says: /the recovered signer is 0x[0-9a-fA-F]{40}, not 0x/,
     body: written('order.price', '500001'),
   }),
   'a signature for another chain': async () => ({
@@ -261,7 +261,7 @@ const cases: Record<string, () => Case | Promise<Case>> = {
   }),
   'a permit that another account signed': async () => ({
     ...badPermit('permitSignature'),
-    says: /recovered 0x.* expected 0x/,
+    says: /the recovered signer is 0x.*, not 0x/,
     body: post({ ...good, permitSignature: await signedPermit(traderNumbered(12)) }),
   }),
   'a permit for another spender': async () => ({

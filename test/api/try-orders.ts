@@ -349,7 +349,11 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
       const [flaw] = (await orders.validate(quiet)).errors
       assert.deepEqual(
         [flaw?.code, flaw?.error, flaw?.field],
-        ['POST_ONLY_WOULD_MATCH', 'the post-only order would match at once, at 450000', 'postOnly'],
+        [
+          'POST_ONLY_WOULD_MATCH',
+          'the post-only order would match on arrival at the price 450000, so it was not placed',
+          'postOnly',
+        ],
       )
       const whole = { ...(await bid(5)), timeInForce: 'FOK' } as const
       await assertRefused(orders.submit(whole), 422, 'ORDER_NOT_FILLED')

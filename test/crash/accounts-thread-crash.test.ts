@@ -50,7 +50,7 @@ test('an accounts thread that crashes right after its start waits for orders in 
     const { deaths, why } = supervisor.health()['accounts-0'] ?? {}
     assert.deepEqual(
       [deaths, why],
-      [1, 'orders accepted before a restart may still arrive: retry shortly'],
+      [1, 'the exchange has restarted and waits for orders accepted before: retry shortly'],
     )
   })
   assert.equal((await fetch(`${url}/readyz`)).status, 503)

@@ -86,7 +86,7 @@ export async function tryDocumentExamples(t: TestContext, served: object): Promi
       const examples = (status: string, of = post!) =>
         of.responses[status]?.content?.['application/json']?.examples
       assert.deepEqual(examples('400')?.PRICE_OUT_OF_RANGE?.value, {
-        error: 'price must be between 1 and 999999',
+        error: 'price must be between 1 and 999999 millionths of a dollar',
         code: 'PRICE_OUT_OF_RANGE',
         field: 'order.price',
       })

@@ -22,14 +22,17 @@ const TOKEN = ['UNAUTHORIZED_INVALID_TOKEN', 'invalid token format'] as const
 const ahead = (seconds: number) =>
   [
     'UNAUTHORIZED_INVALID_TOKEN',
-    `the token's ts must be at most 60 s ahead of the exchange's clock, and is ${seconds} s ahead: correct your clock`,
+    `ts of the bearer token must be at most 60 s ahead of the exchange's clock, but it is ${seconds} s ahead: correct the clock of your machine`,
   ] as const
 const EXPIRED = ['UNAUTHORIZED_TOKEN_EXPIRED', 'token expired'] as const
 const NOT_FOUND = ['UNAUTHORIZED_KEY_NOT_FOUND', 'API key not found'] as const
 const INACTIVE = ['UNAUTHORIZED_KEY_INACTIVE', 'API key is inactive'] as const
 const KEY_EXPIRED = ['UNAUTHORIZED_KEY_EXPIRED', 'API key has expired'] as const
 const SIGNATURE = ['UNAUTHORIZED_INVALID_SIGNATURE', 'invalid signature'] as const
-const USED = ['UNAUTHORIZED_TOKEN_USED', 'token already used'] as const
+const USED = [
+  'UNAUTHORIZED_TOKEN_USED',
+  'the token was already used: make a new token for each request',
+] as const
 
 const live = makeKey()
 const other = makeKey()

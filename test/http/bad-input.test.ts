@@ -292,7 +292,7 @@ test('a route for a single item refuses a large body, and the error names the li
   assert.equal((await postText(`${url}/maybe`, '{}'.padEnd(4_096, ' '))).status, 200)
   const response = await postText(`${url}/maybe`, '{}'.padEnd(4_097, ' '))
   const { error } = await assertError(response, 413, 'BODY_TOO_LARGE')
-  assert.equal(error, 'the body must be at most 4096 bytes')
+  assert.equal(error, 'the request body must have at most 4096 bytes')
 })
 
 test('a request whose body length is ambiguous is refused, and its connection is closed', async (t) => {

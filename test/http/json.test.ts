@@ -66,7 +66,10 @@ test('text that is not JSON is refused, and the error has the position', () => {
   for (const text of ['', '{', '{"a":}', "{'a':1}", '{"a":1}}', 'nul', '01', '"\u0001"', '{,}']) {
     assert.equal(parse(text).rejection?.rejected, 'INVALID_JSON', text)
   }
-  assert.equal(parse('{"a":1,}').rejection?.detail, 'the body is not valid JSON at position 7')
+  assert.equal(
+    parse('{"a":1,}').rejection?.detail,
+    'the request body is not valid JSON at position 7',
+  )
 })
 
 test('bytes that are not UTF-8 are refused', () => {
@@ -98,7 +101,7 @@ test('JSON text with too many values for its length is refused before it is pars
   for (const text of cases) {
     const { rejection } = parse(text)
     assert.equal(rejection?.rejected, 'INVALID_JSON')
-    assert.match(rejection.detail ?? '', /may have at most \d+ values$/, text.slice(0, 40))
+    assert.match(rejection.detail ?? '', /must have at most \d+ JSON values$/, text.slice(0, 40))
   }
   const long = parse(`{"a":[${Array.from({ length: 100 }, () => '9007199254740993').join(',')}]}`)
   assert.match(long.rejection?.detail ?? '', /at most 45 numbers that are long or not integers$/)

@@ -309,7 +309,10 @@ test('a client that sends too many requests gets 429 with the time to wait, but 
     assert.equal(response.status, 429)
     return response
   })
-  assert.deepEqual(await refused.json(), { error: 'too many requests', code: 'RATE_LIMITED' })
+  assert.deepEqual(await refused.json(), {
+    error: 'too many requests: wait for the seconds in Retry-After',
+    code: 'RATE_LIMITED',
+  })
   assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/)
   assert.equal(refused.headers.get('ratelimit-limit'), '20')
   assert.equal(remaining(refused), 0)

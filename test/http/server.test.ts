@@ -325,7 +325,7 @@ test('if a handler throws the answer is a 500 without details, and the error is 
     })
     assert.equal(response.status, 500)
     assert.deepEqual(await response.json(), {
-      error: 'internal error',
+      error: 'internal error of the exchange: report the requestId to its operator',
       code: 'INTERNAL',
       requestId: `t${path.length}`,
     })

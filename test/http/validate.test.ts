@@ -23,7 +23,7 @@ test('if an object has far too many unknown keys, only the first is reported', (
 test('an array with too many items is refused before its items are checked', () => {
   const flaw = validator.flaw({ a: Array.from({ length: 20_000 }, () => ({})) })
   assert.deepEqual([flaw.rejected, flaw.field], ['INVALID_FIELD', 'a'])
-  assert.equal(flaw.detail, 'a must not have more than 3 items')
+  assert.equal(flaw.detail, 'a must have at most 3 items')
 })
 
 test('validation reports every flaw of a value of normal size', () => {

@@ -229,7 +229,10 @@ test('API keys work on an exchange with two front threads', async (t) => {
       assert.equal((await send(first, 'DELETE', target, headers)).status, 200)
       for (const agent of agents) {
         const { status, body } = await send(agent, 'DELETE', target, headers)
-        const used = { error: 'token already used', code: 'UNAUTHORIZED_TOKEN_USED' }
+        const used = {
+          error: 'the token was already used: make a new token for each request',
+          code: 'UNAUTHORIZED_TOKEN_USED',
+        }
         assert.deepEqual([status, body], [401, used])
       }
     }
@@ -351,7 +354,8 @@ test('API keys work on an exchange with two front threads', async (t) => {
       const refused = {
         status: 403,
         code: 'NOT_ORDER_OWNER',
-        message: 'the order belongs to another wallet address',
+        message:
+          'the order belongs to another wallet address: use a token of its trader or of a delegate',
       }
       await assert.rejects(bobClient.orders.cancel({ orderHash, marketId: MARKET }), refused)
       await assert.rejects(

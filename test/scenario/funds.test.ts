@@ -113,7 +113,7 @@ describe('an exchange reserves the funds of orders', () => {
     } while (last.code === 'INSUFFICIENT_FUNDS' && codes.get(last.code)! < 50 * UNFUNDED_BURST)
     assert.equal(last.code, 'RATE_LIMITED')
     assert.equal(last.status, 429)
-    assert.match(last.message, /without enough funds: wait \d+ s/)
+    assert.match(last.message, /insufficient funds: wait \d+ s/)
     assert(codes.get('INSUFFICIENT_FUNDS')! >= UNFUNDED_BURST)
     // The limit counts all clients of the address. Concurrent orders can bring it below zero.
     const bob = from(BOB, crowded)
@@ -246,7 +246,7 @@ describe('an exchange reserves the funds of orders', () => {
     await eventually(async () => assert.equal(cashOf(await client.funds()).held, '10000000'))
     const early = await codeOf(place(1n))
     assert.deepEqual([early.code, early.field], ['INVALID_PERMIT', 'permitSignature.nonce'])
-    assert.match(early.message, /must be 0: the trader's next nonce at the token is 0/)
+    assert.match(early.message, /must be 0: the trader's next permit nonce at the stablecoin is 0/)
     const first = await place(0n)
     const narrow = await codeOf(place(1n, worthOf(1n) - 1n))
     assert.deepEqual([narrow.code, narrow.field], ['INVALID_PERMIT', 'permitSignature.value'])

@@ -58,7 +58,7 @@ describe('an exchange settles at most six fills of a trader per day', () => {
   it('the gas budget refuses orders of a taker of many small fills but not of the maker, also after a kill', async () => {
     await place(11, 'sell', { size: '20' })
     const refusal = await buyUntilRefused(10)
-    assert.match(refusal.message, /^this trader has used 6 of 6 settled fills today/)
+    assert.match(refusal.message, /^the trader has used 6 of 6 settled fills today/)
     assert.equal(await settled(), FILLS)
     await place(11, 'buy', { price: '0.1' })
     await s.exchange.kill()
@@ -96,7 +96,7 @@ describe('an exchange settles at most six fills of a trader per day', () => {
     })
     await assert.rejects(client.orders.place({ ...bid, marketId: other } as never), {
       code: 'GAS_BUDGET_SPENT',
-      message: /gas for fills that failed by their fault today/,
+      message: /gas for fills that failed by the trader's fault today/,
     })
     await place(12, 'sell', { price: '0.9' })
   })

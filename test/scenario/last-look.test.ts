@@ -182,7 +182,8 @@ test('the relayer refuses operations by which a trader could escape a matched tr
         status: 422,
         body: {
           success: false,
-          error: 'conditionId would pay 9999 units of stablecoin: the minimum is 10000',
+          error:
+            'the redemption of conditionId would pay 9999 millionths of the stablecoin, but the minimum is 10000',
           code: 'NOTIONAL_TOO_SMALL',
           field: 'conditionId',
         },

@@ -197,7 +197,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
         `a bond without ${field}`,
         without(signed.proposal!, field),
         400,
-        `${field} is required: the fields of the bond's permit go together`,
+        `${field} is required: give all of bondPermitDeadline, bondV, bondR and bondS, or none`,
         field,
       )
     }
@@ -218,9 +218,9 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
         }
         if (name === 'batch') continue
         for (const [deadline, why] of [
-          ['1', /^deadline has passed/],
-          [String(nowSec - 1), /^deadline has passed/],
-          [String(nowSec + 100 * 86_400), /^deadline must be at most 2592000 seconds ahead/],
+          ['1', /^deadline must be after the current time/],
+          [String(nowSec - 1), /^deadline must be after the current time/],
+          [String(nowSec + 100 * 86_400), /^deadline must be at most 2592000 seconds after/],
           [String(2n ** 256n - 1n), /^deadline must be at most/],
           [String(2n ** 256n), /^deadline must be an integer from 0 to 2\^256/],
           ['-1', /^deadline must be an integer/],
@@ -233,31 +233,31 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
         'an operator',
         changed(signed.approval!, { operator: STRANGER }),
         400,
-        'operator must be the settlement contract',
+        'operator must be the address of the settlement contract',
       )
       await refused(
         'a spender',
         changed(signed.permit!, { spender: STRANGER }),
         400,
-        'spender must be the settlement or the conditional tokens contract',
+        'spender must be the address of the settlement contract or of the conditional tokens contract',
       )
       await refused(
         'a collateral',
         changed(signed.redemption!, { collateralToken: STRANGER }),
         400,
-        "collateralToken must be the exchange's stablecoin",
+        "collateralToken must be the address of the exchange's stablecoin",
       )
       await refused(
         'a collection',
         changed(signed.redemption!, { parentCollectionId: `0x${'1'.repeat(64)}` }),
         400,
-        'parentCollectionId must be zero: nested positions are not supported',
+        'parentCollectionId must be 0x and 64 zeros, because nested positions are not supported',
       )
       for (const [indexSets, why, field] of [
         [[], /indexSets/, 'indexSets'],
         [['1', '2', '1'], /indexSets/, 'indexSets'],
         [['3'], 'indexSets[0] must be 1 (YES) or 2 (NO)', 'indexSets[0]'],
-        [['1', '1'], 'indexSets[1] is given more than once', 'indexSets[1]'],
+        [['1', '1'], 'indexSets[1] must not repeat an earlier element', 'indexSets[1]'],
         [['x'], /^indexSets\[0\] must be an integer/, 'indexSets[0]'],
       ] as const) {
         const request = changed(signed.redemption!, { indexSets })
@@ -285,20 +285,20 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
         'twice',
         batch([first, second, first]),
         400,
-        'redemptions[2].conditionId repeats that of redemptions[0]',
+        'redemptions[2].conditionId must differ from the conditionId of redemptions[0]',
       )
       await refused(
         'a late one',
         batch([first, { ...second, deadline: '5' }]),
         400,
-        /^redemptions\[1\]\.deadline has passed/,
+        /^redemptions\[1\]\.deadline must be after/,
       )
       // Each redemption must have the nonce of its place in the list.
       await refused(
         'turned round',
         batch([second, first]),
         400,
-        /^invalid signature: recovered 0x[0-9a-fA-F]{40}, expected .*with nonce 0$/,
+        /^invalid signature: the recovered signer is 0x[0-9a-fA-F]{40}, not .*with nonce 0$/,
         'redemptions[0].r',
       )
     },
@@ -315,7 +315,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
           changed(request, { [who]: lea.address }),
           400,
           new RegExp(
-            `^invalid signature: recovered 0x[0-9a-fA-F]{40}, expected ${lea.address}; the digest hashed is 0x[0-9a-f]{64}, with nonce 0$`,
+            `^invalid signature: the recovered signer is 0x[0-9a-fA-F]{40}, not ${lea.address}; the server computed the digest 0x[0-9a-f]{64} with nonce 0$`,
           ),
           name === 'batch' ? 'redemptions[0].r' : 'r',
         )
@@ -334,7 +334,9 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
           `${name} with ${JSON.stringify(change)}`,
           changed(signed[name]!, change),
           400,
-          new RegExp(`^invalid signature: recovered 0x[0-9a-fA-F]{40}, expected ${kim.address};`),
+          new RegExp(
+            `^invalid signature: the recovered signer is 0x[0-9a-fA-F]{40}, not ${kim.address};`,
+          ),
         )
       }
       const { s } = (signed.approval as RelayRequest).body as { s: string }
@@ -355,7 +357,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
         'a used one',
         { path: 'batch-ctf-redemption', body: { chainId, owner, redemptions: [item] } },
         400,
-        'the signature is for nonce 0, which has been used: the next is 1',
+        'the signature is for nonce 0, which was already used: sign with nonce 1',
         'redemptions[0].r',
       )
     },
@@ -371,36 +373,36 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
           conditionId: `0x${'1'.repeat(64)}`,
         }),
         400,
-        'conditionId is not a market of this exchange',
+        'conditionId must be a market of this exchange',
       )
       await refused(
         'an unknown market',
         changed(redemption!, { marketAddress: STRANGER }),
         400,
-        'marketAddress is not a market of this exchange',
+        'marketAddress must be a market of this exchange',
       )
       await refused(
         'another market',
         changed(redemption!, { marketAddress: alsoWon.address }),
         400,
-        "marketAddress is not the condition's market",
+        'marketAddress must be the market of conditionId',
       )
       for (const request of [proposal!, settlement!]) {
         await refused(
           'an unknown market',
           changed(request, { marketAddress: chain.settlement.address }),
           400,
-          'marketAddress is not a market of this exchange',
+          'marketAddress must be a market of this exchange',
         )
       }
       await refused(
         'an open market',
         await sign.ctfRedemption({ market: listed(open), ...TTL }),
         422,
-        'the market is not resolved',
+        'the market is not resolved yet',
       )
       await refused('an open market', proposal!, 422, /^the market has not expired/)
-      await refused('an open market', settlement!, 422, /^there is no proposal/)
+      await refused('an open market', settlement!, 422, /^the market has no proposal/)
     },
   )
 
@@ -410,7 +412,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
       await ned.client.relayer.sign.ctfApproval(TTL),
       await ned.client.relayer.sign.stablecoinPermit(TTL),
     ]) {
-      const why = 'the owner holds neither stablecoin nor outcome tokens of this exchange'
+      const why = 'the owner has neither stablecoin nor outcome tokens of this exchange'
       await refused(request.path, request, 422, why, 'owner')
     }
   })
@@ -432,7 +434,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
     assert.equal(nonces.status, 400)
     assert.match(
       ((await nonces.json()) as Refusal).error,
-      /market is not a market of this exchange/,
+      /market must be a market of this exchange/,
     )
   })
 

@@ -72,7 +72,10 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
         await assert.rejects(work(), (error) => {
           assert.ok(error instanceof SibylError)
           assert.deepEqual([error.status, error.code], [422, 'INSUFFICIENT_FUNDS'])
-          assert.match(error.message, /^the owner holds 1 of the 1000000 units/)
+          assert.match(
+            error.message,
+            /^the relayer needs the owner to have 1000000 millionths .* but they have 1$/,
+          )
           return true
         })
       }
@@ -119,7 +122,7 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
     const sold = await refused(seller.client.relayer.sign.ctfApproval({ approved: false }))
     assert.deepEqual(sold, {
       success: false,
-      error: '1 unsettled trade still needs this approval: retry when it has settled',
+      error: '1 unsettled trade of the owner still needs this approval: retry when it has settled',
       code: 'TRADES_PENDING',
       field: 'approved',
       tradeIds,

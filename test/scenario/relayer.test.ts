@@ -142,11 +142,14 @@ test('the relayer submits transactions for traders without ether', async (t) => 
       const dan = await person()
       const never = await refusal(dan.client.relayer.ctfRedemption({ market: place }))
       assert.equal(never.status, 422)
-      assert.match(never.message, /there is nothing to redeem: the owner holds none/)
+      assert.match(never.message, /the redemption would pay nothing: the owner has no tokens/)
       await give(dan, market, { yes: UNIT })
       const lost = await refusal(dan.client.relayer.ctfRedemption({ market: place }))
       assert.equal(lost.status, 422)
-      assert.match(lost.message, /there is nothing to redeem: the owner holds only losing tokens/)
+      assert.match(
+        lost.message,
+        /the redemption would pay nothing: the owner has only tokens of the losing outcome/,
+      )
     },
   )
 
@@ -208,7 +211,7 @@ test('the relayer submits transactions for traders without ether', async (t) => 
         fay.client.relayer.settleMarket({ ...at(own), winningOutcome: 'YES', ...TTL }),
       )
       assert.equal(nothing.status, 422)
-      assert.match(nothing.message, /there is no proposal/)
+      assert.match(nothing.message, /the market has no proposal/)
 
       await chain.warp(101n)
       const mine = await fay.client.relayer.proposeResolution({
@@ -241,20 +244,23 @@ test('the relayer submits transactions for traders without ether', async (t) => 
         gus.client.relayer.proposeResolution({ ...at(own), outcome: 'NO', ...TTL }),
       )
       assert.equal(second.status, 422)
-      assert.match(second.message, /another proposal is open/)
+      assert.match(
+        second.message,
+        /the market already has an open proposal: wait for the end of its dispute window/,
+      )
 
       const hasty = await refusal(
         gus.client.relayer.settleMarket({ ...at(own), winningOutcome: 'YES', ...TTL }),
       )
       assert.equal(hasty.status, 422)
-      assert.match(hasty.message, /^the dispute window has not passed: it ends at \d+/)
+      assert.match(hasty.message, /^the dispute window has not ended yet: it ends at \d+/)
       assert.equal(await chain.read(own, 'resolved', []), false)
       await chain.warp(7_200n)
       const wrong = await refusal(
         gus.client.relayer.settleMarket({ ...at(own), winningOutcome: 'NO', ...TTL }),
       )
       assert.equal(wrong.status, 422)
-      assert.match(wrong.message, /must be the proposed outcome, YES/)
+      assert.match(wrong.message, /must be the proposed outcome, which is YES/)
       const settled = await gus.client.relayer.settleMarket({
         ...at(own),
         winningOutcome: 'YES',
@@ -277,11 +283,11 @@ test('the relayer submits transactions for traders without ether', async (t) => 
         fay.client.relayer.settleMarket({ ...at(own), winningOutcome: 'NO', ...TTL }),
       )
       assert.equal(late.status, 422)
-      assert.match(late.message, /the market is settled: YES won/)
+      assert.match(late.message, /the market is already settled: YES won/)
       const over = await refusal(
         fay.client.relayer.proposeResolution({ ...at(own), outcome: 'NO', ...TTL }),
       )
-      assert.match(over.message, /the market is resolved: YES won/)
+      assert.match(over.message, /the market is already resolved: YES won/)
       assert.equal(await relayed.sent(), sent)
       for (const one of [fay, gus]) await assertPenniless(one)
     },
@@ -315,7 +321,7 @@ test('the relayer submits transactions for traders without ether', async (t) => 
     await eventually(async () => assert.deepEqual(await bids(), []))
     const soon = await refusal(ida.client.relayer.cancelAllBefore())
     assert.equal(soon.code, 'WOULD_REVERT')
-    assert.match(soon.message, /takes effect at [0-9]+: retry after that/)
+    assert.match(soon.message, /takes effect at [0-9]+ \(Unix seconds\): retry after that time/)
     const less = await refusal(ida.client.relayer.cancelAllBefore({ nonce: 1n }))
     assert.deepEqual([less.code, less.field], ['WOULD_REVERT', 'nonce'])
     // Orders signed after the withdrawal have a higher nonce, so they are accepted.

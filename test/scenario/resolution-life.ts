@@ -250,7 +250,10 @@ async function live(life: Life): Promise<void> {
     outcome: 'YES',
     ...TTL,
   })
-  await assert.rejects(second, /another proposal is open/)
+  await assert.rejects(
+    second,
+    /the market already has an open proposal: wait for the end of its dispute window/,
+  )
   await life.after('proposed', 'proposed')
 
   // Disputed: no settlement by time any more.

@@ -179,7 +179,7 @@ export class Front implements Peer {
     if (refused === undefined) return true
     this.#trace('Reserve', order, refused)
     // Reservations never fill the queue. So it is full of requests for funds, which must not delay reservations.
-    if (/^too many requests are waiting/.test(refused.detail ?? '')) {
+    if (/^too many requests wait/.test(refused.detail ?? '')) {
       throw new Violation('reserve-room', `${order.orderHash} waits behind requests for funds`)
     }
     if (!isFinal(refused)) return undefined

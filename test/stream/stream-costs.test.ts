@@ -128,7 +128,7 @@ test('the total size of subscriptions is limited per connection and per IP addre
   await two.ask(set(1, 25), 'subscribed')
   await two.ask(set(2, 20), 'subscribed')
   const perAddress = await two.ask({ op: 'subscribe', channel: 'trades', marketId: M }, 'error')
-  assert.match(String(perAddress.error), /of one address/)
+  assert.match(String(perAddress.error), /of an IP address/)
   await one.ask({ op: 'unsubscribe', sub }, 'unsubscribed')
   await two.ask({ op: 'subscribe', channel: 'trades', marketId: M }, 'subscribed')
   one.close()

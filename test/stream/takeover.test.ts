@@ -134,7 +134,7 @@ test('a WebSocket handshake is validated like a request to any other route', asy
   }
   const plain = await fetch(`${url}/stream`)
   assert.equal(plain.status, 400)
-  assert.match(await plain.text(), /for WebSockets only/)
+  assert.match(await plain.text(), /accepts only WebSockets/)
   assert.equal((await fetch(`${url}/stream`, { method: 'POST' })).status, 405)
 })
 

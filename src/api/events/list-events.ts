@@ -277,7 +277,7 @@ function placeOf(cursor: string | undefined, sort: Sort): Place | undefined | Re
     return reject(
       'INVALID_FIELD',
       'cursor',
-      'cursor must be the nextCursor of an earlier page with the same sort',
+      'cursor must be the value of nextCursor from an earlier page with the same sort',
     )
   }
   return { value, chainId: Number(chainId), hash }

@@ -88,7 +88,11 @@ export function registerApiKey(
     async handle({ body, deadlineAtMs, ip }) {
       const { address, signature, name = '', expiresAt } = body
       if (expiresAt !== undefined && expiresAt * 1_000 <= nowMs()) {
-        return reject('INVALID_FIELD', 'expiresAt', 'expiresAt must be in the future')
+        return reject(
+          'INVALID_FIELD',
+          'expiresAt',
+          'expiresAt must be a time in the future, in Unix seconds',
+        )
       }
       const key = await keys.register({
         address,

@@ -44,7 +44,7 @@ export function listDelegates(
     async handle({ path, query }) {
       const { chain_id: chainId } = query
       if (!chainIds.has(chainId)) {
-        return reject('NOT_FOUND', 'chain_id', `this exchange does not use chain ${chainId}`)
+        return reject('NOT_FOUND', 'chain_id', `chain ${chainId} is not a chain of this exchange`)
       }
       const found = await delegates.of(chainId, path.address)
       if (isRejection(found)) return found

@@ -119,7 +119,7 @@ export function makeKeyService(ports: {
 }
 
 function noSuchKey(): Rejection {
-  return reject('NOT_FOUND', 'id', 'there is no such API key')
+  return reject('NOT_FOUND', 'id', 'this exchange has no API key with this id')
 }
 
 function hexOf(base64url: string | undefined): string {

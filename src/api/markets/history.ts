@@ -77,10 +77,14 @@ export type History = {
 const NO_HISTORY = reject(
   'NOT_FOUND',
   undefined,
-  'this exchange keeps no history of books: its log is not public',
+  'past books are not available, because this exchange does not publish its log',
 )
 const BEHIND: Rejection = {
-  ...reject('OVERLOADED', undefined, 'the history of this market is still being prepared'),
+  ...reject(
+    'OVERLOADED',
+    undefined,
+    'the past books of this market are still being prepared: retry shortly',
+  ),
   retryAfterSec: 5,
 }
 
@@ -88,7 +92,8 @@ const TOO_MANY: Rejection = {
   ...reject(
     'RATE_LIMITED',
     undefined,
-    `at most ${HISTORY_PER_ADDRESS_MAX} past books and archive files at a time; wait for an answer`,
+    `an IP address can request at most ${HISTORY_PER_ADDRESS_MAX} past books and archive files at a time: wait ` +
+      'for an answer',
   ),
   retryAfterSec: 1,
 }
@@ -139,7 +144,7 @@ export async function pastBook(
       return reject(
         'NOT_FOUND',
         undefined,
-        'the public log does not contain the market at this moment',
+        'the public log does not contain this market at the requested moment',
       )
     case 'unknown':
       return shown === undefined ? reject('MARKET_NOT_FOUND') : reject('SEQ_NOT_REACHED')
@@ -149,7 +154,11 @@ export async function pastBook(
   if ('seq' in until && seq < until.seq) {
     if (shown !== undefined && shown.seq >= until.seq) return reject('SEQ_NOT_REACHED')
     const newest = Math.max(seq, shown?.seq ?? 0)
-    return reject('INVALID_FIELD', 'seq', `seq must be at most ${newest}, the market's newest`)
+    return reject(
+      'INVALID_FIELD',
+      'seq',
+      `seq must be at most ${newest}, the newest sequence number of the market`,
+    )
   }
   // The public log lags behind the market, so the log may still lack an event from before the requested time.
   if ('atMs' in until && isNewest && shown !== undefined && seq < shown.seq) {
@@ -204,7 +213,7 @@ export function archive(history: History | undefined): AnswerRoute {
       const fromMs = Date.parse(`${day}T00:00:00Z`)
       // `Date.parse` reads 30 February as 2 March, so the parsed date is compared with the given one.
       if (Number.isNaN(fromMs) || !new Date(fromMs).toISOString().startsWith(day)) {
-        return reject('INVALID_FIELD', 'day', 'day must be a day of the calendar')
+        return reject('INVALID_FIELD', 'day', 'day must be an existing day, such as 2026-11-18')
       }
       const afterSeq = query.after ?? 0
       const ask = { marketId, fromMs, toMs: fromMs + DAY_MS, afterSeq }
@@ -215,7 +224,7 @@ export function archive(history: History | undefined): AnswerRoute {
         return reject(
           'NOT_FOUND',
           undefined,
-          'the market has no events on this day, or none after `after`',
+          'the market has no events on this day after the given position',
         )
       }
       return archiveReply(`${marketId}-${day}-${afterSeq}.jsonl.gz`, part)

@@ -89,7 +89,11 @@ export function placeOf(cursor: string | undefined): MarketPlace | Rejection {
   if (cursor === undefined) return BEGINNING
   const parts = PLACE.exec(cursor)
   if (parts === null)
-    return reject('INVALID_FIELD', 'cursor', 'cursor must be the nextCursor of an earlier page')
+    return reject(
+      'INVALID_FIELD',
+      'cursor',
+      'cursor must be the value of nextCursor from an earlier page',
+    )
   const id = (parts[3] ?? '').toLowerCase() as MarketId
   return { createdAt: Number(parts[2]), id, ended: parts[1] !== undefined }
 }

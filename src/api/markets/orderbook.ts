@@ -99,18 +99,18 @@ export function orderbook(ports: {
       const { path, query } = request
       const { seq, at } = query
       if (query.implied === true && query.outcome === undefined) {
-        return reject('INVALID_FIELD', 'implied', 'implied needs an outcome')
+        return reject('INVALID_FIELD', 'implied', 'implied is allowed only together with outcome')
       }
       if (query.implied === true && (seq !== undefined || at !== undefined)) {
         return reject(
           'INVALID_FIELD',
           'implied',
-          'implied works for the current book only, not with seq or at',
+          'implied is not allowed together with seq or at, because past books have no implied levels',
         )
       }
       if (seq !== undefined || at !== undefined) {
         if (seq !== undefined && at !== undefined) {
-          return reject('INVALID_FIELD', 'at', 'give seq or at, not both')
+          return reject('INVALID_FIELD', 'at', 'seq and at must not be given together')
         }
         const until = seq === undefined ? { atMs: Math.round(Number(at) * 1_000) } : { seq }
         const outcome = query.outcome === undefined ? undefined : OUTCOME_OF[query.outcome]

@@ -33,9 +33,14 @@ export function placeBefore(
 ): TradePlace | undefined | Rejection {
   if (before === undefined) return undefined
   const place = parseTradeId(before.toLowerCase())
-  if (place === undefined) return reject('INVALID_FIELD', 'before', 'before must be a tradeId')
+  if (place === undefined)
+    return reject(
+      'INVALID_FIELD',
+      'before',
+      'before must be a tradeId: market id, sequence number and fill, joined by -',
+    )
   if (place.marketId !== marketId) {
-    return reject('INVALID_FIELD', 'before', 'before must be a trade of this market')
+    return reject('INVALID_FIELD', 'before', 'before must be the tradeId of a trade in this market')
   }
   return { seq: place.sequence, fillIndex: place.fillIndex }
 }

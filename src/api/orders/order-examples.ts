@@ -66,34 +66,43 @@ export const ORDER_REJECTIONS: readonly Rejection[] = [
   reject(
     'INVALID_SIGNATURE',
     'signature',
-    `invalid signature: recovered 0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC, expected ${TRADER}; the digest hashed is ${ORDER_HASH}`,
+    `invalid signature: the recovered signer is 0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC, not ${TRADER}; the ` +
+      `server computed the digest ${ORDER_HASH}`,
   ),
   reject(
     'INVALID_PERMIT',
     'permitSignature.nonce',
-    "permitSignature.nonce must be 7: the trader's next nonce at the token is 5, and 2 open orders of the trader use the next ones",
+    "permitSignature.nonce must be 7: the trader's next permit nonce at the stablecoin is 5, and 2 open orders " +
+      'of the trader use the next nonces',
   ),
   reject(
     'NOTIONAL_TOO_SMALL',
     'order.size',
-    'price × size must be at least 1000000 millionths of the stablecoin',
+    'the order value (price × size) must be at least 1000000 millionths of the stablecoin',
   ),
   reject('MARKET_NOT_FOUND', 'order.marketId'),
   reject(
     'ORDER_NONCE_TOO_LOW',
     'order.nonce',
-    'order.nonce must be at least 500: the trader has withdrawn all lower ones on chain',
+    'order.nonce must be at least 500, because the trader has withdrawn all orders with a lower nonce on the ' +
+      'chain',
   ),
   reject(
     'TRADER_PAUSED',
     'order.trader',
-    "a trade failed, or would have failed, by this trader's fault: new orders are rejected for 9 more seconds, until 2027-01-15T08:00:09.000Z",
+    "a trade failed, or would have failed, by the trader's fault: their new orders are rejected for 9 more " +
+      'seconds, until 2027-01-15T08:00:09.000Z',
   ),
-  reject('TOO_MANY_PENDING_TRADES', 'order.trader', 'the trader has 1000 or more unsettled trades'),
+  reject(
+    'TOO_MANY_PENDING_TRADES',
+    'order.trader',
+    'the trader has 1000 or more unsettled trades, which is the maximum: retry when some of them have settled',
+  ),
   reject(
     'GAS_BUDGET_SPENT',
     'order.trader',
-    'this trader has used 1000 of 1000 settled fills today; new orders are accepted from 2027-01-16T00:00:00.000Z',
+    'the trader has used 1000 of 1000 settled fills today: their new orders are accepted from ' +
+      '2027-01-16T00:00:00.000Z',
   ),
 ]
 

@@ -54,17 +54,21 @@ function tagsOf({ label, group, protection }: OrderSubmission): OrderTags | unde
 export function optionsFlaw(submission: OrderSubmission): Rejection | undefined {
   const { postOnly, timeInForce = 'GTC', group, protection, replaces, replaceMode } = submission
   if (postOnly === true && timeInForce !== 'GTC') {
-    const detail = `timeInForce must be GTC with postOnly, not ${timeInForce}`
+    const detail = `timeInForce must be GTC if postOnly is true, not ${timeInForce}`
     return reject('INVALID_FIELD', 'timeInForce', detail)
   }
   if (replaceMode !== undefined && replaces === undefined) {
-    return reject('INVALID_FIELD', 'replaceMode', 'replaceMode needs replaces')
+    return reject(
+      'INVALID_FIELD',
+      'replaceMode',
+      'replaceMode is allowed only together with replaces',
+    )
   }
   if (protection === undefined) return undefined
   if (group === undefined) {
-    return reject('INVALID_FIELD', 'protection', 'protection needs group')
+    return reject('INVALID_FIELD', 'protection', 'protection is allowed only together with group')
   }
   const isEmpty = protection.fillsMax === undefined && protection.sharesMax === undefined
-  const detail = 'protection must have fillsMax, sharesMax or both'
+  const detail = 'protection must have the field fillsMax, sharesMax or both'
   return isEmpty ? reject('INVALID_FIELD', 'protection', detail) : undefined
 }

@@ -233,7 +233,11 @@ export function readOrderPlace(
   if (cursor === undefined) return {}
   const [, placedAtMs, orderHash] = PLACE.exec(cursor) ?? []
   if (orderHash === undefined) {
-    return reject('INVALID_FIELD', 'cursor', 'cursor must be the nextCursor of an earlier page')
+    return reject(
+      'INVALID_FIELD',
+      'cursor',
+      'cursor must be the value of nextCursor from an earlier page',
+    )
   }
   return { after: { placedAtMs: Number(placedAtMs), orderHash: orderHash as OrderHash } }
 }

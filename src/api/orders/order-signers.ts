@@ -118,10 +118,13 @@ export function makeOrderSigners(ports: OrderSignersPorts): OrderSigners {
       if (isRejection(answer)) return answer
       if (answer.reserved) return undefined
       const detail = answer.isCrowded
-        ? `${DELEGATED_READ_MAX} or more orders of the delegate are open, or were filled within two hours: retry later`
+        ? `the delegate has ${DELEGATED_READ_MAX} or more orders that are open or were filled within two hours: retry ` +
+          'later'
         : answer.openOrders >= DELEGATED_ORDERS_MAX
-          ? `the delegate has ${answer.openOrders} open orders, at most ${DELEGATED_ORDERS_MAX} are allowed`
-          : `open orders of the delegate are worth ${answer.openNotional}; with this one they would exceed its limit of ${maxOpenNotional}`
+          ? `the delegate has ${answer.openOrders} open orders, and the maximum is ${DELEGATED_ORDERS_MAX}: cancel some ` +
+            'of them'
+          : `open orders of the delegate are worth ${answer.openNotional}; this order would exceed its limit of ` +
+            `${maxOpenNotional} millionths of the stablecoin`
       return reject('DELEGATE_LIMIT', 'order.size', detail)
     },
 

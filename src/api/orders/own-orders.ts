@@ -99,7 +99,7 @@ export function makeOwnOrders(ports: {
         return (await switches.clear(keyId, deadlineAtMs)) ?? { status: 'off' }
       }
       if (afterMs < DEADMAN_MS_MIN) {
-        const detail = `afterMs must be 0, or ${DEADMAN_MS_MIN} to ${DEADMAN_MS_MAX}`
+        const detail = `afterMs must be 0, or from ${DEADMAN_MS_MIN} to ${DEADMAN_MS_MAX} milliseconds`
         return reject('INVALID_FIELD', 'afterMs', detail)
       }
       const acting = await actingFor(principal, trader, actsOn)

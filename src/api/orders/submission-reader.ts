@@ -38,7 +38,7 @@ export function makeSubmissionReader(ports: {
     if (permitSignature !== undefined) {
       flaws.push(...permitFlaws(orderOf(submission), permitSignature, settleSec))
       if (permitOf(permitSignature) === undefined) {
-        const detail = 'permitSignature.v must be 27 or 28, or 0 or 1'
+        const detail = 'permitSignature.v must be 0, 1, 27 or 28'
         flaws.push(reject('INVALID_FIELD', 'permitSignature.v', detail))
       }
     }

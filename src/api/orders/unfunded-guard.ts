@@ -35,7 +35,7 @@ export function makeUnfundedGuard(limit: UnfundedLimit | undefined): UnfundedGua
       if (ip === undefined || limit === undefined) return undefined
       const retryAfterSec = limit.waitSec(ip, principal)
       if (retryAfterSec === 0) return undefined
-      const detail = `too many orders without enough funds: wait ${retryAfterSec} s`
+      const detail = `too many of your orders were rejected for insufficient funds: wait ${retryAfterSec} s before the next order`
       return { ...reject('RATE_LIMITED', undefined, detail), retryAfterSec }
     },
   }

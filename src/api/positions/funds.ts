@@ -60,10 +60,14 @@ export function userFunds(
     async handle(request) {
       const { chain_id: chainId } = request.query
       if (gateway === undefined) {
-        return reject('NOT_FOUND', undefined, 'this exchange reserves no funds: risk.funds is off')
+        return reject(
+          'NOT_FOUND',
+          undefined,
+          'this exchange does not reserve funds (risk.funds of GET /api/v1/config is off)',
+        )
       }
       if (!chainIds.has(chainId)) {
-        return reject('NOT_FOUND', 'chain_id', `this exchange does not use chain ${chainId}`)
+        return reject('NOT_FOUND', 'chain_id', `chain ${chainId} is not a chain of this exchange`)
       }
       const view = await gateway.funds(chainId, request.path.address, request)
       return isRejection(view) ? view : { status: 200, body: fundsBody(view) }

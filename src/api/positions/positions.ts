@@ -318,7 +318,11 @@ export function syncPosition(
       const user = body?.userAddress ?? query.userAddress
       if (user === undefined) return reject('MISSING_FIELD', 'userAddress')
       if (query.userAddress !== undefined && query.userAddress !== user) {
-        return reject('INVALID_FIELD', 'userAddress', 'userAddress differs between body and query')
+        return reject(
+          'INVALID_FIELD',
+          'userAddress',
+          'userAddress must be the same in the body and in the query',
+        )
       }
       const synced = await sync(namedMarket(path.marketId, query.chain_id), user)
       if (isRejection(synced)) return synced

@@ -75,7 +75,7 @@ function latestRoute({ board, urlOf, ageMsMax, nowMs }: PricePorts): Route {
       if ('rejected' in shown) return shown
       const { asset, latest, speaker, why } = shown
       if (latest === undefined) {
-        return reject('PRICE_UNAVAILABLE', undefined, `there is no price of ${asset}: ${why}`)
+        return reject('PRICE_UNAVAILABLE', undefined, `there is no price of ${asset} now: ${why}`)
       }
       const { price, atMs, source } = latest
       return {

@@ -204,7 +204,11 @@ function evidenceRoute({ prices, find }: QuickMarketPorts): AnswerRoute {
       if ('rejected' in shown) return shown
       const found = await find(path.id)
       if (found === undefined || found.asset !== shown.asset) {
-        return reject('NOT_FOUND', 'id', `${shown.asset} has no quick market ${path.id}`)
+        return reject(
+          'NOT_FOUND',
+          'id',
+          `${shown.asset} has no quick market with the id ${path.id}`,
+        )
       }
       return { status: 200, body: evidenceOf(found) }
     },

@@ -32,7 +32,11 @@ function readPlace(before: string | undefined): { readonly before?: Place } | Re
   if (before === undefined) return {}
   const [, atMs, item, key] = PLACE.exec(before) ?? []
   if (key === undefined)
-    return reject('INVALID_FIELD', 'before', 'before must be the nextBefore of an earlier page')
+    return reject(
+      'INVALID_FIELD',
+      'before',
+      'before must be the value of nextBefore from an earlier page',
+    )
   return { before: { atMs: Number(atMs), item: Number(item), key: key as RelayKey } }
 }
 

@@ -99,33 +99,34 @@ export const RELAY_REJECTIONS: readonly Rejection[] = [
   reject(
     'INVALID_SIGNATURE',
     'r',
-    `invalid signature: recovered 0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC, expected ${TRADER}; the digest hashed is ${TX_HASH}, with nonce 3`,
+    `invalid signature: the recovered signer is 0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC, not ${TRADER}; the ` +
+      `server computed the digest ${TX_HASH} with nonce 3`,
   ),
-  reject('WOULD_REVERT', 'marketAddress', 'the market is not resolved'),
+  reject('WOULD_REVERT', 'marketAddress', 'the market is not resolved yet'),
   {
     ...reject(
       'TRADES_PENDING',
       'approved',
-      '1 unsettled trade still needs this approval: retry when it has settled',
+      '1 unsettled trade of the owner still needs this approval: retry when it has settled',
     ),
     tradeIds: [`${MARKET_ID}-7-0` as TradeId],
   },
   reject(
     'ORDERS_OPEN',
     'approved',
-    'approved: open sell orders still need this approval, cancel them first',
+    'approved must stay true while open sell orders of the owner need the approval: cancel these orders first',
   ),
   reject(
     'NOTIONAL_TOO_SMALL',
     'conditionId',
-    'conditionId would pay 120 units of stablecoin: the minimum is 10000',
+    'the redemption of conditionId would pay 120 millionths of the stablecoin, but the minimum is 10000',
   ),
   reject(
     'ORDER_NOT_FOUND',
     'orders[3]',
-    'orders[3] must be an order that this exchange has accepted',
+    'orders[3] must be an order that this exchange has accepted before',
   ),
-  reject('INSUFFICIENT_FUNDS', 'owner', 'the owner holds neither stablecoin nor outcome tokens'),
+  reject('INSUFFICIENT_FUNDS', 'owner', 'the owner has neither stablecoin nor outcome tokens'),
 ]
 
 export const CLAIMS_EXAMPLE = {

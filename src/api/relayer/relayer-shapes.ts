@@ -240,7 +240,7 @@ export function proposeResolutionOf(
   if (missing.length === 4) return operation
   const [first] = missing
   if (first !== undefined) {
-    const detail = `${first[0]} is required: the fields of the bond's permit go together`
+    const detail = `${first[0]} is required: give all of bondPermitDeadline, bondV, bondR and bondS, or none`
     return reject('MISSING_FIELD', first[0], detail)
   }
   const bond = { deadline: bondPermitDeadline, v: bondV, r: bondR, s: bondS } as SignedPermit

@@ -68,7 +68,11 @@ export function proofs(sources: ProofSources): AnswerRoute[] {
       async handle({ path: { tradeId } }) {
         const trade = parseTradeId(tradeId)
         if (trade === undefined)
-          return reject('INVALID_FIELD', 'tradeId', 'tradeId must have the form market-seq-fill')
+          return reject(
+            'INVALID_FIELD',
+            'tradeId',
+            'tradeId must consist of market id, sequence number and fill, joined by -',
+          )
         const { marketId, sequence, fillIndex } = trade
         const place = await sources.tradePlace(marketId, sequence, fillIndex)
         const holds = findsMatch(marketId, sequence, fillIndex)

@@ -56,7 +56,7 @@ export function signatures(
     async handle({ query }) {
       const hashes = query.orders.split(',')
       if (hashes.length > SIGNATURES_LISTED_MAX || !hashes.every((hash) => HASH.test(hash))) {
-        const detail = `orders must be at most ${SIGNATURES_LISTED_MAX} order hashes, separated by commas`
+        const detail = `orders must be 1 to ${SIGNATURES_LISTED_MAX} order hashes, separated by commas`
         return reject('INVALID_FIELD', 'orders', detail)
       }
       const found = await ended([...new Set(hashes)] as OrderHash[])

@@ -237,7 +237,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
 }
 
 function unavailable(why: string): Rejection {
-  return reject('CHAIN_UNAVAILABLE', undefined, `funds cannot be read from the chain: ${why}`)
+  return reject('CHAIN_UNAVAILABLE', undefined, `funds cannot be read from the chain now: ${why}`)
 }
 
 function load(state: AccountsState, context: AccountsContext): void {

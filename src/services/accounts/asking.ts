@@ -74,7 +74,7 @@ function notHere(
     return reject(
       'CHAIN_UNAVAILABLE',
       undefined,
-      'this exchange does not follow funds on this chain',
+      'this exchange does not read funds from this chain',
     )
   }
   if (!state.rules.isMine(trader)) return reject('INTERNAL')
@@ -103,7 +103,11 @@ function answerTo(
   if (judged === undefined || isRejection(judged)) return judged
   if (!promises) return GRANTED
   if (state.promises.size >= state.rules.promisesMax) {
-    return reject('OVERLOADED', undefined, 'too many orders are in progress: retry shortly')
+    return reject(
+      'OVERLOADED',
+      undefined,
+      'the exchange is processing too many orders: retry shortly',
+    )
   }
   promise(state, order, { account, ...judged }, deadlineAtMs)
   return GRANTED
@@ -121,7 +125,7 @@ function wait(
   const isFull =
     state.waiting >= share * waitingMax || account.waiting.length >= share * waitingPerOwnerMax
   if (isFull) {
-    const detail = 'too many requests are waiting for funds to be read: retry shortly'
+    const detail = 'too many requests wait for funds to be read from the chain: retry shortly'
     return refused(reject('OVERLOADED', undefined, detail), context)
   }
   const { order } = asked
@@ -203,7 +207,11 @@ function answered(
 
 /** Refuses waiting requests whose deadline has passed. */
 export function expireWaiting(state: AccountsState, context: AccountsContext): void {
-  const answer = reject('CHAIN_UNAVAILABLE', undefined, 'funds could not be read in time')
+  const answer = reject(
+    'CHAIN_UNAVAILABLE',
+    undefined,
+    'the funds of the trader could not be read from the chain in time: retry shortly',
+  )
   for (const account of state.waitedFor) {
     for (const asker of account.waiting.splice(0)) {
       if (asker.deadlineAtMs > context.nowMs) account.waiting.push(asker)

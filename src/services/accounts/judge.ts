@@ -23,26 +23,26 @@ export function closedBecause(
   if (starting !== '') return reject('OVERLOADED', undefined, starting)
   const { trouble, place, steppedAtMs } = chain
   if (place === undefined || nowMs - steppedAtMs >= state.rules.staleMs) {
-    const why = trouble === '' ? 'it has not answered in time' : trouble
-    return reject('CHAIN_UNAVAILABLE', undefined, `funds cannot be read from the chain: ${why}`)
+    const why = trouble === '' ? 'the chain has not answered in time' : trouble
+    return reject('CHAIN_UNAVAILABLE', undefined, `funds cannot be read from the chain now: ${why}`)
   }
   if (chain.isOpen) return undefined
   return reject(
     'OVERLOADED',
     undefined,
-    'the trades that the chain has settled are still being read: retry shortly',
+    'the exchange is still reading the trades that the chain has settled: retry shortly',
   )
 }
 
 /** Returns why the needs of orders and trades are not completely known yet; empty if they are. */
 export function startingBecause(state: AccountsState): string {
   if (state.phase !== 'loaded' || state.caughtUpMs === 0)
-    return 'reserved funds are still being read: retry shortly'
+    return 'the exchange has restarted and is still reading reserved funds: retry shortly'
   if (state.caughtUpMs < state.startedAtMs + state.rules.quietMs) {
-    return 'orders accepted before a restart may still arrive: retry shortly'
+    return 'the exchange has restarted and waits for orders accepted before: retry shortly'
   }
   if (state.reverted.size > 0)
-    return 'trades that a reorg undid are still being read: retry shortly'
+    return 'the exchange is still reading the trades that a chain reorg has undone: retry shortly'
   return ''
 }
 
@@ -62,7 +62,7 @@ export function judge(
   return reject(
     'OVERLOADED',
     undefined,
-    'the trades that the chain has settled are still being read: retry shortly',
+    'the exchange is still reading the trades that the chain has settled: retry shortly',
   )
 }
 
@@ -82,19 +82,22 @@ function compared(
   const narrow = buys ? permitValueFlaw(state, account, order, need) : undefined
   if (narrow !== undefined) return narrow
   const sums = holding ?? account.cash
-  const name = buys ? 'the stablecoin' : `${order.outcome === YES ? 'YES' : 'NO'} of this market`
+  const name = buys
+    ? 'the stablecoin'
+    : `${order.outcome === YES ? 'YES' : 'NO'} shares of this market`
   if (lacks(state, account, { sums, has: held, need })) {
     return reject(
       'INSUFFICIENT_FUNDS',
       undefined,
-      words({ name, there: 'held', sums, has: held, need }),
+      words({ name, from: 'the trader has', sums, has: held, need }),
     )
   }
   if (!buys && !account.isApproved) {
     return reject(
       'INSUFFICIENT_ALLOWANCE',
       undefined,
-      `the order needs ${need} of ${name}: ${held} are held, and the settlement contract is not approved to move them`,
+      `the order needs ${need} millionths of ${name}, and the trader has not approved the settlement contract to move them: ` +
+        'sign the approval first',
     )
   }
   const { unpermitted, allowance } = account
@@ -103,7 +106,7 @@ function compared(
     order.permit === undefined &&
     lacks(state, account, { sums: unpermitted, has: allowance, need })
   ) {
-    const all = { name, there: 'allowed', sums: unpermitted, has: allowance, need }
+    const all = { name, from: 'the allowance is', sums: unpermitted, has: allowance, need }
     return reject('INSUFFICIENT_ALLOWANCE', undefined, words(all))
   }
   return { holding, need }
@@ -135,8 +138,10 @@ function permitValueFlaw(
   }
   const field = 'permitSignature.value'
   const others = reserved(account.cash)
-  const why = 'earlier permits of the trader are open, and this one replaces their allowance'
-  const detail = `${field} must be at least ${others + need}: ${why}, so it must cover ${others} of other buys and ${need} of this order`
+  const why = "this permit replaces the allowance of the trader's earlier permits"
+  const detail =
+    `${field} must be at least ${others + need}: ${why}, so it must cover ${others} for other buys and ${need} ` +
+    'for this order'
   return reject('INVALID_PERMIT', field, detail)
 }
 
@@ -157,16 +162,16 @@ function reserved({ open, promised, pending }: Sums): bigint {
 
 function words(all: {
   readonly name: string
-  readonly there: string
+  /** Begins the clause about the amount that the trader has or allows. */
+  readonly from: string
   readonly sums: Sums
   readonly has: bigint
   readonly need: bigint
 }): string {
-  const { name, there, sums, has, need } = all
+  const { name, from, sums, has, need } = all
   const missing = reserved(sums) + need - has
   return (
-    `the order needs ${need} of ${name}: ${has} are ${there}, ` +
-    `${sums.open + sums.promised} are reserved for open orders and ${sums.pending} for pending trades, ` +
-    `so ${missing} are missing`
+    `the order needs ${need} millionths of ${name}, but ${missing} are missing: ${from} ${has}, open orders reserve ` +
+    `${sums.open + sums.promised}, and unsettled trades reserve ${sums.pending}`
   )
 }

@@ -103,17 +103,19 @@ export function permitNonceFlaw(account: Account, permit: Uint64): Rejection | u
   const field = 'permitSignature.nonce'
   const held = permitsEnd - nonce
   if (held >= PERMITS_AHEAD_MAX) {
-    const detail = `the trader has ${held} open orders with permits, which is the maximum: use one allowance for all`
+    const detail =
+      `the trader has ${held} open orders with permits, which is the maximum: approve one allowance for all orders ` +
+      'instead'
     return reject('INVALID_PERMIT', field, detail)
   }
   if (BigInt(permit) === permitsEnd) {
     const later = [...nonces.keys()].filter((each) => each > permitsEnd).length
     if (later === 0) return undefined
-    const detail = `${later} open orders of the trader have permits with a later nonce: cancel them first`
+    const detail = `${later} open orders of the trader have permits with a higher nonce: cancel these orders first`
     return reject('INVALID_PERMIT', field, detail)
   }
-  const why = held === 0n ? '' : `, and ${held} open orders of the trader use the next ones`
-  const chain = `the trader's next nonce at the token is ${nonce} at block ${block}`
+  const why = held === 0n ? '' : `, and ${held} open orders of the trader use the next nonces`
+  const chain = `the trader's next permit nonce at the stablecoin is ${nonce} at block ${block}`
   return reject('INVALID_PERMIT', field, `${field} must be ${permitsEnd}: ${chain}${why}`)
 }
 

@@ -43,9 +43,9 @@ export function otherPermitFlaw(
   if (promised === undefined || promised.permit?.nonce === permit) return undefined
   const how =
     promised.permit === undefined
-      ? 'without one'
+      ? 'without a permit'
       : `with the permit of nonce ${promised.permit.nonce}`
-  const detail = `permitSignature must not change: the same order is in progress ${how}`
+  const detail = `permitSignature must not change: the exchange is already processing the same order ${how}`
   return reject('INVALID_PERMIT', 'permitSignature', detail)
 }
 

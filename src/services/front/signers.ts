@@ -71,7 +71,8 @@ export function openSigners(
           return await askWrite(store, 'reserveDelegated', order, RESERVE_MS_MAX)
         } catch (error) {
           if (!(error instanceof Fault)) throw error
-          const detail = 'orders of delegates cannot be recorded now: retry with the same order'
+          const detail =
+            'the exchange cannot record orders of delegates now: retry with the same order'
           return reject('OVERLOADED', undefined, detail)
         }
       },

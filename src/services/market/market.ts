@@ -196,7 +196,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
       return reject(
         'OVERLOADED',
         undefined,
-        'the orders of the trader at fault are still being removed: retry shortly',
+        'the market is still removing the orders of a trader whose trade failed: retry shortly',
       )
     }
     if (report.status === 'failed') failTrade(state, report, context)

@@ -97,7 +97,7 @@ function flawOf(
   if (closedBy(state, nowSec, context)) return reject('MARKET_CLOSED')
   const leaving = leavingOf(state, order.trader, replaced)
   if (bookByMs !== undefined && context.nowMs > bookByMs) {
-    const detail = `the order reached its market ${context.nowMs - bookByMs} ms after bookByMs`
+    const detail = `the order reached its market ${context.nowMs - bookByMs} ms after bookByMs, so it was not placed`
     return reject('TOO_LATE', 'bookByMs', detail)
   }
   return (
@@ -154,7 +154,7 @@ function enter(
     return reject(
       'OVERLOADED',
       undefined,
-      'the market must first remove many orders that have expired: retry shortly',
+      'the market is removing many expired orders: retry shortly',
     )
   }
   const filled = order.size - matched.left
@@ -205,12 +205,18 @@ function crowdedFor(
   const [yes, no] = books
   const count = yes.count + no.count - leaving
   if (count >= rules.ordersMax) {
-    return reject('OVERLOADED', undefined, 'this market has the maximum number of resting orders')
+    return reject(
+      'OVERLOADED',
+      undefined,
+      'the market has the maximum number of open orders: retry later',
+    )
   }
   // With so few orders in the book, no trader can exceed the limit. This check is cheaper than a look-up of the trader.
   if (count < ORDERS_PER_TRADER_MAX) return undefined
   if (yes.countOf(trader) + no.countOf(trader) - leaving < ORDERS_PER_TRADER_MAX) return undefined
-  const detail = `the trader has ${ORDERS_PER_TRADER_MAX} open orders in this market`
+  const detail =
+    `the trader has ${ORDERS_PER_TRADER_MAX} open orders in this market, which is the maximum: cancel some of ` +
+    'them'
   return reject('RATE_LIMITED', 'order.trader', detail)
 }
 
@@ -223,7 +229,7 @@ function groupFlaw(
   if (group === undefined || tagged.countOf(trader, group) < GROUP_ORDERS_MAX) return undefined
   const left = leaving.filter((orderHash) => tagged.of(orderHash)?.group === group).length
   if (tagged.countOf(trader, group) - left < GROUP_ORDERS_MAX) return undefined
-  const detail = `the group has ${GROUP_ORDERS_MAX} orders in this market`
+  const detail = `the group has ${GROUP_ORDERS_MAX} orders in this market, which is the maximum: cancel some of them`
   return reject('RATE_LIMITED', 'group', detail)
 }
 
@@ -235,7 +241,7 @@ function sessionFlaw(
 ): Rejection | undefined {
   const max = state.rules.sessions?.ordersMax ?? Number.POSITIVE_INFINITY
   if (!state.held.isFull(session, orderHash, max)) return undefined
-  const detail = `a session may hold ${max} orders that are open or not settled`
+  const detail = `this connection has ${max} open or unsettled orders that are cancelled when it ends, which is the maximum`
   return reject('RATE_LIMITED', undefined, detail)
 }
 

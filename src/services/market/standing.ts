@@ -19,7 +19,9 @@ export function standingFlaw(
   const untilMs = pauses?.of(market.chainId, trader)?.untilMs ?? 0
   if (untilMs > nowMs) return paused(untilMs, nowMs)
   if (pending.counts.of(trader) < pendingTradesMax) return budgetFlaw(state, trader, nowMs)
-  const detail = `the trader has ${pendingTradesMax} or more unsettled trades`
+  const detail =
+    `the trader has ${pendingTradesMax} or more unsettled trades, which is the maximum: retry when some of them ` +
+    'have settled'
   return reject('TOO_MANY_PENDING_TRADES', 'order.trader', detail)
 }
 
@@ -39,7 +41,7 @@ function paused(untilMs: number, nowMs: number): Rejection {
   const retryAfterSec = Math.ceil((untilMs - nowMs) / 1_000)
   const until = new Date(untilMs).toISOString()
   const detail =
-    `a trade failed, or would have failed, by this trader's fault: new orders are rejected ` +
-    `for ${retryAfterSec} more seconds, until ${until}`
+    "a trade failed, or would have failed, by the trader's fault: their new orders are rejected for " +
+    `${retryAfterSec} more seconds, until ${until}`
   return { ...reject('TRADER_PAUSED', 'order.trader', detail), retryAfterSec }
 }

@@ -84,7 +84,7 @@ export function newPrices(
       const state: AssetState = {
         asset,
         speaker: undefined,
-        why: 'no price yet',
+        why: 'no provider has delivered a price yet',
         latest,
         publishedAtMs: 0,
         history,

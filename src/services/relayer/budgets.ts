@@ -59,7 +59,7 @@ export function drawFor(
   const unitMs = 60_000 / ownerRate.perMinute
   const afterMs = Math.max(owner.fullAtMs, nowMs) + unitMs
   if (afterMs - nowMs > partFor(byDelegate, ownerRate.burst) * unitMs) {
-    const detail = `too many operations of this owner: at most ${ownerRate.perMinute} per minute are relayed`
+    const detail = `the owner has requested too many operations: the relayer accepts ${ownerRate.perMinute} per minute`
     return reject('RATE_LIMITED', undefined, detail)
   }
   owner.fullAtMs = afterMs
@@ -84,15 +84,18 @@ export function budgetFlaw(
   const earned = newcomers.ownerGas + owner.trades * newcomers.gasPerTrade
   const most = partFor(byDelegate, Math.min(ownerGas, earned))
   if (owner.gas[purpose] + gas > most) {
-    const more = earned < ownerGas ? `, each settled trade adds ${newcomers.gasPerTrade}` : ''
+    const more =
+      earned < ownerGas ? `; each settled trade of the owner adds ${newcomers.gasPerTrade}` : ''
     const whose = byDelegate ? ' for operations of delegates' : ''
-    const detail = `this owner's relayer gas for today${whose} (${most}) is used up: retry after midnight UTC${more}`
+    const detail =
+      `the owner's gas budget for relayed operations${whose} today (${most}) is used up: retry after midnight ` +
+      `UTC${more}`
     return reject('RATE_LIMITED', undefined, detail)
   }
   const kept = owner.trades > 0 ? 0 : Math.ceil((allGas * newcomers.keptPercent) / 100)
   if (state.gasToday[purpose] + gas > allGas - kept) {
     const whose = kept > 0 ? ' for wallets without a settled trade' : ''
-    const detail = `the relayer's gas for today${whose} is used up: retry after midnight UTC`
+    const detail = `the relayer's gas budget for today${whose} is used up: retry after midnight UTC`
     return reject('RELAYER_UNAVAILABLE', undefined, detail)
   }
   return undefined

@@ -19,13 +19,15 @@ export function needsFlaw(
   if (holds === 'sells') {
     if (needs.sells.count > 0) return tradesPending(field, needs.sells, 'this approval')
     if (needs.openSells === 0) return undefined
-    const detail = `${field}: open sell orders still need this approval, cancel them first`
+    const detail = `${field} must stay true while open sell orders of the owner need the approval: cancel these orders first`
     return reject('ORDERS_OPEN', field, detail)
   }
   if (needs.unsettledCost > buysMax) return tradesPending(field, needs.buys, 'this allowance')
   const needed = needs.unsettledCost + needs.openCost
   if (needed <= buysMax) return undefined
-  const detail = `${field}: open buy orders and unsettled trades need ${needed} units of stablecoin, but only ${buysMax} would be left for them: cancel the orders first`
+  const detail =
+    `open buy orders and unsettled trades of the owner need ${needed} millionths of the stablecoin, but only ` +
+    `${buysMax} would be left: cancel the orders first`
   return reject('ORDERS_OPEN', field, detail)
 }
 
@@ -37,8 +39,8 @@ export function tradesPending(
 ): Rejection {
   const detail =
     count === 1
-      ? `1 unsettled trade still needs ${what}: retry when it has settled`
-      : `${count} unsettled trades still need ${what}: retry when they have settled`
+      ? `1 unsettled trade of the owner still needs ${what}: retry when it has settled`
+      : `${count} unsettled trades of the owner still need ${what}: retry when they have settled`
   return { ...reject('TRADES_PENDING', field, detail), tradeIds }
 }
 

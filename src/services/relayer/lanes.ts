@@ -69,6 +69,6 @@ export function lanesByPreference(state: RelayerState, nowMs: number): Address[]
 
 export function unfunded(state: RelayerState): Rejection {
   const { chainId } = state.rules
-  const detail = `the relayer of chain ${chainId} has no ether left for gas`
+  const detail = `the relayer of chain ${chainId} has no ether left for gas: its operator must send it some`
   return reject('RELAYER_UNAVAILABLE', undefined, detail)
 }

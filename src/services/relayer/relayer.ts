@@ -143,7 +143,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
         type: 'Begun',
         message: { open, unfinished, gasToday },
       }),
-      (error) => missed('Begin', 'operations in progress could not be read', error),
+      (error) => missed('Begin', 'operations in progress could not be read: retry shortly', error),
     )
     return undefined
   },

@@ -130,7 +130,7 @@ export function lineFlaw(state: RelayerState, operation: RelayOperation): Reject
     if (state.underway.get(key)?.operation?.owner === operation.owner) before++
   }
   if (before < RELAYS_IN_LINE_MAX) return undefined
-  const detail = `too many operations of this owner are waiting: the maximum is ${RELAYS_IN_LINE_MAX}`
+  const detail = `${RELAYS_IN_LINE_MAX} operations of this owner are waiting, which is the maximum: retry when one has ended`
   return reject('RATE_LIMITED', undefined, detail)
 }
 

@@ -166,7 +166,10 @@ test('the limit of open orders of a session counts all markets of a market threa
   for (const market of [one!, other!]) assert(!isRejection(place(market, market.marketId, 's')))
   const refused = place(one!, 'more', 's')
   assert(isRejection(refused) && refused.rejected === 'RATE_LIMITED')
-  assert.equal(refused.detail, 'a session may hold 2 orders that are open or not settled')
+  assert.equal(
+    refused.detail,
+    'this connection has 2 open or unsettled orders that are cancelled when it ends, which is the maximum',
+  )
   assert(!isRejection(place(one!, one!.marketId, 's')), 'the same order again is no other order')
   assert(!isRejection(place(one!, 'more', 't')), 'another session has a limit of its own')
   one!.cancel(one!.marketId, 'buy')

@@ -474,7 +474,7 @@ inFolder('a partition that cannot remember more orders accepts no new ones', asy
   const [answer] = await host.run(place(1, buy('YES').named('c')))
   assert.deepEqual(answer, {
     rejected: 'OVERLOADED',
-    detail: 'the exchange has no room for more orders at present',
+    detail: 'the exchange has the maximum number of open orders: retry later',
   })
   await host.stop()
 })

@@ -135,7 +135,7 @@ test('when the two books of a market have the maximum number of orders, new orde
   market.place(buy('NO').named('b'))
   const full = {
     rejected: 'OVERLOADED',
-    detail: 'this market has the maximum number of resting orders',
+    detail: 'the market has the maximum number of open orders: retry later',
   }
   assert.deepEqual(market.place(buy('YES').named('c')), full)
   market.cancel('b', 'buy')

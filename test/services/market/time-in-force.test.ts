@@ -33,12 +33,12 @@ test('a post-only order rests, or is refused with the price at which it would ha
   assert.deepEqual(market.place(bid, 'POST_ONLY'), {
     rejected: 'POST_ONLY_WOULD_MATCH',
     field: 'postOnly',
-    detail: 'the post-only order would match at once, at 420000',
+    detail: 'the post-only order would match on arrival at the price 420000, so it was not placed',
   })
   // An expired order does not count as a match.
   market.at(61)
   const late = market.place(bid, 'POST_ONLY')
-  assert(isRejection(late) && late.detail?.endsWith('at 430000'))
+  assert(isRejection(late) && late.detail?.includes('at the price 430000'))
   assert.deepEqual(market.said(), [], 'a refusal changes nothing')
   const lower = market.place(buy('YES').at(0.42).size(3).named('u'), 'POST_ONLY')
   assert.deepEqual(lower, { ...accepted('u', 0), timestamp: START_SEC + 61 })
@@ -68,7 +68,7 @@ test('the unfilled part of an immediate-or-cancel order is cancelled and never r
   assert.deepEqual(market.place(buy('YES').at(0.3).size(1).named('u'), 'IOC'), {
     rejected: 'ORDER_NOT_FILLED',
     field: 'timeInForce',
-    detail: 'no part of the order could be filled on arrival',
+    detail: 'no part of the order could be filled on arrival, so the order was not placed',
   })
 })
 
@@ -83,7 +83,8 @@ test('a fill-or-kill order is filled completely on arrival, or nothing happens',
   assert.deepEqual(market.place(taker(9), 'FOK'), {
     rejected: 'ORDER_NOT_FILLED',
     field: 'timeInForce',
-    detail: 'only 8000000 of 9000000 could be filled on arrival',
+    detail:
+      'only 8000000 of 9000000 millionths of a share could be filled on arrival, so the order was not placed',
   })
   assert.deepEqual(market.said(), [])
   assert.deepEqual(market.place(taker(8), 'FOK'), { ...accepted('t8', 2), filled: 8_000_000 })

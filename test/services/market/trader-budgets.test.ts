@@ -59,7 +59,7 @@ test('a refusal by a daily budget names the used amount, the limit, and the time
   assert.deepEqual(flaw, {
     rejected: 'GAS_BUDGET_SPENT',
     field: 'order.trader',
-    detail: `this trader has used 10 of 10 settled fills today; new orders are accepted from ${new Date(untilMs).toISOString()}`,
+    detail: `the trader has used 10 of 10 settled fills today: their new orders are accepted from ${new Date(untilMs).toISOString()}`,
     retryAfterSec: (untilMs - NOW) / 1_000,
   })
   assert.equal(budgets.flaw(CHAIN, ann, asking()), undefined)
@@ -97,7 +97,7 @@ test('open orders and unsettled fills count against the daily budgets, multiplie
   assert.equal(flaw?.retryAfterSec, 5)
   assert.match(
     flaw?.detail ?? '',
-    /^this trader has used 1 of 10 settled fills today, and 2 open orders and 1 uncharged trades/,
+    /^the trader has used 1 of 10 settled fills today, and their 2 open orders and 1 trades in progress/,
   )
 })
 
@@ -162,7 +162,7 @@ test('a settled fill counts against the daily budget even before its gas is char
   for (let fill = 0; fill < 2; fill++) budgets.settled(CHAIN, eve, NOW)
   assert.match(
     (budgets.flaw(CHAIN, eve, asking()) as { detail: string }).detail,
-    /used 1 of 3 settled fills today, and 0 open orders and 2 uncharged trades/,
+    /used 1 of 3 settled fills today, and their 0 open orders and 2 trades in progress/,
   )
   // A second fill is charged. Two charged fills and one that is not charged yet reach the limit.
   budgets.merge(CHAIN, day, [spending(eve, { fills: 2 })])

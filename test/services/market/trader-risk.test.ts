@@ -95,7 +95,7 @@ test('a trader at fault is paused: orders are refused for a while, and cancels w
     rejected: 'TRADER_PAUSED',
     field: 'order.trader',
     detail:
-      "a trade failed, or would have failed, by this trader's fault: new orders are rejected " +
+      "a trade failed, or would have failed, by the trader's fault: their new orders are rejected " +
       'for 7 more seconds, ' +
       `until ${new Date((START_SEC + 10) * 1_000).toISOString()}`,
     retryAfterSec: 7,
@@ -156,7 +156,8 @@ test('a trader with the maximum number of unsettled trades cannot place orders u
   assert.deepEqual(market.place(offer.named('more')), {
     rejected: 'TOO_MANY_PENDING_TRADES',
     field: 'order.trader',
-    detail: 'the trader has 2 or more unsettled trades',
+    detail:
+      'the trader has 2 or more unsettled trades, which is the maximum: retry when some of them have settled',
   })
   assert('status' in market.place(buy('YES').at(0.4).size(1).by('dan').named('b3')), 'others trade')
   assert.deepEqual(market.book(), ['YES sell 0.4 s 7'], 'with his order, which stays')
@@ -172,7 +173,7 @@ test('an order below the minimum value is refused, but the unfilled part of a la
   assert.deepEqual(market.place(least.exactly(3_333_333).named('small')), {
     rejected: 'NOTIONAL_TOO_SMALL',
     field: 'order.size',
-    detail: 'price × size must be at least 1000000 millionths of the stablecoin',
+    detail: 'the order value (price × size) must be at least 1000000 millionths of the stablecoin',
   })
   assert('status' in market.place(least.named('a')))
   assert(

@@ -46,7 +46,7 @@ test('the relayer refuses to remove funds or an approval that open orders or uns
     if (expected !== 'TRADES_PENDING') continue
     assert.deepEqual(answer.tradeIds, TRADES.tradeIds)
     const what = guard === REVOCATION ? 'approval' : 'allowance'
-    const words = `2 unsettled trades still need this ${what}: retry when they have settled`
+    const words = `2 unsettled trades of the owner still need this ${what}: retry when they have settled`
     assert.equal(answer.detail, words)
   }
 })

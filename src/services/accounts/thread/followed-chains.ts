@@ -25,7 +25,7 @@ export function followChains(
 
   function chainOf(chainId: number): FollowedChain {
     const chain = followed.get(chainId)
-    if (chain === undefined) throw new Error(`this exchange does not use chain ${chainId}`)
+    if (chain === undefined) throw new Error(`chain ${chainId} is not a chain of this exchange`)
     return chain
   }
 

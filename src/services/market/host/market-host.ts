@@ -201,11 +201,15 @@ function refusedHere(
   nowMs: number,
 ): Rejection | undefined {
   if (thread.crowded.has(partition)) {
-    return reject('OVERLOADED', undefined, 'the exchange has no room for more orders at present')
+    return reject(
+      'OVERLOADED',
+      undefined,
+      'the exchange has the maximum number of open orders: retry later',
+    )
   }
   if (thread.options.room?.isFull === true) return reject('STORAGE_FULL')
   if (reservedUntilMs !== undefined && thread.options.monotonicMs() > reservedUntilMs) {
-    const detail = 'the order reached its market after the deadline of its request: retry shortly'
+    const detail = 'the order reached its market too late, so it was not placed: retry shortly'
     return reject('OVERLOADED', undefined, detail)
   }
   const isSpent = thread.options.cancelQuota?.isSpent(order.trader, nowMs)

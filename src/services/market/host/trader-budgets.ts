@@ -111,8 +111,9 @@ export class TraderBudgets {
     for (const budget of ['fills', 'gas'] as const) {
       if (!isSpent(limits, budget, expected)) continue
       const detail =
-        `this trader has used ${spending[budget]} of ${limitOf(limits, budget)} ${WORDS[budget]} today, and ` +
-        `${open} open orders and ${unpaid} uncharged trades may use the rest; cancel orders, or wait until trades settle`
+        `the trader has used ${spending[budget]} of ${limitOf(limits, budget)} ${WORDS[budget]} today, and their ` +
+        `${open} open orders and ${unpaid} trades in progress can use the rest: cancel orders, or wait until trades ` +
+        'settle'
       const rejection = reject('GAS_BUDGET_SPENT', 'order.trader', detail)
       return { ...rejection, retryAfterSec: ROOM_AGAIN_SEC }
     }
@@ -123,7 +124,7 @@ export class TraderBudgets {
 const WORDS: Readonly<Record<Budget, string>> = {
   fills: 'settled fills',
   gas: 'gas for settled fills',
-  failedGas: 'gas for fills that failed by their fault',
+  failedGas: "gas for fills that failed by the trader's fault",
 }
 
 function spent(
@@ -134,8 +135,8 @@ function spent(
 ): Rejection {
   const untilMs = nextDayMs(nowMs)
   const detail =
-    `this trader has used ${spending[budget]} of ${limitOf(limits, budget)} ${WORDS[budget]} today; ` +
-    `new orders are accepted from ${new Date(untilMs).toISOString()}`
+    `the trader has used ${spending[budget]} of ${limitOf(limits, budget)} ${WORDS[budget]} today: their new ` +
+    `orders are accepted from ${new Date(untilMs).toISOString()}`
   const retryAfterSec = Math.ceil((untilMs - nowMs) / 1_000)
   return { ...reject('GAS_BUDGET_SPENT', 'order.trader', detail), retryAfterSec }
 }

@@ -35,11 +35,18 @@ const OF_ALL_MARKETS = new Set([
   ...['OpenOrdersPage', 'MarketsOf', 'CountOrders', 'PendingMarkets', 'Confirm'],
 ])
 
-const AWAY = { answer: reject('OVERLOADED', undefined, 'the event log cannot be written') }
+const AWAY = {
+  answer: reject(
+    'OVERLOADED',
+    undefined,
+    'the exchange cannot store orders and cancels now: retry shortly',
+  ),
+}
 const UNCONFIRMED = reject(
   'OUTCOME_UNKNOWN',
   undefined,
-  'this server could not confirm that it still runs this market; another server may run it: retry',
+  'this server could not confirm that it still runs the market, and another server can run it now: send the ' +
+    'same request again',
 )
 
 type ServePorts = {

@@ -144,7 +144,9 @@ async function ownPermit(
   const found = await facts.market(market, lane)
   if (account?.signTypedData === undefined || found === undefined) return unknownMarket()
   if (found.balance < found.bond) {
-    const detail = `the relayer cannot pay the bond of ${found.bond} units of stablecoin: send a permit for it`
+    const detail =
+      `the relayer cannot pay the bond of ${found.bond} millionths of the stablecoin: send a permit of the ` +
+      'proposer for the bond'
     return reject('RELAYER_UNAVAILABLE', undefined, detail)
   }
   const deadline = String(found.nowSec + OWN_PERMIT_SEC) as Uint256

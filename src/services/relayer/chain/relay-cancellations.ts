@@ -45,7 +45,7 @@ export function relayCancellations(
     const stranger = (await accepted(asked)).indexOf(false)
     if (stranger >= 0) {
       const field = `orders[${stranger}]`
-      const detail = `${field} must be an order that this exchange has accepted`
+      const detail = `${field} must be an order that this exchange has accepted before`
       return reject('ORDER_NOT_FOUND', field, detail)
     }
     const states = await Promise.all(asked.map((one) => settlement.orderState(one.orderHash)))
@@ -57,14 +57,16 @@ export function relayCancellations(
     return reject(
       'WOULD_REVERT',
       'orders',
-      'there is nothing to cancel: all orders are filled or withdrawn',
+      'all orders of the request are already filled or withdrawn',
     )
   }
 
   async function epochFlaw({ owner, nonce }: CancelAllBefore): Promise<Rejection | undefined> {
     const { next, nextFromSec } = await settlement.epochOf(owner)
     if (BigInt(nonce) > next) return undefined
-    const words = `orders with a nonce below ${next} are already withdrawn from ${nextFromSec} on`
+    const words =
+      `nonce must be above ${next}: orders with a nonce below ${next} are already withdrawn, from ${nextFromSec} ` +
+      'on (Unix seconds)'
     return reject('WOULD_REVERT', 'nonce', words)
   }
 

@@ -79,7 +79,7 @@ export function makeRelayChecks(
     const flaw = signatureFlaw(signed, nonces) ?? proposalFlaw(market)
     if (flaw !== undefined) return flaw
     if (bond !== undefined && market.balance < market.bond) {
-      const detail = `the proposer holds ${market.balance} units of stablecoin, but the bond is ${market.bond}`
+      const detail = `the bond is ${market.bond} millionths of the stablecoin, but the proposer has only ${market.balance}`
       return reject('INSUFFICIENT_FUNDS', 'proposer', detail)
     }
     if (bond === undefined) return { claims: [], ownBond: true }
@@ -95,7 +95,10 @@ export function makeRelayChecks(
     if (flaw !== undefined) return flaw
     if (market.winner === undefined) return settlementFlaw(market, winningOutcome) ?? NOTHING
     if (market.winner === winningOutcome) return settledBefore(marketAddress, options)
-    return wouldRevert('winningOutcome', `the market is settled: ${nameOf(market.winner)} won`)
+    return wouldRevert(
+      'winningOutcome',
+      `the market is already settled: ${nameOf(market.winner)} won`,
+    )
   }
 
   return {
@@ -180,8 +183,9 @@ async function holdingFlaw(
   if (held >= minHolding) return undefined
   const detail =
     held === 0n
-      ? 'the owner holds neither stablecoin nor outcome tokens of this exchange'
-      : `the owner holds ${held} of the ${minHolding} units of stablecoin or outcome tokens that a relayed approval needs`
+      ? 'the owner has neither stablecoin nor outcome tokens of this exchange'
+      : `the relayer needs the owner to have ${minHolding} millionths of stablecoin and outcome tokens together, but ` +
+        `they have ${held}`
   return reject('INSUFFICIENT_FUNDS', 'owner', detail)
 }
 
@@ -198,5 +202,8 @@ async function settledBefore(
 ): Promise<RelayExamination | Rejection> {
   const doneBy = await resolvedBy(market)
   if (doneBy !== undefined) return { ...NOTHING, doneBy }
-  return wouldRevert('marketAddress', 'the market is settled already')
+  return wouldRevert(
+    'marketAddress',
+    'the market is already settled, but its settlement transaction is unknown',
+  )
 }

@@ -30,7 +30,7 @@ export function payoutOf(
   redemptionMin: bigint,
 ): Pick<Claim, 'payout' | 'winningOutcome'> | Rejection {
   const field = `${path}conditionId`
-  if (denominator === 0n) return wouldRevert(field, 'the market is not resolved')
+  if (denominator === 0n) return wouldRevert(field, 'the market is not resolved yet')
   let payout = 0n
   for (const indexSet of redemption.indexSets) {
     const outcome = indexSet === '1' ? 0 : 1
@@ -38,15 +38,19 @@ export function payoutOf(
   }
   if (payout === 0n) {
     const held = redemption.indexSets.some((one) => balances[one === '1' ? 0 : 1] > 0n)
-    const why = held ? 'the owner holds only losing tokens' : 'the owner holds none of these tokens'
-    return wouldRevert(field, `there is nothing to redeem: ${why}`)
+    const why = held
+      ? 'the owner has only tokens of the losing outcome'
+      : 'the owner has no tokens of the given outcomes'
+    return wouldRevert(field, `the redemption would pay nothing: ${why}`)
   }
   if (payout < redemptionMin) {
-    const detail = `${field} would pay ${payout} units of stablecoin: the minimum is ${redemptionMin}`
+    const detail =
+      `the redemption of ${field} would pay ${payout} millionths of the stablecoin, but the minimum is ` +
+      `${redemptionMin}`
     return reject('NOTIONAL_TOO_SMALL', field, detail)
   }
   if (payout > BigInt(Number.MAX_SAFE_INTEGER)) {
-    return wouldRevert(field, 'the payout exceeds the maximum that this exchange supports')
+    return wouldRevert(field, 'the payout is larger than this exchange can relay')
   }
   return { payout: Number(payout), winningOutcome: numerators[0] > 0n ? 0 : 1 }
 }
@@ -54,16 +58,19 @@ export function payoutOf(
 export function proposalFlaw(market: MarketFacts): Rejection | undefined {
   const { winner, assertion, proposableFromSec, nowSec } = market
   if (winner !== undefined) {
-    return wouldRevert('marketAddress', `the market is resolved: ${nameOf(winner)} won`)
+    return wouldRevert('marketAddress', `the market is already resolved: ${nameOf(winner)} won`)
   }
   if (nowSec < proposableFromSec) {
-    const when = `an outcome can be proposed from ${proposableFromSec} on; the time is ${nowSec}`
-    return wouldRevert('marketAddress', `the market has not expired: ${when}`)
+    const when = `an outcome can be proposed from ${proposableFromSec} on, and the chain's time is ${nowSec} (Unix seconds)`
+    return wouldRevert('marketAddress', `the market has not expired yet: ${when}`)
   }
   // After an assertion's window, the contract may replace an unsettled assertion. The simulation shows whether the
   // contract would replace it.
   if (assertion !== undefined && nowSec < assertion.windowEndsAtSec) {
-    return wouldRevert('marketAddress', 'another proposal is open')
+    return wouldRevert(
+      'marketAddress',
+      'the market already has an open proposal: wait for the end of its dispute window',
+    )
   }
   return undefined
 }
@@ -74,15 +81,18 @@ export function settlementFlaw(
 ): Rejection | undefined {
   const { assertion, nowSec } = market
   if (assertion === undefined) {
-    return wouldRevert('marketAddress', 'there is no proposal to settle')
+    return wouldRevert('marketAddress', 'the market has no proposal that could be settled')
   }
   if (winningOutcome !== (assertion.outcome ? 0 : 1)) {
     const proposed = nameOf(assertion.outcome ? 0 : 1)
-    return wouldRevert('winningOutcome', `winningOutcome must be the proposed outcome, ${proposed}`)
+    return wouldRevert(
+      'winningOutcome',
+      `winningOutcome must be the proposed outcome, which is ${proposed}`,
+    )
   }
   if (!assertion.disputed && nowSec < assertion.windowEndsAtSec) {
-    const until = `it ends at ${assertion.windowEndsAtSec}; the time is ${nowSec}`
-    return wouldRevert('marketAddress', `the dispute window has not passed: ${until}`)
+    const until = `it ends at ${assertion.windowEndsAtSec}, and the chain's time is ${nowSec} (Unix seconds)`
+    return wouldRevert('marketAddress', `the dispute window has not ended yet: ${until}`)
   }
   return undefined
 }
@@ -101,9 +111,9 @@ export function invalidSignature(field: string, words: string): Rejection {
 
 export function unknownCondition(path: string): Rejection {
   const field = `${path}conditionId`
-  return reject('INVALID_FIELD', field, `${field} is not a market of this exchange`)
+  return reject('INVALID_FIELD', field, `${field} must be a market of this exchange`)
 }
 
 export function unknownMarket(field = 'marketAddress'): Rejection {
-  return reject('INVALID_FIELD', field, `${field} is not a market of this exchange`)
+  return reject('INVALID_FIELD', field, `${field} must be a market of this exchange`)
 }

@@ -32,8 +32,8 @@ export function makeRedemptionCheck(
       if (ids[at] === conditionId) continue
       if (marketAddress === undefined) return unknownCondition(path(at))
       const field = `${path(at)}marketAddress`
-      const what = ids[at] === undefined ? 'a market of this exchange' : "the condition's market"
-      return reject('INVALID_FIELD', field, `${field} is not ${what}`)
+      const what = ids[at] === undefined ? 'a market of this exchange' : 'the market of conditionId'
+      return reject('INVALID_FIELD', field, `${field} must be ${what}`)
     }
     const flaw = signatureFlaw(operation, { nonce: tokensNonce })
     if (flaw !== undefined) return flaw

@@ -24,8 +24,8 @@ export function makeSignatureCheck(
       if (signer === operation.owner) continue
       const { nonce } = message.message
       const field = message.isBond ? 'bondR' : `${message.path}r`
-      const numbered = nonce === undefined ? '' : `, with nonce ${nonce}`
-      const hashed = `the digest hashed is ${digest}${numbered}`
+      const numbered = nonce === undefined ? '' : ` with nonce ${nonce}`
+      const hashed = `the server computed the digest ${digest}${numbered}`
       if (typeof signer === 'object') {
         return invalidSignature(field, `${signer.flaw}; ${hashed}`)
       }
@@ -33,11 +33,11 @@ export function makeSignatureCheck(
         const before = { ...nonces, nonce: nonces.nonce - 1n }
         const used = signedMessages(operation, parts, before)[at]
         if (used !== undefined && recover(used, signatureText(used)).signer === operation.owner) {
-          const detail = `the signature is for nonce ${used.message.nonce}, which has been used: the next is ${nonce}`
+          const detail = `the signature is for nonce ${used.message.nonce}, which was already used: sign with nonce ${nonce}`
           return reject('INVALID_SIGNATURE', field, detail)
         }
       }
-      const who = `recovered ${checksumAddress(signer)}, expected ${checksumAddress(operation.owner)}`
+      const who = `the recovered signer is ${checksumAddress(signer)}, not ${checksumAddress(operation.owner)}`
       return invalidSignature(field, `${who}; ${hashed}`)
     }
     return undefined

@@ -56,7 +56,7 @@ export function makeRelayKnowledge(exchange: {
       if (isRejection(answer)) return answer
       if (answer.count > 0) return tradesPending(field, answer, 'these tokens')
       if (!answer.isOpen) return undefined
-      const detail = `${field}: the market still accepts orders: retry when it has closed`
+      const detail = `the market of ${field} still accepts orders: retry when it has closed`
       return reject('ORDERS_OPEN', field, detail)
     },
   }

@@ -195,7 +195,7 @@ describe('settlement gas that the operator pays for one trader is limited per da
       assert.equal(world.said.filter(({ type }) => type === 'BatchSent').length, batches)
       const refused = await tryPlace(world, { by: 13, price: 0.1 })
       assert.equal(refused?.rejected, 'GAS_BUDGET_SPENT')
-      assert.match(refused?.detail ?? '', /gas for fills that failed by their fault/)
+      assert.match(refused?.detail ?? '', /gas for fills that failed by the trader's fault/)
       assert.equal(await tryPlace(world, { by: 10, side: SELL, price: 0.9 }), undefined)
       assert.deepEqual(
         relay()
