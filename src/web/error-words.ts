@@ -6,20 +6,21 @@ import { SibylError } from '#client/sibyl-error.ts'
 const WORDS: Readonly<Record<string, string>> = {
   NETWORK: 'The exchange cannot be reached. Check your connection.',
   TIMEOUT: 'The exchange did not answer in time.',
-  UNEXPECTED_ANSWER: 'The answer did not come from this exchange.',
+  UNEXPECTED_ANSWER: 'The exchange sent an unexpected answer. Reload the page and try again.',
   OVERLOADED: 'The exchange is busy. Try again shortly.',
-  RATE_LIMITED: 'Too many requests. Wait a moment.',
-  SIGNATURE_REFUSED: 'You declined in the wallet.',
+  RATE_LIMITED: 'Too many requests. Wait a moment, then try again.',
+  SIGNATURE_REFUSED: 'You declined the request in the wallet.',
 }
 
 /** Messages for the error codes of wallets (EIP-1193, EIP-1474). */
 const WALLET_WORDS: Readonly<Record<number, string>> = {
-  4001: 'You declined in the wallet.',
+  4001: 'You declined the request in the wallet.',
   4100: 'The wallet does not allow this account to be used here.',
-  4200: 'The wallet cannot do this.',
+  4200: 'The wallet does not support this request.',
   4900: 'The wallet is not connected.',
   4901: 'The wallet is not connected to this chain.',
-  [-32002]: 'The wallet is already asking: open it and answer there.',
+  [-32002]:
+    'The wallet is waiting for your answer to an earlier request: open the wallet and answer there.',
 }
 
 /** Matches the messages of browsers that cannot load a module. */
@@ -30,7 +31,7 @@ export function wordsOf(error: unknown): string {
     // The cause is the wallet's own error, which is more specific.
     if (error.code === 'WALLET_FAILED' && error.cause !== undefined) return wordsOf(error.cause)
     const unsure = error.outcomeUnknown
-      ? ' It may have been carried out: check before you repeat it.'
+      ? ' The exchange may have executed the request: check before you repeat it.'
       : ''
     return `${WORDS[error.code] ?? sentence(error.message)}${unsure}`
   }
@@ -40,7 +41,7 @@ export function wordsOf(error: unknown): string {
     return 'A part of the page could not be loaded. Check your connection, then reload the page.'
   }
   if (error instanceof Error || isMessage(error)) return sentence(error.message)
-  return 'Something went wrong.'
+  return 'Something went wrong. Reload the page and try again.'
 }
 
 /** Returns whether the page itself aborted the operation. Such an error need not be shown. */
@@ -65,7 +66,7 @@ function isMessage(error: unknown): error is { readonly message: string } {
 
 function sentence(text: string): string {
   const trimmed = text.trim()
-  if (trimmed === '') return 'Something went wrong.'
+  if (trimmed === '') return 'Something went wrong. Reload the page and try again.'
   const start = trimmed.charAt(0).toUpperCase() + trimmed.slice(1)
   return /[.!?]$/.test(start) ? start : `${start}.`
 }

@@ -151,11 +151,11 @@ test('the evidence of a quick market has a row per price source, and names the d
   )
   assert.equal(evidenceWords(evidence), 'Decided by pyth.')
   const averaged = { ...evidence, average: { price: 1, observations: [] } }
-  assert.match(evidenceWords(averaged), /^Decided by pyth by the mean of its last prices/)
+  assert.match(evidenceWords(averaged), /^Decided by pyth, by the mean of its last prices/)
   const other = { ...evidence, decidedBy: 'coinbase' }
   assert.match(evidenceWords(other), /because pyth had no price at the end\.$/)
   assert.match(evidenceWords({ ...evidence, decidedBy: 'oracle' }), /the oracle decided\.$/)
-  assert.equal(evidenceWords({ ...evidence, decidedBy: null }), 'It is not decided yet.')
+  assert.equal(evidenceWords({ ...evidence, decidedBy: null }), 'The outcome is not decided yet.')
   const contested = { ...evidence.quickMarket, verdict: 'contested' } as const
   assert.match(evidenceWords({ ...evidence, quickMarket: contested }), /the oracle decides\.$/)
 })

@@ -112,24 +112,31 @@ test('a position is worth its shares at the price, rounded down', () => {
 
 test('the order ticket shows the exchange’s refusals in cents and shares', () => {
   const refused = (code: string, message: string) => orderWords(new SibylError(code, message))
-  const met = refused('POST_ONLY_WOULD_MATCH', 'the post-only order would match at once, at 710000')
-  assert.equal(met, 'Post only: the order would have traded at once, at 71.0¢.')
-  const part = refused('ORDER_NOT_FILLED', 'only 2500000 of 1000000000 could be filled on arrival')
-  assert.equal(part, 'Only 2.50 of 1,000.00 shares could be filled at once.')
+  const met = refused(
+    'POST_ONLY_WOULD_MATCH',
+    'the post-only order would match on arrival at the price 710000, so it was not placed',
+  )
+  assert.equal(met, 'Post only: the order would have traded on arrival, at 71.0¢.')
+  const part = refused(
+    'ORDER_NOT_FILLED',
+    'only 2500000 of 1000000000 millionths of a share could be filled on arrival',
+  )
+  assert.equal(part, 'Only 2.50 of 1,000.00 shares could be filled on arrival.')
   const none = refused('ORDER_NOT_FILLED', 'no part of the order could be filled on arrival')
-  assert.equal(none, 'Nothing of the order could be filled at once.')
+  assert.equal(none, 'No part of the order could be filled on arrival.')
   assert.equal(refused('MARKET_CLOSED', 'the market is closed'), 'The market is closed.')
   const buyer =
-    'the order needs 500000000000 of the stablecoin: 100000000000 are held, 0 are reserved for open orders and 0 for pending trades, so 400000000000 are missing'
+    'the order needs 500000000000 millionths of the stablecoin, but 400000000000 are missing: the trader has 100000000000, open orders reserve 0, and unsettled trades reserve 0'
   assert.equal(
     refused('INSUFFICIENT_FUNDS', buyer),
-    'The order needs $500,000.00, $400,000.00 missing. Open orders and unsettled trades count.',
+    'The order needs $500,000.00, but $400,000.00 are missing. Open orders and unsettled trades reserve funds, ' +
+      'too.',
   )
   const seller =
-    'the order needs 5000000 of YES of this market: 1000000 are held, so 4000000 are missing'
+    'the order needs 5000000 millionths of YES shares of this market, but 4000000 are missing: the trader has 1000000'
   assert.equal(
     refused('INSUFFICIENT_FUNDS', seller),
-    'The order needs 5.00 YES, 4.00 YES missing. Open orders and unsettled trades count.',
+    'The order needs 5.00 YES, but 4.00 YES are missing. Open orders and unsettled trades reserve funds, too.',
   )
-  assert.equal(orderWords({ code: 4001, message: 'x' }), 'You declined in the wallet.')
+  assert.equal(orderWords({ code: 4001, message: 'x' }), 'You declined the request in the wallet.')
 })

@@ -69,7 +69,10 @@ test('the page reads funds by plain contract calls, and shows no zero balance if
 })
 
 test('every error is shown as a sentence', () => {
-  assert.equal(wordsOf({ code: 4001, message: 'User rejected' }), 'You declined in the wallet.')
+  assert.equal(
+    wordsOf({ code: 4001, message: 'User rejected' }),
+    'You declined the request in the wallet.',
+  )
   assert.equal(
     wordsOf(new SibylError('MARKET_EXPIRED', 'the market has expired')),
     'The market has expired.',
@@ -79,9 +82,9 @@ test('every error is shown as a sentence', () => {
     /cannot be reached.*check before you repeat it/,
   )
   const cause = { code: -32002, message: 'already pending' }
-  assert.match(wordsOf(new SibylError('WALLET_FAILED', 'it', { cause })), /already asking/)
+  assert.match(wordsOf(new SibylError('WALLET_FAILED', 'it', { cause })), /waiting for your answer/)
   assert.equal(wordsOf(new Error('no way')), 'No way.')
-  assert.equal(wordsOf(undefined), 'Something went wrong.')
+  assert.equal(wordsOf(undefined), 'Something went wrong. Reload the page and try again.')
 })
 
 test('the page encodes its transactions as the contracts expect', () => {

@@ -12,7 +12,7 @@ type Prices = NonNullable<EventDetail['prices']>
 export function gapWords({ gap }: Pick<Prices, 'gap'>): string | undefined {
   if (gap > 0) return `Selling YES in every market earns ${cents(gap)} per share.`
   if (gap === 0) return undefined
-  return `Buying YES in every market earns ${cents(-gap)} per share if one of them wins.`
+  return `Buying YES in every market earns ${cents(-gap)} per share if YES wins in one of them.`
 }
 
 /** Returns the emoji of an event. An image is not shown, because only its hash is known. */

@@ -166,7 +166,7 @@ function Left({ expiration }: { readonly expiration: number }) {
 const STATES = {
   resolved: 'Resolved',
   withdrawn: 'Withdrawn',
-  expired: 'Awaits its outcome',
+  expired: 'Waiting for its outcome',
 } as const
 
 function State({ market }: { readonly market: Market }) {

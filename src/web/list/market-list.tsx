@@ -143,8 +143,8 @@ function Listed() {
           all?.length === 0
             ? 'There are no markets yet.'
             : isWatched
-              ? 'None of your watched markets matches. The star before a market adds it to your list.'
-              : 'No market matches.'
+              ? 'None of your watched markets matches the filters. Select the star before a market to watch it.'
+              : 'No market matches the filters.'
         }
         class="market-table"
       />

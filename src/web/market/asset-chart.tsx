@@ -70,7 +70,7 @@ function Gap(props: { readonly market: QuickMarket | undefined; readonly quick: 
   if (hasCourse(market, quick.course.value)) return null
   return (
     <p class="chart-note quiet">
-      Only the strike and the price at the end are known: prices are listed for 20 minutes.
+      Only the strike and the end price are shown, because prices are kept for 20 minutes.{' '}
     </p>
   )
 }

@@ -44,13 +44,14 @@ export function evidenceRows(evidence: QuickMarketEvidence): readonly EvidenceRo
 /** Returns the sentence above the rows, about how the market was decided. */
 export function evidenceWords({ decidedBy, average, quickMarket }: QuickMarketEvidence): string {
   if (quickMarket.verdict === 'contested') {
-    return 'The sources contradict each other: the oracle decides.'
+    return 'The price sources contradict each other, so the oracle decides.'
   }
-  if (decidedBy === null) return 'It is not decided yet.'
-  if (decidedBy === 'oracle') return 'The sources contradicted each other, and the oracle decided.'
+  if (decidedBy === null) return 'The outcome is not decided yet.'
+  if (decidedBy === 'oracle')
+    return 'The price sources contradicted each other, so the oracle decided.'
   const own = decidedBy === quickMarket.priceSource
   const why = own ? '' : `, because ${quickMarket.priceSource} had no price at the end`
   const mean =
-    average === null ? '' : ' by the mean of its last prices, as the sources did not agree'
+    average === null ? '' : ', by the mean of its last prices, because the sources did not agree'
   return `Decided by ${decidedBy}${mean}${why}.`
 }

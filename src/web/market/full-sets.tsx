@@ -38,8 +38,8 @@ export function FullSets({ model }: { readonly model: MarketModel }) {
     <details class="sets">
       <summary>Split and merge</summary>
       <p class="quiet">
-        $1 splits into one share of YES and one of NO; one of each merges into $1 again. Your wallet
-        sends the transaction and pays its gas.
+        Splitting $1 gives one YES share and one NO share. Merging one of each gives $1 back. Your
+        wallet sends the transaction and pays its gas.{' '}
       </p>
       <div class="row">
         <label for={id}>Dollars</label>

@@ -40,7 +40,7 @@ export function Ladder({ model, pick }: { readonly model: MarketModel; readonly 
         {hasImplied ? (
           <span
             class="badge ladder-implied"
-            title={`A bid for ${other} at 40¢ is an ask for ${outcome} at 60¢: both can be filled together`}
+            title={`A bid for ${other} at 40¢ counts as an ask for ${outcome} at 60¢, because both orders can be filled together`}
           >
             with orders of {other}
           </span>
@@ -58,7 +58,7 @@ export function Ladder({ model, pick }: { readonly model: MarketModel; readonly 
         class="ladder-rows"
         data-bare={frame !== undefined && bids.length + asks.length === 0}
         role="group"
-        aria-label="Prices. Arrow keys move, Enter takes the price into the ticket"
+        aria-label="Prices. Use the arrow keys to move, and Enter to use a price in the ticket"
         onKeyDown={(event) => {
           const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0
           if (step === 0) return
@@ -122,10 +122,10 @@ function Row(
       {implied === 0n ? (
         <span>{decimal(size, 2)}</span>
       ) : (
-        <span class="ladder-implied" title={`${shares(implied)} of it from orders of ${other}`}>
+        <span class="ladder-implied" title={`${shares(implied)} of it from orders for ${other}`}>
           {decimal(size, 2)}
           <span class="hidden-text">
-            , {shares(implied)} of it from orders of {other}
+            , {shares(implied)} of it from orders for {other}
           </span>
         </span>
       )}

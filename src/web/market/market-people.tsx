@@ -49,7 +49,7 @@ export function HoldersPanel({ model }: { readonly model: MarketModel }) {
         rows={found?.topHolders}
         columns={HOLDER_COLUMNS}
         keyOf={({ address }) => address}
-        empty="There are no shares of this market yet."
+        empty="No user has shares of this market yet."
       />
     </section>
   )

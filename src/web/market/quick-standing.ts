@@ -22,7 +22,7 @@ export function quickStanding(
   const isUp = price === undefined ? undefined : price >= market.startPrice
   if (nowSec >= market.endTime) {
     const words = goesToOracle(market)
-      ? 'Ended. The price sources contradict each other: the oracle decides.'
+      ? 'Ended. The price sources contradict each other, so the oracle decides.'
       : 'Ended. The outcome is being decided …'
     return { state: 'ended', isUp, words }
   }

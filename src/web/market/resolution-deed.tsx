@@ -81,8 +81,10 @@ function Propose({ market, doing }: DeedProps) {
         {bond === undefined
           ? 'Reading the bond …'
           : isOwn
-            ? `You post a bond of ${money(bond)}. You get it back if the proposal stands, and lose it if a dispute proves it wrong.`
-            : `On this test chain the exchange posts the bond of ${money(bond)}. A proposal that a dispute proves wrong loses it.`}
+            ? `You post a bond of ${money(bond)}. You get the bond back if the proposal is accepted, and lose it if a ` +
+              'dispute proves the proposal wrong.'
+            : `On this test chain the exchange posts the bond of ${money(bond)}. The bond is lost if a dispute proves the ` +
+              'proposal wrong.'}
       </p>
       <div class="row">
         {(['YES', 'NO'] as const).map((outcome) => (

@@ -28,7 +28,8 @@ export function Rules({ market, quick }: Omit<Props, 'model'>) {
         <p>
           {running === undefined
             ? market.description
-            : `YES if the price of ${running.asset} at the end is at or above the strike of ${assetPrice(running.startPrice)}, else NO.`}
+            : `YES wins if the price of ${running.asset} at the end is at or above the strike of ` +
+              `${assetPrice(running.startPrice)}; otherwise NO wins.`}
         </p>
         <dl class="figures">
           <div>
@@ -45,7 +46,7 @@ export function Rules({ market, quick }: Omit<Props, 'model'>) {
           </div>
           <div>
             <dt>Each share pays</dt>
-            <dd>$1 if its outcome wins, else nothing</dd>
+            <dd>$1 if its outcome wins, otherwise nothing </dd>
           </div>
           <div>
             <dt>Fees</dt>
@@ -135,12 +136,12 @@ function Standing(props: {
     const outcome = assertion.proposedOutcome ? 'YES' : 'NO'
     const window = secondsUntil(assertion.expirationTime)
     const bond = money(BigInt(assertion.bondAmount))
-    if (assertion.disputed)
-      return <p>{outcome} was proposed and is disputed: the oracle decides.</p>
-    if (window <= 0) return <p>{outcome} was proposed and not disputed. It can be settled.</p>
+    if (assertion.disputed) return <p>{outcome} was proposed and disputed. The oracle decides.</p>
+    if (window <= 0)
+      return <p>{outcome} was proposed and not disputed. The market can be settled.</p>
     return (
       <p>
-        {outcome} was proposed with a bond of {bond}. It can be disputed for another{' '}
+        {outcome} was proposed with a bond of {bond}. The proposal can be disputed for another{' '}
         <span class="num">{timeLeft(window)}</span>.
       </p>
     )
@@ -148,7 +149,7 @@ function Standing(props: {
   if (left > 0 && status?.expired !== true) {
     return (
       <p class="quiet">
-        Trading goes on for <span class="num">{timeLeft(left)}</span>.
+        Trading continues for <span class="num">{timeLeft(left)}</span>.
       </p>
     )
   }

@@ -194,7 +194,7 @@ export function SlippageField({ ticket }: { readonly ticket: TicketModel }) {
   const id = useId()
   return (
     <div class="ticket-options">
-      <label for={id} title="The order accepts no price that is further from the best one">
+      <label for={id} title="The order accepts prices up to this distance from the best price">
         Slippage limit
       </label>
       <select

@@ -20,7 +20,7 @@ export function TicketFigures(props: {
   const isWhole = fill !== undefined && fill.rest === 0
   return (
     <dl class="figures num">
-      <Figure name="Fills at once">
+      <Figure name="Fills immediately">
         {fill === undefined
           ? NOTHING
           : fill.filled === 0
@@ -28,7 +28,7 @@ export function TicketFigures(props: {
             : `${shares(fill.filled)} shares`}
       </Figure>
       {fill === undefined || fill.implied === 0 ? null : (
-        <Figure name={`With orders of ${props.model.outcome.value === 'YES' ? 'NO' : 'YES'}`}>
+        <Figure name={`With orders for ${props.model.outcome.value === 'YES' ? 'NO' : 'YES'}`}>
           {`${shares(fill.implied)} shares`}
         </Figure>
       )}
@@ -67,7 +67,9 @@ export function TicketFigures(props: {
           </Figure>
         </>
       ) : (
-        <Figure name="You get at once">{found === undefined ? NOTHING : money(found.cost)}</Figure>
+        <Figure name="You get immediately">
+          {found === undefined ? NOTHING : money(found.cost)}
+        </Figure>
       )}
     </dl>
   )

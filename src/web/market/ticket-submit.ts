@@ -83,7 +83,7 @@ export function createSubmitting(model: MarketModel, ticket: TicketModel): Submi
     if (stage.peek() !== 'permission' && stage.peek() !== 'signature') return
     attempt++
     stage.value = 'idle'
-    faults.value = ['The wallet has not answered. Nothing was sent.']
+    faults.value = ['The wallet did not answer. No order was sent.']
   }
 
   async function send(
@@ -123,7 +123,10 @@ function shortSale(model: MarketModel, ticket: TicketModel): string | undefined 
   if (ticket.side.peek() === 'buy' || wanted === undefined || held === undefined) return undefined
   if (wanted.size <= held) return undefined
   const missing = shares(wanted.size - held)
-  return `You hold ${shares(held)} ${model.outcome.peek()}: ${missing} are missing. The sale fails unless they arrive first.`
+  return (
+    `You have ${shares(held)} ${model.outcome.peek()} shares: ${missing} are missing. The sale fails unless they ` +
+    'arrive before it settles.'
+  )
 }
 
 /**

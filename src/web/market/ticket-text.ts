@@ -30,7 +30,7 @@ function scaled(text: string, decimals: number, example: string): Read {
 /** Parses a price in cents to millionths of a dollar: `42.3` becomes 423000. */
 export function readCents(text: string): Read {
   if (text.trim() === '') return { error: 'Enter a price.' }
-  const read = scaled(text, DECIMALS - 2, 'The price is not a number of cents like 42.3.')
+  const read = scaled(text, DECIMALS - 2, 'The price must be a number of cents, such as 42.3.')
   if ('error' in read || isPrice(read.value)) return read
   return { error: 'The price must be between 0 and 100 cents.' }
 }
@@ -48,17 +48,17 @@ export function meantCents(text: string): string | undefined {
 
 export function readShares(text: string): Read {
   if (text.trim() === '') return { error: 'Enter how many shares.' }
-  const read = scaled(text, DECIMALS, 'The number of shares is not one like 10 or 2.5.')
+  const read = scaled(text, DECIMALS, 'The number of shares must be a number such as 10 or 2.5.')
   if ('error' in read || isShares(read.value)) return read
-  return { error: 'The number of shares must be above zero.' }
+  return { error: 'The number of shares must be greater than 0.' }
 }
 
 /** Parses dollars: `12.50` is 12500000. */
 export function readDollars(text: string): Read {
   if (text.trim() === '') return { error: 'Enter an amount.' }
-  const read = scaled(text, DECIMALS, 'The amount is not one like 12.50.')
+  const read = scaled(text, DECIMALS, 'The amount must be a number such as 12.50.')
   if ('error' in read || read.value > 0) return read
-  return { error: 'The amount must be above zero.' }
+  return { error: 'The amount must be greater than 0.' }
 }
 
 /** Returns whether the typed number has grouped thousands. In that case the page also shows the parsed number. */

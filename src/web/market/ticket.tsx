@@ -127,8 +127,8 @@ function OutcomeChoice({ model, ticket }: Omit<Props, 'submitting'>) {
 
 const TIMES: Readonly<Record<NamedTimeInForce, string>> = {
   GTC: 'Until cancelled',
-  IOC: 'At once, cancel the rest (IOC)',
-  FOK: 'At once and whole, or not at all (FOK)',
+  IOC: 'Fill immediately, cancel the rest (IOC)',
+  FOK: 'Fill completely and immediately, or not at all (FOK)',
 }
 
 function Options({ ticket }: { readonly ticket: TicketModel }) {
@@ -152,7 +152,7 @@ function Options({ ticket }: { readonly ticket: TicketModel }) {
           </option>
         ))}
       </select>
-      <label class="check" title="The order is refused if it would trade at once">
+      <label class="check" title="The order is rejected if it would trade immediately">
         <input
           type="checkbox"
           checked={ticket.postOnly.value}

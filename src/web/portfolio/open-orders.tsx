@@ -95,7 +95,7 @@ function CancelAll({ orders }: { readonly orders: readonly StreamOrder[] }) {
     <ConfirmButton
       name="Cancel all"
       confirm={`Cancel ${count}`}
-      keep="Keep them"
+      keep="Keep the orders"
       isDisabled={orders.length === 0 || cancelling.value.size > 0}
       onConfirm={() => void cancelAll(orders)}
     />

@@ -22,7 +22,7 @@ export function Permissions() {
     <section class="panel permissions" aria-labelledby="permissions">
       <div>
         <h2 id="permissions">Before your first trade</h2>
-        <p class="quiet">Each is one signature of your wallet. It costs no gas.</p>
+        <p class="quiet">Each permission is one signature of your wallet. It costs no gas.</p>
       </div>
       <span class="space" />
       {isSpendable ? null : (

@@ -37,7 +37,7 @@ const OF_ALL = 'From shares that you sold, merged or redeemed, in all markets'
 
 function Sums() {
   const { value, profit, isWhole } = totalsOf(holdings.value)
-  const about = isWhole ? '' : 'Only positions that have a price count'
+  const about = isWhole ? '' : 'Positions without a price are not included'
   const balance = funds.value?.stablecoin
   const free = freeStablecoin.value
   const made = realisedProfit.value

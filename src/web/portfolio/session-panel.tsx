@@ -12,8 +12,9 @@ export function SessionPanel() {
         <h2 id="session-key">Session key</h2>
         {sessionKey.value === undefined ? (
           <p class="quiet">
-            One wallet signature, then orders need none. The key stays in this browser. It can trade
-            for you within its limits, but it cannot move, approve or redeem anything.
+            Sign once with your wallet; your orders then need no more wallet signatures. The key
+            stays in this browser. It can trade for you within its limits, but it cannot move,
+            approve or redeem anything.{' '}
           </p>
         ) : (
           <Allowed />

@@ -47,8 +47,8 @@ export function AccountDialog({
         <>
           <h3>Demo traders</h3>
           <p class="quiet">
-            They have play money on the local chain {chain.value?.chainId}, whose node signs for
-            them.
+            These accounts have play money on the local chain {chain.value?.chainId}, and its node
+            signs for them.{' '}
           </p>
           <ul class="choices two">
             {demoTraders.value.map((trader) => (

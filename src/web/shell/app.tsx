@@ -73,7 +73,7 @@ function View() {
     case 'nowhere':
       return (
         <p class="empty">
-          There is nothing at this address. <a href={marketsLink.value}>All markets</a>
+          This page does not exist. <a href={marketsLink.value}>All markets</a>
         </p>
       )
   }
@@ -84,7 +84,7 @@ function Lost() {
   const lost = connection.value.state === 'lost'
   return (
     <div role="status" class="lost" hidden={!lost}>
-      {lost ? 'Connection lost. What you see may be old; reconnecting …' : ''}
+      {lost ? 'Connection lost. The data on this page can be old. Reconnecting …' : ''}
     </div>
   )
 }

@@ -87,7 +87,7 @@ function StreamState() {
   const trip = roundTripMs === undefined ? NOTHING : `${Math.max(1, Math.round(roundTripMs))} ms`
   const where = chain.value === undefined ? '' : `, chain ${chain.value.chainId}`
   return (
-    <span class="stream" title={`Stream of the exchange: round trip ${trip}${where}`}>
+    <span class="stream" title={`Connection to the exchange: round trip ${trip}${where}`}>
       <span class={`dot dot-${state}`} aria-hidden="true" />
       <span>{STATES[state]}</span>
       <span class="trip">{state === 'open' ? trip : ''}</span>

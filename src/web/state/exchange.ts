@@ -38,7 +38,7 @@ const whenBack = new Set<() => void>()
 
 /** Returns the stream of the page. The page has only one, which reconnects and restores its subscriptions by itself. */
 export function stream(): SibylStream {
-  if (opened === undefined) throw new Error('the stream is not open yet')
+  if (opened === undefined) throw new Error('the connection to the exchange is not open yet')
   return opened
 }
 
@@ -90,7 +90,7 @@ async function loadConfig(): Promise<void> {
     setExchangeTime(loaded.serverTime)
     const before = config.value?.service.version
     if (before !== undefined && before !== loaded.service.version) {
-      showToast('news', 'The exchange has a new version. Reload the page when it suits you.')
+      showToast('news', 'The exchange has a new version. Reload the page to use it.')
     }
     config.value = loaded
   } catch (error) {

@@ -32,7 +32,7 @@ export async function askFaucet(): Promise<void> {
   try {
     await sendFrom(provider, from, { to, data: '0x', value: FAUCET_WEI })
     await sendFrom(provider, from, transferCall(contracts, to, FAUCET_DOLLARS))
-    showToast('done', 'Test dollars have arrived, and an ether for gas.')
+    showToast('done', 'You received test dollars, and one ether for gas.')
   } catch (error) {
     showError(error)
   } finally {

@@ -51,8 +51,9 @@ async function ensure(
   await refreshFunds()
   if (isAllowed()) return
   const symbol = chain.value?.stablecoin.symbol ?? 'stablecoin'
-  const thing = what === 'stablecoin' ? `take ${symbol} for what you buy` : 'move shares you sell'
-  showToast('news', `Sign once so that the exchange may ${thing}. It costs no gas.`)
+  const thing =
+    what === 'stablecoin' ? `take ${symbol} for your purchases` : 'move the shares that you sell'
+  showToast('news', `Sign once to allow the exchange to ${thing}. It costs no gas.`)
   asking.value = what
   try {
     await allow()

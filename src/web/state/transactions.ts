@@ -65,7 +65,7 @@ export async function sendFrom(provider: Provider, from: string, call: ChainCall
       status?: string
     } | null
     if (receipt?.status === '0x1') return
-    if (receipt !== null) throw new Error('the chain has refused the transaction')
+    if (receipt !== null) throw new Error('the chain rejected the transaction')
     if (Date.now() > untilMs) throw new Error('the transaction is not in a block yet')
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }
@@ -79,6 +79,6 @@ function accountOf() {
 
 function chainOf(): ChainConfig {
   const found = chain.value
-  if (found === undefined) throw new Error('the exchange has no chain')
+  if (found === undefined) throw new Error('this exchange has no chain')
   return found
 }

@@ -51,7 +51,9 @@ async function call(
   const data = `0x${selector}${words.join('')}`
   const answer = await provider.request({ method: 'eth_call', params: [{ to, data }, 'latest'] })
   if (typeof answer !== 'string' || !/^0x[0-9a-fA-F]{64}$/.test(answer)) {
-    throw new Error('the wallet is on another chain than the exchange')
+    throw new Error(
+      'the wallet uses another chain than the exchange: switch the chain in the wallet',
+    )
   }
   return BigInt(answer)
 }

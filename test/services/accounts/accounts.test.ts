@@ -272,7 +272,8 @@ test('a buy order is refused if the trader has no allowance and the order has no
     /^INSUFFICIENT_ALLOWANCE: .* the allowance is 5000000, open orders reserve 4210000/,
   )
   assert.equal(its.reserve(ann('c'), { permit: '0' as Uint64 }), 'granted')
-  const another = /^INVALID_PERMIT: permitSignature .* processing the same order with the permit of nonce 0/
+  const another =
+    /^INVALID_PERMIT: permitSignature .* processing the same order with the permit of nonce 0/
   assert.match(its.reserve(ann('c')), another, 'the same order without it')
   assert.match(its.reserve(ann('c'), { permit: '1' as Uint64 }), another)
   assert.equal(its.reserve(ann('c'), { permit: '0' as Uint64 }), 'granted')
@@ -416,7 +417,10 @@ test('a sell order needs shares and the approval for them', () => {
   its.fund('bob', { approved: true })
   its.step()
   assert.equal(its.reserve(offer.named('a')), 'granted')
-  assert.match(its.reserve(offer.named('b')), /^INSUFFICIENT_FUNDS: .*YES shares of this market, but 10000000/)
+  assert.match(
+    its.reserve(offer.named('b')),
+    /^INSUFFICIENT_FUNDS: .*YES shares of this market, but 10000000/,
+  )
 })
 
 test('validation of an order reserves no funds', () => {

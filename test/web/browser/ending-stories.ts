@@ -63,7 +63,7 @@ export async function resolutionAndRedemption(t: TestContext, stage: Stage): Pro
   const page = await stage.visit(t, `#/m/${week.id}`, MOVED)
   await connectDemo(page, ANN)
   const resolution = page.getByRole('region', { name: 'Resolution' })
-  await says(resolution, /^Trading goes on for/)
+  await says(resolution, /^Trading continues for/)
   const { serverTime } = await stage.client(ANN).config({ fresh: true })
   await stage.warp(week.expiration - serverTime + 1)
   const head = page.locator('.market-head')
@@ -126,7 +126,7 @@ export async function proposalIsDisputed(t: TestContext, stage: Stage): Promise<
   await says(resolution, /^You post a bond of \$500\.00 at the oracle/)
   const before = moneyOf(await balance.innerText())
   await resolution.getByRole('button', { name: 'Post $500.00 and dispute' }).click()
-  await says(resolution, 'NO was proposed and is disputed: the oracle decides.')
+  await says(resolution, 'NO was proposed and disputed. The oracle decides.')
   await eventually(async () => assert.equal(before - moneyOf(await balance.innerText()), 500))
 }
 

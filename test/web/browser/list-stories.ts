@@ -70,7 +70,7 @@ export async function eventWithItsMarkets(t: TestContext, stage: Stage): Promise
   await page.goto(stage.exchange.url + path)
   await page.getByRole('heading', { name: title }).waitFor()
   await page.goto(stage.exchange.url + path.replace(/[0-9a-f]{12}$/, '0'.repeat(12)))
-  await says(page, 'There is nothing at this address.')
+  await says(page, 'This page does not exist.')
 }
 
 /** Loads of the page in which the stream may be slow before the test fails. */
@@ -119,5 +119,5 @@ export async function shareLink(t: TestContext, stage: Stage): Promise<void> {
   await page.goto(link)
   await page.getByRole('heading', { name: quarter.question }).waitFor()
   await page.goto(link.replace(/[0-9a-f]{12}$/, '0'.repeat(12)))
-  await says(page, 'There is nothing at this address.')
+  await says(page, 'This page does not exist.')
 }

@@ -168,7 +168,7 @@ export async function restartIsCaughtUp(t: TestContext, stage: Stage): Promise<v
     document.body.dataset.visit = 'first'
   })
   await stage.restart(async () => {
-    await says(page, 'Connection lost. What you see may be old; reconnecting …')
+    await says(page, 'Connection lost. The data on this page can be old. Reconnecting …')
   })
   const ann = stage.client(ANN)
   const { bids } = await ann.orderbook(marketId, 'YES')
@@ -207,11 +207,11 @@ export async function walletThatRefuses(t: TestContext, stage: Stage): Promise<v
   await page.getByRole('button', { name: 'Connect', exact: true }).click()
   const wallet = page.getByRole('dialog').getByRole('button', { name: 'Refusing wallet' })
   await wallet.click()
-  await says(page.getByRole('log'), 'You declined in the wallet.')
+  await says(page.getByRole('log'), 'You declined the request in the wallet.')
   await wallet.click()
   await page.getByRole('dialog').waitFor({ state: 'hidden' })
   await sendOrder(page, { side: 'Buy', cents: '1', shares: '10' })
-  await says(ticketOf(page).getByRole('alert'), 'You declined in the wallet.')
+  await says(ticketOf(page).getByRole('alert'), 'You declined the request in the wallet.')
 }
 
 export async function refusalSaysWhy(t: TestContext, stage: Stage): Promise<void> {
@@ -223,7 +223,7 @@ export async function refusalSaysWhy(t: TestContext, stage: Stage): Promise<void
   await ticketOf(page).getByRole('button', { name: 'Limit', exact: true }).click()
   await ticketOf(page).getByLabel('Post only').check()
   await sendOrder(page, { side: 'Buy', cents: '99', shares: '10' })
-  await says(refusal, /^Post only: the order would have traded at once, at \d+\.\d¢\.$/)
+  await says(refusal, /^Post only: the order would have traded on arrival, at \d+\.\d¢\.$/)
   await ticketOf(page).getByLabel('Shares').fill('2000000')
   await says(refusal, /^This may cost \$1,97[\d,.]+, and you have \$1,000,000\.00\.$/)
   assert.ok(await ticketOf(page).getByRole('button', { name: 'Buy YES', exact: true }).isDisabled())

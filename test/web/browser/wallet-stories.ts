@@ -98,13 +98,13 @@ export async function mintOfTwo(t: TestContext, stage: Stage): Promise<void> {
   // The book of YES shows the bid for NO at 40¢ as an ask at 60¢, marked as coming from orders of NO.
   await says(book(bob), 'with orders of NO')
   await book(bob)
-    .getByRole('button', { name: /^Ask 60\.0¢ 12\.50 ?, 12\.50 of it from orders of NO/ })
+    .getByRole('button', { name: /^Ask 60\.0¢ 12\.50 ?, 12\.50 of it from orders for NO/ })
     .waitFor()
   await ticket.getByLabel('Shares').fill('10')
   await eventually(async () => {
     const figures = await ticket.locator('dl').innerText()
-    assert.match(figures, /Fills at once\s+10\.00 shares/)
-    assert.match(figures, /With orders of NO\s+10\.00 shares/)
+    assert.match(figures, /Fills immediately\s+10\.00 shares/)
+    assert.match(figures, /With orders for NO\s+10\.00 shares/)
     assert.match(figures, /Average price\s+60\.0¢/)
     assert.match(figures, /Worst price\s+62\.0¢/)
     assert.match(figures, /Cost\s+\$6\.00/)
@@ -184,7 +184,7 @@ async function useSessionKey(page: Page, signed: string[]): Promise<void> {
   await order('2', '100')
   await says(
     ticketOf(page),
-    'Open orders of the session key are worth $3.00; with this one they would exceed its limit of $4.00.',
+    'Open orders of the session key are worth $3.00; this order would exceed its limit of $4.00.',
   )
   assert.deepEqual(signed, [], 'the session key signs without a prompt')
   await order('2', '301')
@@ -194,7 +194,7 @@ async function useSessionKey(page: Page, signed: string[]): Promise<void> {
   await show('Portfolio')
   await eventually(async () => assert.equal(await open.count(), 4))
   await panel.getByRole('button', { name: 'Revoke' }).click()
-  await says(panel, 'One wallet signature, then orders need none.')
+  await says(panel, 'Sign once with your wallet; your orders then need no more wallet signatures.')
   assert.deepEqual(signed, ['SetDelegate'])
   await eventually(async () => {
     const rows = (await open.allInnerTexts()).slice(1).join('\n')
