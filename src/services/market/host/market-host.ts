@@ -201,11 +201,7 @@ function refusedHere(
   nowMs: number,
 ): Rejection | undefined {
   if (thread.crowded.has(partition)) {
-    return reject(
-      'OVERLOADED',
-      undefined,
-      'the exchange has the maximum number of open orders: retry later',
-    )
+    return reject('OVERLOADED', undefined, 'too many open orders on this exchange: retry later')
   }
   if (thread.options.room?.isFull === true) return reject('STORAGE_FULL')
   if (reservedUntilMs !== undefined && thread.options.monotonicMs() > reservedUntilMs) {
