@@ -45,6 +45,8 @@ export function hear(state: RelayerState, news: LaneUpdate, context: RelayerCont
       submitted(state, one, context)
       return
     case 'mined':
+      // Between two polls, a reorg may have moved the transaction to another block, where it used other gas.
+      if (one.isMined) unmined(state, one, context)
       mined(state, one, news.gasUsed, context)
       return
     case 'finished': {

@@ -280,6 +280,21 @@ test('an operation that a reorg moves to another block costs its gas once', asyn
   assert.equal(state.gasToday.other, 60_000)
 })
 
+test('an operation that a reorg moves to another block between two polls costs its gas there', async () => {
+  const { world, relay, advance, state } = await start()
+  await relay(approval('a'))
+  world.tell(0, 'mined')
+  await advance(1_000)
+  const moved = { ...world.sent[0]!, txHash: hashOf(0), gasUsed: 90_000 }
+  world.news.push({ ...moved, type: 'mined' })
+  await advance(1_000)
+  assert.equal(state.gasToday.other, 90_000)
+  world.news.push({ ...moved, type: 'finished', outcome: 'reverted' })
+  await advance(1_000)
+  assert.equal(world.rows.get(keyOf(approval('a')))?.gas, 90_000)
+  assert.equal(state.gasToday.other, 90_000)
+})
+
 test('a delayed older database write for an operation does not undo a newer one', async () => {
   const { world, relay, advance, clock } = await start()
   world.fault = { change: AWAY }
