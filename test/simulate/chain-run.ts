@@ -1,6 +1,6 @@
 /**
- * One simulation of the services that work for the chain rather than for trades: prices and quick markets,
- * the indexer, resolutions and relayed operations. It has the real store and market threads, and no traders.
+ * One simulation of the services that work for the chain: prices and quick markets, the indexer, resolutions and
+ * relayed operations. It has the real store, market and settlement threads, and a few owners who trade.
  */
 
 import assert from 'node:assert/strict'
@@ -8,12 +8,15 @@ import { accountOf } from '#chain/accounts.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { contractsOf } from '#config/thread-data.ts'
 import type { Random } from '../support/random.ts'
+import { ChainAudit } from './chain/audit.ts'
 import { SimulatedChain } from './chain/chain.ts'
 import { Contracts } from './chain/contracts.ts'
 import { Holders } from './chain/holders.ts'
 import { indexFlaw } from './chain/indexed.ts'
+import { OrderDesk } from './chain/order-desk.ts'
+import { OWNER_ADDRESSES } from './chain/owners.ts'
 import { Proposers } from './chain/proposers.ts'
-import { OWNER_ADDRESSES, Relayed } from './chain/relayed.ts'
+import { Relayed } from './chain/relayed.ts'
 import { Resolutions } from './chain/resolutions.ts'
 import { emptyTables, journalledSender } from './database.ts'
 import { Exchange, type SimulatedWorld } from './exchange.ts'
@@ -28,7 +31,7 @@ import { Services } from './services.ts'
 const ENDING_US = 300_000_000
 const HEALING_US = 15_000_000
 /** Services that every machine starts. Of each service, only the machine with the lease acts. */
-const SERVICES = ['prices', 'indexer', 'resolution'] as const
+const SERVICES = ['prices', 'indexer', 'resolution', 'settlement'] as const
 
 export async function runOnChain(
   base: SimulatedWorld,
@@ -36,7 +39,8 @@ export async function runOnChain(
   minutes: number,
 ): Promise<void> {
   const { seed, scheduler, faults, random } = base
-  const settings = chainSettings(base.settings, random)
+  const graceSec = random.pick([20, 60])
+  const settings = chainSettings(base.settings, random, graceSec)
   const [at] = settings.chains
   assert(at !== undefined)
   const contracts = new Contracts({
@@ -44,9 +48,11 @@ export async function runOnChain(
     chainId: at.chainId,
     operator: accountOf(settings.keys.settlement).address,
     marketOperator: accountOf(settings.keys.operator).address,
+    delays: { graceSec, cancelDelaySec: 2 * graceSec },
   })
   const blockUs = random.pick([250_000, 1_000_000, 2_000_000])
   const { confirmations } = at
+  const lanes = settings.keys.relayer.map((key) => accountOf(key).address)
   const chain = new SimulatedChain({
     ...{ seed, scheduler, faults, contracts, blockUs, confirmations },
     hasFilters: true,
@@ -64,9 +70,14 @@ export async function runOnChain(
   const providers = new Providers(base)
   const isBalanced = random.chance(0.5)
   const world = { ...base, settings, chain, tables, providers, isBalanced }
-  const relayed = new Relayed(world)
+  const desk = new OrderDesk(world, oracle)
+  const relayed = new Relayed({ ...world, desk, lanes })
+  const people = { isHeld: () => false, isCalm: false, dollars: undefined }
+  const trades = new ChainAudit(scheduler, chain, { people, oracle, hasFunds: false })
+  oracle.onEvent = (event) => trades.logged(event)
   chain.onBlock = (block) => {
     try {
+      trades.mined(block)
       resolutions.mined(block)
       relayed.mined(block)
     } catch (error) {
@@ -86,9 +97,9 @@ export async function runOnChain(
     deviationMax: settings.feeds.deviationBps / 10_000,
     troubledAtMs: () => Math.max(providers.troubledAtMs, services.troubledAtMs),
   })
-  const exchange = new Exchange(world, [reader, ...services.all])
+  const exchange = new Exchange(world, [reader, desk, ...services.all])
   services.relink = (peer) => exchange.relink(peer)
-  services.setFronts([reader, relayed])
+  services.setFronts([reader, relayed, desk])
   await scheduler.run(scheduler.nowUs + minutes * 60e6)
 
   scheduler.trace('the faults end')
@@ -101,11 +112,15 @@ export async function runOnChain(
   proposers.isMoving = false
   relayed.isMoving = false
   await allEnded(scheduler, () => relayed.unfinished())
+  desk.isMoving = false
+  await allEnded(scheduler, () => desk.unfinished())
+  await allEnded(scheduler, () => trades.undecided())
   await allEnded(scheduler, () => resolutions.unfinished(Math.floor(scheduler.nowMs / 1_000)))
   await allEnded(scheduler, () => [indexFlaw(tables, chain)].filter((flaw) => flaw !== undefined))
   const { markets, calm } = audit
   scheduler.trace(`${markets.length} quick markets, ${calm} calm, ${reader.prices} prices`)
-  scheduler.trace(`the exchange settled ${resolutions.settled.size} resolutions; ${relayed.counts}`)
+  scheduler.trace(`the exchange settled ${resolutions.settled.size} resolutions`)
+  scheduler.trace(`${relayed.counts}; ${desk.counts}`)
 }
 
 /** Waits until everything that was pending has ended. */
@@ -118,10 +133,12 @@ async function allEnded(scheduler: Scheduler, pending: () => readonly string[]):
   if (first !== undefined) throw new Violation('ends', `${first}, and ${more.length} others`)
 }
 
-function chainSettings(base: Settings, random: Random): Settings {
+function chainSettings(base: Settings, random: Random, graceSec: number): Settings {
   const intervalSeconds = random.pick([10, 20, 30])
   return {
     ...base,
+    risk: { ...base.risk, funds: 'off' },
+    settlement: { ...base.settlement, tradeDeadlineSeconds: graceSec - 5 },
     keys: {
       ...base.keys,
       operator: `0x${'02'.repeat(32)}`,
@@ -132,7 +149,7 @@ function chainSettings(base: Settings, random: Random): Settings {
       ...{
         ...base.relayer,
         balanceEveryMs: 60_000,
-        newcomerGasPerDay: random.pick([700_000, 1_500_000, 20_000_000]),
+        newcomerGasPerDay: random.pick([1_500_000, 5_000_000, 20_000_000]),
       },
       ...{ gasPerDay: random.pick([3_000_000, 2_000_000_000]), ownerBurst: random.pick([3, 20]) },
     },

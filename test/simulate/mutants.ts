@@ -1,7 +1,7 @@
 /**
  * Mistakes that the simulator must find. Each replaces a text of the code in a copy of the tree; then seeds run in a
- * process of its own until an invariant breaks. `npm run simulate -- --mutants` prints the invariant and the processor
- * time; `--mutants permit` runs those with this word in their name.
+ * process of its own until an invariant breaks. `npm run simulate -- --mutants` prints the invariant, the number of
+ * seeds and the processor time; `--mutants permit` runs those with this word in their name.
  */
 
 import assert from 'node:assert/strict'
@@ -234,6 +234,20 @@ const MUTANTS: readonly Mutant[] = [
     with: FUNDS,
   },
   {
+    name: 'a market accepts an order after its reservation has ended',
+    file: 'src/services/market/host/market-host.ts',
+    from: 'thread.options.monotonicMs() > reservedUntilMs',
+    to: 'Number.NaN > reservedUntilMs',
+    with: FUNDS,
+  },
+  {
+    name: 'a permit of a waiting order does not take the place of an ended one',
+    file: 'src/services/accounts/permits.ts',
+    from: '  if (next !== undefined) nonces.set(number, next)\n',
+    to: '  void next\n',
+    with: FUNDS,
+  },
+  {
     name: 'a node takes a slot without the next epoch',
     file: 'src/services/node/directory.ts',
     from: 'const epoch = (this.#epochs.get(slot) ?? 0) + 1',
@@ -323,6 +337,62 @@ const MUTANTS: readonly Mutant[] = [
     state.closedFor`,
     with: CHAIN,
   },
+  {
+    name: 'a relayed operation stays open if the answer about its row is lost',
+    file: 'src/services/relayer/relayer.ts',
+    from: `at === 'open' && one.trial !== undefined ? one.attempt + 1 : one.attempt`,
+    to: `at === 'open' && one.trial !== undefined ? one.attempt : one.attempt`,
+    with: CHAIN,
+  },
+  {
+    name: 'a relayed operation that a reorg moves keeps the gas of its first block',
+    file: 'src/services/relayer/following.ts',
+    from: '      if (one.isMined) unmined(state, one, context)\n',
+    to: '',
+    with: CHAIN,
+  },
+  {
+    name: 'a relayed settlement of a market has too little gas for its payouts',
+    file: 'src/services/relayer/chain/relay-examiner.ts',
+    from: 'const SETTLE_GAS_MIN = 400_000n',
+    to: 'const SETTLE_GAS_MIN = 1n',
+    with: CHAIN,
+  },
+  {
+    name: 'a front does not follow orders that are withdrawn on the chain',
+    file: 'src/live/withdrawn-orders.ts',
+    from: '          traders.changed(chainId, event.trader)\n',
+    to: '',
+    with: CHAIN,
+  },
+  {
+    name: 'a front does not follow the revocation of a delegate',
+    file: 'src/live/delegates.ts',
+    from: `if (event.type === 'DelegateSet') accounts`,
+    to: `if (event.type === 'DelegateSet' && event.untilSec > 0) accounts`,
+    with: CHAIN,
+  },
+  {
+    name: 'orders of a revoked delegate stay open',
+    file: 'src/store/reads/chain-markets.ts',
+    from: '...undelegated, ...filled]',
+    to: '...undelegated.slice(undelegated.length), ...filled]',
+    with: CHAIN,
+  },
+  {
+    name: 'orders that a nonce withdraws on the chain stay open',
+    file: 'src/store/reads/chain-markets.ts',
+    from: '...below, ...undelegated',
+    to: '...below.slice(below.length), ...undelegated',
+    with: CHAIN,
+  },
+  {
+    name: 'a batch of redemptions claims only its first market',
+    file: 'src/services/relayer/chain/relay-redemptions.ts',
+    from: '    return { claims, ownBond: false }\n',
+    to: '    return { claims: claims.slice(0, 1), ownBond: false }\n',
+    with: CHAIN,
+  },
 ]
 
 /** Folders and files of the tree that a copy needs. */
@@ -369,7 +439,7 @@ async function withMutant<Result>(
   }
 }
 
-/** Returns the broken invariant and the processor time in seconds; undefined if no seed broke one. */
+/** Returns the broken invariant, the number of seeds and the processor time in seconds; undefined if no seed broke one. */
 function run(folder: string, mutant: Mutant, seconds: number): Promise<string | undefined> {
   const options = ['--until-failure', '--no-shrink', '--minutes', '2', '--seconds', String(seconds)]
   const program = ['--import', './src/loader/hooks.js', 'test/simulate/run.ts']
@@ -381,8 +451,9 @@ function run(folder: string, mutant: Mutant, seconds: number): Promise<string | 
       (_error, stdout, stderr) => {
         const invariant = /^seed \d+: ([a-z-]+|[A-Za-z]*Error)\b/m.exec(stdout)?.[1]
         const spent = /in ([\d.]+) s of processor time/.exec(stdout)?.[1]
+        const seeds = /^(\d+) seeds,/m.exec(stdout)?.[1]
         if (spent === undefined) reject(new Error(`${mutant.name}: ${stderr}`))
-        else resolve(invariant === undefined ? undefined : `${invariant} | ${spent}`)
+        else resolve(invariant === undefined ? undefined : `${invariant} | ${seeds} | ${spent}`)
       },
     )
   })

@@ -70,6 +70,8 @@ type FrontPeer = {
   connectFunds?(port: MessagePort): void
   connectPrices?(port: MessagePort): void
   connectRelayer?(port: MessagePort): void
+  connectIndexer?(port: MessagePort): void
+  connectStore?(port: MessagePort): void
 }
 
 /** Services that fronts are linked to. */
@@ -77,6 +79,8 @@ const FRONT_LINKS = {
   'accounts-0': 'connectFunds',
   prices: 'connectPrices',
   relayer: 'connectRelayer',
+  indexer: 'connectIndexer',
+  store: 'connectStore',
 } as const
 
 const hasFronts = (name: ServiceName): name is keyof typeof FRONT_LINKS => name in FRONT_LINKS

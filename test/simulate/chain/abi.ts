@@ -11,6 +11,7 @@ import {
   toFunctionSelector,
 } from 'viem'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
+import { delegatesAbi } from '#contracts/artifacts/Delegates.abi.ts'
 import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
 import { multicallAbi } from '#contracts/artifacts/Multicall.abi.ts'
@@ -23,7 +24,7 @@ import type { ModelLog } from './contracts.ts'
 const FUNCTIONS = new Map(
   [
     ...[settlementAbi, testUSDCAbi, conditionalTokensAbi],
-    ...[multicallAbi, marketFactoryAbi, marketAbi],
+    ...[multicallAbi, marketFactoryAbi, marketAbi, delegatesAbi],
   ].map((abi) => [
     abi as Abi,
     new Map(

@@ -226,6 +226,13 @@ export class SimulatedChain {
         (this.#filledIn.get(orderHash) ?? [])
           .filter(({ block }) => this.isIn(block, at))
           .reduce((sum, { size }) => sum + size, 0),
+      cancelledFromSec: (orderHash) => {
+        for (const { rights } of wallets.values()) {
+          const fromSec = rights.cancelled.get(orderHash)
+          if (fromSec !== undefined) return fromSec
+        }
+        return 0
+      },
       isSettled: (tradeKey) => this.isSettled(tradeKey, at),
       isPrepared: (marketId) =>
         prepared.has(marketId) ||

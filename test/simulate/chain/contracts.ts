@@ -5,6 +5,7 @@
  */
 
 import {
+  type Abi,
   type DecodeFunctionDataReturnType,
   encodeAbiParameters,
   encodeFunctionResult,
@@ -12,14 +13,16 @@ import {
   type Address as HexAddress,
   isAddressEqual,
   maxUint256,
+  toFunctionSelector,
 } from 'viem'
-import { positionIdOf } from '#chain/position-id.ts'
 import {
   SETTLEMENT_FAULTS,
   SETTLEMENT_REASONS,
   settlementContract,
 } from '#chain/settlement-contract.ts'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
+import { delegatesAbi } from '#contracts/artifacts/Delegates.abi.ts'
+import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
 import { multicallAbi } from '#contracts/artifacts/Multicall.abi.ts'
 import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
 import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
@@ -31,18 +34,24 @@ import {
   tradeId,
   type Uint64,
 } from '#domain/ids.ts'
-import { costCeil, ONE, type Price, type Shares } from '#domain/money.ts'
-import { BUY, expiresAtSec, type Order, type Outcome, SELL, type Side } from '#domain/order.ts'
+import { costCeil, type Price, type Shares } from '#domain/money.ts'
+import type { Order, Outcome, Side } from '#domain/order.ts'
 import { makeOrderHasher } from '#domain/order-hash.ts'
 import type { FaultySide } from '#domain/trade.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { decodedCall, logOf, revertData } from './abi.ts'
-import { type ChainMarket, FactoryModel } from './factory.ts'
+import { type ChainMarket, FactoryModel, ReadReverts } from './factory.ts'
+import { verdictOf } from './fill-verdict.ts'
 import { OracleModel } from './oracle-model.ts'
-import { RelayModel } from './relay-model.ts'
+import { aggregated, isAggregated, RelayModel } from './relay-model.ts'
+import { NO_RIGHTS, type Rights, RightsModel } from './rights-model.ts'
+import { readStablecoin, TokenIds } from './token-reads.ts'
 
 export const GRACE_SEC = 3_600
 const CANCEL_DELAY_SEC = 7_200
+/** Names of the functions that change something and that the exchange simulates before it sends them. */
+const CHANGING =
+  /^(settle|settleMarket|reportPayouts|proposeResolution|permit|setApprovalForAllWithPermit|redeemPositionsWithPermit|cancel\w+WithPermit|setDelegateWithPermit)$/
 /** The gas of a call without a limit. */
 const GAS_MAX = 30_000_000n
 
@@ -56,6 +65,8 @@ export type ChainContracts = {
   readonly marketFactory: Address
   /** The account that creates and resolves quick markets. */
   readonly marketOperator?: Address
+  /** Delays of the settlement contract in seconds; those of production if undefined. */
+  readonly delays?: { readonly graceSec: number; readonly cancelDelaySec: number }
 }
 
 export type Token = `${MarketId}/${Outcome}`
@@ -70,6 +81,7 @@ export type Wallet = {
   /** Nonce of its next signature for the outcome tokens. */
   readonly tokensNonce: bigint
   readonly shares: ReadonlyMap<Token, bigint>
+  readonly rights: Rights
 }
 
 export const EMPTY_WALLET: Wallet = {
@@ -80,6 +92,7 @@ export const EMPTY_WALLET: Wallet = {
     permits: 0n,
     tokensNonce: 0n,
     shares: new Map(),
+    rights: NO_RIGHTS,
   },
 }
 
@@ -104,6 +117,8 @@ export type Funds = {
   wallet(owner: Address): Wallet
   put(owner: Address, wallet: Wallet): void
   filledOf(orderHash: OrderHash): number
+  /** Returns the time from which an order is void because it was withdrawn by its hash; 0 for never. */
+  cancelledFromSec(orderHash: OrderHash): number
   isSettled(tradeKey: string): boolean
   isPrepared(marketId: MarketId): boolean
   prepare(marketId: MarketId): void
@@ -145,6 +160,16 @@ type Decoded = {
 }
 
 const DECODED_MAX = 256
+const SELECTOR_CHARS = 10
+
+/** Selectors of the functions that change something. */
+const CHANGES: ReadonlySet<string> = new Set(
+  [settlementAbi, testUSDCAbi, conditionalTokensAbi, marketAbi, delegatesAbi]
+    .flatMap((abi) => abi as Abi)
+    .flatMap((item) =>
+      item.type === 'function' && CHANGING.test(item.name) ? [toFunctionSelector(item)] : [],
+    ),
+)
 
 function settleArgs(data: Hex) {
   const decoded = decodedCall(settlementAbi, data)
@@ -157,12 +182,14 @@ export class Contracts {
   readonly at: ChainContracts
   /** Permits that traders signed, by the last word of their signature. */
   readonly permits = new Map<string, SignedPermit>()
-  readonly #tokens = new Map<bigint, Token>()
-  readonly #ids = new Map<Token, bigint>()
+  readonly #tokens: TokenIds
   readonly #hash: (order: Order) => OrderHash
   readonly #keyOf
   readonly oracle: OracleModel
   readonly relay: RelayModel
+  readonly rights: RightsModel
+  readonly #graceSec: number
+  readonly #cancelDelaySec: number
   readonly #factory: FactoryModel
   /** Cached keys of trades, which are computed often. */
   readonly #keys = new Map<string, string>()
@@ -171,9 +198,19 @@ export class Contracts {
 
   constructor(at: ChainContracts) {
     this.at = at
-    this.oracle = new OracleModel(at)
+    const { graceSec = GRACE_SEC, cancelDelaySec = CANCEL_DELAY_SEC } = at.delays ?? {}
+    this.#graceSec = graceSec
+    this.#cancelDelaySec = cancelDelaySec
     this.relay = new RelayModel(at)
+    this.oracle = new OracleModel(at, this.relay)
+    this.rights = new RightsModel({
+      ...{ at, graceSec, cancelDelaySec, isSigned: this.relay.isSigned },
+      signerOf: (s) => this.relay.signed.get(s)?.owner,
+      hashOf: (order) => this.hashOf(order),
+      ordersIn: (orders) => (orders as readonly OrderTuple[]).map(orderOf),
+    })
     this.#factory = new FactoryModel(at, this.oracle)
+    this.#tokens = new TokenIds(at)
     const domain = { chainId: at.chainId, verifyingContract: at.settlement }
     const hasher = makeOrderHasher(domain, loadKeccak().keccak256)
     this.#hash = (order) => `0x${Buffer.from(hasher(order)).toString('hex')}` as OrderHash
@@ -201,11 +238,14 @@ export class Contracts {
 
   /** Registers the ids of a market's tokens. */
   know(marketId: MarketId): void {
-    for (const outcome of [0, 1] as const) {
-      const id = BigInt(positionIdOf(this.at.stablecoin, marketId, outcome))
-      this.#tokens.set(id, `${marketId}/${outcome}`)
-      this.#ids.set(`${marketId}/${outcome}`, id)
-    }
+    this.#tokens.know(marketId)
+  }
+
+  /** Returns whether a call changes something, so that it must be executed rather than read. */
+  isChange(to: Address, data: Hex): boolean {
+    if (to === this.at.multicall)
+      return isAggregated(data, (target, call) => this.isChange(target, call))
+    return CHANGES.has(data.slice(0, SELECTOR_CHARS))
   }
 
   #decode(data: Hex): Decoded {
@@ -227,8 +267,18 @@ export class Contracts {
     funds: Funds,
     gas = GAS_MAX,
   ): Executed | undefined {
-    if (to === this.at.settlement) return this.#settle(from, data, funds)
+    if (to === this.at.settlement) {
+      return this.rights.withdraw(data, funds) ?? this.#settle(from, data, funds)
+    }
     if (to === this.at.marketFactory) return this.#factory.execute(from, data, funds)
+    if (to === this.at.stablecoin) return this.relay.permit(data, funds)
+    if (to === this.at.conditionalTokens) return this.relay.tokens(data, funds)
+    if (to === this.rights.delegates) return this.rights.setDelegate(data, funds)
+    if (to === this.at.multicall) {
+      return aggregated(data, funds, (target, call, within) =>
+        this.execute(target, this.at.multicall, call, within),
+      )
+    }
     const market = funds.market(to)
     return market === undefined
       ? undefined
@@ -241,7 +291,9 @@ export class Contracts {
     }
     if (funds.isPaused) return { revert: revertData(settlementAbi, 'EnforcedPause', []) }
     const { args, orders, hashes } = this.#decode(data)
-    const signed = args.orders.map(({ r }, at) => r === hashes[at])
+    const signed = args.orders.map(
+      ({ r, vs }, at) => r === hashes[at] && this.rights.isSignedFor(orders[at]!, vs, funds),
+    )
     const filledHere = new Map<OrderHash, number>()
     const settledHere = new Set<string>()
     const logs: ModelLog[] = []
@@ -261,8 +313,8 @@ export class Contracts {
       const id = tradeId(buy.marketId, Number(fill.seq), fill.fillIndex)
       const named = { tradeId: id, buyOrderHash: buyHash, sellOrderHash: sellHash, price, size }
       const tradeKey = this.tradeKeyOf(named)
-      const found = this.#verdictOf({
-        ...{ buy, sell, buyHash, sellHash, price, size, funds },
+      const found = verdictOf({
+        ...{ buy, sell, buyHash, sellHash, price, size, funds, graceSec: this.#graceSec },
         isSettled: settledHere.has(tradeKey) || funds.isSettled(tradeKey),
         areSigned: [signed[fill.buy]!, signed[fill.sell]!],
         filled: (hash) => funds.filledOf(hash) + (filledHere.get(hash) ?? 0),
@@ -308,64 +360,6 @@ export class Contracts {
       result: `0x${Buffer.from(bytes).toString('hex')}`,
     })
     return { returned, logs, verdicts }
-  }
-
-  /** Makes the checks of the contract, in the contract's order. */
-  #verdictOf(fill: {
-    readonly buy: Order
-    readonly sell: Order
-    readonly buyHash: OrderHash
-    readonly sellHash: OrderHash
-    readonly price: Price
-    readonly size: Shares
-    readonly funds: Funds
-    readonly isSettled: boolean
-    readonly areSigned: readonly [boolean, boolean]
-    readonly filled: (hash: OrderHash) => number
-  }): readonly [FaultySide, Verdict['reason']] {
-    const { buy, sell, price, size, funds } = fill
-    if (fill.isSettled) return ['none', 'AlreadySettled']
-    if (buy.side !== BUY || sell.side !== SELL) return ['none', 'WrongSide']
-    if (buy.marketId !== sell.marketId) return ['none', 'MarketMismatch']
-    if (buy.outcome !== sell.outcome) return ['none', 'OutcomeMismatch']
-    if (size === 0) return ['none', 'SizeZero']
-    if (price <= 0 || price >= ONE) return ['none', 'PriceOutOfRange']
-    if (price > buy.price) return ['none', 'PriceAboveBuyLimit']
-    if (price < sell.price) return ['none', 'PriceBelowSellLimit']
-    const sides = (buyer: boolean, seller: boolean, reason: Verdict['reason']) => {
-      if (!buyer && !seller) return undefined
-      return [buyer && seller ? 'both' : buyer ? 'buyer' : 'seller', reason] as const
-    }
-    const isOver = ({ expiration }: Order) => funds.nowSec > expiresAtSec(expiration) + GRACE_SEC
-    const [buySigned, sellSigned] = fill.areSigned
-    const flaw =
-      sides(!buySigned, !sellSigned, 'InvalidSignature') ??
-      sides(isOver(buy), isOver(sell), 'OrderExpired') ??
-      sides(
-        fill.filled(fill.buyHash) + size > buy.size,
-        fill.filled(fill.sellHash) + size > sell.size,
-        'OrderOverfilled',
-      )
-    if (flaw !== undefined) return flaw
-    if (!funds.isPrepared(buy.marketId)) return ['none', 'MarketUnknown']
-    const cost = BigInt(costCeil(price, size))
-    const [buyer, seller] = [funds.wallet(buy.trader), funds.wallet(sell.trader)]
-    const poor =
-      buyer.dollars < cost
-        ? 'InsufficientCollateral'
-        : buyer.allowance < cost
-          ? 'InsufficientAllowance'
-          : undefined
-    const held = seller.shares.get(`${buy.marketId}/${buy.outcome}`) ?? 0n
-    const bare =
-      held < BigInt(size)
-        ? 'InsufficientShares'
-        : seller.isApproved
-          ? undefined
-          : 'SharesNotApproved'
-    if (poor !== undefined && bare !== undefined) return ['both', 'BothUnfunded']
-    if (poor !== undefined) return ['buyer', poor]
-    return bare === undefined ? ['none', 'None'] : ['seller', bare]
   }
 
   #tryPermit(
@@ -419,7 +413,7 @@ export class Contracts {
   }
 
   sharesLog(from: Address, to: Address, token: Token, value: bigint): ModelLog {
-    const args = { operator: this.at.settlement, from, to, id: this.#ids.get(token), value }
+    const args = { operator: this.at.settlement, from, to, id: this.#tokens.idOf(token), value }
     return logOf(conditionalTokensAbi, this.at.conditionalTokens, 'TransferSingle', args)
   }
 
@@ -440,21 +434,24 @@ export class Contracts {
   /** Answers a view call. */
   read(to: Address, data: Hex, funds: Funds): Hex {
     if (to === this.at.multicall) return this.#readMany(data, funds)
-    if (to === this.at.stablecoin) return this.#readStablecoin(data, funds)
-    if (to === this.at.conditionalTokens) return this.#readTokens(data, funds)
+    if (to === this.at.stablecoin) return readStablecoin(this.at, data, funds)
+    if (to === this.at.conditionalTokens) return this.#tokens.read(data, funds)
+    if (to === this.rights.delegates) return this.rights.readDelegates(data, funds)
     if (to === this.at.marketFactory) return this.#factory.read(data, funds)
     const market = funds.market(to)
-    if (market !== undefined) return this.#factory.readMarket(market, data)
+    if (market !== undefined) return this.#factory.readMarket(market, data, funds)
     if (to !== this.at.settlement) return '0x'
     const { functionName, args } = decodedCall(settlementAbi, data)
+    const withdrawn = this.rights.readWithdrawals(functionName, args, funds)
+    if (withdrawn !== undefined) return withdrawn
     const word = (result: boolean | bigint): Hex =>
       encodeAbiParameters([{ type: 'uint256' }], [BigInt(result)])
     if (functionName === 'isSettled') return word(funds.isSettled(String(args?.[0])))
     if (functionName === 'isOperator') {
       return word(isAddressEqual(args?.[0] as HexAddress, this.at.operator as HexAddress))
     }
-    if (functionName === 'settlementGrace') return word(BigInt(GRACE_SEC))
-    if (functionName === 'cancelDelay') return word(BigInt(CANCEL_DELAY_SEC))
+    if (functionName === 'settlementGrace') return word(BigInt(this.#graceSec))
+    if (functionName === 'cancelDelay') return word(BigInt(this.#cancelDelaySec))
     if (functionName === 'paused') return word(funds.isPaused)
     throw new TypeError(`the model lacks ${functionName}`)
   }
@@ -465,57 +462,21 @@ export class Contracts {
     return encodeFunctionResult({
       abi: multicallAbi,
       functionName: 'aggregate3',
-      result: calls.map(({ target, callData }) => ({
-        success: true,
-        returnData: this.read(toAddress(target), callData, funds),
-      })),
+      result: calls.map(({ target, callData }) => {
+        try {
+          return { success: true, returnData: this.read(toAddress(target), callData, funds) }
+        } catch (error) {
+          if (!(error instanceof ReadReverts)) throw error
+          return { success: false, returnData: error.revert }
+        }
+      }),
     })
-  }
-
-  #readStablecoin(data: Hex, funds: Funds): Hex {
-    const { functionName, args } = decodedCall(testUSDCAbi, data)
-    const wallet = funds.wallet(toAddress(String(args?.[0] ?? this.at.operator)))
-    const values: Record<string, bigint> = {
-      balanceOf: wallet.dollars,
-      allowance: wallet.allowance,
-      nonces: wallet.permits,
-      // True if the stablecoin can move for every account.
-      transferFrom: 1n,
-    }
-    const value = values[functionName]
-    if (value === undefined) throw new TypeError(`the model lacks ${functionName}`)
-    return encodeAbiParameters([{ type: 'uint256' }], [value])
-  }
-
-  #readTokens(data: Hex, funds: Funds): Hex {
-    const { functionName, args } = decodedCall(conditionalTokensAbi, data)
-    const word = (value: bigint): Hex => encodeAbiParameters([{ type: 'uint256' }], [value])
-    if (functionName === 'getOutcomeSlotCount') {
-      return word(funds.isPrepared(String(args?.[0]) as MarketId) ? 2n : 0n)
-    }
-    if (functionName.startsWith('payout')) {
-      const { winner, isPaid } = funds.marketOf(String(args[0]) as MarketId) ?? {}
-      if (isPaid !== true) return word(0n)
-      if (functionName === 'payoutDenominator') return word(winner === undefined ? 0n : 1n)
-      return word(winner === Number(args[1]) ? 1n : 0n)
-    }
-    const wallet = funds.wallet(toAddress(String([args?.[0]].flat()[0])))
-    if (functionName === 'nonces') return word(wallet.tokensNonce)
-    if (functionName === 'balanceOfBatch') {
-      const ids = args[1] as readonly bigint[]
-      const held = ids.map((id) => wallet.shares.get(this.#tokens.get(id) ?? ('' as Token)) ?? 0n)
-      return encodeAbiParameters([{ type: 'uint256[]' }], [held])
-    }
-    if (functionName === 'isApprovedForAll') return word(wallet.isApproved ? 1n : 0n)
-    if (functionName === 'balanceOf') {
-      const token = this.#tokens.get(args?.[1] as bigint)
-      return word(token === undefined ? 0n : (wallet.shares.get(token) ?? 0n))
-    }
-    throw new TypeError(`the model lacks ${functionName}`)
   }
 }
 
-function orderOf(order: SettleArgs['orders'][number]['order']): Order {
+type OrderTuple = SettleArgs['orders'][number]['order']
+
+function orderOf(order: OrderTuple): Order {
   return {
     marketId: order.marketId as string as MarketId,
     trader: toAddress(order.trader),

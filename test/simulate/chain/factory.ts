@@ -1,16 +1,16 @@
 /** The rules of the market factory and of the markets that it creates, without an EVM. */
 
-import { encodeAbiParameters, encodeFunctionResult, type Hex } from 'viem'
+import { encodeAbiParameters, encodeFunctionResult, type Hex, zeroHash } from 'viem'
 import { quickDescription, quickQuestion } from '#chain/market-factory.ts'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
 import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
-import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
+import { type Address, type MarketId, toAddress, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
 import { predictQuickMarket } from '#services/prices/chain/quick-market-id.ts'
 import { decodedCall, logOf, revertData } from './abi.ts'
 import type { ChainContracts, Executed, Funds, ModelLog } from './contracts.ts'
-import { type Claim, type OracleModel, questionIdOf } from './oracle-model.ts'
+import { BOND, type Claim, type OracleModel, openClaimOf, questionIdOf } from './oracle-model.ts'
 
 const QUICK_FALLBACK_SEC = 7 * 86_400
 
@@ -34,6 +34,16 @@ export type ChainMarket = {
   readonly claimId: Hex | undefined
   /** True if its payouts were reported. */
   readonly isPaid: boolean
+}
+
+/** A view call that reverts. */
+export class ReadReverts extends Error {
+  readonly revert: Hex
+
+  constructor(revert: Hex) {
+    super('a read reverts')
+    this.revert = revert
+  }
 }
 
 const done = (logs: readonly ModelLog[]): Executed => ({ returned: '0x', logs, verdicts: [] })
@@ -143,9 +153,23 @@ export class FactoryModel {
   }
 
   /** Answers a view call of a market. */
-  readMarket(market: ChainMarket, data: Hex): Hex {
-    const { functionName } = decodedCall(marketAbi, data)
+  readMarket(market: ChainMarket, data: Hex, funds: Funds): Hex {
+    const { functionName, args } = decodedCall(marketAbi, data)
     if (functionName === 'marketId') return market.marketId as string as Hex
+    if (functionName === 'bond') return wordOf(BOND)
+    if (functionName === 'nonces') {
+      const { marketNonces } = funds.wallet(toAddress(String(args[0]))).rights
+      return wordOf(marketNonces.get(market.contract) ?? 0n)
+    }
+    if (functionName === 'winningOutcome') {
+      if (market.winner === undefined)
+        throw new ReadReverts(revertData(marketAbi, 'NotResolved', []))
+      return wordOf(BigInt(market.winner))
+    }
+    if (functionName === 'assertion') {
+      const result = assertionOf(openClaimOf(market))
+      return encodeFunctionResult({ abi: marketAbi, functionName, result })
+    }
     if (functionName !== 'terms') throw new TypeError(`the model lacks ${functionName}`)
     const { maker, expirationSec, proposableFromSec, question, description } = market
     return encodeFunctionResult({
@@ -170,3 +194,17 @@ function flawOf(market: ChainMarket, funds: Funds): Executed | undefined {
 
 const wordOf = (value: boolean | bigint): Hex =>
   encodeAbiParameters([{ type: 'uint256' }], [BigInt(value)])
+
+/** The open assertion, or the one that resolved the market, as the contract returns it; its id is zero without one. */
+function assertionOf(claim: Claim | undefined) {
+  return {
+    id: claim?.id ?? zeroHash,
+    proposer: (claim?.proposer ?? ZERO_ADDRESS) as string as Hex,
+    asserter: (claim?.asserter ?? ZERO_ADDRESS) as string as Hex,
+    outcome: claim?.outcome === 0,
+    disputed: claim?.disputer !== undefined,
+    assertionTime: BigInt(claim?.atSec ?? 0),
+    expirationTime: BigInt(claim?.windowEndsSec ?? 0),
+    bond: claim?.bond ?? 0n,
+  }
+}

@@ -15,6 +15,7 @@ import type { SimulatedChain } from './chain.ts'
 import type { Funds, ModelLog, Token } from './contracts.ts'
 
 const HOLDERS = [1, 2, 3].map((each) => `0x${`c${each}`.repeat(20)}` as Address)
+const HOLDER_DOLLARS = 1_000_000_000n
 const BOTH: readonly Outcome[] = [0, 1]
 
 export class Holders {
@@ -31,6 +32,15 @@ export class Holders {
     this.#chain = chain
     this.#holders = [...HOLDERS, ...more]
     this.#random = randomFrom(Math.imul(world.seed + 83, 0x4cf5ad43))
+    chain.act({
+      name: 'fund',
+      run: (funds) => {
+        for (const each of HOLDERS) {
+          funds.put(each, { ...funds.wallet(each), dollars: HOLDER_DOLLARS })
+        }
+        return []
+      },
+    })
     world.scheduler.every(1_500_000, () => this.#move())
   }
 
@@ -48,7 +58,7 @@ export class Holders {
         const market = markets[Math.floor(at * markets.length)]
         if (market === undefined) return []
         const { marketId } = market
-        if (market.isPaid && dice < 0.6)
+        if (market.isPaid && dice < 0.15)
           return this.#chain.contracts.relay.redeem(holder, marketId, funds)
         if (dice < 0.5) return this.#convert(funds, holder, marketId, amount)
         if (dice < 0.7) return this.#convert(funds, holder, marketId, -amount)
@@ -61,6 +71,11 @@ export class Holders {
   #convert(funds: Funds, holder: Address, marketId: MarketId, by: bigint): ModelLog[] {
     const held = BOTH.map((outcome) => sharesOf(funds, holder, marketId, outcome))
     if (held.some((shares) => shares + by < 0n)) return []
+    const { conditionalTokens } = this.#chain.contracts.at
+    const [paying, collateral] = [funds.wallet(holder), funds.wallet(conditionalTokens)]
+    if (paying.dollars < by) return []
+    funds.put(holder, { ...paying, dollars: paying.dollars - by })
+    funds.put(conditionalTokens, { ...collateral, dollars: collateral.dollars + by })
     for (const outcome of BOTH) change(funds, holder, { marketId, outcome, by })
     const amount = by < 0n ? -by : by
     const [from, to] = by < 0n ? [holder, ZERO_ADDRESS] : [ZERO_ADDRESS, holder]

@@ -7,16 +7,20 @@ import { encodeErrorResult, type Hex, keccak256, stringToHex } from 'viem'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
 import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
-import type { Address } from '#domain/ids.ts'
+import { type Address, toAddress, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
 import { decodedCall, logOf, revertData } from './abi.ts'
 import type { ChainContracts, Executed, Funds, ModelLog } from './contracts.ts'
 import type { ChainMarket } from './factory.ts'
+import type { RelayModel } from './relay-model.ts'
+import { putRights } from './rights-model.ts'
 
 /** A claim about the outcome at the oracle. */
 export type Claim = {
   readonly id: Hex
   readonly proposer: Address
+  /** The account that paid the bond, and gets it back. */
+  readonly asserter: Address
   readonly outcome: Outcome
   readonly bond: bigint
   readonly atSec: number
@@ -54,9 +58,13 @@ export const openClaimOf = ({ claims, claimId }: ChainMarket): Claim | undefined
 
 export class OracleModel {
   readonly #at: ChainContracts
+  readonly #relay: RelayModel
+  /** Window in which a proposal can be disputed. */
+  livenessSec = 30
 
-  constructor(at: ChainContracts) {
+  constructor(at: ChainContracts, relay: RelayModel) {
     this.#at = at
+    this.#relay = relay
   }
 
   /** Runs a transaction, or a call, of a market. */
@@ -66,11 +74,78 @@ export class OracleModel {
     data: Hex,
     run: { funds: Funds; gas: bigint },
   ): Executed {
-    const { functionName } = decodedCall(marketAbi, data)
+    const { functionName, args } = decodedCall(marketAbi, data)
     const pays = run.gas >= PAYOUT_GAS
     if (functionName === 'settle') return this.settle(market, { by: from, pays }, run.funds)
     if (functionName === 'reportPayouts') return this.#report(market, run.funds)
-    throw new TypeError(`the model lacks ${functionName}`)
+    if (functionName === 'proposeResolution') return this.#proposeFor(market, from, args, run.funds)
+    if (functionName !== 'settleMarket') throw new TypeError(`the model lacks ${functionName}`)
+    const [by, winner] = [toAddress(String(args[0])), Number(args[1]) as Outcome]
+    const flaw = this.#signedFlaw(market, { by, deadline: args[2], s: args[5] }, run.funds)
+    if (flaw !== undefined) return flaw
+    const claim = openClaimOf(market)
+    if (market.winner === undefined && claim !== undefined) {
+      if (claim.outcome !== winner) return refused('OutcomeNotAsserted', [winner])
+      if (claim.truth === false) return refused('AssertionNotTrue', [claim.id])
+    }
+    const settled = this.settle(market, { by, pays }, run.funds)
+    if (!('revert' in settled)) this.#useNonce(market, by, run.funds)
+    return settled
+  }
+
+  /** Returns why a signature of an account for a market is not accepted. */
+  #signedFlaw(
+    { contract }: ChainMarket,
+    { by, deadline, s }: { by: Address; deadline: unknown; s: unknown },
+    funds: Funds,
+  ): Executed | undefined {
+    if (Number(deadline) < funds.nowSec) return refused('SignatureExpired', [deadline])
+    const nonce = funds.wallet(by).rights.marketNonces.get(contract) ?? 0n
+    if (this.#relay.isSigned(String(s), by, nonce)) return undefined
+    return refused('SignerMismatch', [ZERO_ADDRESS, by])
+  }
+
+  #useNonce({ contract }: ChainMarket, by: Address, funds: Funds): void {
+    const wallet = funds.wallet(by)
+    const before = wallet.rights.marketNonces
+    const marketNonces = new Map(before).set(contract, (before.get(contract) ?? 0n) + 1n)
+    putRights(funds, by, wallet, { marketNonces })
+  }
+
+  /** Proposes an outcome for an account that signed; the bond comes from the account or from the sender. */
+  #proposeFor(
+    market: ChainMarket,
+    from: Address,
+    args: readonly unknown[],
+    funds: Funds,
+  ): Executed {
+    const by = toAddress(String(args[0]))
+    const bond = args[6] as { payer: Hex; deadline: bigint; v: number; s: Hex }
+    const flaw = this.#signedFlaw(market, { by, deadline: args[2], s: args[5] }, funds)
+    if (flaw !== undefined) return flaw
+    const payer = toAddress(bond.payer)
+    if (payer !== by && payer !== from) return refused('NotPayer', [payer])
+    if (market.winner !== undefined) return refused('AlreadyResolved', [market.winner])
+    if (market.claimId !== undefined) return refused('AssertionActive', [market.claimId])
+    if (funds.nowSec < market.proposableFromSec) {
+      return refused('NotExpired', [BigInt(market.proposableFromSec)])
+    }
+    const { contract: spender } = market
+    const { permits, dollars, rights } = funds.wallet(payer)
+    // The relayer signs permits of its own keys, which the simulation does not know.
+    const isSigned = payer === from || this.#relay.isSigned(bond.s, payer, permits)
+    const isUsed = bond.v !== 0 && Number(bond.deadline) >= funds.nowSec && isSigned
+    const allowed = isUsed ? BOND : (rights.allowances.get(spender) ?? 0n)
+    if (allowed < BOND) return refusedByOracle('ERC20: insufficient allowance')
+    if (dollars < BOND) return refusedByOracle('ERC20: transfer amount exceeds balance')
+    const logs = isUsed ? [this.#relay.allow(payer, { spender, value: BOND }, funds)] : []
+    const paying = funds.wallet(payer)
+    const allowances = new Map(paying.rights.allowances).set(spender, allowed - BOND)
+    putRights(funds, payer, paying, { allowances })
+    this.#useNonce(market, by, funds)
+    const { livenessSec } = this
+    const proposal = { by, payer, outcome: args[1] === true ? 0 : 1, livenessSec } as const
+    return done([...logs, ...this.propose(market, proposal, funds)])
   }
 
   /** Creates an ordinary market; no logs if its expiration has passed. */
@@ -101,24 +176,29 @@ export class OracleModel {
   /** Proposes an outcome with a bond; no logs if the contract refuses it. */
   propose(
     market: ChainMarket,
-    { by, outcome, livenessSec }: { by: Address; outcome: Outcome; livenessSec: number },
+    {
+      by,
+      payer = by,
+      outcome,
+      livenessSec,
+    }: { by: Address; payer?: Address; outcome: Outcome; livenessSec: number },
     funds: Funds,
   ): ModelLog[] {
     const { nowSec } = funds
     if (market.winner !== undefined || market.claimId !== undefined) return []
-    if (nowSec < market.proposableFromSec || !pay(funds, by, ORACLE, BOND)) return []
+    if (nowSec < market.proposableFromSec || !pay(funds, payer, ORACLE, BOND)) return []
     const { contract, marketId, claims } = market
     const id = keccak256(stringToHex(`${contract} ${by} ${nowSec} ${claims.length}`))
     const windowEndsSec = nowSec + livenessSec
     const claim: Claim = {
-      ...{ id, proposer: by, outcome, bond: BOND, atSec: nowSec, windowEndsSec },
+      ...{ id, proposer: by, asserter: payer, outcome, bond: BOND, atSec: nowSec, windowEndsSec },
       ...{ disputer: undefined, truth: undefined, settledBy: undefined },
       settledAtSec: undefined,
     }
     funds.putMarket({ ...market, claims: [...claims, claim], claimId: id })
     return [
       logOf(marketAbi, contract, 'ResolutionProposed', {
-        ...{ marketId, assertionId: id, proposer: by, asserter: by, outcome: outcome === 0 },
+        ...{ marketId, assertionId: id, proposer: by, asserter: payer, outcome: outcome === 0 },
         ...{ bond: BOND, assertionTime: BigInt(nowSec), expirationTime: BigInt(windowEndsSec) },
       }),
     ]
@@ -151,16 +231,16 @@ export class OracleModel {
     if (market.winner !== undefined) return refused('AlreadyResolved', [market.winner])
     const claim = openClaimOf(market)
     if (claim === undefined) return refused('NoAssertion')
-    const { disputer, truth = true, bond, proposer, windowEndsSec, outcome, id } = claim
+    const { disputer, truth = true, bond, asserter, windowEndsSec, outcome, id } = claim
     if (disputer === undefined && funds.nowSec < windowEndsSec) {
       return refusedByOracle('Assertion not expired')
     }
     if (disputer !== undefined && claim.truth === undefined) {
       return refusedByOracle('Price is not resolved')
     }
-    if (disputer === undefined) pay(funds, ORACLE, proposer, bond)
+    if (disputer === undefined) pay(funds, ORACLE, asserter, bond)
     else {
-      pay(funds, ORACLE, truth ? proposer : disputer, 2n * bond - bond / 2n)
+      pay(funds, ORACLE, truth ? asserter : disputer, 2n * bond - bond / 2n)
       pay(funds, ORACLE, STORE, bond / 2n)
     }
     const settled = putClaim(funds, market, {

@@ -13,10 +13,10 @@ import type { Funds, ModelLog } from './contracts.ts'
 import type { ChainMarket } from './factory.ts'
 import { openClaimOf } from './oracle-model.ts'
 
-export const PROPOSERS = [1, 2, 3].map((each) => `0x${`d${each}`.repeat(20)}` as Address)
+const PROPOSERS = [1, 2, 3].map((each) => `0x${`d${each}`.repeat(20)}` as Address)
 const MAKER = `0x${'b0'.repeat(20)}` as Address
 const STRANGER = `0x${'b1'.repeat(20)}` as Address
-export const PROPOSER_DOLLARS = 5_000_000_000n
+const PROPOSER_DOLLARS = 5_000_000_000n
 const MARKETS_OPEN_MAX = 4
 const EVERY_US = 700_000
 
@@ -35,6 +35,7 @@ export class Proposers {
     this.#chain = chain
     this.#random = randomFrom(Math.imul(world.seed + 97, 0x2545f491))
     this.#livenessSec = this.#random.pick([5, 15, 30])
+    chain.contracts.oracle.livenessSec = this.#livenessSec
     chain.act({
       name: 'fund',
       run: (funds) => {
@@ -75,6 +76,8 @@ export class Proposers {
           return market === undefined ? [] : run(market)
         }
         if (dice < 0.25) return this.#create(funds, named, expirationSec)
+        // Owners whose operations are relayed make the other proposals.
+        if (dice < 0.5 && dice > 0.36) return []
         if (dice < 0.5) {
           const proposal = { by, outcome, livenessSec: this.#livenessSec }
           return act(isProposable(funds), (market) => oracle.propose(market, proposal, funds))

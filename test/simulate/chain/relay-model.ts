@@ -1,16 +1,18 @@
 /**
- * The rules of calls that the relayer sends for owners of funds, without an EVM: permits of the stablecoin, and
- * approvals and redemptions of outcome tokens. A signature is valid once, with the owner's next nonce at the contract.
+ * The rules of calls that the relayer sends for owners of funds, without an EVM: permits of the stablecoin, approvals
+ * and redemptions of outcome tokens, and several calls in one transaction. A signature is valid once, with the owner's next nonce at the contract.
  */
 
-import { type Hex, zeroHash } from 'viem'
+import { encodeErrorResult, encodeFunctionResult, type Hex, zeroHash } from 'viem'
 import { positionIdOf } from '#chain/position-id.ts'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
+import { multicallAbi } from '#contracts/artifacts/Multicall.abi.ts'
 import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
 import { type Address, type MarketId, toAddress, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
 import { decodedCall, logOf, revertData } from './abi.ts'
-import type { ChainContracts, Executed, Funds, ModelLog } from './contracts.ts'
+import type { ChainContracts, Executed, Funds, ModelLog, Wallet } from './contracts.ts'
+import { putRights } from './rights-model.ts'
 
 const BOTH: readonly Outcome[] = [0, 1]
 
@@ -30,16 +32,32 @@ export class RelayModel {
     const { functionName, args } = decodedCall(testUSDCAbi, data)
     if (functionName !== 'permit') throw new TypeError(`the model lacks ${functionName}`)
     const [owner, value, s] = [toAddress(String(args[0])), args[2] as bigint, String(args.at(-1))]
+    const spender = toAddress(String(args[1]))
     const wallet = funds.wallet(owner)
     if (Number(args[3]) < funds.nowSec) {
       return { revert: revertData(testUSDCAbi, 'ERC2612ExpiredSignature', [args[3]]) }
     }
-    if (!this.#isSigned(s, owner, wallet.permits)) {
+    if (!this.isSigned(s, owner, wallet.permits)) {
       return { revert: revertData(testUSDCAbi, 'ERC2612InvalidSigner', [ZERO_ADDRESS, owner]) }
     }
-    funds.put(owner, { ...wallet, allowance: value, permits: wallet.permits + 1n })
-    const { stablecoin, settlement: spender } = this.#at
-    return done([logOf(testUSDCAbi, stablecoin, 'Approval', { owner, spender, value })])
+    return done([this.allow(owner, { spender, value }, funds)])
+  }
+
+  /** Uses up a permit of the stablecoin; returns its log. */
+  allow(
+    owner: Address,
+    { spender, value }: { readonly spender: Address; readonly value: bigint },
+    funds: Funds,
+  ): ModelLog {
+    const { stablecoin, settlement } = this.#at
+    const wallet = funds.wallet(owner)
+    const used = { ...wallet, permits: wallet.permits + 1n }
+    if (spender === settlement) funds.put(owner, { ...used, allowance: value })
+    else {
+      const allowances = new Map(wallet.rights.allowances).set(spender, value)
+      putRights(funds, owner, used, { allowances })
+    }
+    return logOf(testUSDCAbi, stablecoin, 'Approval', { owner, spender, value })
   }
 
   /** Runs a transaction, or a call, of the outcome tokens. */
@@ -51,7 +69,7 @@ export class RelayModel {
     if (Number(deadline) < funds.nowSec) {
       return { revert: revertData(conditionalTokensAbi, 'PermitExpired', [deadline]) }
     }
-    if (!this.#isSigned(s, owner, wallet.tokensNonce)) {
+    if (!this.isSigned(s, owner, wallet.tokensNonce)) {
       return {
         revert: revertData(conditionalTokensAbi, 'PermitSignerMismatch', [ZERO_ADDRESS, owner]),
       }
@@ -71,7 +89,8 @@ export class RelayModel {
     return done(this.redeem(owner, String(args[3]) as MarketId, funds))
   }
 
-  #isSigned(s: string, owner: Address, nonce: bigint): boolean {
+  /** Returns whether the account signed something with this nonce; `s` is the last word of the signature. */
+  readonly isSigned = (s: string, owner: Address, nonce: bigint): boolean => {
     const known = this.signed.get(s)
     return known?.owner === owner && known.nonce === nonce
   }
@@ -93,11 +112,59 @@ export class RelayModel {
       const burn = { operator: holder, from: holder, to: ZERO_ADDRESS, id, value }
       return [log('TransferSingle', burn)]
     })
-    funds.put(holder, { ...wallet, shares })
+    funds.put(holder, { ...wallet, dollars: wallet.dollars + payout, shares })
+    const collateral = funds.wallet(conditionalTokens)
+    funds.put(conditionalTokens, { ...collateral, dollars: collateral.dollars - payout })
     const redeemed = log('PayoutRedemption', {
       ...{ redeemer: holder, collateralToken: stablecoin },
       ...{ parentCollectionId: zeroHash, conditionId: marketId, indexSets: [1n, 2n], payout },
     })
     return [...burnt, redeemed]
   }
+}
+
+type Call3 = { readonly target: Hex; readonly allowFailure: boolean; readonly callData: Hex }
+
+const FAILED = [{ type: 'error', name: 'Error', inputs: [{ name: '', type: 'string' }] }] as const
+
+const callsIn = (data: Hex): readonly Call3[] =>
+  decodedCall(multicallAbi, data).args[0] as readonly Call3[]
+
+/** Returns whether the first of several calls changes something. */
+export function isAggregated(data: Hex, isChange: (to: Address, data: Hex) => boolean): boolean {
+  const [first] = callsIn(data)
+  return first !== undefined && isChange(toAddress(first.target), first.callData)
+}
+
+/** Runs several calls in one transaction: if one fails that must not, none takes effect. */
+export function aggregated(
+  data: Hex,
+  funds: Funds,
+  execute: (to: Address, data: Hex, within: Funds) => Executed | undefined,
+): Executed {
+  const wallets = new Map<Address, Wallet>()
+  const within: Funds = {
+    ...funds,
+    wallet: (owner) => wallets.get(owner) ?? funds.wallet(owner),
+    put: (owner, wallet) => void wallets.set(owner, wallet),
+  }
+  const logs: ModelLog[] = []
+  const result: { success: boolean; returnData: Hex }[] = []
+  for (const { target, allowFailure, callData } of callsIn(data)) {
+    const executed = execute(toAddress(target), callData, within)
+    if (executed === undefined) throw new TypeError(`the model lacks ${target}`)
+    if ('revert' in executed) {
+      if (!allowFailure) {
+        const args = ['Multicall3: call failed'] as const
+        return { revert: encodeErrorResult({ abi: FAILED, errorName: 'Error', args }) }
+      }
+      result.push({ success: false, returnData: executed.revert })
+      continue
+    }
+    logs.push(...executed.logs)
+    result.push({ success: true, returnData: executed.returned })
+  }
+  for (const [owner, wallet] of wallets) funds.put(owner, wallet)
+  const returned = encodeFunctionResult({ abi: multicallAbi, functionName: 'aggregate3', result })
+  return { returned, logs, verdicts: [] }
 }

@@ -1,20 +1,17 @@
 /**
- * Owners who sign operations for the relayer, and the front that sends them, with the real service of a front. Some
- * operations have a used or a future nonce; owners also redeem by themselves. Checks that every operation ends, that its
- * row says what the chain says, and that no budget of gas is exceeded.
+ * The front that sends the owners' signed operations to the relayer, with the real service of a front. Checks that every
+ * operation ends, is executed at most once, that its rows say what the chain says, and that no budget of gas is exceeded.
  */
 
 import type { MessagePort } from 'node:worker_threads'
-import { type Hex, parseSignature, zeroHash } from 'viem'
+import type { Hex } from 'viem'
 import { makeRelayService } from '#api/relayer/relay-service.ts'
-import { accountOf, type OwnAccount } from '#chain/accounts.ts'
-import { channelOptions, contractsOf, stablecoinOf } from '#config/thread-data.ts'
+import { topicsOf } from '#chain/chain-log.ts'
+import { channelOptions } from '#config/thread-data.ts'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
-import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
-import { type Address, toAddress, type Uint256 } from '#domain/ids.ts'
+import type { Address } from '#domain/ids.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
-import { purposeOf, type RelayOperation, type RelayPurpose } from '#domain/relay.ts'
-import { signedMessages } from '#domain/relay-messages.ts'
+import type { RelayOperation } from '#domain/relay.ts'
 import type { RelayAnswer, RelayerRequests } from '#protocol/relayer.ts'
 import { Channel } from '#runtime/channel.ts'
 import { makeRef } from '#runtime/ref.ts'
@@ -22,11 +19,11 @@ import { type Random, randomFrom } from '../../support/random.ts'
 import type { Tables } from '../database.ts'
 import type { SimulatedWorld } from '../exchange.ts'
 import { newLife, Violation } from '../scheduler.ts'
-import { decodedCall } from './abi.ts'
-import type { Block, SimulatedChain } from './chain.ts'
+import type { Block, Mined, SimulatedChain } from './chain.ts'
+import type { OrderDesk } from './order-desk.ts'
+import { OWNER_ADDRESSES, Owners } from './owners.ts'
+import { type Relayed as RelayedCall, relayedIn } from './relayed-calls.ts'
 
-const OWNERS = [1, 2, 3, 4].map((each) => accountOf(`0x${`a${each}`.repeat(32)}`))
-export const OWNER_ADDRESSES = OWNERS.map(({ address }) => address)
 const OWNER_DOLLARS = 500_000_000n
 const EVERY_US = 900_000
 const DEADLINE_MS = 10_000
@@ -37,7 +34,6 @@ const PASSING: readonly string[] = [
   ...['PART_UNAVAILABLE', 'STORAGE_FULL', 'SEQ_NOT_REACHED', 'REQUEST_TIMEOUT'],
 ]
 const SPENT = /is used up/
-const NO_SIGNATURE = { v: 27, r: zeroHash, s: zeroHash } as const
 
 type Asked = {
   readonly operation: RelayOperation
@@ -54,7 +50,28 @@ type RelayRow = {
   readonly gas: number
 }
 
-type RelayedWorld = SimulatedWorld & { readonly chain: SimulatedChain; readonly tables: Tables }
+type ClaimRow = {
+  readonly relay_key: Buffer
+  readonly user_address: Buffer
+  readonly market_id: Buffer
+  readonly status: string
+}
+
+/** What the relayer's transactions did in the branch that ends with a block. */
+type Done = {
+  /** Gas used, by owner and budget. */
+  readonly spent: ReadonlyMap<string, number>
+  /** Calls that succeeded. */
+  readonly calls: ReadonlySet<string>
+}
+
+type RelayedWorld = SimulatedWorld & {
+  readonly chain: SimulatedChain
+  readonly tables: Tables
+  readonly desk: OrderDesk
+  /** Accounts that send the relayer's transactions. */
+  readonly lanes: readonly Address[]
+}
 
 export class Relayed {
   readonly name = 'front-relayed'
@@ -64,9 +81,12 @@ export class Relayed {
   readonly #relayer = makeRef<RelayerRequests>()
   readonly #service
   readonly #asked: Asked[] = []
-  #signed = 0
-  /** Gas used in the branch that ends with a block, by owner and budget. */
-  readonly #spent = new WeakMap<Block, Map<string, number>>()
+  readonly #owners: Owners
+  readonly #done = new WeakMap<Block, Done>()
+  /** Number of trades of each owner that settled, in any branch. */
+  readonly #trades = new Map<Address, number>()
+  /** Number of operations of each kind that were sent and confirmed. */
+  readonly #sent = new Map<string, number>()
   isMoving = true
 
   constructor(world: RelayedWorld) {
@@ -74,6 +94,8 @@ export class Relayed {
     this.#random = randomFrom(Math.imul(world.seed + 101, 0x1b56c4e9))
     const { chain, scheduler, settings } = world
     const { deadlineAheadSecMax, redemptionsMax } = settings.relayer
+    const ordersOf = (owner: Address) => world.desk.ordersOf(owner)
+    this.#owners = new Owners({ settings, chain, random: this.#random, ordersOf })
     const { chainId, settlement, conditionalTokens, stablecoin } = chain.contracts.at
     const contracts = { settlement, conditionalTokens, stablecoin }
     const terms = { role: 'test', ...contracts, deadlineAheadSecMax, redemptionsMax } as const
@@ -84,7 +106,7 @@ export class Relayed {
     chain.act({
       name: 'fund',
       run: (funds) => {
-        for (const owner of OWNER_ADDRESSES) {
+        for (const owner of [...OWNER_ADDRESSES, ...world.lanes]) {
           funds.put(owner, { ...funds.wallet(owner), dollars: OWNER_DOLLARS })
         }
         return []
@@ -107,63 +129,19 @@ export class Relayed {
 
   async #move(): Promise<void> {
     const random = this.#random
-    const { chain, scheduler } = this.#world
-    const owner = random.pick(OWNERS)
-    const operation = this.#operation(owner.address)
-    if (operation === undefined) return
-    const wallet = chain.head.wallets.get(owner.address)
-    const next =
-      (operation.kind === 'stablecoin-permit' ? wallet?.permits : wallet?.tokensNonce) ?? 0n
-    const wrong = random.chance(0.15) ? random.pick([-1n, 1n]) : 0n
-    const nonce = next + wrong < 0n ? 0n : next + wrong
-    const asked: Asked = { operation: await this.#sign(operation, owner, nonce), answer: undefined }
+    const { scheduler } = this.#world
+    const signed = await this.#owners.next(Math.floor(scheduler.nowMs / 1_000))
+    if (signed === undefined) return
+    const { operation, off } = signed
+    this.#world.desk.withdraws(operation)
+    const asked: Asked = { operation, answer: undefined }
     this.#asked.push(asked)
-    scheduler.trace(`${this.name} asks ${asked.operation.kind} with nonce ${nonce}`)
+    scheduler.trace(`${this.name} asks ${operation.kind}${off === 0n ? '' : ' with a wrong nonce'}`)
     this.#watch(this.#ask(asked))
     // The same request twice at once.
     if (random.chance(0.1)) this.#watch(this.#ask(asked))
-  }
-
-  #operation(owner: Address): RelayOperation | undefined {
-    const random = this.#random
-    const { chain, scheduler } = this.#world
-    const { chainId, settlement, stablecoin } = chain.contracts.at
-    const deadline = String(Math.floor(scheduler.nowMs / 1_000) + random.int(20, 900)) as Uint256
-    const base = { chainId, owner, deadline, ...NO_SIGNATURE }
-    const [dice, at] = [random.next(), random.next()]
-    if (dice < 0.3) {
-      return { ...base, kind: 'ctf-approval', operator: settlement, approved: random.chance(0.7) }
-    }
-    if (dice < 0.6) {
-      const value = String(random.int(0, 9) * 1_000_000) as Uint256
-      return { ...base, kind: 'stablecoin-permit', spender: settlement, value }
-    }
-    const markets = [...chain.head.markets.values()].filter(({ winner }) => winner !== undefined)
-    const market = markets[Math.floor(at * markets.length)]
-    if (market === undefined) return undefined
-    chain.contracts.know(market.marketId)
-    return {
-      ...{ ...base, kind: 'ctf-redemption', collateralToken: stablecoin },
-      ...{ parentCollectionId: zeroHash, conditionId: market.marketId },
-      indexSets: ['1', '2'] as Uint256[],
-    }
-  }
-
-  async #sign(
-    operation: RelayOperation,
-    { account, address }: OwnAccount,
-    nonce: bigint,
-  ): Promise<RelayOperation> {
-    const { chain, settings } = this.#world
-    const [at] = settings.chains
-    const { settlement, conditionalTokens } = contractsOf(at!)
-    const contracts = { settlement, conditionalTokens, stablecoin: stablecoinOf(at!) }
-    const [message] = signedMessages(operation, contracts, { nonce })
-    const text = (await account.signTypedData?.(message as never)) as Hex
-    const { r, s, yParity } = parseSignature(text)
-    chain.contracts.relay.signed.set(s, { owner: address, nonce })
-    this.#signed++
-    return { ...operation, v: yParity === 0 ? 27 : 28, r, s } as RelayOperation
+    // An earlier request once more: it gets the same transaction, or is refused.
+    if (random.chance(0.15)) this.#watch(this.#ask(random.pick(this.#asked)))
   }
 
   /** Sends an operation, again and again until it gets a final answer. */
@@ -173,48 +151,79 @@ export class Relayed {
     scheduler.trace(`${this.name} ${asked.operation.kind} ${JSON.stringify(answer)}`)
     const isPassing =
       isRejection(answer) && PASSING.includes(answer.rejected) && !SPENT.test(answer.detail ?? '')
-    if (!isPassing) asked.answer = answer
+    if (!isPassing) asked.answer ??= answer
     else {
       const again = () => this.#watch(this.#ask(asked))
       scheduler.after(AGAIN_MS * 1_000, again, this.life)
     }
   }
 
-  /** Called with each block. Checks that the gas paid by the relayer stays within its budgets. */
+  /** Called with each block. Checks that each call succeeds once, and that the gas stays within the budgets. */
   mined(block: Block): void {
-    const { relayer } = this.#world.settings
-    const before = block.parent === undefined ? undefined : this.#spent.get(block.parent)
-    const own = block.mined.flatMap(({ transaction, gasUsed }) => {
-      const found = this.#relayOf(transaction.to, transaction.data)
-      return found === undefined ? [] : [{ ...found, gasUsed }]
+    for (const { verdicts } of block.mined) this.#settled(verdicts)
+    const before = (block.parent && this.#done.get(block.parent)) ?? NOTHING_DONE
+    const { lanes, chain } = this.#world
+    const own = block.mined.flatMap((mined) => {
+      if (!lanes.includes(mined.transaction.from)) return []
+      return relayedIn(mined.transaction, chain.contracts.at).map((call) => ({ call, mined }))
     })
-    const spent = own.length === 0 && before !== undefined ? before : new Map(before)
-    this.#spent.set(block, spent)
-    for (const { owner, purpose, gasUsed } of own) {
-      for (const name of [`${owner} ${purpose}`, purpose]) {
-        spent.set(name, (spent.get(name) ?? 0) + gasUsed)
+    if (own.length === 0) {
+      this.#done.set(block, before)
+      return
+    }
+    const [spent, calls] = [new Map(before.spent), new Set(before.calls)]
+    this.#done.set(block, { spent, calls })
+    for (const { call, mined } of own) {
+      this.#add(spent, calls, call, mined)
+      const market = block.markets.get(mined.transaction.to)
+      if (call.kind === 'settle-market' && mined.succeeded && market?.isPaid === false) {
+        throw new Violation('pays', `${mined.transaction.hash} resolves without the payouts`)
       }
     }
     for (const [name, gas] of spent) {
-      const [ownerMax, allMax] = name.endsWith('redemption')
-        ? [relayer.ownerRedemptionGasPerDay, relayer.redemptionGasPerDay]
-        : [relayer.ownerGasPerDay, relayer.gasPerDay]
-      const isOwner = name.startsWith('0x')
-      const newcomer = Math.min(ownerMax, relayer.newcomerGasPerDay)
-      const newcomers = allMax - Math.ceil((allMax * relayer.tradersPercent) / 100)
-      const most = isOwner ? newcomer : newcomers
+      const most = this.#mostGas(name)
       if (gas > most) throw new Violation('relay-budget', `${name} has spent ${gas} of ${most}`)
     }
   }
 
-  #relayOf(to: Address, data: Hex): { owner: Address; purpose: RelayPurpose } | undefined {
-    const { stablecoin, conditionalTokens } = this.#world.chain.contracts.at
-    const abi = to === stablecoin ? testUSDCAbi : conditionalTokensAbi
-    if (to !== stablecoin && to !== conditionalTokens) return undefined
-    const { functionName, args } = decodedCall(abi, data)
-    const isRedemption = functionName.startsWith('redeem')
-    const kind = isRedemption ? 'ctf-redemption' : 'ctf-approval'
-    return { owner: toAddress(String(args[0])), purpose: purposeOf(kind) }
+  #add(
+    spent: Map<string, number>,
+    calls: Set<string>,
+    { owner, purpose, kind }: RelayedCall,
+    { transaction, succeeded, gasUsed }: Mined,
+  ): void {
+    for (const name of [`${owner} ${purpose}`, purpose]) {
+      spent.set(name, (spent.get(name) ?? 0) + gasUsed)
+    }
+    if (!succeeded) return
+    const { to, data, hash } = transaction
+    if (calls.has(`${to} ${data}`) && this.#world.chain.deepReorgs === 0) {
+      throw new Violation('relayed-once', `${kind} of ${owner} succeeds again in ${hash}`)
+    }
+    calls.add(`${to} ${data}`)
+    this.#sent.set(kind, (this.#sent.get(kind) ?? 0) + 1)
+  }
+
+  #settled(verdicts: Mined['verdicts']): void {
+    for (const { reason, tradeId } of verdicts) {
+      const trade = reason === 'None' ? this.#world.desk.tradeOf(tradeId) : undefined
+      for (const { trader } of trade === undefined ? [] : [trade.buy, trade.sell]) {
+        this.#trades.set(trader, (this.#trades.get(trader) ?? 0) + 1)
+      }
+    }
+  }
+
+  #mostGas(name: string): number {
+    const { relayer } = this.#world.settings
+    const [ownerMax, allMax] = name.endsWith('redemption')
+      ? [relayer.ownerRedemptionGasPerDay, relayer.redemptionGasPerDay]
+      : [relayer.ownerGasPerDay, relayer.gasPerDay]
+    if (!name.startsWith('0x')) {
+      const kept = Math.ceil((allMax * relayer.tradersPercent) / 100)
+      return this.#trades.size > 0 ? allMax : allMax - kept
+    }
+    const trades = this.#trades.get(name.split(' ')[0] as Address) ?? 0
+    return Math.min(ownerMax, relayer.newcomerGasPerDay + trades * relayer.gasPerTrade)
   }
 
   /** Returns operations that have not ended, or whose database row differs from the chain. */
@@ -242,12 +251,53 @@ export class Relayed {
       if (attempt > 1 || gas === gasUsed) return []
       return [`${named} has cost ${gasUsed} gas, and its row says ${gas}`]
     })
-    return [...waiting, ...different]
+    return [...waiting, ...different, ...this.#claimFlaws(rows)]
   }
 
-  /** How many operations were answered with a transaction, and how many were refused. */
+  /** Each claim has the status of its redemption, and the transaction of a confirmed one redeemed its market. */
+  #claimFlaws(rows: readonly RelayRow[]): string[] {
+    const { tables, chain } = this.#world
+    if (chain.deepReorgs > 0) return []
+    const byKey = new Map(rows.map((row) => [row.relay_key.toString('hex'), row]))
+    const claims = tables.file.prepare<[], ClaimRow>('select * from claims').all()
+    const logs = new Map(
+      chain.blocks.flatMap((block) => block.mined.map((one) => [one.transaction.hash, one.logs])),
+    )
+    const counts = new Map<string, number>()
+    for (const { relay_key } of claims) {
+      const key = relay_key.toString('hex')
+      counts.set(key, (counts.get(key) ?? 0) + 1)
+    }
+    const missing = rows.flatMap(({ relay_key, kind, status, tx_hash }) => {
+      if (status !== 'confirmed' || !kind.endsWith('ctf-redemption')) return []
+      const paid = logs.get(`0x${tx_hash?.toString('hex') ?? ''}`) ?? []
+      const redeemed = paid.filter(({ topics }) => topics[0] === REDEEMED).length
+      const claimed = counts.get(relay_key.toString('hex')) ?? 0
+      return claimed === redeemed
+        ? []
+        : [`a ${kind} redeems ${redeemed} markets, claims ${claimed}`]
+    })
+    const wrong = claims.flatMap(({ relay_key, user_address, market_id, status }) => {
+      const row = byKey.get(relay_key.toString('hex'))
+      const named = `the claim of ${user_address.toString('hex')} in ${market_id.toString('hex')}`
+      if (row?.status !== status) return [`${named} is ${status}, its redemption ${row?.status}`]
+      if (status !== 'confirmed') return []
+      const hash: Hex = `0x${row.tx_hash?.toString('hex') ?? ''}`
+      const [user, market] = [user_address, market_id].map((bytes) => bytes.toString('hex'))
+      const isPaid = (logs.get(hash) ?? []).some(
+        ({ topics, data }) => topics[1]?.endsWith(user!) === true && data.includes(market!),
+      )
+      return isPaid ? [] : [`${named} is confirmed, but ${hash} did not redeem it`]
+    })
+    return [...missing, ...wrong]
+  }
+
+  /** Numbers of operations by kind that succeeded, and how many were asked for. */
   get counts(): string {
-    const sent = this.#asked.filter(({ answer }) => answer !== undefined && !isRejection(answer))
-    return `${sent.length} of ${this.#signed} operations relayed`
+    const kinds = [...this.#sent].map(([kind, count]) => `${kind} ${count}`).join(', ')
+    return `${this.#asked.length} operations: ${kinds}`
   }
 }
+
+const [REDEEMED] = topicsOf(conditionalTokensAbi, ['PayoutRedemption']).keys()
+const NOTHING_DONE: Done = { spent: new Map(), calls: new Set() }

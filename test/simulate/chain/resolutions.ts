@@ -1,15 +1,16 @@
 /**
  * Checks resolutions against the rules: a market resolves to an outcome that was proposed and stood undisputed through
- * its window, or that the arbiter confirmed; each bond is paid out once; the exchange's own key wastes no transaction.
+ * its window, or that the arbiter confirmed; each bond and each share is paid out once; the exchange's own key wastes no
+ * transaction.
  */
 
-import type { Address } from '#domain/ids.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
 import type { Oracle } from '../oracle.ts'
 import { Violation } from '../scheduler.ts'
 import type { Block, Mined, SimulatedChain } from './chain.ts'
 import type { ChainMarket } from './factory.ts'
-import { type Claim, ORACLE, STORE } from './oracle-model.ts'
-import { isDue, PROPOSER_DOLLARS, PROPOSERS } from './proposers.ts'
+import { type Claim, ORACLE } from './oracle-model.ts'
+import { isDue } from './proposers.ts'
 
 /** Maximum time in seconds by which a node is behind the chain. */
 const LAG_SEC_MAX = 20
@@ -21,6 +22,8 @@ export class Resolutions {
   readonly #own: Address
   /** Claims that the exchange settled. */
   readonly settled = new Set<string>()
+  /** All dollars of the chain. */
+  #dollars: bigint | undefined
 
   constructor(
     chain: SimulatedChain,
@@ -33,7 +36,7 @@ export class Resolutions {
 
   /** Called with each block. */
   mined(block: Block): void {
-    this.#assertBonds(block)
+    this.#assertDollars(block)
     for (const market of block.markets.values()) assertRightful(market)
     for (const mined of block.mined) {
       if (mined.transaction.from === this.#own) this.#sent(mined, block)
@@ -41,9 +44,10 @@ export class Resolutions {
   }
 
   /**
-   * Checks that the oracle holds the bonds of all claims that are not settled, and that no dollar appears or is lost.
+   * Checks that the oracle holds the bonds of all claims that are not settled, that the outcome tokens hold one dollar
+   * for each share that may still be redeemed, and that no dollar appears or is lost.
    */
-  #assertBonds(block: Block): void {
+  #assertDollars(block: Block): void {
     if (block.number < 2) return
     const claims = [...block.markets.values()].flatMap((market) => market.claims)
     const open = claims.filter(({ settledBy }) => settledBy === undefined)
@@ -54,10 +58,15 @@ export class Resolutions {
     const dollarsOf = (account: Address) => block.wallets.get(account)?.dollars ?? 0n
     const held = dollarsOf(ORACLE)
     if (held !== owed) throw new Violation('bonds', `the oracle holds ${held}, and owes ${owed}`)
-    const accounts = [...PROPOSERS, ORACLE, STORE]
-    const all = accounts.reduce((sum, account) => sum + dollarsOf(account), 0n)
-    if (all !== PROPOSER_DOLLARS * BigInt(PROPOSERS.length)) {
-      throw new Violation('bonds', `there are ${all} dollars`)
+    const all = [...block.wallets.values()].reduce((sum, { dollars }) => sum + dollars, 0n)
+    this.#dollars ??= all
+    if (all !== this.#dollars) {
+      throw new Violation('conserved', `there are ${all} dollars, not ${this.#dollars}`)
+    }
+    const redeemable = redeemableAt(block)
+    const collateral = dollarsOf(this.#chain.contracts.at.conditionalTokens)
+    if (collateral !== redeemable) {
+      throw new Violation('pays-once', `${collateral} dollars are held for ${redeemable} shares`)
     }
   }
 
@@ -121,4 +130,18 @@ function describe(claims: readonly Claim[]): string {
         `${id.slice(2, 8)} ${outcome} ${disputer === undefined ? 'undisputed' : `is ${truth}`} by ${settledBy}`,
     )
     .join('; ')
+}
+
+/** Returns the shares that a dollar stands behind: of a resolved market those that won, otherwise those of one outcome. */
+function redeemableAt({ markets, wallets }: Block): bigint {
+  const winners = new Map([...markets.values()].map((each) => [each.marketId, each]))
+  let sum = 0n
+  for (const { shares } of wallets.values()) {
+    for (const [token, amount] of shares) {
+      const [marketId, outcome] = token.split('/') as [MarketId, string]
+      const { winner, isPaid } = winners.get(marketId) ?? {}
+      if (Number(outcome) === (isPaid === true ? winner : 0)) sum += amount
+    }
+  }
+  return sum
 }

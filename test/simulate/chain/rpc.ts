@@ -17,7 +17,6 @@ import {
 import { bitsOf } from '#chain/bloom.ts'
 import type { ChainClient } from '#chain/clients.ts'
 import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
-import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
 import { type Address, toAddress } from '#domain/ids.ts'
 import { CHAIN_HEADERS_PER_RANGE_MAX } from '#domain/limits.ts'
 import { NATIVE_CURRENCY } from '#domain/native-currency.ts'
@@ -26,6 +25,7 @@ import type { Faults } from '../faults.ts'
 import type { Life, Scheduler } from '../scheduler.ts'
 import { type Block, type Node, RpcTrouble, type SimulatedChain } from './chain.ts'
 import type { ModelLog } from './contracts.ts'
+import { ReadReverts } from './factory.ts'
 
 type RpcPorts = {
   readonly chain: SimulatedChain
@@ -54,10 +54,8 @@ type Params = readonly unknown[]
 
 const selectorOf = (abi: Abi, name: string) =>
   toFunctionSelector(abi.find((item) => item.type === 'function' && item.name === name) as never)
-const SETTLE = selectorOf(settlementAbi, 'settle')
-const SETTLE_MARKET = selectorOf(marketAbi, 'settle')
-/** Functions that change state and are simulated by a call before they are sent. */
-const CHANGES: readonly string[] = [SETTLE, SETTLE_MARKET, selectorOf(marketAbi, 'reportPayouts')]
+/** Functions that settle a market, by the exchange and by a signature. */
+const SETTLE_MARKET = [selectorOf(marketAbi, 'settle'), selectorOf(marketAbi, 'settleMarket')]
 
 /** A client of the simulated nodes, for one process. */
 export function simulatedClient(ports: RpcPorts): ChainClient {
@@ -265,8 +263,14 @@ function callOf(chain: SimulatedChain, tip: Block, params: Params): Hex {
   // A call without a target requests the code sizes of accounts (`chain/accounts-with-code.ts`): no trader has code.
   if (to === undefined) return `0x${'00'.repeat(data.length / 2 - 1 - CODE_SIZES_BYTES)}`
   const target = toAddress(to)
-  if (!CHANGES.includes(data.slice(0, SELECTOR_CHARS)))
-    return contracts.read(target, data, chain.funds(block))
+  if (!contracts.isChange(target, data)) {
+    try {
+      return contracts.read(target, data, chain.funds(block))
+    } catch (error) {
+      if (!(error instanceof ReadReverts)) throw error
+      throw troubleOf(3, 'execution reverted', error.revert)
+    }
+  }
   return executedCall(chain, block, { to: target, from: toAddress(from ?? to), data }).returned
 }
 
@@ -285,7 +289,8 @@ function gasOf(chain: SimulatedChain, tip: Block, params: Params): Hex {
   executedCall(chain, tip, { to: toAddress(to), from: toAddress(from ?? to), data })
   // Like a node, returns the least gas with which the call succeeds: for a settlement, that is too little for its
   // payouts.
-  return numberToHex(data.startsWith(SETTLE_MARKET) ? GAS_WITHOUT_PAYOUTS : GAS)
+  const isSettlement = SETTLE_MARKET.includes(data.slice(0, SELECTOR_CHARS) as Hex)
+  return numberToHex(isSettlement ? GAS_WITHOUT_PAYOUTS : GAS)
 }
 
 type Filter = {

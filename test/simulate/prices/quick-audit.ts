@@ -8,6 +8,7 @@ import type { MarketId } from '#domain/ids.ts'
 import { PRICE_SOURCES, type PriceSource } from '#domain/price-providers.ts'
 import {
   averagedSecs,
+  averagedStepSec,
   endSecOf,
   type Mark,
   type QuickMarket,
@@ -231,16 +232,22 @@ export class QuickAudit {
     if (sources.length < 3) throw wrong('a source is missing')
   }
 
-  /** Returns whether a source has reports of both instants. Without such a source, a market stays undecided. */
+  /**
+   * Returns whether the reports decide a market. They do if a source has reports of both instants, unless two sources
+   * contradict each other and none has every report of its mean.
+   */
   #isDecidable(market: Known): boolean {
     const { providers, withinMs } = this.#parts
-    const { startSec, strike } = market
-    const has = (source: PriceSource, sec: number) =>
-      providers.hasPast(source, sec * 1_000, withinMs)
-    return PRICE_SOURCES.some(
-      (source) =>
-        (source === strike.source || has(source, startSec)) && has(source, endSecOf(market)),
+    const { startSec, strike, intervalSec } = market
+    const endSec = endSecOf(market)
+    const has = (source: PriceSource, sec: number, within = withinMs) =>
+      providers.hasPast(source, sec * 1_000, within)
+    const stepMs = averagedStepSec(intervalSec) * 1_000 - 1
+    const able = PRICE_SOURCES.filter(
+      (source) => (source === strike.source || has(source, startSec)) && has(source, endSec),
     )
+    const secs = averagedSecs(endSec, intervalSec)
+    return able.length === 1 || able.some((source) => secs.every((sec) => has(source, sec, stepMs)))
   }
 
   /** Returns the unfinished markets that began by then. */
