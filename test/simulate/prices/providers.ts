@@ -160,6 +160,11 @@ export class Providers {
   /** Returns whether a source's history has a report this soon after an instant. Coinbase's has only whole minutes. */
   hasPast(source: PriceSource, atMs: number, withinMs: number): boolean {
     if (source === 'coinbase' && atMs % 60_000 !== 0) return false
+    return this.hasReport(source, atMs, withinMs)
+  }
+
+  /** Returns whether a source has a report this soon after an instant, pushed or in its history. */
+  hasReport(source: PriceSource, atMs: number, withinMs: number): boolean {
     const tick = this.#all.get(source)!.tickFrom(atMs)
     return tick + PROTOCOLS[source].timeStepMs <= atMs + withinMs
   }

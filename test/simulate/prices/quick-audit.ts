@@ -242,12 +242,17 @@ export class QuickAudit {
     const endSec = endSecOf(market)
     const has = (source: PriceSource, sec: number, within = withinMs) =>
       providers.hasPast(source, sec * 1_000, within)
+    const both = (reports: typeof has) =>
+      PRICE_SOURCES.filter(
+        (source) =>
+          (source === strike.source || reports(source, startSec)) && reports(source, endSec),
+      )
+    const able = both(has)
+    const pushed = both((source, sec) => providers.hasReport(source, sec * 1_000, withinMs))
     const stepMs = averagedStepSec(intervalSec) * 1_000 - 1
-    const able = PRICE_SOURCES.filter(
-      (source) => (source === strike.source || has(source, startSec)) && has(source, endSec),
-    )
-    const secs = averagedSecs(endSec, intervalSec)
-    return able.length === 1 || able.some((source) => secs.every((sec) => has(source, sec, stepMs)))
+    const hasMean = (source: PriceSource) =>
+      averagedSecs(endSec, intervalSec).every((sec) => has(source, sec, stepMs))
+    return (able.length === 1 && pushed.length === 1) || able.some(hasMean)
   }
 
   /** Returns the unfinished markets that began by then. */
