@@ -5,7 +5,8 @@
 
 import { type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
-import { costCeil } from '#domain/money.ts'
+import { BUY } from '#domain/order.ts'
+import { buyerAmount, buyerLeg, sellerAmount, sellerLeg } from '#domain/trade-legs.ts'
 import { dropSome, fold, take } from './fold.ts'
 import { newAccounts } from './new-accounts.ts'
 import type {
@@ -55,7 +56,8 @@ export function auditAccounts(
 }
 
 /**
- * An account's needs for one token, or, as `allowance`, the part of its stablecoin needs that requires an allowance.
+ * The needs of an account for one token. If `what` is `allowance`: the part of its stablecoin needs that
+ * requires an allowance.
  */
 type Needs = {
   readonly account: Account
@@ -101,23 +103,53 @@ export function needsOf({ chains, trades }: AccountsState): Map<string, Needs> {
     }
   }
   for (const need of trades.values()) {
-    const { trade, buyer, seller } = need
-    if (buyer !== undefined) {
-      const more = missing(need, need.isBuyerCounted) * BigInt(costCeil(trade.price, trade.size))
-      of(buyer, STABLECOIN).pending += more
-      if (trade.permit === undefined) of(buyer, 'allowance').pending += more
-    }
-    if (seller !== undefined) {
-      const token = outcomeToken(trade.marketId, trade.outcome)
-      of(seller, token).pending += missing(need, need.isSellerCounted) * BigInt(trade.size)
+    for (const { account, isCounted, token, amount, permit } of sidesOf(need)) {
+      const more = missing(need, isCounted) * BigInt(amount)
+      of(account, token).pending += more
+      if (token === STABLECOIN && permit === undefined) of(account, 'allowance').pending += more
     }
   }
   return needs
 }
 
 /**
- * Returns the factor (-1, 0 or 1) with which a trade corrects a sum. The audit counts a trade until its market confirms
- * it; the accounts count the trade until the chain settles it.
+ * One side of a trade whose account is known: the token and the amount that this side needs, and the permit
+ * of its order.
+ */
+type TradeSide = {
+  readonly account: Account
+  readonly isCounted: boolean
+  readonly token: FundsToken
+  readonly amount: number
+  readonly permit: TradeNeed['trade']['permit']
+}
+
+/** Returns the sides of a trade: a buying leg needs dollars, a selling leg needs shares. */
+export function sidesOf(need: TradeNeed): TradeSide[] {
+  const { trade, buyer, seller, isBuyerCounted, isSellerCounted } = need
+  const needed = (
+    { side, outcome }: ReturnType<typeof buyerLeg>,
+    paid: number,
+  ): Pick<TradeSide, 'token' | 'amount'> =>
+    side === BUY
+      ? { token: STABLECOIN, amount: paid }
+      : { token: outcomeToken(trade.marketId, outcome), amount: trade.size }
+  const sides: TradeSide[] = []
+  if (buyer !== undefined) {
+    const needs = needed(buyerLeg(trade), buyerAmount(trade))
+    sides.push({ account: buyer, isCounted: isBuyerCounted, permit: trade.permit, ...needs })
+  }
+  if (seller !== undefined) {
+    const needs = needed(sellerLeg(trade), sellerAmount(trade))
+    sides.push({ account: seller, isCounted: isSellerCounted, permit: trade.sellPermit, ...needs })
+  }
+  return sides
+}
+
+/**
+ * Returns how often (-1, 0 or 1) the trade's amount must be added to a sum of the accounts to get the audit's
+ * sum. The audit counts a trade until its market confirms it; the accounts count the trade until the chain
+ * settles it.
  */
 function missing({ confirmed }: TradeNeed, isCounted: boolean): bigint {
   if (confirmed === !isCounted) return 0n

@@ -5,11 +5,10 @@
  */
 
 import assert from 'node:assert/strict'
-import { type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
+import type { FundsToken } from '#domain/funds.ts'
 import type { Address, TradeId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
-import { costCeil } from '#domain/money.ts'
-import { nameOf, needsOf } from './audit.ts'
+import { nameOf, needsOf, sidesOf } from './audit.ts'
 import { dropSome, fold, take } from './fold.ts'
 import { newAccounts } from './new-accounts.ts'
 import type { AccountsState, LoadedAccounts } from './state.ts'
@@ -63,14 +62,12 @@ export function makeShadow(chainIds: Iterable<number>, loaded: LoadedAccounts): 
 
 function sentNeeds({ trades }: AccountsState, sentIds: ReadonlySet<TradeId>): Map<string, bigint> {
   const needs = new Map<string, bigint>()
-  const add = (name: string, need: number): void => {
-    needs.set(name, (needs.get(name) ?? 0n) + BigInt(need))
-  }
-  for (const { trade, buyer, seller, confirmed } of trades.values()) {
-    const { tradeId, price, size, marketId, outcome } = trade
-    if (confirmed || !sentIds.has(tradeId)) continue
-    if (buyer !== undefined) add(nameOf(buyer, STABLECOIN), costCeil(price, size))
-    if (seller !== undefined) add(nameOf(seller, outcomeToken(marketId, outcome)), size)
+  for (const need of trades.values()) {
+    if (need.confirmed || !sentIds.has(need.trade.tradeId)) continue
+    for (const { account, token, amount } of sidesOf(need)) {
+      const name = nameOf(account, token)
+      needs.set(name, (needs.get(name) ?? 0n) + BigInt(amount))
+    }
   }
   return needs
 }

@@ -135,7 +135,7 @@ function unstarted({ loaded = {}, rules = {}, matching = 'same-outcome' }: More 
       its.feed()
     },
     settle(taker: string) {
-      const { tradeId, size, buy: bought, sell: sold } = market.reportOf(taker, {})
+      const { size, buy: bought, sell: sold } = market.reportOf(taker, {})
       const cost = BigInt(Math.ceil((bought.price * size) / 1_000_000))
       const buyer = chain.wallet(bought.trader)
       chain.change(bought.trader, {
@@ -145,6 +145,11 @@ function unstarted({ loaded = {}, rules = {}, matching = 'same-outcome' }: More 
       chain.change(sold.trader, { balance: chain.wallet(sold.trader).balance + cost })
       chain.hold(sold.trader, YES_TOKEN, -BigInt(size))
       chain.hold(bought.trader, YES_TOKEN, BigInt(size))
+      its.settleOnly(taker)
+    },
+    /** Settles the taker's trade on the chain without moving dollars or shares. */
+    settleOnly(taker: string) {
+      const { tradeId, buy: bought, sell: sold } = market.reportOf(taker, {})
       chain.settle({
         tradeKey: `key ${tradeId}`,
         buyer: bought.trader,
@@ -205,7 +210,7 @@ function started(more: More = {}) {
 
 const ann = (name: string) => buy('YES').at(0.42).size(10).by('ann').named(name)
 
-test('a buy order needs its cost plus one unit per fill, at most its size; a sell order needs its shares', () => {
+test('a buy order needs its cost plus rounding units, at most its size; a sell order needs its shares', () => {
   const price = 420_000 as Price
   assert.equal(needOf({ side: BUY, price }, 10_000_000 as Shares), 4_210_000)
   assert.equal(needOf({ side: BUY, price }, 3 as Shares), 3)
@@ -458,7 +463,7 @@ function traded(more: More = {}) {
   return its
 }
 
-test('the payment of a settled trade is deducted once, before and after the trade is confirmed', () => {
+test('a settled trade’s payment is deducted only once, although the trade is confirmed later', () => {
   const its = traded()
   its.settle('a')
   its.step()
@@ -504,7 +509,7 @@ test('a trade that settled before its match was read from the log reserves no fu
   assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
 })
 
-test('a settled sale whose match is not read from the log yet cancels no orders', () => {
+test('no order is cancelled because of a settled sale until its match is read from the log', () => {
   for (const isShort of [false, true]) {
     const its = started()
     its.fund('ann', { dollars: 10, allowed: 10 })
@@ -625,7 +630,7 @@ test('funds are reserved again for the quantity that a failed trade returns to i
   assert.deepEqual(its.withdrawn(), [], 'its permit is known')
 })
 
-test('a trade that fails after a reorg reverted it returns its quantity, with the order’s permit reserved again', () => {
+test('if a trade fails after a reorg, its quantity returns to the order, whose permit is reserved again', () => {
   const its = boughtWithPermit()
   its.chain.change(traderNamed('ann'), { allowance: units(10) })
   its.settle('a')
@@ -706,7 +711,7 @@ test('if a trader’s funds decrease, the newest orders are cancelled until the 
   assert.equal(its.withdrawn().length, 4)
 })
 
-test('orders are cancelled for lack of funds only until the costs are covered, without the extra unit per fill', () => {
+test('orders are cancelled only until the trader’s funds cover the remaining costs without the rounding reserve', () => {
   const its = started()
   its.fund('ann', { dollars: 1, allowed: 1 })
   its.step()
@@ -737,7 +742,7 @@ test('a revoked approval cancels all sell orders, and a lower allowance only buy
   assert.deepEqual(its.withdrawn(), ['s', 'a'])
 })
 
-test('funds reserved for an order cancel no order before it is placed; once placed, an order without funds is cancelled', () => {
+test('if the funds no longer cover a reserved order, the order is cancelled only once it is placed', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -874,7 +879,7 @@ test('the number of reservation requests that wait is limited, and each is answe
   assert.equal(its.actor.state.waiting, 0)
 })
 
-test('reads of a trader’s funds can use at most half of the trader’s waiting places', () => {
+test('requests that read a trader’s funds can fill at most half of the trader’s request queue', () => {
   const its = started({ rules: { waitingPerOwnerMax: 4 } })
   const { actor } = its
   const deadlineAtMs = actor.nowMs + 5_000
@@ -1012,6 +1017,62 @@ test('the audit of reserved funds finds a wrong sum', () => {
   const [difference] = its.actor.ask('Audit', { loaded, events }) as { kept: string }[]
   assert.equal(difference?.kept, '0 for open orders, 1600001 for pending trades')
 })
+
+test('the audit agrees with the reserved funds of mints and merges that the chain has settled', () => {
+  for (const [kind, orderBy, names] of MATCHES) {
+    const its = started({ matching: 'complementary' })
+    for (const name of names) {
+      its.fund(name, { dollars: 10, allowed: 10, yes: 10, no: 10, approved: true })
+    }
+    its.step()
+    for (const name of names) its.place(orderBy(name))
+    const { events } = its.market
+    const loaded: LoadedAccounts = {
+      checkpoints: [{ partition: 0, offset: 0 }],
+      markets: [],
+      orders: [],
+      trades: [],
+    }
+    assert.deepEqual(its.actor.ask('Audit', { loaded, events }), [], kind)
+    const [need] = its.actor.state.trades.values()
+    its.settleOnly(names[1])
+    its.step()
+    assert.deepEqual([need?.isBuyerCounted, need?.isSellerCounted], [false, false], kind)
+    assert.deepEqual(its.actor.ask('Audit', { loaded, events }), [], kind)
+    // A standby counts both sides until the trade is confirmed.
+    const shadow = makeShadow([CHAIN_ID], { checkpoints: [], markets: [], orders: [], trades: [] })
+    const last = events.at(-1)!
+    const trade = { marketId: MARKET_ID, tradeId: need!.trade.tradeId, atMs: last.atMs }
+    shadow.fold([
+      ...events,
+      { type: 'TradeSubmitted', ...trade, txHash: '0x01', seq: last.seq + 1 },
+    ])
+    for (const each of shadow.needs().values()) assert.equal(each.sent, each.pending, kind)
+  }
+})
+
+const MATCHES: readonly (readonly [
+  kind: string,
+  orderBy: (name: string) => OrderBuilder,
+  names: readonly [string, string],
+])[] = [
+  [
+    'mint',
+    (name) =>
+      name === 'ann'
+        ? buy('YES').at(0.6).size(10).by(name).named(name)
+        : buy('NO').at(0.45).size(10).by(name).named(name),
+    ['ann', 'bob'],
+  ],
+  [
+    'merge',
+    (name) =>
+      name === 'ann'
+        ? sell('YES').at(0.3).size(10).by(name).named(name)
+        : sell('NO').at(0.5).size(10).by(name).named(name),
+    ['ann', 'bob'],
+  ],
+]
 
 test('a standby accounts thread computes reserved funds and possible settlements from log events alone', () => {
   const its = traded()
