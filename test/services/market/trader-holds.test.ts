@@ -8,7 +8,7 @@ import { ONE } from '#domain/money.ts'
 import { NO, type VerifiedOrder, YES } from '#domain/order.ts'
 import type { HeldOrders, TraderNeeds } from '#domain/trader-hold.ts'
 import { buy, sell, traderNamed } from '../../support/orders.ts'
-import { aMarket, signed } from './market-fixture.ts'
+import { aMarket, START_SEC, signed } from './market-fixture.ts'
 import { type Command, inFolder, marketId, open, startHost } from './thread-fixture.ts'
 
 const CHAIN = aMarket().chainId
@@ -70,7 +70,7 @@ inFolder(
 )
 
 inFolder(
-  'when the relayer blocks a trader’s new orders, it gets the funds that open orders and unsettled trades need',
+  'when the relayer blocks a trader’s new orders, the answer lists what open orders and unsettled trades need',
   async (dataDir) => {
     let host = startHost(dataDir)
     const needs = async () => {
@@ -112,7 +112,7 @@ inFolder(
 )
 
 inFolder(
-  'a trader with more orders than are examined counts as needing more than any allowance',
+  'a trader with too many orders to examine counts as needing more than any allowance',
   async (dataDir) => {
     const host = startHost(dataDir)
     const orders = Array.from({ length: ORDERS_WEIGHED_MAX }, (_, at) =>
@@ -123,6 +123,28 @@ inFolder(
     const { openCost, openSells } = answer as TraderNeeds
     assert.equal(openCost, 2n ** 128n)
     assert.equal(openSells, 1)
+    await host.stop()
+  },
+)
+
+inFolder(
+  'expired orders count as examined, so orders behind them make a trader’s needs unknown',
+  async (dataDir) => {
+    const host = startHost(dataDir)
+    const expiring = Array.from({ length: ORDERS_WEIGHED_MAX }, (_, at) => {
+      const order = buy('YES')
+        .at(0.1)
+        .size(1)
+        .by('ann')
+        .until(START_SEC + 60)
+        .named(`e${at}`)
+      return place(signed(order, marketId(1)))
+    })
+    const last = place(signed(buy('YES').at(0.5).size(1_000).by('ann').named('last'), marketId(1)))
+    await host.run(open(1), ...expiring, last)
+    host.at(61)
+    const [answer] = await host.run(hold('ann', ['buys'], host.nowMs + 1))
+    assert.equal((answer as TraderNeeds).openCost, 2n ** 128n)
     await host.stop()
   },
 )

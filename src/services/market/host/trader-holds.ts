@@ -89,10 +89,11 @@ function needsOf(
   { trader, chainId }: Pick<TraderHold, 'trader' | 'chainId'>,
   nowSec: number,
 ): TraderNeeds {
-  let [openBuys, openSells, openCost, unsettledCost] = [0, 0, 0n, 0n]
+  let [weighed, openBuys, openSells, openCost, unsettledCost] = [0, 0, 0, 0n, 0n]
   for (const { book } of booksOf(thread, { trader, chainId })) {
-    const left = ORDERS_WEIGHED_MAX - openBuys - openSells
-    for (const { side, price, remaining, expiresAtSec } of book.ordersOf(trader, left)) {
+    const orders = book.ordersOf(trader, ORDERS_WEIGHED_MAX - weighed)
+    weighed += orders.length
+    for (const { side, price, remaining, expiresAtSec } of orders) {
       if (expiresAtSec <= nowSec) continue
       if (side === BUY) {
         openBuys++
@@ -100,8 +101,8 @@ function needsOf(
       } else openSells++
     }
   }
-  if (openBuys + openSells >= ORDERS_WEIGHED_MAX) {
-    // The trader may have more orders than were counted: assume at least one sell and an unknown cost.
+  if (weighed >= ORDERS_WEIGHED_MAX) {
+    // The trader may have more orders than were read: assume at least one sell and an unknown cost.
     openSells = Math.max(1, openSells)
     openCost = COST_UNKNOWN
   }
