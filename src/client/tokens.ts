@@ -84,8 +84,12 @@ export function withApiKey(
       const response = await sendWithToken(input, init)
       if (!learnClock(response) || response.status !== 401) return response
       // The exchange executes nothing if it rejects the token, so the request may be repeated.
-      const refusal = (await response.clone().json()) as { readonly code?: unknown }
-      return CLOCK_CODES.has(refusal.code) ? sendWithToken(input, init) : response
+      // A proxy may answer 401 without JSON.
+      const refusal = (await response
+        .clone()
+        .json()
+        .catch(() => null)) as { code?: unknown } | null
+      return CLOCK_CODES.has(refusal?.code) ? sendWithToken(input, init) : response
     },
   }
 }

@@ -135,10 +135,17 @@ export function createTransport(options: TransportOptions): Transport {
 const GATEWAY_STATUSES = new Set([502, 503, 504])
 
 /**
- * Statuses of rejections that the server makes after checking the order itself, so that they also decide the outcome of
- * an earlier attempt. Rejections with other statuses (401, 403, 413, 429 and the like) come before that check.
+ * Statuses of rejections that the server returns after it has checked the order itself. Such a rejection also
+ * decides the outcome of an earlier attempt. Rejections with other statuses (401, 403, 413, 429 and the like)
+ * come before that check.
  */
 const DECIDING_STATUSES = new Set([400, 404, 409, 422])
+
+/**
+ * Codes that do not decide the outcome of an earlier attempt, despite a deciding status: a market that was
+ * removed no longer knows whether it accepted the order.
+ */
+const UNDECIDING_CODES = new Set(['MARKET_CLOSED'])
 
 type Attempt =
   | {
@@ -184,10 +191,14 @@ function readAttempt(
   if (typeof error !== 'string' || typeof code !== 'string') {
     return new SibylError('UNEXPECTED_ANSWER', `${what}: status ${status}`, unread)
   }
+  const isDecided = !UNDECIDING_CODES.has(code)
   return new SibylError(code, error, {
     ...details,
     // A 503 with any code but `OUTCOME_UNKNOWN` means that this attempt changed nothing.
-    outcomeUnknown: status === 503 && code !== 'OUTCOME_UNKNOWN' ? unsure : outcomeUnknown,
+    outcomeUnknown:
+      status === 503 && code !== 'OUTCOME_UNKNOWN'
+        ? unsure
+        : outcomeUnknown || (unsure && !isDecided),
     field: typeof field === 'string' ? field : undefined,
   })
 }

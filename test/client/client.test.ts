@@ -123,7 +123,7 @@ test('a refused request is not retried, and its error has the code of the refusa
   }
 })
 
-test('the client’s final error has the number of attempts, and whether the order was possibly placed', async (t) => {
+test('the client’s final error states the number of attempts and whether the order may have been placed', async (t) => {
   const cases: [script: Said[], code: string, outcomeUnknown: boolean][] = [
     [[overloaded], 'OVERLOADED', false],
     [[unknown], 'OUTCOME_UNKNOWN', true],
@@ -152,7 +152,7 @@ test('the client’s final error has the number of attempts, and whether the ord
   }
 })
 
-test('after a lost answer, an order’s outcome stays unknown unless a retry is refused for a flaw of the order', async (t) => {
+test('after a lost answer, an order’s outcome stays unknown unless a retry is refused because of the order itself', async (t) => {
   const cases: [said: Said, code: string, outcomeUnknown: boolean][] = [
     [{ status: 401, body: { error: 'no', code: 'UNAUTHORIZED_TOKEN_EXPIRED' } }, '', true],
     [{ status: 403, body: { error: 'no', code: 'NOT_ORDER_OWNER' } }, '', true],
@@ -162,6 +162,8 @@ test('after a lost answer, an order’s outcome stays unknown unless a retry is 
     [{ status: 404, body: {} }, 'UNEXPECTED_ANSWER', true],
     [{ status: 400, body: { error: 'no', code: 'EXPIRATION_TOO_SOON' } }, '', false],
     [{ status: 409, body: { error: 'no', code: 'ORDER_CLOSED' } }, '', false],
+    // A market that was removed does not know whether it accepted the order.
+    [{ status: 409, body: { error: 'no', code: 'MARKET_CLOSED' } }, '', true],
     [{ status: 422, body: { error: 'no', code: 'INSUFFICIENT_FUNDS' } }, '', false],
   ]
   for (const [said, code, outcomeUnknown] of cases) {

@@ -110,6 +110,18 @@ test('the client retries a request with a refused token only if the client’s c
   }
 })
 
+test('a proxy’s 401 without JSON is not retried, although the client’s clock was wrong', async () => {
+  let sent = 0
+  const date = new Date(Date.now() + 600_000).toUTCString()
+  const fetch = async () => {
+    sent++
+    return new Response('who are you?', { status: 401, headers: { date } })
+  }
+  const client = createClient(withApiKey({ url: 'http://127.0.0.1:1', fetch }, pair))
+  await assert.rejects(client.orders.cancelAll(), { code: 'UNEXPECTED_ANSWER', status: 401 })
+  assert.equal(sent, 1)
+})
+
 test('an invalid private key is refused at once and never printed', () => {
   const privateKey = 'not-a-key-but-maybe-a-secret'
   assert.throws(
