@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// Calls of contracts that may be hostile: with a limit on their gas, and without copying more than
-/// one word of what they return.
+/// Calls contracts that may be hostile. Limits the gas of each call, and copies at most one word
+/// of the returned data.
 library BoundedCalls {
     uint256 private constant VIEW_GAS = 30_000;
 
@@ -18,7 +18,8 @@ library BoundedCalls {
         }
     }
 
-    /// A view. What cannot be read counts as zero.
+    /// Returns the word that a view function returns; 0 if the call fails or returns less than
+    /// one word.
     function read(address target, bytes memory data) internal view returns (uint256 word) {
         bool success;
         uint256 length;

@@ -75,7 +75,8 @@ library CTHelpers {
         return (y % 2 == 1) == odd ? y : P - y;
     }
 
-    /// The square root of `yy` modulo P if there is one, by the modular exponentiation precompile.
+    /// Returns a square root of `yy` modulo P, computed by the modular exponentiation precompile.
+    /// If `yy` has no root, the result is another number, so the caller must check it.
     function _root(uint256 yy) private view returns (uint256 y) {
         bool success;
         assembly ("memory-safe") {

@@ -11,22 +11,24 @@ import {Execution, OUTCOMES} from "./SettlementTypes.sol";
 /// Mints complete sets for two buyers of opposite outcomes, and merges those of two sellers. Tokens
 /// and collateral pass through this contract within one call and never stay.
 abstract contract CompleteSets is SettlementFunds {
-    /// Gas of a mint or a merge, which has four transfers, and a split or merge of its own limit.
-    /// Most of that limit is for markets whose token ids take long to find.
+    /// Gas of a mint or a merge: four transfers, and a split or merge that may use `SET_GAS`.
+    /// Most of `SET_GAS` is for markets whose token ids take long to compute.
     uint256 internal constant SET_FILL_GAS = 750_000;
     uint256 private constant SET_GAS = 250_000;
 
-    /// The seller of a mint does not take the tokens.
+    /// The outcome tokens could not be moved to the seller of a mint.
     error SellerSharesMoveFailed();
 
     constructor() {
-        // For mints. The conditional tokens take collateral from nobody but their caller.
+        // Mints need this allowance. It is safe, because the conditional tokens take collateral
+        // only from their caller.
         SafeERC20.forceApprove(collateral, address(conditionalTokens), type(uint256).max);
     }
 
-    /// Receives the outcome tokens of a mint or a merge, `onERC1155Received` and
-    /// `onERC1155BatchReceived` in one: both begin with the account that moves the tokens, and return
-    /// their own selector. Only this contract can move tokens to itself, so none strand here.
+    /// Accepts the outcome tokens of a mint or a merge. Implements both `onERC1155Received` and
+    /// `onERC1155BatchReceived`: the first argument of both is the account that moves the tokens,
+    /// and both return their own selector. Rejects tokens that another account moves, because
+    /// they could never leave this contract.
     fallback() external {
         if (
             msg.sender != address(conditionalTokens)
@@ -38,9 +40,10 @@ abstract contract CompleteSets is SettlementFunds {
         }
     }
 
-    /// A mint takes the cost from the buyer and the rest of `size` from the seller, splits exactly
-    /// that, and delivers one outcome to each. A merge takes one outcome from each, merges them, and
-    /// pays the cost to the seller and the rest to the buyer.
+    /// Moves the funds of a mint or a merge. A mint takes the cost from the buyer and the rest of
+    /// `size` from the seller, splits both, and delivers one outcome to each trader. A merge
+    /// takes one outcome from each trader, merges them, and pays the cost to the seller and the
+    /// rest to the buyer.
     function _moveSets(Execution calldata e, bool isMint) internal {
         (address buyer, address seller, uint256 size) = (e.buyer, e.seller, e.size);
         (uint256 id, uint256 otherId) = (e.positionId, _positionId(e.marketId, 1 - e.outcome));
@@ -52,7 +55,8 @@ abstract contract CompleteSets is SettlementFunds {
                     || !_callSets(IConditionalTokens.splitPosition.selector, e.marketId, size)
                     || _held() < held
             ) revert CollateralMoveFailed();
-            // Last, because they may call the two: at that point both have paid.
+            // These transfers come last, because they may call the buyer and the seller. By then
+            // both have paid.
             if (!_moveShares(address(this), buyer, id, size)) revert SharesMoveFailed();
             if (!_moveShares(address(this), seller, otherId, size)) revert SellerSharesMoveFailed();
         } else if (
@@ -84,8 +88,9 @@ abstract contract CompleteSets is SettlementFunds {
         return success && (length == 0 || (length >= 32 && word == 1));
     }
 
-    /// The collateral that was sent here by mistake. No mint or merge may end with less of it: a
-    /// token that keeps a fee or moves less than it says would pay a trader from it.
+    /// Returns this contract's balance of collateral. Outside a mint or a merge, this is only
+    /// collateral sent by mistake. No mint or merge may reduce it: a token that charges a fee on
+    /// transfers would otherwise pay a trader from it.
     function _held() private view returns (uint256) {
         return BoundedCalls.read(
             address(collateral), abi.encodeCall(IERC20.balanceOf, (address(this)))

@@ -9,10 +9,11 @@ import {CheckedMath} from "./CheckedMath.sol";
 import {CTHelpers} from "./CTHelpers.sol";
 import {ERC1155Ledger} from "./ERC1155Ledger.sol";
 
-/// Outcome tokens backed by collateral: the Gnosis Conditional Tokens with the same functions, ids,
-/// events and revert reasons, plus the two operations that a holder without gas needs by signature:
-/// approving an operator and redeeming. It has no owner and no privileged caller: only a
-/// condition's oracle, which is part of the condition's id, decides what its outcomes pay.
+/// Outcome tokens backed by collateral: the Gnosis Conditional Tokens with the same functions,
+/// ids, events and revert reasons. For holders without gas, two operations are also possible by
+/// signature: approving an operator and redeeming. The contract has no owner and no privileged
+/// caller. Only a condition's oracle, which is part of the condition's id, decides what its
+/// outcomes pay.
 ///
 /// Worked example: Ann splits 100 USDC on a condition with two outcomes and holds 100 of each
 /// outcome token. The oracle reports [1, 0]. Ann redeems index sets [1, 2]: 100 for the first
@@ -67,7 +68,8 @@ contract ConditionalTokens is ERC1155Ledger, EIP712, Nonces {
 
     /// The deadline of a signed approval or redemption has passed.
     error PermitExpired(uint256 deadline);
-    /// The signature is somebody else's, or over other data (another nonce, chain or contract).
+    /// Another account made the signature, or it is for other data (another nonce, chain or
+    /// contract).
     error PermitSignerMismatch(address signer, address owner);
 
     /// By condition id; empty until the condition is prepared.
@@ -89,7 +91,8 @@ contract ConditionalTokens is ERC1155Ledger, EIP712, Nonces {
         emit ConditionPreparation(conditionId, oracle, questionId, outcomeSlotCount);
     }
 
-    /// Only the oracle can hit its own condition: the caller is part of the condition's id.
+    /// Reports the payouts of a condition. Only the condition's oracle can do this, because the
+    /// caller's address is part of the condition's id.
     function reportPayouts(bytes32 questionId, uint256[] calldata payouts) external {
         uint256 outcomeSlotCount = payouts.length;
         require(outcomeSlotCount > 1, "there should be more than one outcome slot");
@@ -182,7 +185,7 @@ contract ConditionalTokens is ERC1155Ledger, EIP712, Nonces {
         _redeem(msg.sender, collateralToken, parentCollectionId, conditionId, indexSets);
     }
 
-    /// `setApprovalForAll` for `owner`, by anybody who has his signature.
+    /// Does `setApprovalForAll` for `owner`. Any caller may send the owner's signature.
     function setApprovalForAllWithPermit(
         address owner,
         address operator,
@@ -201,7 +204,8 @@ contract ConditionalTokens is ERC1155Ledger, EIP712, Nonces {
         _setApprovalForAll(owner, operator, approved);
     }
 
-    /// `redeemPositions` for `owner`, by anybody who has his signature. The payout goes to `owner`.
+    /// Does `redeemPositions` for `owner`. Any caller may send the owner's signature. The payout
+    /// goes to `owner`.
     function redeemPositionsWithPermit(
         address owner,
         IERC20 collateralToken,
@@ -316,8 +320,9 @@ contract ConditionalTokens is ERC1155Ledger, EIP712, Nonces {
         );
     }
 
-    /// Checks that the partition is made of disjoint sets of the condition's outcomes. `covered` is
-    /// their union, `whole` says whether that is every outcome.
+    /// Returns the position ids of a partition. Reverts if its index sets are not disjoint sets
+    /// of the condition's outcomes. `covered` is their union; `whole` is true if it contains
+    /// every outcome.
     function _positions(
         IERC20 collateralToken,
         bytes32 parentCollectionId,

@@ -5,29 +5,32 @@ import {IERC1271} from "@openzeppelin/contracts/interfaces/IERC1271.sol";
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 
-/// Says who besides an account's own key may sign for it in `Settlement`, which deploys this
-/// contract and asks it: keys that the account appointed (delegates), and the account's code
-/// (EIP-1271). It has no owner, holds nothing and moves nothing.
+/// Decides which signatures count for an account in `Settlement`, besides those of the account's
+/// own key: signatures of keys that the account appointed (delegates), and signatures that the
+/// account's code accepts (EIP-1271). `Settlement` deploys and queries this contract. It has no
+/// owner, holds no funds and moves no funds.
 ///
-/// A delegate signs orders and cancellations of single orders. It cannot appoint, approve, move or
-/// redeem anything: no other contract asks here. The limits in an appointment are for the exchange,
-/// which checks them before it matches; `Settlement` does not know them.
+/// A delegate signs orders and cancellations of single orders. It cannot appoint, approve, move
+/// or redeem anything, because no other contract queries this one. `Settlement` does not know the
+/// limits in an appointment: the exchange checks them before it matches.
 contract Delegates is EIP712 {
     /// Zero means no limit; an empty list means all markets.
     struct Limits {
         /// The largest order, in shares with six decimals.
         uint64 maxOrderSize;
-        /// The sum of price × open size of all open orders that the delegate signed.
+        /// Maximum value (price × open size) of all open orders that the delegate signed, in
+        /// collateral with six decimals.
         uint64 maxOpenNotional;
         bytes32[] markets;
     }
 
     uint256 public constant MARKETS_MAX = 32;
-    /// Gas of an account's `isValidSignature`. A Safe with one owner needs about 30,000.
+    /// Gas limit of the call of an account's `isValidSignature`. A Safe with one owner needs
+    /// about 30,000.
     uint256 public constant SIGNATURE_GAS = 100_000;
 
-    /// The nonce rises with every change, a direct one too: an old signature cannot bring back what
-    /// the account has since revoked.
+    /// Every change increases the nonce, including a change by `setDelegate`. So an old signature
+    /// cannot restore what the account has since revoked.
     bytes32 public constant SET_DELEGATE_TYPEHASH = keccak256(
         "SetDelegate(address account,address delegate,uint64 until,uint64 maxOrderSize,uint64 maxOpenNotional,bytes32[] markets,uint256 nonce,uint256 deadline)"
     );
@@ -36,17 +39,19 @@ contract Delegates is EIP712 {
     uint64 public immutable cancelDelay;
 
     struct Term {
-        /// Until when the exchange takes orders of the delegate, and the delegate cancels orders.
+        /// Time until which the exchange accepts orders of the delegate, and the delegate may
+        /// cancel orders.
         uint64 until;
-        /// Until when trades of orders that the delegate signed may settle.
+        /// Time until which trades of orders that the delegate signed may settle.
         uint64 settlesUntil;
     }
 
     mapping(address account => uint256) public nonces;
     mapping(address account => mapping(address delegate => Term)) private _terms;
 
-    /// From `until` on the exchange takes no order of this delegate; at once if it is in the past,
-    /// which revokes. Trades that were matched before settle until `settlesUntil`.
+    /// From `until` on, the exchange accepts no order of this delegate. A time in the past
+    /// revokes the delegate at once. Trades that were matched before may settle until
+    /// `settlesUntil`.
     event DelegateSet(
         address indexed account,
         address indexed delegate,
@@ -67,15 +72,15 @@ contract Delegates is EIP712 {
         cancelDelay = cancelDelay_;
     }
 
-    /// Appoints a key of the caller until a time (Unix seconds), or changes its time and limits.
-    /// Zero revokes.
+    /// Appoints `delegate` for the caller until `until` (Unix seconds), or changes its time and
+    /// limits. If `until` is zero, revokes the delegate.
     function setDelegate(address delegate, uint64 until, Limits calldata limits) external {
         ++nonces[msg.sender];
         _setDelegate(msg.sender, delegate, until, limits);
     }
 
-    /// `setDelegate` for `account`, by any caller with its signature: of its key, or one that its
-    /// code accepts. A delegate's signature does not do.
+    /// Does `setDelegate` for `account`. Any caller may send the account's signature: by its key,
+    /// or one that its code accepts. A delegate's signature is not enough.
     function setDelegateWithPermit(
         address account,
         address delegate,
@@ -87,7 +92,8 @@ contract Delegates is EIP712 {
         bytes32 s
     ) external {
         if (block.timestamp > deadline) revert PermitExpired(deadline);
-        // Raised before the account's code runs, which may call back.
+        // Increase the nonce before the account's code runs, because that code may call this
+        // contract.
         bytes32 digest = _digest(account, delegate, until, limits, nonces[account]++, deadline);
         (address signer,,) = ECDSA.tryRecover(digest, v, r, s);
         bool isSigned = signer == account && signer != address(0);
@@ -95,9 +101,9 @@ contract Delegates is EIP712 {
         _setDelegate(account, delegate, until, limits);
     }
 
-    /// Whether this signature of a digest counts as the account's: `signer`, which the caller
-    /// recovered, is a delegate, or the account has code that accepts it. Never costs more than
-    /// `SIGNATURE_GAS` and some 20,000 gas, and changes nothing.
+    /// Returns whether this signature of a digest counts as the account's. It counts if `signer`,
+    /// the address that the caller recovered, is a delegate, or if the account's code accepts the
+    /// signature. Costs at most `SIGNATURE_GAS` plus about 20,000 gas, and changes no state.
     function isSigner(
         address account,
         address signer,
@@ -110,13 +116,15 @@ contract Delegates is EIP712 {
         return _isAccepted(account, digest, uint8(uint256(vs) >> 255) + 27, r, s);
     }
 
-    /// Whether the delegate's time has not ended and the account has not revoked it. From then on it
-    /// signs no cancellations: a stolen key could keep the account from trading for `cancelDelay`.
+    /// Returns whether the delegate is current: its time has not ended, and the account has not
+    /// revoked it. Only a current delegate may cancel orders. Otherwise the holder of a stolen
+    /// key could cancel all the account's orders for `cancelDelay` after the account revoked the
+    /// key.
     function isCurrent(address account, address delegate) external view returns (bool) {
         return delegate != address(0) && block.timestamp < _terms[account][delegate].until;
     }
 
-    /// Until when trades of orders that the delegate signed may settle.
+    /// Returns the time until which trades of orders that the delegate signed may settle.
     function settlesUntil(address account, address delegate) public view returns (uint64) {
         return _terms[account][delegate].settlesUntil;
     }
@@ -132,8 +140,8 @@ contract Delegates is EIP712 {
         if (limits.markets.length > MARKETS_MAX) revert TooManyMarkets(limits.markets.length);
         uint256 settles = until == 0 ? 0 : uint256(until) + settlementGrace;
         if (settles > type(uint64).max) settles = type(uint64).max;
-        // An earlier end waits like a cancellation on chain, so that revoking is never a free
-        // option against a match already made.
+        // An earlier end takes effect only after `cancelDelay`, like a cancellation on chain. So
+        // revoking is never a free option against a match already made.
         uint256 before = settlesUntil(account, delegate);
         if (settles < before) {
             uint256 soonest = block.timestamp + cancelDelay;
@@ -177,8 +185,8 @@ contract Delegates is EIP712 {
         );
     }
 
-    /// Asks the account's code, with a limit on its gas, without letting it change anything, and
-    /// without copying more than one word of what it returns.
+    /// Returns whether the account's code accepts the signature. The call has a gas limit, cannot
+    /// change state, and copies at most one word of the returned data.
     function _isAccepted(address account, bytes32 digest, uint8 v, bytes32 r, bytes32 s)
         private
         view

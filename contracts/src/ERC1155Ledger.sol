@@ -7,9 +7,9 @@ import {ERC165} from "@openzeppelin/contracts/utils/introspection/ERC165.sol";
 import {IERC165} from "@openzeppelin/contracts/utils/introspection/IERC165.sol";
 import {CheckedMath} from "./CheckedMath.sol";
 
-/// The ERC-1155 ledger under the conditional tokens. It is written out, and not taken from
-/// OpenZeppelin, because its events and revert reasons have to equal the original's in every case
-/// (a batch of one is a `TransferBatch`, the zero address has no balance to ask for).
+/// The ERC-1155 ledger of the conditional tokens. OpenZeppelin's ledger is not used, because all
+/// events and revert reasons must equal those of the original. For example, a batch of one emits
+/// `TransferBatch`, and a query of the zero address's balance reverts.
 ///
 /// Balances always change before the receiver is called.
 abstract contract ERC1155Ledger is ERC165, IERC1155 {
@@ -99,7 +99,7 @@ abstract contract ERC1155Ledger is ERC165, IERC1155 {
         _checkReceived(address(0), to, id, value, "");
     }
 
-    /// Mints `value` of each id.
+    /// Mints `values[i]` of `ids[i]` for each index.
     function _batchMint(address to, uint256[] memory ids, uint256[] memory values) internal {
         require(to != address(0), "ERC1155: batch mint to the zero address");
         for (uint256 i = 0; i < ids.length; ++i) {

@@ -15,19 +15,20 @@ import {
     IOptimisticOracleV3CallbackRecipient
 } from "./interfaces/IOptimisticOracleV3.sol";
 
-/// One binary market: the oracle of its condition, which it answers once, from UMA's optimistic
-/// oracle. Every market is a minimal clone of one implementation; the factory initialises it in the
-/// transaction that creates it.
+/// One binary market. It is the oracle of its condition and reports the payouts once, as UMA's
+/// optimistic oracle decides. Every market is a minimal clone of one implementation; the factory
+/// initialises it in the transaction that creates it.
 ///
-/// The conversation, in order:
+/// The steps of a resolution:
 ///   expired -> propose -> [window passes | dispute -> arbitration] -> settle
 ///   settled true  -> resolved: the condition's payouts are reported, holders redeem
-///   settled false -> expired again: anybody may propose again
+///   settled false -> expired again: any account may propose again
 ///
-/// Nothing here needs the operator: anybody can propose with a bond, anybody can dispute at the
-/// oracle, and anybody can settle, here or at the oracle directly. A quick market is resolved by
-/// the factory's operator from prices. It opens to the oracle like any other if the operator
-/// disappears, or at once if the price sources contradict each other and the operator says so.
+/// No step needs the operator: any account can propose with a bond, dispute at the oracle, and
+/// settle, here or at the oracle directly. A quick market is resolved by the factory's operator
+/// from prices. If the operator does not resolve it for `QUICK_FALLBACK` after its end, it opens
+/// to the oracle like any other market. It opens at once if the operator reports that the price
+/// sources contradict each other.
 contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
     using SafeERC20 for IERC20;
 
@@ -35,7 +36,7 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         bytes32 id;
         /// Who signed the proposal.
         address proposer;
-        /// Who paid the bond, and gets it back if the assertion holds.
+        /// Account that paid the bond, and gets it back if the assertion holds.
         address asserter;
         bool outcome;
         bool disputed;
@@ -58,7 +59,7 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         bytes32 questionId;
         address maker;
         uint64 expiration;
-        /// From when an outcome may be proposed at the oracle.
+        /// Time from which an outcome may be proposed at the oracle.
         uint64 proposableFrom;
         bool quick;
         string question;
@@ -68,9 +69,10 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
     uint8 private constant YES = 0;
     uint8 private constant NO = 1;
     uint256 private constant OUTCOMES = 2;
-    /// How long after its window an assertion that cannot be settled stands in the way of another.
-    /// Arbitration takes days; but a bond whose winner the stablecoin has blocked can never be paid
-    /// out, and such an assertion must not hold the holders' money for ever.
+    /// If an assertion still cannot be settled this long after the end of its dispute window, a
+    /// new proposal may replace it. The time is long, because arbitration takes days. But a bond
+    /// can never be paid out if the stablecoin has blocked its winner, and such an assertion must
+    /// not block the holders' money for ever.
     uint64 public constant ABANDON_AFTER = 14 days;
 
     bytes32 public constant PROPOSE_RESOLUTION_TYPEHASH = keccak256(
@@ -90,7 +92,7 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
 
     Terms private _terms;
     Assertion private _assertion;
-    /// The condition id: what the exchange calls the market.
+    /// The condition id, which the exchange uses as the market's id.
     bytes32 public marketId;
     bool public resolved;
     uint8 private _winningOutcome;
@@ -107,14 +109,16 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
     );
     event ResolutionDisputed(bytes32 indexed marketId, bytes32 indexed assertionId);
     event ResolutionOverturned(bytes32 indexed marketId, bytes32 indexed assertionId);
-    /// The assertion could not be settled long after its window, and a new proposal replaced it.
+    /// A new proposal replaced the assertion, which still could not be settled `ABANDON_AFTER`
+    /// after the end of its dispute window.
     event ResolutionAbandoned(bytes32 indexed marketId, bytes32 indexed assertionId);
     /// `assertionId` is zero when a quick market was resolved by price.
     event MarketResolved(
         bytes32 indexed marketId, bytes32 indexed assertionId, uint8 winningOutcome
     );
     event MarketSettled(bytes32 indexed marketId, address indexed settler, uint8 winningOutcome);
-    /// The payouts did not reach the condition (out of gas). `reportPayouts` tries again.
+    /// The payouts could not be reported to the condition (out of gas). `reportPayouts` tries
+    /// again.
     event PayoutReportFailed(bytes32 indexed marketId);
 
     error NotFactory(address caller);
@@ -154,8 +158,8 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         if (marketId != bytes32(0)) revert AlreadyInitialized();
         _terms = terms_;
         marketId = CTHelpers.getConditionId(address(this), terms_.questionId, OUTCOMES);
-        // The id is known beforehand and anybody may prepare a condition: who did so first has only
-        // paid for it, and must not be able to stop the market.
+        // Any account can compute the id beforehand and prepare the condition. That only saves
+        // the factory's caller the gas, and must not block the market.
         if (conditionalTokens.getOutcomeSlotCount(marketId) == 0) {
             conditionalTokens.prepareCondition(address(this), terms_.questionId, OUTCOMES);
         }
@@ -166,9 +170,10 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         return _propose(msg.sender, msg.sender, outcome);
     }
 
-    /// Proposes an outcome for `proposer`, who signed. The bond comes from him or from the caller,
-    /// and whoever pays it is the asserter and gets it back. The permit may be left out (`v` zero)
-    /// or may already have been used by somebody else: only the allowance counts.
+    /// Proposes an outcome for `proposer`, who signed the proposal. The proposer or the caller
+    /// pays the bond. The payer is the asserter, and gets the bond back if the assertion holds.
+    /// The permit may be omitted (`v` zero), or another account may have used it already: only
+    /// the allowance counts.
     function proposeResolution(
         address proposer,
         bool outcome,
@@ -190,8 +195,8 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         return _propose(proposer, payer, outcome);
     }
 
-    /// Settles the assertion for `settler`, who signed which outcome he expects to win. Reverts,
-    /// and leaves everything as it was, if the result is another.
+    /// Settles the assertion for `settler`, who signed the outcome that they expect to win.
+    /// Reverts without any change if another outcome results.
     function settleMarket(
         address settler,
         uint8 winningOutcome_,
@@ -215,8 +220,8 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         emit MarketSettled(marketId, settler, winningOutcome_);
     }
 
-    /// Settles the assertion, whatever its result: the market is resolved, or, after a lost
-    /// dispute, open to proposals again.
+    /// Settles the assertion, whatever its result. If the asserter lost a dispute, the market is
+    /// open to proposals again; otherwise it is resolved.
     function settle() external {
         oracle.settleAssertion(_settleableAssertion());
         if (resolved) emit MarketSettled(marketId, msg.sender, _winningOutcome);
@@ -228,8 +233,8 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         conditionalTokens.reportPayouts(_terms.questionId, _payouts());
     }
 
-    /// Called by the factory for its operator, who has the prices. Not while an assertion is open:
-    /// then the oracle decides.
+    /// Resolves a quick market. The factory calls it for its operator, who has the prices.
+    /// Reverts while an assertion is open, because then the oracle decides.
     function resolveQuick(uint8 winningOutcome_) external {
         if (msg.sender != factory) revert NotFactory(msg.sender);
         if (!_terms.quick) revert NotQuick();
@@ -240,9 +245,10 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         _resolve(winningOutcome_, bytes32(0));
     }
 
-    /// Called by the factory for its operator when the price sources contradict each other. From
-    /// then on anybody may propose an outcome, and prices cannot resolve the market any more. What
-    /// the sources said becomes part of the description, and so of every claim at the oracle.
+    /// Opens a quick market to the oracle. The factory calls it for its operator when the price
+    /// sources contradict each other. From then on any account may propose an outcome, and prices
+    /// can no longer resolve the market. The evidence becomes part of the description, and so of
+    /// every claim at the oracle.
     function openToOracle(string calldata evidence) external {
         if (msg.sender != factory) revert NotFactory(msg.sender);
         if (!_terms.quick) revert NotQuick();
@@ -253,8 +259,9 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         _terms.description = string.concat(_terms.description, " ", evidence);
     }
 
-    /// From the oracle this never reverts: that would lock the bond. An assertion that is not this
-    /// market's own (anybody can name any callback recipient) is ignored.
+    /// Applies the oracle's decision. Never reverts if the oracle calls it, because that would
+    /// lock the bond. Ignores every assertion but this market's open one, because any account can
+    /// name any callback recipient.
     function assertionResolvedCallback(bytes32 assertionId, bool assertedTruthfully) external {
         if (msg.sender != address(oracle)) revert NotOracle(msg.sender);
         if (resolved || assertionId == bytes32(0) || assertionId != _assertion.id) return;
@@ -293,7 +300,7 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         return _winningOutcome;
     }
 
-    /// What is asserted at the oracle, in words that a disputer can judge.
+    /// Returns the claim that is asserted at the oracle, as text that a disputer can judge.
     function claim(bool outcome) public view returns (bytes memory) {
         return abi.encodePacked(
             "The Sibyl market ",
@@ -353,8 +360,8 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         );
     }
 
-    /// Gives up on an assertion that still cannot be settled `ABANDON_AFTER` its window. The
-    /// attempt to settle it comes first, so that a result that exists is never passed over.
+    /// Abandons an assertion that still cannot be settled `ABANDON_AFTER` after the end of its
+    /// dispute window. Tries to settle it first, so that an existing result is never ignored.
     function _clearStaleAssertion() private {
         bytes32 stale = _assertion.id;
         if (resolved || stale == bytes32(0)) return;

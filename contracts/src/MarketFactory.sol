@@ -12,12 +12,12 @@ import {IConditionalTokens} from "./interfaces/IConditionalTokens.sol";
 import {IOptimisticOracleV3} from "./interfaces/IOptimisticOracleV3.sol";
 import {Market} from "./Market.sol";
 
-/// Creates markets at addresses, and so with ids, that follow from what they are: a market from its
-/// maker and its text, a quick market from its asset, start and interval. Both can be computed
-/// before the transaction exists, so a quick market can be traded while it is being mined.
+/// Creates markets. The address and the id of an ordinary market follow from its maker and its
+/// terms, those of a quick market from its asset, start and interval. Both can be computed before
+/// the transaction exists, so a quick market can be traded before it is mined.
 ///
-/// It holds nothing. Its operators create quick markets and resolve them by price; its makers
-/// create ordinary markets and have no part in resolving them.
+/// The factory holds no funds. Its operators create quick markets and resolve them by price. Its
+/// makers create ordinary markets and have no part in resolving them.
 contract MarketFactory is EIP712, Ownable2Step {
     enum Category {
         Defi,
@@ -27,7 +27,7 @@ contract MarketFactory is EIP712, Ownable2Step {
     }
 
     struct QuickMarket {
-        /// Eight decimals of USD, the price at the start.
+        /// Price at the start, in USD with eight decimals.
         uint64 startPrice;
         uint64 startTime;
         uint64 endTime;
@@ -46,10 +46,10 @@ contract MarketFactory is EIP712, Ownable2Step {
     bytes32 private constant EVENT_MARKET_TYPEHASH =
         keccak256("EventMarket(address market,bytes32 eventHash)");
     uint32 private constant INTERVAL_MAX = 1 days;
-    /// How early before its start a quick market may be created.
+    /// Maximum time before its start at which a quick market may be created.
     uint64 private constant QUICK_LEAD = 1 hours;
-    /// How long after its end a quick market waits for the operator before anybody may propose its
-    /// outcome at the oracle.
+    /// Time after its end for which a quick market waits for the operator. After that, any
+    /// account may propose its outcome at the oracle.
     uint64 public constant QUICK_FALLBACK = 7 days;
 
     Market public immutable implementation;
@@ -143,7 +143,7 @@ contract MarketFactory is EIP712, Ownable2Step {
         return _createMarket(question, description, category, expiration, false);
     }
 
-    /// `createMarket` of a complementary market.
+    /// Like `createMarket`, but creates a complementary market.
     function createComplementaryMarket(
         string calldata question,
         string calldata description,
@@ -153,8 +153,9 @@ contract MarketFactory is EIP712, Ownable2Step {
         return _createMarket(question, description, category, expiration, true);
     }
 
-    /// Creates a market of an event. An operator signs `EventMarket(market, keccak256(metadata))` for
-    /// the predicted address, so no other market can use the signature. An event never changes.
+    /// Creates a market of an event. An operator signs `EventMarket(market, keccak256(metadata))`
+    /// for the predicted address, so no other market can use the signature. The event of a market
+    /// never changes.
     function createEventMarket(
         string calldata question,
         string calldata description,
@@ -167,7 +168,7 @@ contract MarketFactory is EIP712, Ownable2Step {
         _joinEvent(market, marketId, metadata, signature);
     }
 
-    /// `createEventMarket` of a complementary market.
+    /// Like `createEventMarket`, but creates a complementary market.
     function createComplementaryEventMarket(
         string calldata question,
         string calldata description,
@@ -192,7 +193,7 @@ contract MarketFactory is EIP712, Ownable2Step {
         return _createQuickMarket(asset, startTime, interval, startPrice, source, false);
     }
 
-    /// `createQuickMarket` of a complementary market.
+    /// Like `createQuickMarket`, but creates a complementary market.
     function createComplementaryQuickMarket(
         string calldata asset,
         uint64 startTime,
@@ -203,9 +204,9 @@ contract MarketFactory is EIP712, Ownable2Step {
         return _createQuickMarket(asset, startTime, interval, startPrice, source, true);
     }
 
-    /// Resolves a quick market from two prices of one source: YES if the end is at or above the
-    /// start. If it is the source of the strike, the start price has to be the strike; only another
-    /// source, when the strike's own cannot tell, brings its own two prices.
+    /// Resolves a quick market from two prices of one source: YES if the end price is at least
+    /// the start price. If the source is that of the strike, the start price must equal the
+    /// strike. If the strike's source cannot decide, another source gives both prices.
     function resolveQuickMarket(
         address market,
         uint64 startPrice,
@@ -227,8 +228,9 @@ contract MarketFactory is EIP712, Ownable2Step {
         Market(market).resolveQuick(winningOutcome);
     }
 
-    /// Opens a quick market to the oracle at once, without `QUICK_FALLBACK`: the price sources
-    /// contradict each other. `evidence` is what they said. It cannot be taken back.
+    /// Opens a quick market to the oracle at once, without waiting for `QUICK_FALLBACK`, because
+    /// the price sources contradict each other. `evidence` describes their prices. This cannot be
+    /// undone.
     function contestQuickMarket(address market, string calldata evidence) external {
         _requireOperator();
         if (quickMarkets[market].startPrice == 0) revert UnknownQuickMarket(market);
@@ -247,12 +249,13 @@ contract MarketFactory is EIP712, Ownable2Step {
         _setOperator(account, allowed);
     }
 
-    /// Without an owner a rogue operator could not be removed.
+    /// Always reverts: without an owner, a rogue operator could not be removed.
     function renounceOwnership() public view override onlyOwner {
         revert OwnershipNotRenounceable();
     }
 
-    /// The address and id that `createMarket` will give, whether or not it has been called.
+    /// Returns the address and id of the market that `createMarket` makes, whether or not it has
+    /// been called.
     function predictMarket(
         address maker,
         string calldata question,
@@ -263,7 +266,8 @@ contract MarketFactory is EIP712, Ownable2Step {
         return _predict(questionIdOf(maker, question, description, category, expiration));
     }
 
-    /// The address and id that `createQuickMarket` will give, whether or not it has been called.
+    /// Returns the address and id of the market that `createQuickMarket` makes, whether or not it
+    /// has been called.
     function predictQuickMarket(string calldata asset, uint64 startTime, uint32 interval)
         external
         view

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// Several calls in one transaction, with the `aggregate3` of Multicall3. Redemptions by permit
-/// need nothing else: they are authorised by signatures, so it does not matter who calls.
+/// Makes several calls in one transaction, like `aggregate3` of Multicall3. Redemptions by permit
+/// need no other contract: signatures authorise them, so any account may be the caller.
 ///
-/// It keeps nothing and must never be given an allowance or an approval: anybody can make it call
-/// anything. Unlike Multicall3 it refuses ether, which nobody could get back.
+/// The contract holds nothing and must never get an allowance or an approval, because any account
+/// can make it call any function. Unlike Multicall3 it rejects ether, because no account could
+/// withdraw it.
 contract Multicall {
     struct Call3 {
         address target;

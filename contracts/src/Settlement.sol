@@ -28,46 +28,50 @@ import {
 } from "./SettlementTypes.sol";
 import {SignedOrders} from "./SignedOrders.sol";
 
-/// Settles matched trades between traders who signed orders, in batches, without ever holding their
-/// funds: the collateral goes from buyer to seller and the outcome tokens from seller to buyer in
-/// the same call, both or neither. Two buyers of opposite outcomes trade by a mint: their collateral
-/// is split into both tokens. Two sellers of opposite outcomes trade by a merge of their tokens.
+/// Settles matched trades between traders who signed orders, in batches, without ever keeping
+/// their funds: the collateral goes from buyer to seller and the outcome tokens from seller to
+/// buyer in the same call, both or neither. Two buyers of opposite outcomes trade by a mint:
+/// their collateral is split into both tokens. Two sellers of opposite outcomes trade by a merge
+/// of their tokens.
 ///
-/// A batch lists each signed order once; fills refer to orders by index, so that an order which
-/// meets ten others is sent, hashed and recovered once. Three rules shape the code:
+/// A batch lists each signed order once, and fills refer to orders by index. So an order that
+/// matches ten others is sent, hashed and recovered once. Three rules shape the code:
 ///
-/// 1. A fill is first checked without any outside call. Then it runs in a call of this contract to
-///    itself with a fixed amount of gas, so that whatever a token or a receiver does, it can undo
-///    only that fill, burn only that gas, and return at most one word.
+/// 1. A fill is first checked without any outside call. Then it runs in a call of this contract
+///    to itself with a fixed amount of gas. So a token or a receiver can only revert that fill,
+///    burn only that gas, and return at most one word.
 /// 2. A fill that cannot be settled is reported with its reason and the side at fault, and the
-///    batch goes on. When too little gas is left to give a fill its full amount, the whole batch
-///    reverts: a fill is never reported as failed because the operator was short of gas.
-/// 3. The operator chooses what to match, and nothing else: every movement needs the signature of
-///    the trader who pays, within his price, size and time: of his key, of a key that he appointed,
-///    or one that the code of his account accepts (see `Delegates`).
+///    batch goes on. If too little gas is left to give a fill its full amount, the whole batch
+///    reverts. So a fill is never reported as failed because the operator sent too little gas.
+/// 3. The operator only chooses what to match. Every movement needs a signature for the trader
+///    who pays, and stays within the price, size and time of the signed order. The trader's key
+///    signs, or a key that the trader appointed, or the code of the trader's account accepts the
+///    signature (see `Delegates`).
 ///
-/// Worked example: Ann signs BUY 10 YES at 0.60, Bob signs SELL 4 YES at 0.55. A fill of 4 at 0.55
-/// moves 2.20 of collateral from Ann to Bob and 4 YES from Bob to Ann. Ann's order has 6 left. Carol
-/// signs BUY 6 NO at 0.45: a mint of 6 at 0.60 takes 3.60 from Ann and 2.40 from Carol, splits them,
-/// and delivers 6 YES to Ann and 6 NO to Carol.
+/// Worked example: Ann signs BUY 10 YES at 0.60, Bob signs SELL 4 YES at 0.55. A fill of 4 at
+/// 0.55 moves 2.20 of collateral from Ann to Bob and 4 YES from Bob to Ann. Ann's order has 6
+/// left. Carol signs BUY 6 NO at 0.45: a mint of 6 at 0.60 takes 3.60 from Ann and 2.40 from
+/// Carol, splits them, and delivers 6 YES to Ann and 6 NO to Carol.
 contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuardTransient {
-    /// What is known of a batch: of each of its orders, and of each of its fills.
+    /// Intermediate results of a batch: hash and standing of each order, and verdict on each
+    /// fill.
     struct Batch {
         bytes32[] hashes;
         Standing[] standings;
         bytes verdicts;
     }
 
-    /// Gas of one fill's own call, and inside it of each of the two transfers. The rest pays for
-    /// the three storage slots a first fill writes. An honest fill needs about half of each.
+    /// Gas of the call that executes a fill. It includes `TRANSFER_GAS` for each of two
+    /// transfers. The rest pays for the three storage slots that a first fill writes. An honest
+    /// fill needs about half of each amount.
     uint256 public constant FILL_GAS = 300_000;
-    /// What must be left before a fill: its own gas (the EVM keeps back one part in 64) and enough
-    /// to find out and report why it failed.
+    /// Gas that must be left before a fill: enough for its own call (the EVM retains one part in
+    /// 64), and to find out and report why it failed.
     uint256 private constant GAS_BEFORE_FILL = (FILL_GAS * 64) / 63 + 150_000;
     uint256 private constant GAS_BEFORE_SET_FILL = (SET_FILL_GAS * 64) / 63 + 150_000;
 
     mapping(address account => bool) public isOperator;
-    /// Settled trades that are not the first of either of their orders.
+    /// Settled trades that neither of their orders records as its `firstTrade`.
     mapping(bytes32 tradeId => bool) private _settledLater;
 
     event OperatorSet(address indexed account, bool allowed);
@@ -111,13 +115,14 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         _setOperator(operator_, true);
     }
 
-    /// Settles what can be settled of `fills`, in order, and reports the rest. Permits stand in the
-    /// order of their fills. Each is tried just before its fill and may fail (another account may
-    /// have submitted it already): only the allowance that is there when a fill runs counts.
+    /// Settles the fills in order, and reports those that cannot be settled. Permits must be in
+    /// the order of their fills. Each permit is tried just before its fill and may fail, for
+    /// example if another account has submitted it already. Only the allowance at the time of the
+    /// fill counts.
     ///
-    /// Returns a byte for each fill, for who simulates before he sends: zero for one that settles,
-    /// else the fault in the upper two bits and the reason in the lower six. In a transaction the
-    /// events tell the same.
+    /// Returns a byte for each fill, for callers that simulate the transaction: zero if the fill
+    /// settles, otherwise the fault in the upper two bits and the reason in the lower six. In a
+    /// transaction, the events contain the same information.
     function settle(
         SignedOrder[] calldata orders,
         Fill[] calldata fills,
@@ -146,13 +151,13 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         if (permit != permits.length) revert PermitOutOfOrder(permit);
     }
 
-    /// The part of a fill that touches storage and funds. It is external only so that it can run
-    /// under its own gas and be undone alone.
+    /// Executes the part of a fill that changes storage and moves funds. It is external only so
+    /// that it has its own gas limit and can be reverted alone.
     function executeFill(Execution calldata e) external onlySelf {
         _record(e);
 
         if (!_moveCollateral(e.buyer, e.seller, e.cost)) revert CollateralMoveFailed();
-        // Last, because it may call the buyer: at that point he has paid.
+        // This transfer comes last, because it may call the buyer. By then the buyer has paid.
         (bool moved,,) = BoundedCalls.call(
             address(conditionalTokens),
             TRANSFER_GAS,
@@ -175,7 +180,7 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         );
     }
 
-    /// `executeFill` of a mint or a merge.
+    /// Like `executeFill`, but for a mint or a merge.
     function executeSets(Execution calldata e, bool isMint) external onlySelf {
         _record(e);
         _moveSets(e, isMint);
@@ -196,7 +201,7 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         _unpause();
     }
 
-    /// Without an owner a rogue operator could not be removed.
+    /// Always reverts: without an owner, a rogue operator could not be removed.
     function renounceOwnership() public view override onlyOwner {
         revert OwnershipNotRenounceable();
     }
@@ -234,7 +239,7 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         return _isSettled(tradeId, _orders[buyHash], _orders[sellHash]);
     }
 
-    /// What a fill costs: price × size, rounded up to the next unit of collateral.
+    /// Returns the cost of a fill: price × size, rounded up to the next unit of collateral.
     function costOf(uint64 price, uint64 size) public pure returns (uint256) {
         return (uint256(price) * size + ONE - 1) / ONE;
     }
@@ -291,7 +296,7 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
             (done,, word) =
                 BoundedCalls.call(address(this), FILL_GAS, abi.encodeCall(this.executeFill, (e)));
         } else {
-            // Only so that it is known: the inner call asks for it.
+            // Compute and cache this id now, so that the inner call does not spend its gas on it.
             _positionId(e.marketId, 1 - e.outcome);
             if (gasleft() < GAS_BEFORE_SET_FILL) revert TooLittleGas(index);
             (done,, word) = BoundedCalls.call(
@@ -304,8 +309,8 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         return _diagnose(e, kind, bytes4(bytes32(word)));
     }
 
-    /// Whether the two orders and the fill belong together. What is wrong here is the operator's
-    /// doing: the traders are not at fault.
+    /// Checks that the two orders and the fill match, and returns the kind of the fill. A
+    /// mismatch is the operator's fault, not the traders'.
     function _checkMatch(Execution memory e, Order calldata buy, Order calldata sell)
         private
         pure
@@ -321,7 +326,7 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         if (buy.marketId != sell.marketId) return (Reason.MarketMismatch, kind);
         (uint8 outcome, uint8 otherOutcome) = (buy.outcome, sell.outcome);
         if ((outcome == otherOutcome) != (kind == TRADE) || (outcome | otherOutcome) >= OUTCOMES) {
-            // Two of one side can only settle as opposite outcomes.
+            // Two orders of the same side can only settle if their outcomes are opposite.
             bool isSide = kind != TRADE && outcome == otherOutcome;
             return (isSide ? Reason.WrongSide : Reason.OutcomeMismatch, kind);
         }
@@ -329,7 +334,8 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         uint256 price = e.price;
         if (e.size == 0) return (Reason.SizeZero, kind);
         if (price == 0 || price >= ONE) return (Reason.PriceOutOfRange, kind);
-        // The order that stands in has its limit at 1 − q, and q may be any number.
+        // The order that stands in has the limit 1 − q, where q is its signed price. Compare
+        // sums, because q may be any number and 1 − q could underflow.
         if (kind == MERGE ? price + buy.price > ONE : price > buy.price) {
             return (Reason.PriceAboveBuyLimit, kind);
         }
@@ -339,7 +345,8 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         return (Reason.None, kind);
     }
 
-    /// Whether each order is signed, in time, not cancelled, and has room for the fill.
+    /// Returns `None` if each order is signed, not expired, not cancelled, and has room for the
+    /// fill. Otherwise returns the fault and the reason.
     function _checkOrders(
         Execution memory e,
         Order calldata buy,
@@ -372,7 +379,7 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         return (Fault.None, Reason.None);
     }
 
-    /// Writes down the fill: how much of each order is filled, and that the trade has settled.
+    /// Records how much of each order is filled, and that the trade has settled.
     function _record(Execution calldata e) private {
         OrderState memory buyState = _orders[e.buyHash];
         OrderState memory sellState = _orders[e.sellHash];
@@ -386,7 +393,8 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         _orders[e.sellHash] = sellState;
     }
 
-    /// Looks in each of the three places where `_record` may have put the trade.
+    /// Returns whether the trade is in one of the three places where `_record` may have stored
+    /// it.
     function _isSettled(bytes32 tradeId, OrderState memory buyState, OrderState memory sellState)
         private
         view
@@ -398,8 +406,9 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         return _settledLater[tradeId];
     }
 
-    /// Finds out why the funds did not move. The fill has been undone, so the state is what it was
-    /// before. Only asked on failure: a good fill does not pay for it.
+    /// Finds out why the funds could not be moved. The fill has been reverted, so the state is
+    /// that before the fill. Called only after a failure, so that a good fill does not pay for
+    /// it.
     function _diagnose(Execution memory e, uint256 kind, bytes4 stage)
         private
         returns (Fault, Reason)
@@ -412,7 +421,7 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         Reason buyer = kind == MERGE
             ? _sharesShortage(e.buyer, _positionId(e.marketId, 1 - e.outcome), e.size)
             : _collateralShortage(e.buyer, e.cost);
-        // A trader who buys from himself by a mint pays both parts.
+        // A trader who is both sides of a mint pays both parts.
         Reason seller = kind == MINT
             ? _collateralShortage(e.seller, e.buyer == e.seller ? e.size : e.size - e.cost)
             : _sharesShortage(e.seller, e.positionId, e.size);
@@ -422,18 +431,19 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         if (buyer != Reason.None) return (Fault.Buyer, buyer);
         if (seller != Reason.None) return (Fault.Seller, seller);
 
-        // Everything is there: either a trader, who is called when he receives, refused the
-        // tokens,
+        // Both traders have the funds and approvals. If the transfer of tokens failed, the code
+        // of the receiver's account refused them.
         if (stage == SharesMoveFailed.selector) return (Fault.Buyer, Reason.SharesRefused);
         if (stage == SellerSharesMoveFailed.selector) return (Fault.Seller, Reason.SharesRefused);
-        // or the collateral refused one of the two. When it refuses both it is the token's doing.
+        // Otherwise the collateral refused to move for one of the traders. If it refuses both,
+        // the token is at fault.
         bool buyerRefused = !_probe(e.buyer);
         bool sellerRefused = !_probe(e.seller);
         if (buyerRefused == sellerRefused) return (Fault.None, Reason.CollateralRefused);
         return (buyerRefused ? Fault.Buyer : Fault.Seller, Reason.CollateralRefused);
     }
 
-    /// The gas of a batch's permits and fills, whatever their traders do.
+    /// Returns the maximum gas that a batch's permits and fills need, whatever their traders do.
     function _gasOf(SignedOrder[] calldata orders, Fill[] calldata fills, uint256 permits)
         private
         pure

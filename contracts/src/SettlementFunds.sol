@@ -38,8 +38,9 @@ abstract contract SettlementFunds {
         conditionalTokens = conditionalTokens_;
     }
 
-    /// Tells whether the collateral moves for `account` at all (a stablecoin may have blocked it),
-    /// by moving nothing from it to itself. Always reverts.
+    /// Tests whether the collateral can be moved for `account` at all: a stablecoin may have
+    /// blocked the account. Moves zero from the account to itself. Always reverts, with
+    /// `ProbePassed` or `ProbeFailed`.
     function probeCollateral(address account) external onlySelf {
         if (_moveCollateral(account, account, 0)) revert ProbePassed();
         revert ProbeFailed();
@@ -107,8 +108,8 @@ abstract contract SettlementFunds {
         return bytes4(bytes32(word)) == ProbePassed.selector;
     }
 
-    /// The ERC-1155 id of an outcome of a market. It takes some thousand gas to compute and a batch
-    /// asks for few different ones, so the answer is kept until the end of the transaction.
+    /// Returns the ERC-1155 id of an outcome of a market. Computing it takes some thousand gas,
+    /// and a batch needs few different ids, so ids are cached until the end of the transaction.
     function _positionId(bytes32 marketId, uint8 outcome) internal returns (uint256 id) {
         bytes32 slot = keccak256(abi.encode(marketId, outcome));
         assembly ("memory-safe") {

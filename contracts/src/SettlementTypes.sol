@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// What traders sign, what the operator sends, and what `Settlement` reports.
+/// Types that traders sign, that the operator sends, and that `Settlement` reports.
 
 struct Order {
     bytes32 marketId;
@@ -15,19 +15,21 @@ struct Order {
     address makerFeeRecipient;
 }
 
-/// The signature in the compact form of ERC-2098: `vs` is `s` with the parity of `v` on top.
+/// The signature in the compact form of ERC-2098: `vs` is `s` with the parity of `v` in the
+/// highest bit.
 struct SignedOrder {
     Order order;
     bytes32 r;
     bytes32 vs;
 }
 
-/// `buy` and `sell` are indices into the batch's orders; `seq` and `fillIndex` are the exchange's
-/// number of the trade within its market.
+/// `buy` and `sell` are indices into the batch's orders. `seq` and `fillIndex` are the exchange's
+/// numbers of the trade within its market.
 ///
-/// A BUY of the other outcome at q may stand in for a SELL at 1 − q: then both are BUY, and the fill
-/// is a mint. A SELL of the other outcome at q may stand in for a BUY at 1 − q: then both are SELL,
-/// and the fill is a merge. `price` is that of the order that does not stand in.
+/// A BUY of the other outcome at q may stand in for a SELL at 1 − q: then both are BUY, and the
+/// fill is a mint. A SELL of the other outcome at q may stand in for a BUY at 1 − q: then both
+/// are SELL, and the fill is a merge. `price` is for the outcome of the order that does not stand
+/// in.
 struct Fill {
     uint32 buy;
     uint32 sell;
@@ -37,9 +39,9 @@ struct Fill {
     uint64 size;
 }
 
-/// An ERC-2612 permit of the collateral with `Settlement` as the spender, tried just before the fill
-/// with the index `fill`. A permit replaces the allowance that was there: when a batch has two of
-/// one owner, the fills of the first come before the second.
+/// An ERC-2612 permit of the collateral with `Settlement` as the spender, tried just before the
+/// fill with the index `fill`. A permit replaces the earlier allowance. So if a batch has two
+/// permits of one owner, the fills for the first permit come before the second permit.
 struct Permit {
     uint32 fill;
     address owner;
@@ -50,7 +52,7 @@ struct Permit {
     bytes32 s;
 }
 
-/// What the call that moves the funds is handed: everything checked and computed.
+/// Checked and computed arguments of the call that moves the funds of a fill.
 struct Execution {
     bytes32 tradeId;
     bytes32 marketId;
@@ -65,7 +67,8 @@ struct Execution {
     uint256 positionId;
 }
 
-/// What an order is worth before its fills are looked at.
+/// State of an order before its fills are checked. `Void` means that the trader's epoch has
+/// cancelled it.
 enum Standing {
     Unsigned,
     Good,
@@ -105,13 +108,14 @@ enum Reason {
     SharesRefused
 }
 
-/// A parameter of the constructor would break a promise of the contract.
+/// A constructor argument is invalid: a delay is out of range, or a token address has no code.
 error InvalidConfiguration();
 
 uint8 constant BUY = 0;
 uint8 constant SELL = 1;
 uint8 constant OUTCOMES = 2;
-// How a fill moves funds, see `Fill`. Not an enum, whose comparisons cost every fill 100 gas.
+// Kinds of fills, see `Fill`. They are not an enum, because its comparisons would cost every fill
+// 100 gas.
 uint256 constant TRADE = 0;
 uint256 constant MINT = 1;
 uint256 constant MERGE = 2;

@@ -8,22 +8,24 @@ import {Pausable} from "@openzeppelin/contracts/utils/Pausable.sol";
 import {Delegates} from "./Delegates.sol";
 import {InvalidConfiguration, Order, SignedOrder, Standing} from "./SettlementTypes.sol";
 
-/// Knows orders by their hash: who signed them, and whether their traders have cancelled them, one
-/// by one or all below a nonce (an epoch). It inherits `Pausable` for the slot of `_paused` only.
+/// Checks who signed an order, and whether its trader has cancelled it, alone or with all orders
+/// below a nonce (an epoch). Inherits `Pausable` only to share the slot of `_paused`.
 abstract contract SignedOrders is EIP712, Pausable {
-    /// One slot per order. A trade has to be remembered so that it never settles twice, and a slot
-    /// of its own would be a fifth of its cost. So the first trade of an order is remembered in the
-    /// order's slot, which is written anyway: by the low 152 bits of its id, compared only with
-    /// trades of the same order. A trade that finds both its orders' places taken gets a slot.
+    /// State of an order, in one slot. Each trade must be recorded, so that it never settles
+    /// twice, and a slot per trade would be a fifth of the trade's cost. So the order's slot,
+    /// which is written anyway, also records the order's first trade: the low 152 bits of its id,
+    /// compared only with trades of the same order. A trade gets its own slot only if both its
+    /// orders already record another trade.
     struct OrderState {
         uint64 filled;
-        /// When the trader's cancellation takes effect; zero if he has not cancelled.
+        /// Time at which the trader's cancellation takes effect; zero if the order is not
+        /// cancelled.
         uint40 cancelledFrom;
         uint152 firstTrade;
     }
 
-    /// Orders of a trader with a nonce below `nonce` are void; from `nextFrom` on, those below
-    /// `next` are. Both only ever rise.
+    /// Orders of a trader with a nonce below `nonce` are void. From `nextFrom` on, orders with a
+    /// nonce below `next` are void. Both nonces only increase.
     struct Epoch {
         uint64 nonce;
         uint64 next;
@@ -32,34 +34,39 @@ abstract contract SignedOrders is EIP712, Pausable {
 
     uint256 private constant CANCEL_DELAY_MAX = 7 days;
 
-    /// What must be there for each order that its trader's key did not sign, beside the gas of the
-    /// rest of a batch: `Delegates.SIGNATURE_GAS` and the calls around it. It is demanded before the
-    /// first account is asked, so that no account can make a batch run short that was simulated.
+    /// Gas that must be left for each order that its trader's key did not sign, in addition to
+    /// the gas of the rest of a batch. It covers `Delegates.SIGNATURE_GAS` and the calls around
+    /// it. It is required before the first account is called, so that no account can make a batch
+    /// run out of gas after a successful simulation.
     uint256 internal constant SIGNER_GAS = 130_000;
 
     bytes32 public constant ORDER_TYPEHASH = keccak256(
         "Order(bytes32 marketId,address trader,uint8 side,uint8 outcome,uint64 price,uint64 size,uint64 nonce,uint64 expiration,address makerFeeRecipient)"
     );
 
-    /// There is no nonce in these two: a cancellation that is sent again changes nothing, and a row
-    /// of nonces would let one message that was lost hold up all later ones.
+    /// These two types have no nonce. A repeated cancellation changes nothing, and with nonces in
+    /// sequence one lost message would block all later ones.
     bytes32 public constant CANCEL_ORDERS_TYPEHASH =
         keccak256("CancelOrders(address trader,bytes32[] orderHashes,uint256 deadline)");
     bytes32 public constant CANCEL_ALL_BEFORE_TYPEHASH =
         keccak256("CancelAllBefore(address trader,uint64 nonce,uint256 deadline)");
 
-    /// Traders fall into so many groups by their address. Fits into the slot of `_paused`.
+    /// Number of groups into which traders are divided by address. One bit per group fits into
+    /// the slot of `_paused`.
     uint256 private constant GROUPS = 88;
-    /// The groups that have a trader with an epoch, a bit each. An order whose trader is in another
-    /// group costs no look at the trader's epoch, which would be 2,100 gas.
+    /// Groups that contain a trader with an epoch, one bit each. For a trader of any other group,
+    /// the epoch is not read, which saves 2,100 gas per order.
     uint88 private _groupsWithEpoch;
 
-    /// How long after its expiration an order's trades may still settle: they were matched in time.
+    /// Time after its expiration for which an order's trades may still settle, because they were
+    /// matched before it expired.
     uint64 public immutable settlementGrace;
-    /// How long after a cancellation on chain an order's trades may still settle. It is longer than
-    /// the grace, so that cancelling is never a free option against a match already made.
+    /// Time after a cancellation on chain for which an order's trades may still settle. It is
+    /// longer than `settlementGrace`, so that cancelling is never a free option against a match
+    /// already made.
     uint64 public immutable cancelDelay;
-    /// Keys that accounts appointed. Made by the constructor, so its address follows from this one.
+    /// Keys that accounts appointed. The constructor deploys this contract, so its address
+    /// follows from the address of `Settlement`.
     Delegates public immutable delegates;
 
     mapping(bytes32 orderHash => OrderState) internal _orders;
@@ -71,9 +78,10 @@ abstract contract SignedOrders is EIP712, Pausable {
     error NotTrader(bytes32 orderHash);
     /// The deadline of a signed cancellation has passed.
     error PermitExpired(uint256 deadline);
-    /// The signature is another account's, or over other data (another chain or contract).
+    /// Another account made the signature, or it is for other data (another chain or contract).
     error PermitSignerMismatch(address signer, address owner);
-    /// The trader's last `cancelAllBefore` has yet to take effect; until then there is no other.
+    /// The trader's last `cancelAllBefore` has not taken effect yet. Until then the trader cannot
+    /// make another one.
     error EpochPending(uint64 effectiveAt);
     error TooLittleGas(uint256 fill);
 
@@ -86,14 +94,14 @@ abstract contract SignedOrders is EIP712, Pausable {
         delegates = new Delegates(settlementGrace_, cancelDelay_);
     }
 
-    /// Withdraws the caller's orders. It takes effect after `cancelDelay`, so that trades that the
-    /// exchange has already matched still settle.
+    /// Cancels the caller's orders. The cancellation takes effect after `cancelDelay`, so that
+    /// trades that the exchange has already matched still settle.
     function cancelOrders(Order[] calldata orders) external {
         _cancelOrders(msg.sender, orders);
     }
 
-    /// `cancelOrders` for `trader`, by any caller with his signature of the orders' hashes, or that of
-    /// a delegate who is not revoked.
+    /// Does `cancelOrders` for `trader`. Any caller may send the signature of the orders' hashes,
+    /// by the trader or by a delegate who is not revoked.
     function cancelOrdersWithPermit(
         address trader,
         Order[] calldata orders,
@@ -108,14 +116,16 @@ abstract contract SignedOrders is EIP712, Pausable {
         _requireSigned(structHash, trader, true, deadline, v, r, s);
     }
 
-    /// Withdraws every order of the caller whose nonce is below `nonce`, also those not shown yet,
-    /// with the same delay. Orders with a lower nonce that he signs later are void too.
+    /// Cancels every order of the caller whose nonce is below `nonce`, with the same delay,
+    /// including orders that the contract has not seen. Orders with a lower nonce that the caller
+    /// signs later are void, too.
     function cancelAllBefore(uint64 nonce) external {
         _cancelAllBefore(msg.sender, nonce);
     }
 
-    /// `cancelAllBefore` for `trader`, by any caller with his signature. A delegate's does not do: it
-    /// could void every later order of the trader for good.
+    /// Does `cancelAllBefore` for `trader`. Any caller may send the trader's signature. A
+    /// delegate's signature is not enough, because a delegate could void all later orders of the
+    /// trader for good.
     function cancelAllBeforeWithPermit(
         address trader,
         uint64 nonce,
@@ -144,7 +154,8 @@ abstract contract SignedOrders is EIP712, Pausable {
         return (state.filled, state.cancelledFrom);
     }
 
-    /// Below which nonce a trader's orders are void, and from `nextFrom` on below which.
+    /// Returns the nonce below which a trader's orders are void, and the nonce that replaces it
+    /// from `nextFrom` on.
     function epochOf(address trader)
         external
         view
@@ -158,8 +169,8 @@ abstract contract SignedOrders is EIP712, Pausable {
         return _domainSeparatorV4();
     }
 
-    /// Hashes the orders and recovers their signers. An order that its trader's key did not sign is
-    /// `Unsigned` here; `others` counts these, and `_askDelegates` asks about them.
+    /// Hashes the orders and recovers their signers. An order that its trader's key did not sign
+    /// is `Unsigned` here. `others` is the number of such orders, which `_askDelegates` checks.
     function _hashAndRecover(SignedOrder[] calldata orders)
         internal
         view
@@ -180,8 +191,9 @@ abstract contract SignedOrders is EIP712, Pausable {
         }
     }
 
-    /// Asks `Delegates` about the orders that their traders' keys did not sign. `gasNeeded` is what
-    /// the batch needs from here on, whatever its traders do.
+    /// Queries `Delegates` about the orders that their traders' keys did not sign. Reverts if
+    /// less gas than `gasNeeded` is left: the maximum that the batch needs from here on, whatever
+    /// its traders do.
     function _askDelegates(
         SignedOrder[] calldata orders,
         bytes32[] memory hashes,
@@ -225,12 +237,14 @@ abstract contract SignedOrders is EIP712, Pausable {
         }
     }
 
-    /// Does nothing when that much is void, or about to be: it cannot be used to put anything off.
+    /// Voids the trader's orders below `nonce` after `cancelDelay`. Does nothing if they are void
+    /// or about to be void, so that a repeated cancellation cannot delay the first one.
     function _cancelAllBefore(address trader, uint64 nonce) private {
         Epoch memory epoch = _epochs[trader];
         if (nonce <= epoch.next) return;
-        // One that waits would wait anew if it were replaced, and would lend its time to orders
-        // that may have been matched since if it were raised.
+        // A pending cancellation cannot be changed. If it were replaced, its delay would begin
+        // again. If its nonce were raised, orders that may have been matched since would be void
+        // without the full delay.
         if (block.timestamp < epoch.nextFrom) revert EpochPending(epoch.nextFrom);
         uint40 effectiveAt = uint40(block.timestamp + cancelDelay);
         _epochs[trader] = Epoch({nonce: epoch.next, next: nonce, nextFrom: effectiveAt});
@@ -251,7 +265,8 @@ abstract contract SignedOrders is EIP712, Pausable {
         bytes32 digest = _hashTypedDataV4(structHash);
         (address signer,,) = ECDSA.tryRecover(digest, v, r, s);
         if (signer != address(0) && signer == trader) return;
-        // A revoked key still settles what was matched, but cancels nothing any more.
+        // Trades of orders that a revoked key signed still settle, but the key can no longer
+        // cancel orders.
         if (byDelegate && delegates.isCurrent(trader, signer)) return;
         bytes32 vs = s | bytes32(uint256(v == 28 ? 1 : 0) << 255);
         if (!delegates.isSigner(trader, address(0), digest, r, vs)) {
@@ -259,7 +274,8 @@ abstract contract SignedOrders is EIP712, Pausable {
         }
     }
 
-    /// Of an order that is signed: whether its trader's epoch has voided it.
+    /// Returns the standing of a signed order: `Void` if its trader's epoch has voided it,
+    /// otherwise `Good`.
     function _standing(Order calldata order, uint256 groups) private view returns (Standing) {
         bool mayBeVoid = (groups >> _groupOf(order.trader)) & 1 != 0;
         bool isVoid = mayBeVoid && order.nonce < _epochNow(order.trader);
@@ -274,7 +290,7 @@ abstract contract SignedOrders is EIP712, Pausable {
         return uint160(trader) % GROUPS;
     }
 
-    /// The nonce below which the trader's orders are void at this time.
+    /// Returns the nonce below which the trader's orders are void at this time.
     function _epochNow(address trader) private view returns (uint64) {
         Epoch memory epoch = _epochs[trader];
         return block.timestamp >= epoch.nextFrom ? epoch.next : epoch.nonce;

@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IERC1155} from "@openzeppelin/contracts/token/ERC1155/IERC1155.sol";
 
-/// What the other contracts of Sibyl need of the conditional tokens.
+/// Functions of the conditional tokens that Sibyl's other contracts use.
 interface IConditionalTokens is IERC1155 {
     function prepareCondition(address oracle, bytes32 questionId, uint256 outcomeSlotCount)
         external;

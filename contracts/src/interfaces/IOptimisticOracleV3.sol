@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 
-/// The part of UMA's OptimisticOracleV3 that a market speaks to.
+/// The functions of UMA's OptimisticOracleV3 that a market uses.
 interface IOptimisticOracleV3 {
     function assertTruth(
         bytes calldata claim,
@@ -24,8 +24,8 @@ interface IOptimisticOracleV3 {
     function defaultIdentifier() external view returns (bytes32);
 }
 
-/// What the oracle calls on the recipient an assertion names. A callback that reverts would block
-/// the settlement of the assertion, and with it the bond.
+/// Functions that the oracle calls on the callback recipient of an assertion. A callback that
+/// reverts would block the settlement of the assertion, and lock its bond.
 interface IOptimisticOracleV3CallbackRecipient {
     function assertionResolvedCallback(bytes32 assertionId, bool assertedTruthfully) external;
 

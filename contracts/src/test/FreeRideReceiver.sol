@@ -3,8 +3,8 @@ pragma solidity 0.8.37;
 
 import {IERC1155Receiver} from "@openzeppelin/contracts/token/ERC1155/IERC1155Receiver.sol";
 
-/// TEST ONLY. Code that a trader gives their own account (EIP-7702). It accepts outcome tokens in a
-/// simulation that offers nothing for its gas, and refuses them in the transaction that pays for it.
+/// TEST ONLY. Code that a trader sets for their own account (EIP-7702). It accepts outcome tokens
+/// in a simulation with a gas price of 0, and refuses them in a transaction that pays for gas.
 contract FreeRideReceiver {
     function supportsInterface(bytes4) external pure returns (bool) {
         return true;

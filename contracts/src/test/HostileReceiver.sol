@@ -4,8 +4,8 @@ pragma solidity 0.8.37;
 import {IERC1271} from "@openzeppelin/contracts/interfaces/IERC1271.sol";
 import {IERC1155Receiver} from "@openzeppelin/contracts/token/ERC1155/IERC1155Receiver.sol";
 
-/// TEST ONLY. Code that a trader gives his own account (EIP-7702) to do harm when he is paid in
-/// outcome tokens.
+/// TEST ONLY. Code that a trader sets for their own account (EIP-7702) to do harm when the
+/// account receives outcome tokens.
 contract HostileReceiver {
     enum Mode {
         Accept,
@@ -42,7 +42,8 @@ contract HostileReceiver {
         _signatures = signatures;
     }
 
-    /// A signature that the account's own key did not make (EIP-1271).
+    /// Checks a signature that the account's own key did not make (EIP-1271). `_signatures`
+    /// determines whether the check accepts, rejects or burns gas.
     function isValidSignature(bytes32, bytes calldata) external view returns (bytes4) {
         if (_signatures == Signatures.BurnGas) {
             while (true) {}
@@ -78,7 +79,7 @@ contract HostileReceiver {
         if (_mode == Mode.BurnGas) {
             while (true) {}
         }
-        // As much as the settlement contract allows, and the fill still settles.
+        // Burns as much gas as the settlement contract allows. The fill still settles.
         if (_mode == Mode.WasteGas) {
             while (gasleft() > 2_000) {}
         }

@@ -5,8 +5,8 @@ import {IERC1271} from "@openzeppelin/contracts/interfaces/IERC1271.sol";
 import {IERC1155Receiver} from "@openzeppelin/contracts/token/ERC1155/IERC1155Receiver.sol";
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 
-/// TEST ONLY. A contract account that answers for its signatures (EIP-1271) honestly, or does harm
-/// when it is asked.
+/// TEST ONLY. A contract account that checks its signatures (EIP-1271) honestly, or does harm
+/// during the check.
 contract HostileSigner {
     enum Mode {
         Honest,
@@ -38,7 +38,8 @@ contract HostileSigner {
         _data = data;
     }
 
-    /// Any account may use it: it holds a test's money only.
+    /// Makes any call for any account. This is safe, because the contract holds only a test's
+    /// money.
     function execute(address target, bytes calldata data) external {
         (bool success, bytes memory returned) = target.call(data);
         if (success) return;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// TEST ONLY. Stands in for the conditional tokens and takes no reports until it is told to.
+/// TEST ONLY. Replaces the conditional tokens, and rejects payout reports until `relent` is
+/// called.
 contract StubbornTokens {
     bool public willing;
     uint256[] private _payouts;
