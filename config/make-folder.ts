@@ -12,7 +12,7 @@ function reasonOf(code: string, place: string): string {
   switch (code) {
     case 'EACCES':
     case 'EPERM':
-      return `this user may not write in ${place}`
+      return `the user of this process has no permission to write in ${place}`
     case 'EROFS':
       return `the disk of ${place} is read-only`
     case 'ENOSPC':

@@ -18,7 +18,7 @@ export function requireComplete(settings: Settings): void {
   if (gaps.length === 0) return
   throw new SettingsError(
     [
-      'the production profile needs these settings before it starts:',
+      'in the production profile, the exchange starts only with these settings:',
       ...gaps.map(({ setting, problem }) => `  ${setting}: ${problem}`),
       '  To start without a chain, a key or an API key on purpose, list its setting in SIBYL_ALLOW_MISSING, separated by commas.',
     ].join('\n'),

@@ -148,7 +148,7 @@ function checkTogether(settings: Settings): void {
   }
   if (auth.nonces === 'database' && !settings.database.url.startsWith('mysql:')) {
     throw new SettingsError(
-      'SIBYL_NONCES: database needs MySQL, so that several exchanges can share it: SIBYL_DATABASE_URL=mysql://…',
+      'SIBYL_NONCES: the value database requires MySQL, which several exchanges can share: set SIBYL_DATABASE_URL=mysql://…',
     )
   }
   const { transparency } = settings
@@ -163,12 +163,14 @@ function checkTogether(settings: Settings): void {
   ] as const) {
     const dearest = Math.max(limits.writeCost * BATCH_ORDERS_MAX, limits.registrationCost)
     if (limits.enabled && burst < dearest) {
-      throw new SettingsError(`${name}: ${burst} is too low: a request may cost ${dearest}`)
+      throw new SettingsError(
+        `${name}: ${burst} is too low: it must be at least ${dearest}, the highest cost of one request`,
+      )
     }
   }
   if (settings.chainRpc.length > 0 && settings.chains.length !== 1) {
     throw new SettingsError(
-      `SIBYL_CHAIN_RPC: SIBYL_CHAINS has ${settings.chains.length} chains; give each its rpcUrls there`,
+      `SIBYL_CHAIN_RPC: requires exactly one chain, but SIBYL_CHAINS has ${settings.chains.length}: set the rpcUrls of each chain in SIBYL_CHAINS instead`,
     )
   }
   if (markets.threads > markets.partitions) {

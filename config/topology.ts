@@ -87,7 +87,7 @@ export const ADMIN_THREAD = 'admin'
 /** The worker that threads share if they mostly wait for a chain or for prices. */
 export const CHAIN_WORKER = 'chain'
 
-/** Name of a thread that reserves funds for a share of the traders. */
+/** Returns the name of an accounts thread, which reserves funds for a part of the traders. */
 export function accountsThreadName(thread: number): string {
   return `accounts-${thread}`
 }

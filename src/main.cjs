@@ -1,11 +1,12 @@
 /**
- * The entry point. It handles signals before anything else is loaded, and runs the exchange until it is stopped. If the
- * exchange cannot run, it prints the reason in one line. Exits with 0 after a stop, also during the start, and with 1
- * after a failure. A hanging thread that cannot be ended would keep the process alive. In that case the process kills
- * itself after everything else was closed.
+ * The entry point. It handles signals before it loads anything else, and runs the exchange until it is
+ * stopped. If the exchange cannot run, it prints the reason in one line. The exit code is 0 after a stop,
+ * even a stop during the start, 1 after a failure, and 2 for an unknown option. A hanging thread that cannot
+ * be ended would keep the process alive. In that case the process kills itself after everything else was
+ * closed.
  *
- * Plain CommonJS, so that any version of Node can read it and report what is missing: Node 20 refuses a `.ts` file with
- * a stack trace before it reads a line. `src/main.ts` is a link to this file.
+ * Plain CommonJS, so that any version of Node can read it and report what is missing: Node 20 refuses a `.ts`
+ * file with a stack trace before it reads a line. `src/main.ts` is a link to this file.
  */
 
 const NODE_MAJOR = 22
@@ -21,12 +22,12 @@ README.md has the first steps, docs/operating.md what an operator needs.
  * Ctrl-C sends a signal from the terminal and another one from npm. A second signal within this time does not count.
  */
 const SAME_SIGNAL_MS = 1_000
-/** Time after a failure until threads that still run count as hanging. */
+/** Milliseconds from a failure until the process is killed if threads still run. */
 const ENDS_WITHIN_MS = 10_000
 
 /**
- * Only the user of the exchange can read its files: the mode is 0600 for files, and 0700 for folders. Threads cannot
- * set the umask, but inherit it.
+ * Only the operating-system user that runs the exchange can read its files: the mode is 0600 for files, and
+ * 0700 for folders. Threads cannot set the umask, but inherit it.
  */
 process.umask(0o077)
 
@@ -34,7 +35,8 @@ const stop = new AbortController()
 let firstAtMs = 0
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.on(signal, () => {
-    // A second signal kills the process, because a normal exit would abort inside threads that are still open.
+    // A second signal kills the process with SIGKILL, because a normal exit would crash in threads that still
+    // run.
     const again = stop.signal.aborted && performance.now() - firstAtMs > SAME_SIGNAL_MS
     if (again) process.kill(process.pid, 'SIGKILL')
     if (!stop.signal.aborted) firstAtMs = performance.now()
@@ -54,7 +56,7 @@ async function run() {
   const { node } = process.versions
   if (Number(node.split('.')[0]) !== NODE_MAJOR) {
     throw new Error(
-      `this is Node ${node}, Sibyl needs Node ${NODE_MAJOR}: npm start and npx node bring it`,
+      `this is Node ${node}, but Sibyl needs Node ${NODE_MAJOR}: use npm start or npx node, which run that version`,
     )
   }
   const { boot } = await import('./boot/boot.ts')

@@ -130,7 +130,7 @@ export class Book {
   readonly #addressPlaces: Uint8Array
   readonly #watch: TraderWatch | undefined
   readonly #hasArrivals: boolean
-  /** Latest placement time of all orders that have ever rested in this book. */
+  /** Latest placement time of all orders that have rested in this book since it was last emptied by `#empty`. */
   #newestMs = 0
   #orders!: RecordPool
   #levels!: RecordPool
@@ -817,7 +817,10 @@ export class Book {
     this.#wheel.add(slot)
   }
 
-  /** Returns the slot of the trader with the address at `offset`. */
+  /**
+   * Returns the slot of the trader with the address at `offset`; adds the trader if they have no restored
+   * order yet.
+   */
   #rejoinedTrader(words: Int32Array, offset: number): number {
     const traders = this.#traders
     const tag = tagOfWords(words, offset, this.#addressPlaces)
@@ -890,7 +893,10 @@ function traderAt(owner: number): number {
   return (owner & PAGE_MASK) << TRADER_SHIFT
 }
 
-/** Replaces a link of a restored record, a slot in the snapshot, by the new slot. Returns the new slot. */
+/**
+ * Replaces a link in a restored record: the order's slot in the snapshot becomes its slot in this book.
+ * Returns the new slot.
+ */
 function relink(words: Int32Array, at: number, moved: Int32Array): number {
   const old = words[at]!
   if (old === NIL) return NIL

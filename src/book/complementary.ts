@@ -1,14 +1,15 @@
 /**
- * Matching over both books of a complementary market. A buy of YES at p also matches buys of NO at q if p + q ≥ 1, and
- * a sell of YES at p sells of NO at q if p + q ≤ 1; the same with the outcomes exchanged. So a maker in the other book
- * is worth `1 − q` to the taker: its effective price. Both books are one ladder of effective prices.
+ * Matching over both books of a complementary market. A buy of YES at p also matches buys of NO at q if p + q
+ * ≥ 1. A sell of YES at p also matches sells of NO at q if p + q ≤ 1. The same holds with YES and NO
+ * exchanged. So a maker in the other book is worth `1 − q` to the taker: its effective price. Both books are
+ * one ladder of effective prices.
  *
- * The best effective price matches first and, at one price, the order that has rested longest, whichever book it is in.
- * The maker gets exactly its price `q`; the taker gets `1 − q`, its limit or better. Everything else is as in `match.ts`:
- * removals of expired and own makers, the maximum number of makers, the remainder.
+ * The best effective price matches first and, at one price, the order that has rested longest, whichever book
+ * it is in. The maker gets exactly its price `q`; the taker gets `1 − q`, its limit or better. Everything
+ * else is as in `match.ts`: removals of expired and own makers, the maximum number of makers, the remainder.
  *
- * In the result, a maker with the taker's side comes from the other book, and one with the opposite side from the
- * taker's book.
+ * In the result, a maker with the taker's side comes from the other book, and one with the opposite side from
+ * the taker's book.
  *
  * A worked example. These orders rest, in the order of arrival:
  *
@@ -16,8 +17,9 @@
  *   buy of NO at 0.40     b 20   (effective price 0.60)
  *   buy of NO at 0.45     c 5    (effective price 0.55)
  *
- * A buy of YES of 40 at 0.62 arrives. It takes 5 from c at 0.55 (a mint: c pays 0.45), then 10 from a at 0.60 (an
- * ordinary fill: a came before b), then 20 from b at 0.60 (a mint: b pays 0.40). 5 of 40 remain and may rest.
+ * A buy of YES of 40 at 0.62 arrives. It takes 5 from c at 0.55 (a mint: c pays 0.45), then 10 from a at 0.60
+ * (an ordinary fill: a came before b), then 20 from b at 0.60 (a mint: b pays 0.40). 5 of 40 remain and may
+ * rest.
  */
 
 import assert from 'node:assert/strict'

@@ -1,8 +1,9 @@
 /**
- * Finds expired orders: a hierarchical timer wheel. An order's bucket is given by the first base-32 digit in which its
- * second differs from the wheel's time. Seconds of the near future have their own buckets; later ones share wider
- * buckets, which are spread over the lower levels when their time comes. Adding and removing are O(1), an order moves
- * a few times in its life, and no step reads more than one order.
+ * Finds expired orders: a hierarchical timer wheel. The expiration second of an order and the wheel's time
+ * are compared in base 32: the highest digit in which they differ selects the order's bucket. Seconds of the
+ * near future have their own buckets. Later seconds share wider buckets, whose orders move to lower levels
+ * when the wheel reaches the bucket. Adding and removing are O(1), an order moves a few times in its life,
+ * and no step reads more than one order.
  *
  * Digits, with the wheel at second 1000 (31·32 + 8):
  *   1003 = 31·32 + 11   differs in digit 0: bucket 11 of level 0, found at second 1003

@@ -24,7 +24,10 @@ type Latin1Buffer = Buffer<ArrayBuffer> & {
   latin1Write(text: string, at: number, length: number): number
 }
 
-/** A buffer with room for the text from byte 2 on, so that the digits after `0x` begin at a whole word. */
+/**
+ * Buffer for the text of a key. The text begins at byte 2, so that the digits after `0x` begin at a whole
+ * word.
+ */
 const text = Buffer.from(new ArrayBuffer(4 + 8 * HASH_WORDS)) as Latin1Buffer
 const textWords = new Int32Array(text.buffer)
 const textPairs = new Uint16Array(text.buffer)
@@ -112,8 +115,8 @@ function spread(bits: number): number {
 }
 
 /**
- * Compares two keys. Its parameters are separate values: an object for each lookup would cost more than reading the
- * words.
+ * Returns whether two keys are equal. The parameters are separate values, because an object for each lookup
+ * would cost more than reading the words.
  */
 export function sameKey(
   a: Int32Array,

@@ -1,19 +1,20 @@
 /**
  * Matching: an incoming order, the taker, trades with orders that rest on the other side, the makers.
  *
- * Price comes before time. The taker matches the best price first and, at one price, the maker that has waited
- * longest. It continues while quantity remains and the next maker's price is no worse than its own. Each fill takes
- * as much as both have, at the maker's price: the maker offered it first, and the taker gets its limit or better. A
- * maker without remaining quantity leaves the book; any other keeps its place. The taker's remainder does not rest by
- * itself: the caller decides, and then calls `book.rest`.
+ * Price comes before time. The taker matches the best price first and, at one price, the maker that has
+ * waited longest. It continues while quantity remains and the next maker's price is no worse than its own.
+ * Each fill takes the smaller of the two remaining quantities, at the maker's price: the maker offered it
+ * first, and the taker gets its limit or better. A maker without remaining quantity leaves the book; any
+ * other keeps its place. The taker's remainder does not rest by itself: the caller decides, and then calls
+ * `book.rest`.
  *
- * Two kinds of makers are removed without a trade and reported separately: expired ones, even if the expiry timer has
- * not removed them yet; and, if `selfTrade` is `cancel-resting`, orders of the taker's own trader, because a trade
- * with oneself only changes the statistics.
+ * Two kinds of makers are removed without a trade and reported separately: expired ones, even if the expiry
+ * timer has not removed them yet; and, if `selfTrade` is `cancel-resting`, orders of the taker's own trader,
+ * because a trade with oneself only changes the statistics.
  *
- * A taker matches at most `makersMax` makers, so that no order blocks a market for long. If that ends the match,
- * `limited` is true: the book may still cross the taker's price, so the remainder must be matched again or dropped,
- * never rested.
+ * A taker matches at most `makersMax` makers, so that no order blocks a market for long. If that ends the
+ * match, `limited` is true: the book may still cross the taker's price, so the remainder must be matched
+ * again or dropped, never rested.
  *
  * A worked example. Sells rest, best first, in the order of arrival at one price:
  *
@@ -21,9 +22,9 @@
  *   0.42   b 5 (expired), c 20
  *   0.45   d 50
  *
- * A buy of 40 at 0.43 arrives. It takes 10 from a at 0.41, and a is filled; b is removed as expired; it takes 20 from
- * c at 0.42, and c is filled; d asks 0.45, more than 0.43, and does not match. After two fills 10 of 40 remain and may
- * rest as a buy at 0.43, now the best bid below the best ask 0.45:
+ * A buy of 40 at 0.43 arrives. It takes 10 from a at 0.41, and a is filled; b is removed as expired; it takes
+ * 20 from c at 0.42, and c is filled; d asks 0.45, more than 0.43, and does not match. After two fills 10 of
+ * 40 remain and may rest as a buy at 0.43, now the best bid below the best ask 0.45:
  *
  *   fills   a 10 at 0.41 (0 remain), c 20 at 0.42 (0 remain)
  *   expired b 5

@@ -17,7 +17,7 @@ const { PAGE_RECORDS, RECORD_WORDS } = layout
 const MAGIC = 0x6b6f6f62 // "book"
 const VERSION = 2
 const HEADER_WORDS = 16
-/** Maximum number of records in a chunk: with its header it stays within 64 KiB. */
+/** Maximum number of records in a chunk, so that a chunk with its header stays within 64 KiB. */
 const CHUNK_RECORDS_MAX = 511
 const CHUNK_WORDS_MAX = HEADER_WORDS + CHUNK_RECORDS_MAX * RECORD_WORDS
 
@@ -151,7 +151,10 @@ type SnapshotChunk = {
   readonly records: Int32Array
 }
 
-/** Decodes one chunk. Any other bytes, or another version, mean a bug in the code that stored the chunk. */
+/**
+ * Decodes one chunk. Throws if the bytes are not a chunk of this version, which means a bug in the code that
+ * stored the chunk.
+ */
 export function readChunk(bytes: Uint8Array): SnapshotChunk {
   // Bytes from a file may begin anywhere, but words must be aligned, so unaligned bytes are copied.
   const aligned = bytes.byteOffset % 8 === 0 ? bytes : Uint8Array.from(bytes)

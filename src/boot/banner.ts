@@ -16,7 +16,7 @@ export async function banner(run: {
   readonly adminUrl: string
   readonly databaseUrl: string
   readonly cores: number
-  /** Implementations that recover the signers of orders. */
+  /** Names of the implementations that recover signers and compute Keccak hashes. */
   readonly signatures: string
   /** The local chain, if this run has one. */
   readonly devnet: Devnet | undefined

@@ -75,7 +75,7 @@ export async function boot(stop: AbortController): Promise<void> {
     for (const close of closers.reverse()) {
       await close(failed).catch((error: unknown) => {
         failed = true
-        log.error({ err: error }, 'a part could not be closed')
+        log.error({ err: error }, 'a part of the exchange could not be closed')
       })
     }
     if (failed) process.exitCode = 1
@@ -131,7 +131,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   if (adminPort !== 0) await claimPort(adminHost, adminPort, 'SIBYL_ADMIN_PORT')
   if (signal.aborted) return
 
-  // 2. The workers load their modules while the next steps wait for other things.
+  // 2. Start the supervisor and load the workers early: they load their modules while the next steps wait.
   const registry = new Registry()
   registry.setDefaultLabels({ thread: 'main' })
   collectDefaultMetrics({ register: registry })
@@ -155,7 +155,8 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   // Once the start is stopped, the supervisor starts no further thread.
   signal.addEventListener('abort', () => void supervisor.stop())
 
-  // 3. The chains: on the devnet a local one is started, or found again after a killed exchange.
+  // 3. The chains. On the devnet, start a local chain, or use the one that still runs after the exchange was
+  //    killed.
   const chains = await openChains(given, { clock, log, step })
   closers.splice(-1, 0, closerOf(chains))
   if (signal.aborted) return
@@ -188,7 +189,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
     return
   }
 
-  // 6. Ready for traffic, as a client sees it.
+  // 6. Wait until `/readyz` reports that every part is ready for traffic.
   step('waiting until every part is ready')
   const url = urlOf(settings.front.host, port)
   const adminUrl = adminPort === 0 ? url : urlOf(adminHost, adminPort)

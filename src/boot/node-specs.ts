@@ -21,7 +21,10 @@ const ROLE_OF: Readonly<Record<string, Role>> = {
   ...{ accounts: 'chain', transparency: 'store' },
 }
 
-/** Kinds of threads that read all partitions of the log; a node has a copy of these partitions. */
+/**
+ * Kinds of threads that read all partitions of the log. On a node, the log-copy thread copies the partitions
+ * of other nodes for these threads.
+ */
 const READERS: ReadonlySet<string> = new Set(['store', 'accounts', 'transparency'])
 
 type NodeSpecs = {

@@ -28,7 +28,10 @@ export type OpenChains = {
   readonly settings: Settings
   /** The local chain that this run started or found running; undefined if there is none. */
   readonly devnet: Devnet | undefined
-  /** Releases the local chain, which then keeps running for some time, so that the next start can use it. */
+  /**
+   * Releases the local chain, which then keeps running for `devnet.lingerSeconds`, so that the next start can
+   * use it.
+   */
   release(): void
   /** Ends the local chain. */
   end(): Promise<void>
@@ -37,8 +40,8 @@ export type OpenChains = {
 const FOLLOW_AGAIN_MS = 1_000
 const MEET_TIMEOUT_MS = 5_000
 /**
- * Milliseconds for retries of the first requests to a chain: enough for a busy provider, but short, because an
- * unreachable chain must not delay the start.
+ * Retry budget of the first requests to a chain, in milliseconds: enough for a busy provider, but short,
+ * because an unreachable chain must not delay the start.
  */
 const MEET_BUDGET_MS = 1_000
 
@@ -82,7 +85,8 @@ async function openLocalChain(
     disputeSeconds: settings.devnet.disputeSeconds,
     onClock: forward(clock),
     step,
-    onLost: () => log.error({}, 'the local chain has ended: stop and start again for a fresh one'),
+    onLost: () =>
+      log.error({}, 'the local chain has ended: restart the exchange to start a new local chain'),
     clearData: () => clearData(settings.data.dir),
   })
   log.info({ url: devnet.url, again: devnet.again }, 'the local chain is running')
@@ -124,8 +128,8 @@ async function openNamedChains(
 }
 
 /**
- * Returns the hash of the chain's first block; undefined if the chain is unreachable. Throws if another chain answers
- * or the settlement contract is missing.
+ * Returns the hash of the chain's first block, and the origin of the first RPC URL; undefined if the chain is
+ * unreachable. Throws if another chain answers or the settlement contract is missing.
  */
 async function meetChain(
   chain: ChainSettings,
@@ -219,7 +223,7 @@ function claimData(settings: Settings, chains: ChainRecord): void {
   writeIfAny(dir, { ...before, ...chains })
 }
 
-/** Moves the contents of the data folder aside, unless another process uses it. */
+/** Moves the contents of the data folder aside. Throws if another process uses the folder. */
 function clearData(dir: string): void {
   if (!hasData(dir)) return
   const paths = partitionPaths(dir, 0)
@@ -235,8 +239,8 @@ function writeIfAny(dir: string, record: ChainRecord): void {
 }
 
 /**
- * Returns the settings with the public keys of the local chain in place of missing keys. On any other chain, returns
- * the settings unchanged.
+ * Returns the settings with the devnet's publicly known private keys in place of missing keys. If any chain
+ * is not the devnet, returns the settings unchanged.
  */
 async function withKeys(settings: Settings): Promise<Settings> {
   const { keys, chains } = settings

@@ -71,7 +71,7 @@ async function prepareOnce(databaseUrl: string, settings: Settings, run: Run): P
 async function untilMigrated(database: Database, { signal, log }: Run): Promise<boolean> {
   for (let looks = 0; !(await isMigrated(database)); looks++) {
     if (signal.aborted) return false
-    if (looks === 0) log.warn({}, 'the database waits for a node with the role store')
+    if (looks === 0) log.warn({}, 'waiting for a node with the role store to migrate the database')
     await pause(POLL_MS)
   }
   return true
@@ -86,7 +86,7 @@ async function refuseForeign(
   const hasNoLog = eventLog.url === '' && !existsSync(join(data.dir, 'log'))
   if (!hasNoLog || (await checkpoints(database)).length === 0) return
   throw new SettingsError(
-    `SIBYL_DATABASE_URL: ${describeDatabaseUrl(databaseUrl)} has data of another event log than ` +
-      `that in ${data.dir}; empty it, or name another database`,
+    `SIBYL_DATABASE_URL: ${describeDatabaseUrl(databaseUrl)} has data of an event log, but there ` +
+      `is no event log in ${data.dir}; empty the database, or name another one`,
   )
 }

@@ -3,7 +3,10 @@
 import { SettingsError } from '#config/settings.ts'
 import type { Settings } from '#config/settings-schema.ts'
 
-/** Throws if an entry of `SIBYL_TRANSPARENCY_WITNESSES` is not the verifier key of a witness with its address. */
+/**
+ * Throws if an entry of `SIBYL_TRANSPARENCY_WITNESSES` is not a witness's verifier key followed by `@` and
+ * the witness's URL.
+ */
 export async function requireWitnesses({ transparency }: Settings): Promise<void> {
   if (transparency.witnesses.length === 0) return
   // The module is loaded on demand: most exchanges have no witnesses, and need no library for signatures on this

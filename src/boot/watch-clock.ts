@@ -44,7 +44,7 @@ export function watchClock(ports: {
     switch (update.type) {
       case 'jumped': {
         const within = `${rules.confirmSeconds} seconds`
-        const what = `the clock has jumped: nothing expires by it until a chain confirms it, it goes on evenly for ${within}, or the exchange is started again`
+        const what = `the clock has jumped: the exchange ignores the jump until a chain confirms the new time, the clock runs evenly for ${within}, or the exchange is restarted`
         log.error({ byMs: Math.round(update.byMs) }, what)
         return
       }

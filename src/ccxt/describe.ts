@@ -54,7 +54,7 @@ export const DESCRIPTION = {
   /** ccxt's mode TICK_SIZE: the precision of a price or an amount is a step size. */
   precisionMode: 4,
   options: {
-    /** If true, a method that names an outcome which is not loaded first loads all open markets. */
+    /** If true, a method that names an outcome loads all open markets first if no market is loaded yet. */
     loadAllOutcomes: true,
     /** Lifetime in seconds of an order without an expiration. */
     ttlSeconds: 86_400,

@@ -19,7 +19,8 @@ export function ownLeg({ kind, outcome, price, takerSide }: Trade, isBuyer: bool
   if (kind === undefined) {
     return { outcome, price, takerSide, role: isBuyer ? 'buyer' : 'seller' }
   }
-  // The maker of a mint is its buyer, and the maker of a merge its seller. The trade has the maker's outcome and price.
+  // A mint names its maker as the buyer; a merge names its maker as the seller. The trade has the maker's
+  // outcome and price.
   const isMaker = isBuyer === (kind === 'mint')
   const role = kind === 'mint' ? 'buyer' : 'seller'
   return {

@@ -33,7 +33,10 @@ type RawOrder = Pick<
   Partial<OpenOrder> &
   Partial<Pick<StreamOrder, 'ts'>> & { readonly status?: string; readonly updatedAt?: number }
 
-/** Market and side of an order, needed to cancel it, and its size, which the stream does not repeat. */
+/**
+ * Market and side of an order, which a cancel needs, and the order's size, which later messages of the stream
+ * omit.
+ */
 type Place = { readonly marketId: string; readonly side: 'buy' | 'sell'; readonly size?: number }
 
 /** Maximum number of orders whose market and side are remembered. */
@@ -163,7 +166,8 @@ export class SibylOrders extends SibylReads {
     if (!isPositive(amount)) throw new InvalidOrder(`${this.id} amount must be above zero`)
     const { clientOrderId, ttlSeconds, expiration, timeInForce: given, postOnly } = params
     const unknown = NOT_SUPPORTED.find((name) => params[name])
-    if (unknown !== undefined) throw new NotSupported(`${this.id} has no orders with ${unknown}`)
+    if (unknown !== undefined)
+      throw new NotSupported(`${this.id} does not support the order parameter ${unknown}`)
     const force = isMarket ? (given ?? 'IOC') : given
     const limit = isMarket ? await this.marketPrice(outcome, side, price) : price
     if (limit === undefined)

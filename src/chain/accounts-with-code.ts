@@ -5,8 +5,9 @@ import type { Address } from '#domain/ids.ts'
 import { asked, type ChainClient } from './clients.ts'
 
 /**
- * Bytecode that is only called, never deployed. Addresses follow it as words; it replaces each by the size of the code
- * at that address and returns the words, so one call answers for all accounts.
+ * Bytecode that is only called, never deployed. The caller appends each address as one word. The code
+ * replaces each address by the size of the code at that address and returns all words, so one call answers
+ * for all accounts.
  *
  *   size = CODESIZE - 30; CODECOPY(0, 30, size)
  *   for (i = size; i != 0; ) { i -= 32; mem[i] = EXTCODESIZE(mem[i]) }

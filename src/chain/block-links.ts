@@ -28,7 +28,7 @@ export function checkLinks(headers: ReadonlyMap<number, Header>, from: number, u
   for (let number = from + 1; number <= upTo; number++) {
     const parent = headers.get(number)?.parentHash ?? ''
     if (!NO_PARENT.test(parent) && parent !== headers.get(number - 1)?.hash) {
-      throw inconsistent(`block ${number} does not follow the one before it`)
+      throw inconsistent(`the parent hash of block ${number} is not the hash of the block before`)
     }
   }
 }

@@ -1,7 +1,8 @@
 /**
- * Access to a chain: JSON-RPC over HTTP with a deadline. Failed requests go to the next address, and are retried after
- * a pause while the request's budget lasts, because every provider is overloaded now and then. An address is used only after it
- * has returned the chain id of the settings. Failures outside become a `Fault`:
+ * Access to a chain: JSON-RPC over HTTP with a deadline. A failed request goes to the next address. If all
+ * addresses fail, the request is retried after a pause, until its retry budget is used up, because every
+ * provider is sometimes overloaded. An address is used only after it has returned the chain id of the
+ * settings. Failed requests throw a `Fault`:
  * - `CHAIN_UNAVAILABLE`: no node gave a usable answer; a later retry may help;
  * - `CHAIN_MISMATCH`: every address serves another chain;
  * - `CHAIN_RANGE_TOO_LARGE`: the provider returns logs only for shorter ranges;
@@ -38,8 +39,8 @@ export type ChainClientOptions = {
   /** Timeout of one request to one address. */
   readonly timeoutMs?: number
   /**
-   * Milliseconds after the first attempt in which retries may begin. Must be shorter than the deadline of the client
-   * that waits for the result.
+   * Retry budget in milliseconds, counted from the first attempt: no retry begins after this time. Must be
+   * shorter than the deadline of the client that waits for the result.
    */
   readonly budgetMs?: number
   /** Maximum number of times that all addresses are tried, however much of the budget is left. */
@@ -64,11 +65,14 @@ export type ChainClient = {
 }
 
 const TIMEOUT_MS = 10_000
-/** Milliseconds for retries by default: less than half of the deadline of a request to the exchange. */
+/**
+ * Default retry budget of a request in milliseconds: less than half of the deadline of a request to the
+ * exchange.
+ */
 const BUDGET_MS = 4_000
 /**
- * Milliseconds for retries of a broadcast. The time is short, because the transaction sender broadcasts again later,
- * and its next transaction waits for this attempt.
+ * Retry budget of a broadcast in milliseconds. The budget is small, because the transaction sender broadcasts
+ * again later, and its next transaction waits for this attempt.
  */
 const SEND_BUDGET_MS = 1_000
 const PAUSE_MS = 200
@@ -202,8 +206,8 @@ async function requestOver(
 }
 
 /**
- * Returns the milliseconds for retries of a method. Every method except sending is a read, which may be repeated
- * freely.
+ * Returns the retry budget of a method in milliseconds. Every method except sending is a read, which may be
+ * repeated freely.
  */
 function budgetOf(method: string, { budgetMs = BUDGET_MS }: ChainClientOptions): number {
   return method.startsWith('eth_send') ? Math.min(budgetMs, SEND_BUDGET_MS) : budgetMs
@@ -243,7 +247,7 @@ async function verify(endpoint: Endpoint, chainId: number): Promise<void> {
   if (served !== chainId) {
     throw new Fault(
       'CHAIN_MISMATCH',
-      `${endpoint.host} serves chain ${served}, the settings say ${chainId}`,
+      `${endpoint.host} serves chain ${served}, but the settings name chain ${chainId}`,
       { retryable: false },
     )
   }

@@ -32,7 +32,10 @@ export function delegatesEvent(log: ChainLog): DelegateSet | undefined {
   }
 }
 
-/** Returns whether the code of an account accepts a signature of a digest, under the rules of settlement. */
+/**
+ * Returns whether the code of an account accepts a signature of a digest, under the rules of the settlement
+ * contract.
+ */
 export async function acceptsSignature(
   client: ChainClient,
   settlement: Address,

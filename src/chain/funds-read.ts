@@ -69,8 +69,8 @@ export function makeCallReader(client: ChainClient, multicallAddress: Address): 
 }
 
 /**
- * Throws the fault for a refused read. The node may simply lack the block, so this function requests the block to find
- * out.
+ * Throws the fault for a refused read: `CHAIN_BLOCK_GONE` if the node no longer has the block, otherwise the
+ * given error. Requests the block from the node to find out.
  */
 async function refused(client: ChainClient, at: BlockPlace, error: unknown): Promise<never> {
   if (!(error instanceof Fault) || error.code !== 'CHAIN_REFUSED') throw error

@@ -33,7 +33,7 @@ const ways = {
   'https:': { request: secureRequest, agent: new HttpsAgent(kept) },
 }
 
-/** Options that viem passes; it sends JSON as text. */
+/** Options that viem passes; `body` is JSON as text. */
 type Init = {
   readonly body?: unknown
   readonly headers?: unknown

@@ -127,8 +127,8 @@ export type SettlementContract = {
   ): Call
   isOperator(account: Address): Promise<boolean>
   /**
-   * Returns the seconds for which an order's trades may still settle: after the order's expiration, and after its
-   * cancellation.
+   * Returns for how many seconds an order's trades may still settle after the order has expired, and after it
+   * was cancelled.
    */
   delays(): Promise<{ graceSec: number; cancelDelaySec: number }>
   /** Returns the trade's id on the chain. */

@@ -20,7 +20,7 @@ export function helpOfAll(commands: readonly Command[]): string {
   return `${INTRO}\n${listOf(commands)}${OUTRO}`
 }
 
-/** Help for commands that share their first word. */
+/** Returns the help for the commands whose first word is `group`. */
 export function helpOfGroup(group: string, commands: readonly Command[]): string {
   return `${listOf(commands)}\nsibyl ${group} <command> --help describes a command.\n`
 }

@@ -98,7 +98,7 @@ function wordsOf(error: unknown): string {
     return error instanceof Error ? firstLine(error) : String(error)
   }
   if (error.code === 'NETWORK') {
-    return `no exchange answers there: is npm start running, and is --url right? (${error.message})`
+    return `no exchange answers at this URL: is npm start running, and is --url right? (${error.message})`
   }
   const field = error.field === undefined ? '' : `, field ${error.field}`
   return `${firstLine(error)} (${error.code}${field})`

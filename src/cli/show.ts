@@ -25,7 +25,7 @@ export function showId(id: string): string {
   return id.slice(0, 2 + SHORT_DIGITS)
 }
 
-/** Prints integers above 2^53 as strings. */
+/** Returns the value as JSON with a line break; bigints above 2^53 become strings. */
 export function showJson(value: unknown, space?: number): string {
   const text = JSON.stringify(
     value,
@@ -44,8 +44,9 @@ const UNPRINTABLE =
   /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 /**
- * Escapes control characters for a terminal, as in JSON: strangers write the questions of markets, and an exchange
- * writes its errors. In JSON output these characters occur only within strings, so the escaped JSON has the same value.
+ * Escapes control characters as in JSON, because they could change the display of a terminal. The creator of
+ * a market writes its question, and an exchange writes its errors, so neither is trusted. In JSON output
+ * these characters occur only within strings, so the escaped JSON has the same value.
  */
 export function printable(text: string): string {
   return text.replace(
@@ -57,7 +58,8 @@ export function printable(text: string): string {
 const ESCAPE_DIGITS = 4
 
 /**
- * Replaces line breaks in a cell. Strangers write such texts, and a line break could imitate another row of the table.
+ * Replaces line breaks in a cell by spaces. Market questions come from other users, and a line break could
+ * imitate another row of the table.
  */
 function oneLine(text: string): string {
   return text.replaceAll('\n', ' ')

@@ -37,7 +37,7 @@ export type ValidatedOrder = Omit<CheckedOrder, 'errors'> & {
 export type Claim = PendingClaim & Partial<Pick<FailedClaim, 'reason'>>
 
 export type Config = Omit<ConfigAnswer, 'service' | 'limits'> & {
-  /** Exchanges older than API versions omit `apiVersion`. */
+  /** Exchanges from before API versioning omit `apiVersion`. */
   readonly service: Optional<ConfigAnswer['service'], 'apiVersion'>
   readonly limits: Readonly<Record<string, number>>
 }

@@ -4,7 +4,7 @@ import { API_VERSION, parseApiVersion } from '#domain/api-version.ts'
 
 export type ApiFit = {
   readonly fits: boolean
-  /** Version of the exchange's API; undefined for exchanges older than API versions. */
+  /** Version of the exchange's API; undefined for exchanges from before API versioning. */
   readonly exchange: string | undefined
   /** API version of this client. */
   readonly client: string

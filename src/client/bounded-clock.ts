@@ -37,8 +37,8 @@ export function boundedNowSec({
   const direction = aheadSec > 0 ? 'ahead of' : 'behind'
   throw new SibylError(
     'CLOCK_DIFFERS',
-    `the exchange's clock is ${differenceSec} s ${direction} this machine's, at most ${correctionSecMax} s are corrected: ` +
-      'set this clock, or give createClient a larger clockCorrectionSecondsMax',
+    `the exchange's clock is ${differenceSec} s ${direction} this machine's, but the client corrects at most ${correctionSecMax} s: ` +
+      'set the clock of this machine, or give createClient a larger clockCorrectionSecondsMax',
     { field: 'clockCorrectionSecondsMax' },
   )
 }

@@ -21,7 +21,7 @@ import { type Amount, readAmount } from './amount.ts'
 import { nextNonce } from './order-nonce.ts'
 import { SibylError } from './sibyl-error.ts'
 
-/** An order without its trader: the signer adds it. */
+/** An order without its trader, which the signer adds. */
 export type OrderDraft = Omit<Order, 'trader'>
 
 type Integer = string | number | bigint

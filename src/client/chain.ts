@@ -212,8 +212,8 @@ export function createClientChain(ports: ChainPorts): ClientChain {
         const { usdc, tokens, settlement } = await reach()
         const before = await approvals(await owner(undefined))
         const sent: Sent[] = []
-        // Some tokens reduce an unlimited allowance with each use. An allowance of half the maximum is still enough for
-        // any supply.
+        // Some tokens reduce an unlimited allowance with each use. So an allowance of half the maximum counts
+        // as unlimited: it is enough for any supply.
         if (before.stablecoin < (wanted > HALF_OF_ALL ? HALF_OF_ALL : wanted)) {
           const args = [settlement, wanted]
           sent.push(await send({ ...usdc, functionName: 'approve', args }))
@@ -327,7 +327,7 @@ async function inWords<T>(work: () => Promise<T>): Promise<T> {
     if (revert instanceof ContractFunctionRevertedError) {
       const reason = revert.data?.errorName === 'Error' ? revert.reason : revert.data?.errorName
       const why = reason ?? revert.reason ?? revert.shortMessage
-      throw new SibylError('REVERTED', `the chain rejects it: ${why}`, { cause: error })
+      throw new SibylError('REVERTED', `the chain rejects the call: ${why}`, { cause: error })
     }
     throw new SibylError('CHAIN_UNAVAILABLE', error.shortMessage, { cause: error })
   }

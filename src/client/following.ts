@@ -65,7 +65,8 @@ export function hasBeginners({ listeners }: Following): boolean {
 }
 
 /**
- * Passes a message to the selected listeners; returns false if the message does not fit the state of any one listener.
+ * Passes a message to the selected listeners; returns false if at least one listener could not apply the
+ * message.
  */
 export function tell(
   { listeners }: Following,

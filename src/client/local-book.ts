@@ -1,6 +1,6 @@
 /**
- * A book that the client keeps from a snapshot and later deltas. The client can verify the book: its checksum equals
- * the checksum of the exchange's book after the same message.
+ * A book that the client builds from a snapshot and later deltas. The client can verify the book: its
+ * checksum equals the checksum of the exchange's book after the same message.
  */
 
 import type { Level } from './answers.ts'

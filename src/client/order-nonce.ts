@@ -1,10 +1,10 @@
 /**
- * Nonces of orders. Any number that distinguishes equal orders works. These rise with time, so that "all orders below
- * this nonce", which the settlement contract can void in one step, are the earlier ones.
+ * Nonces of orders. Any number that distinguishes otherwise equal orders works. These nonces rise with time.
+ * So a call to the settlement contract that voids all orders below a nonce voids the earlier orders.
  *
  *   milliseconds since 1970 × 2^20 + a random number below 2^20
  *
- * Within a process each is higher than the last, so no two are equal.
+ * Within a process each nonce is higher than the one before, so no two are equal.
  */
 
 import type { Uint64 } from '#domain/ids.ts'

@@ -33,8 +33,9 @@ export type OrderOptions = {
   /** Name of a group of the trader's orders in a market: up to 32 letters, digits, _ and -. The name is public. */
   readonly group?: string
   /**
-   * Protection of the `group`: if more than `fillsMax` fills, or fills of more than `sharesMax` millionths of a share,
-   * occur within `windowMs`, the market cancels all remaining orders of the group in the same step.
+   * Protection of the `group` against too many fills within `windowMs`: more than `fillsMax` fills, or fills
+   * of more than `sharesMax` millionths of a share. The market then cancels all remaining orders of the group
+   * in the same step.
    */
   readonly protection?: {
     readonly windowMs: number

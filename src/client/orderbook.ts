@@ -3,7 +3,7 @@
 import type { Level, Orderbook } from './answers.ts'
 import type { CallOptions, Transport } from './transport.ts'
 
-/** A moment in the past: after the event with this number, or at a time. */
+/** A moment in the past: after the event with the sequence number `seq`, or at the time `at`. */
 export type PastMoment = { readonly seq?: number; readonly at?: Date }
 
 export type ReadOrderbook = (

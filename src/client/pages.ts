@@ -1,16 +1,19 @@
 /**
- * Follows the pages of a list; each page names the next page. The number of pages is limited, so that an exchange whose
- * list never ends cannot keep a client busy forever.
+ * Follows the pages of a list by the cursor that each page has for the next page. The number of pages is
+ * limited, so that an exchange whose list never ends cannot keep a client busy forever.
  */
 
 import { SibylError } from './sibyl-error.ts'
 
-/** Maximum number of pages. No list is that long, because each page of a filtered list scans 1,000 entries. */
+/**
+ * Maximum number of pages. Each page of a filtered list scans 1,000 entries, so even the longest list needs
+ * fewer pages.
+ */
 const PAGES_MAX = 100_000
 
 /**
- * Returns a function that checks and returns the name of the next page, or undefined after the last page. It throws if
- * a page repeats, or if there are too many pages.
+ * Returns a function that checks the cursor of the next page and returns it, or undefined after the last
+ * page. The function throws if a cursor repeats, or if there are too many pages.
  */
 export function pageNames(): (next: string | null | undefined) => string | undefined {
   let before: string | undefined

@@ -52,7 +52,7 @@ export type PricesPorts = {
 }
 
 const BACKOFF_MS_MAX = 10_000
-/** Maximum time, in milliseconds, without any data, even comments; then the client closes the connection. */
+/** If no data arrives within this time in milliseconds, not even a comment, the client closes the connection. */
 const SILENCE_MS = 45_000
 
 const pathOf = (asset: string, rest = ''): string =>
@@ -141,7 +141,7 @@ async function* followPrices(
   }
 }
 
-/** Throws the exchange's error if the answer is not a stream. */
+/** Throws the exchange's error if the response has an error status. */
 async function refuseOthers(response: Response, url: string): Promise<void> {
   if (response.ok) return
   const text = await response.text()

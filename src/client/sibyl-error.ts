@@ -64,8 +64,8 @@ export class SibylError extends Error {
 }
 
 /**
- * Returns whether the server rejected the request only because it was too busy. A retry does not help with any other
- * code.
+ * Returns whether the server was overloaded or the client was over its rate limit, so that the same request
+ * may succeed after a pause.
  */
 export function isPassing({ code }: SibylError): boolean {
   return code === 'OVERLOADED' || code === 'RATE_LIMITED'

@@ -124,8 +124,8 @@ function orderOf(draft: OrderDraft, signerAddress: string): Order {
 }
 
 /**
- * Returns the order with its signature. Throws if the signature does not have 65 bytes, such as one of a wallet with
- * several owners, because the server would reject it.
+ * Returns the order with its signature. Throws if the signature does not have 65 bytes, because the server
+ * would reject it. A wallet with several owners may return such a signature.
  */
 function submission(order: Order, signature: string): OrderSubmission {
   if (SIGNATURE.test(signature)) return { order, signature }
@@ -136,7 +136,6 @@ function submission(order: Order, signature: string): OrderSubmission {
   )
 }
 
-/** Converts text to viem's type `Hex`. */
 function hex(text: string): Hex {
   return text as Hex
 }

@@ -276,7 +276,10 @@ export function openConnection(options: StreamOptions) {
     return request(op, fields, dueMs - performance.now())
   }
 
-  /** Waits for a connection until the deadline. A request that could not be sent by then is never sent later. */
+  /**
+   * Waits for a connection. Throws `NETWORK` if there is none by the deadline; the request is then never
+   * sent.
+   */
   async function openedBy(dueMs: number, op: string): Promise<void> {
     let timer: ReturnType<typeof setTimeout> | undefined
     const late = new Promise<never>((_, reject) => {

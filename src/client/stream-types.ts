@@ -23,19 +23,19 @@ import type { HeaderLines } from './transport.ts'
 export type StreamOptions = {
   /** Address of the exchange: `http://127.0.0.1:8080`. */
   readonly url: string
-  /** Headers as for REST; their bearer token authenticates each new connection. */
+  /** Returns headers as for REST. Only their bearer token is used, to authenticate each new connection. */
   readonly headers?: (() => HeaderLines | Promise<HeaderLines>) | undefined
   /** True to request receipts of orders and cancels. */
   readonly receipts?: boolean
   /**
-   * Account whose orders are cancelled and whose dead-man switch is set, if the token belongs to a delegate of that
+   * Account to which cancels and the dead-man switch apply, if the token belongs to a delegate of this
    * account.
    */
   readonly trader?: string | undefined
   /** Pause before the first attempt to reconnect, in milliseconds; the pause doubles with each attempt. */
   readonly backoffMs?: number
   readonly backoffMsMax?: number
-  /** Maximum time from opening a connection to the exchange's hello. */
+  /** Maximum time in milliseconds from opening a connection to the exchange's `hello` message. */
   readonly connectTimeoutMs?: number
   /** Maximum time in milliseconds that a request waits for a connection and its answer. */
   readonly timeoutMs?: number
@@ -148,14 +148,18 @@ export type SibylStream = {
     readonly marketId: string
     readonly side?: 'buy' | 'sell'
   }): Promise<CancelledOrder>
-  /** Cancels the open orders of the token's address: in one market or in all, of one group or of all. Needs a token. */
+  /**
+   * Cancels the open orders of the token's address. `market` and `group` restrict the cancel to one market or
+   * one group. Needs a token.
+   */
   cancelAll(where?: { readonly market?: string; readonly group?: string }): Promise<CancelledOrders>
   /** Sets the dead-man switch of the token's key as `orders.deadman` does; 0 turns it off. */
   deadman(afterMs: number): Promise<DeadmanAnswer>
   /**
-   * Cancels orders placed from now on when their connection ends; needs a token. The client repeats this request on
-   * each new connection, and places no order on that connection until the exchange agrees. If the exchange refuses, the
-   * event `error` has the reason, and the client repeats the request.
+   * Turns cancel on disconnect on or off: when a connection ends, the exchange cancels the orders that were
+   * placed on it after this request. Needs a token. The client repeats this request on each new connection,
+   * and places no order on that connection until the exchange agrees. If the exchange refuses, the event
+   * `error` has the reason, and the client repeats the request.
    */
   cancelOnDisconnect(enabled: boolean): Promise<void>
   /** Returns the round-trip time to the exchange in milliseconds. */

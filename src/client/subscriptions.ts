@@ -68,7 +68,10 @@ export function makeSubscriptions(ports: {
     return undefined
   }
 
-  /** Returns whether to request a subscription: it has listeners, and no request is pending. */
+  /**
+   * Returns whether a subscription must be requested: it has listeners, is not active, and has no pending
+   * request.
+   */
   function isWanted(following: Following): boolean {
     const { key, listeners, sub, asking } = following
     return followings.get(key) === following && listeners.size > 0 && sub === undefined && !asking
@@ -265,8 +268,8 @@ export function makeSubscriptions(ports: {
       const position = positionOf(message)
       const fill = message.type === 'trade' ? message.fill : 0
       if (message.type === 'trade' && partial?.seq === message.seq && fill <= partial.fill) {
-        // This fill was received before. The exchange resumed before an incomplete match, and sends all fills of the
-        // match again.
+        // This fill was received before. The subscription was resumed when only some fills of this match had
+        // arrived, so the exchange sends all of them again.
         following.last = position
         return
       }

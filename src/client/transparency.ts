@@ -1,6 +1,6 @@
 /**
- * The public log of an exchange: its logs and keys, and proofs that this client verifies itself. The code that verifies
- * is loaded on first use.
+ * Functions for an exchange's public logs: they return the logs and their keys, and proofs that this client
+ * verifies itself. The code that verifies is loaded on first use.
  */
 
 import type { TransparencyAnswer } from '#protocol/shapes/transparency.ts'
@@ -22,7 +22,7 @@ export type ClientTransparency = {
   proveTrade(tradeId: string, options?: CallOptions): Promise<VerifiedProof>
 }
 
-/** Returns the identity of a log without its partition. */
+/** Returns a log's origin without the partition. */
 function familyOf(origin: string): string {
   return origin.slice(0, origin.lastIndexOf('/'))
 }
@@ -31,8 +31,8 @@ const WAIT_MS = 5_000
 const POLL_MS = 250
 
 /**
- * Creates the functions for the public log. If `logKeys` is undefined, the client trusts the verifier keys in the
- * exchange's first answer.
+ * Creates the functions for the public log. If `logKeys` is undefined, the client trusts the first verifier
+ * keys that the exchange returns for each log.
  */
 export function createTransparency(
   send: Transport,
@@ -45,14 +45,14 @@ export function createTransparency(
   async function logs(call?: CallOptions): Promise<PublicLog[]> {
     const path = '/api/v1/transparency'
     const answer = await send<TransparencyAnswer>({ method: 'GET', path }, call)
-    // All logs of an exchange have the same name except for the partition, and names are never reused. So another name
-    // means another log.
+    // All logs of an exchange have the same origin except for the partition. New logs always get a new
+    // origin, so a different origin means that the exchange replaced its logs.
     const [known] = first.keys()
     for (const { origin, verifierKeys } of answer.logs) {
       if (logKeys === undefined && known !== undefined && familyOf(known) !== familyOf(origin)) {
         throw new SibylError(
           'INVALID_PROOF',
-          `the exchange shows the log ${origin} now; before, it showed ${known}`,
+          `the exchange lists the log ${origin} now, but listed ${known} before`,
         )
       }
       if (!first.has(origin)) first.set(origin, verifierKeys)

@@ -40,8 +40,9 @@ export type ProofTerms = ({ readonly orderHash: string } | { readonly tradeId: s
 }
 
 /**
- * Verifies an offline proof: the log's signature of the checkpoint, the inclusion of the entry, and that the entry has
- * the order or the match of the trade. Throws `INVALID_PROOF`.
+ * Verifies an offline proof and returns its content. Checks the log's signature of the checkpoint, the
+ * inclusion of the entry, and that the entry has the order or the match of the trade. Throws `INVALID_PROOF`
+ * if a check fails.
  */
 export function verifyProof(text: string, terms: ProofTerms): VerifiedProof {
   return checking('INVALID_PROOF', () => {
@@ -56,7 +57,10 @@ export function verifyProof(text: string, terms: ProofTerms): VerifiedProof {
   })
 }
 
-/** Verifies the signature of a receipt and returns the receipt's content. Throws `INVALID_RECEIPT`. */
+/**
+ * Verifies the signature of a receipt and returns the receipt's content. Throws `INVALID_RECEIPT` if the
+ * receipt is invalid.
+ */
 export function verifyReceipt(text: string, terms: Pick<ProofTerms, 'keys'>): Receipt {
   return checking('INVALID_RECEIPT', () =>
     openReceipt(text, keyOf(parseNote(text), receiptOrigin(text), terms.keys)),

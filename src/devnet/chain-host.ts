@@ -89,8 +89,8 @@ function endAfter(delayMs: number): void {
 }
 
 /**
- * Computes from the next block's time how many seconds the chain's clock is ahead of the machine's clock; reports a
- * change to all leases.
+ * Computes from the next block's time how many seconds the chain's clock is ahead of the machine's clock.
+ * Reports a change to all holders of a lease.
  */
 async function readClock(): Promise<void> {
   let second: number
@@ -161,7 +161,7 @@ async function answerPost(incoming: IncomingMessage, response: ServerResponse): 
   try {
     calls = JSON.parse(text ?? '')
   } catch {
-    const error = { code: -32_700, message: 'the body is no JSON' }
+    const error = { code: -32_700, message: 'the body is not valid JSON' }
     sendJson(response, { jsonrpc: '2.0', id: null, error })
     return
   }

@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url'
 const ENTRY = fileURLToPath(new URL('./chain-host.ts', import.meta.url))
 const START_TIMEOUT_MS = 180_000
 const PROBE_TIMEOUT_MS = 5_000
-/** Timeout, in milliseconds, for a chain process to end after a request to end. */
+/** Maximum time, in milliseconds, that `endChain` waits for the chain's process to end. */
 const END_TIMEOUT_MS = 10_000
 const END_POLL_MS = 20
 
@@ -108,7 +108,7 @@ export async function startChainProcess(options: ChainProcessOptions): Promise<C
 
 type Probe =
   | { readonly found: 'nothing' }
-  /** The chain did not answer in time; the machine may be very busy. */
+  /** No answer arrived within `timeoutMs`; the machine may be very busy. */
   | { readonly found: 'silent' }
   | { readonly found: 'stranger' }
   | { readonly found: 'chain'; readonly identity: ChainIdentity }

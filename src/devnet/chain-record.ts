@@ -54,9 +54,9 @@ export function hasData(dataDir: string): boolean {
 }
 
 /**
- * Moves everything to a new folder within the data folder, and returns the new folder. Only the newest folders with
- * data of local chains are kept, because those chains no longer exist. Data of other chains, or of no chain, is never
- * deleted.
+ * Moves everything to a new folder within the data folder, and returns the new folder. A local chain whose
+ * data is moved no longer exists, so only the newest folders with data of local chains are kept. Data of
+ * other chains, or of no chain, is never deleted.
  */
 export function moveAside(dataDir: string, now: Date): string {
   const folder = join(dataDir, `${ASIDE}${now.toISOString().replace(/[:.]/g, '-')}`)

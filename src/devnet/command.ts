@@ -94,7 +94,7 @@ function helpOf<Name extends string>({ call, about, options }: Command<Name>): s
 
 function wordsOf(error: unknown): string {
   if (error instanceof SibylError && error.code === 'NETWORK') {
-    return `no exchange answers there: is npm start running, and is --url right? (${error.message})`
+    return `no exchange answers at this URL: is npm start running, and is --url right? (${error.message})`
   }
   return error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)
 }

@@ -14,7 +14,7 @@ import { cancelOrder, drift, fairOfPrice, ladder, OUTCOMES } from './quotes.ts'
 
 const UNIT = 1_000_000
 const CENT = 10_000
-/** Lifetime of orders in rounds: if the maker stops, its orders expire. */
+/** Lifetime of an order, as a number of rounds. If the maker stops, its orders expire. */
 const TTL_ROUNDS = 3
 const TTL_SEC_MIN = 120
 /** Minimum time until a market ends, in seconds; markets that end sooner are skipped. */
@@ -210,7 +210,10 @@ function ended(error: unknown): void {
   if (!(error instanceof SibylError) || !codes.includes(error.code)) throw error
 }
 
-/** Ignores the error for an asset that does not exist here or has no price yet. */
+/**
+ * Returns undefined for a `SibylError`, such as one for an asset that has no price yet. Rethrows other
+ * errors.
+ */
 function unknownAsset(error: unknown): undefined {
   if (!(error instanceof SibylError)) throw error
   return undefined

@@ -1,6 +1,7 @@
 /**
- * Deploys UMA's oracle and Sibyl's contracts, in the order that their constructors need. It uses only `deploy` and
- * `send`, so it works with the devnet's batches and the tests' single calls.
+ * Deploys UMA's oracle and Sibyl's contracts, in the order that their constructors need. The functions use
+ * only `deploy` and `send` of the given chain, so they work with the devnet's batches and the tests' single
+ * calls.
  */
 import { type Abi, type Account, type Hex, padHex, stringToHex } from 'viem'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'

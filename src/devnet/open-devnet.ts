@@ -1,7 +1,8 @@
 /**
- * Reuses the chain of the data folder from the previous start, or starts a fresh chain. A chain is reused if its first
- * block is the block recorded in the data folder. After a kill of the exchange, its chain waits for the next start for
- * a limited time. A chain of another data folder on the port is left alone.
+ * Reuses the chain of the data folder from the previous start, or starts a fresh chain. A chain is reused if
+ * its first block is the block recorded in the data folder. If the exchange is killed, its chain waits for
+ * the next start for a limited time. If the chain of another data folder uses the port, that chain is left
+ * alone, and the start fails.
  */
 
 import { resolve } from 'node:path'
@@ -68,8 +69,8 @@ export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
 }
 
 /**
- * Returns whether the chain recorded in the data folder runs without a lease; throws if another exchange keeps its
- * lease.
+ * Returns whether the chain recorded in the data folder runs without a lease. Throws if another exchange
+ * still holds a lease on it after `LET_GO_MS`.
  */
 async function isFree(recorded: RecordedChain, dataDir: string): Promise<boolean> {
   const giveUpMs = Date.now() + LET_GO_MS
@@ -87,7 +88,10 @@ async function isFree(recorded: RecordedChain, dataDir: string): Promise<boolean
   }
 }
 
-/** Makes sure that a fresh chain can use the port; otherwise throws an error that names the user of the port. */
+/**
+ * Makes the port available: ends an unused chain of the same data folder, and throws if another process uses
+ * the port.
+ */
 async function clearPort({ port, dataDir }: DevnetOptions): Promise<void> {
   if (port === 0) return
   const elsewhere = 'SIBYL_DEVNET_PORT chooses another port, SIBYL_CHAIN_RPC another chain'

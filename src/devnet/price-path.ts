@@ -4,7 +4,7 @@
  * hours.
  */
 
-/** Period of each swing, and its size as a share of the price. */
+/** Period of each swing, and its maximum size as a fraction of the base price. */
 const SWINGS: readonly (readonly [periodMs: number, share: number])[] = [
   [6 * 3_600_000, 0.02],
   [3_600_000, 0.008],

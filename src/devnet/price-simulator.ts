@@ -100,7 +100,10 @@ type Follower = Pushed & { readonly assets: readonly string[] }
 
 type Running = ReturnType<typeof runProvider>
 
-/** Runs one provider: its ticks, followers and fault. */
+/**
+ * Creates a provider with its ticks, followers and fault. The caller calls `turn` at every tick and `beat` at
+ * every heartbeat.
+ */
 function runProvider(
   { shiftMs, shiftCents, wildFactor, timeStepMs, speak }: SimulatedProvider,
   options: SimulatorOptions,

@@ -53,9 +53,10 @@ export function fairOfPrice(startPrice: number, price: number): number {
 export const OUTCOMES = ['YES', 'NO'] as const
 
 /**
- * Splits the old quotes into `now`, to cancel before the rejected new quotes are placed again, and `later`, to cancel
- * afterwards. A rejected quote would have matched the other side of its own book or, in a complementary market, the
- * same side of the other outcome's book. `now` contains the old quotes of these sides.
+ * Splits the old quotes into `now` and `later`. The rejected new quotes would have matched old quotes: the
+ * other side of the same book or, in a complementary market, the same side of the other outcome's book. `now`
+ * contains the old quotes of these sides, to cancel before the rejected quotes are placed again. `later`
+ * contains the others, to cancel afterwards.
  */
 export function cancelOrder<Old extends Pick<OpenOrder, 'side' | 'outcome'>>(
   old: readonly Old[],

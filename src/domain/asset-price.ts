@@ -23,7 +23,10 @@ export type Observation = {
   readonly atMs: number
   readonly receivedAtMs: number
   readonly via: ObservedVia
-  /** Number of the connection that delivered the price; prices pushed on one connection have no gaps. */
+  /**
+   * Id of the connection that delivered the price; 0 if the price was requested. No price is missing between
+   * two prices that were pushed on the same connection.
+   */
   readonly line: number
   /** The provider's report, unchanged. */
   readonly raw: string

@@ -1,6 +1,9 @@
 /** The pause before a retry: it doubles with every failure, up to a limit. */
 
-/** Maximum number of doublings. It is enough for any limit; 2^1024 would exceed the range of a number. */
+/**
+ * Maximum number of doublings: enough to reach any limit, and few enough that the power of two stays finite
+ * (2^1024 would not).
+ */
 const DOUBLINGS_MAX = 40
 
 /** Returns the pause in milliseconds. `failures` does not count the newest failure, so the first pause is `firstMs`. */

@@ -176,7 +176,10 @@ export type SettlementChainEvent =
       readonly trader: Address
       readonly effectiveAtSec: number
     }
-  /** A trader cancelled all orders with a lower nonce on the chain, including orders placed later. */
+  /**
+   * A trader cancelled on chain all orders with a nonce below `beforeNonce`, including orders that are placed
+   * after the cancel.
+   */
   | {
       readonly type: 'OrdersWithdrawn'
       readonly trader: Address

@@ -14,8 +14,8 @@ type Prices = {
 }
 
 /**
- * Returns the chance of YES in millionths: the mid price of both books, or the last price if there is no mid price.
- * Returns undefined without a mid price and a last price.
+ * Returns the chance of YES in millionths: the mid price of both books, or the last price if there is no mid
+ * price. Returns undefined if there is neither.
  */
 export function chanceOf({ bestBidPrices, bestAskPrices, lastPrices }: Prices): number | undefined {
   const bid = Math.max(bestBidPrices[0], complement(bestAskPrices[1]))

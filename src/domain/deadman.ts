@@ -1,6 +1,6 @@
 /**
- * A dead-man switch: the exchange cancels all orders of an address at `dueAtMs`, unless the API key of the switch
- * renews the switch in time.
+ * A dead-man switch: the exchange cancels all orders of an address at `dueAtMs`. Each renewal by the switch's
+ * API key sets a later `dueAtMs`.
  */
 
 import type { Address } from './ids.ts'

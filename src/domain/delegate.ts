@@ -50,8 +50,8 @@ export function delegatesOf(settlement: Address): Address {
 }
 
 /**
- * Returns the reason why a delegation does not allow an order that its delegate signed; undefined if the order is
- * allowed.
+ * Returns the reason why a delegation does not allow an order that its delegate signed, otherwise undefined.
+ * The limit `maxOpenNotional` is checked elsewhere, because it depends on the delegate's open orders.
  */
 export function delegationFlaw(
   delegation: Delegation,

@@ -15,8 +15,8 @@ type EventPrices = {
   /** Number of markets without a price. */
   readonly unpriced: number
   /**
-   * Sum of the best bids of YES over all markets; null unless every market is open and has a best bid. `askSum` is the
-   * same for asks.
+   * Sum of the best bids of YES over all markets except withdrawn ones; null unless each of these markets is
+   * open and has a best bid. `askSum` is the same for asks.
    */
   readonly bidSum: number | null
   readonly askSum: number | null

@@ -136,9 +136,10 @@ export type FundsStep = BlockPlace & {
 export type FundsChain = {
   readonly chainId: number
   /**
-   * Returns the newest block and the changes since the last call; the first call returns only the block. Calls must not
-   * overlap. If an owner is added to `watched` during a call, that call does not report the owner's changes. A read of
-   * that owner at an earlier block must then be repeated.
+   * Returns the newest block and the changes since the last call; the first call returns only the block.
+   * Calls must not overlap. If an owner is added to `watched` during a call, that call does not report the
+   * owner's changes. If the owner's funds were read at an earlier block than the returned one, the read must
+   * be repeated.
    */
   step(watched: ReadonlySet<Address>): Promise<FundsStep>
   /**

@@ -51,8 +51,8 @@ export const ORDERS_PER_TRADER_MAX = 10_000
  */
 export const QUOTA_TRADERS_MAX = 50_000
 /**
- * Minimum and maximum delay of a dead-man switch, in milliseconds, and the maximum number of soon-due switches that one
- * read of a front returns.
+ * Minimum and maximum delay of a dead-man switch, in milliseconds. `DEADMAN_SWITCHES_MAX`: maximum number of
+ * soon-due switches that a front loads with one database read.
  */
 export const DEADMAN_MS_MIN = 1_000
 export const DEADMAN_MS_MAX = 86_400_000
@@ -167,8 +167,8 @@ export const SIGNATURES_LISTED_MAX = 40
 export const PUBLIC_ENTRIES_SEARCHED_MAX = 256
 
 /**
- * Limits of one archive file of the public log: the number of segments that it is read from, and the size at which the
- * file ends.
+ * Limits of one archive file of the public log: maximum number of log segments that are read to make it, and
+ * total size of its lines, in bytes, at which the file ends.
  */
 export const ARCHIVE_SEGMENTS_MAX = 4
 export const ARCHIVE_BYTES_MAX = 4 * 1024 * 1024
@@ -236,7 +236,7 @@ export const PRICES_WAITING_MAX = 10_000
 
 /** Maximum number of operations per chain that the relayer has accepted and not finished. */
 export const RELAYS_UNDERWAY_MAX = 1_000
-/** Number of operations in progress from which on the relayer accepts only redemptions. */
+/** The relayer accepts only redemptions while at least this many operations are in progress. */
 export const RELAYS_UNREDEEMING_MAX = 750
 /**
  * Maximum number of queued operations that name the same owner. A queued operation is not verified yet, so any client
@@ -254,8 +254,8 @@ export const TRADES_NAMED_MAX = 100
 export const TRADERS_HELD_MAX = 10_000
 
 /**
- * Maximum number of a trader's open orders that a market thread adds up for the relayer. If a trader has that many, the
- * cost of the buys counts as unknown.
+ * Maximum number of a trader's open orders that a market thread adds up for the relayer. If a trader has at
+ * least this many open orders, the cost of the buys counts as unknown.
  */
 export const ORDERS_WEIGHED_MAX = 1_000
 
@@ -301,7 +301,7 @@ export const TRADES_OF_ALL_LISTED = 100
  */
 export const SEQ_WAIT_SEC_MAX = 2
 
-/** Maximum age, in hours, of the trades in a list of failed trades. */
+/** Maximum time since the failure of a trade in a list of failed trades, in hours. */
 export const FAILED_TRADES_LISTED_HOURS = 24
 
 /** Maximum number of chain events in one database transaction; a range of blocks with more is read in parts. */
@@ -321,7 +321,8 @@ export const CHAIN_HEADERS_PER_RANGE_MAX = 32
 export const CHAIN_SET_ASIDE_MAX = 1_000
 
 /**
- * Maximum numbers of characters: of a market's question and description each, and of each name in a quick market.
+ * Maximum number of characters of a market's question and of its description, and of the names of a quick
+ * market's asset and source.
  */
 export const MARKET_TEXT_CHARS_MAX = 65_536
 export const MARKET_NAME_CHARS_MAX = 64
@@ -339,7 +340,10 @@ export const EVENT_BYTES_MAX = 8_192
 export const EVENT_TAGS_MAX = 8
 export const EVENT_MARKETS_MAX = 100
 
-/** Maximum number of events on a page of `GET /api/v1/events`, and of markets that the page shows of each event. */
+/**
+ * Number of events on a page of `GET /api/v1/events`: maximum and default. `EVENT_MARKETS_LISTED`: maximum
+ * number of markets that the page shows of each event.
+ */
 export const EVENTS_LISTED_MAX = 50
 export const EVENTS_LISTED = 20
 export const EVENT_MARKETS_LISTED = 5
@@ -385,7 +389,10 @@ export const PENDING_TRADES_MAX = 1_000_000
  */
 export const BOOK_LEVELS_SHOWN_MAX = 1_000
 
-/** Maximum number of bytes of all snapshots that a front's stream caches, each until its next change. */
+/**
+ * Maximum total size in bytes of the snapshots that a front's stream caches. Each snapshot is cached until
+ * its next change.
+ */
 export const SNAPSHOTS_KEPT_BYTES_MAX = 32 * 1024 * 1024
 
 /**
@@ -403,27 +410,28 @@ export const DELEGATE_MARKETS_MAX = 32
 /** Maximum number of delegates of an account that a front knows and lists. */
 export const DELEGATES_PER_ACCOUNT_MAX = 100
 
-/** Maximum number of open orders of a delegate whose open notional (the sum of price × open size) is limited. */
+/** Maximum number of open orders of a delegate with limited open notional (the sum of price × open size). */
 export const DELEGATED_ORDERS_MAX = 1_000
 
 /**
- * Maximum number of orders that one write reads for a delegate with limited open notional: open orders, filled orders
- * that a failed trade may return, and ended orders.
+ * Maximum number of orders of a delegate with limited open notional that one database write reads: open
+ * orders, filled orders whose quantity a failed trade may return, and ended orders.
  */
 export const DELEGATED_READ_MAX = 5_000
 
 /**
- * Rate limit of signature queries to contract accounts, for each client: queries per second, and burst. An account has
- * the same limit for queries with its own API key. For all other queries to it, the limit is a multiple, so that no
- * single client can use it up.
+ * Rate limit of signature queries to contract accounts, for each client: queries per second, and burst. The
+ * same limit applies to all queries to an account by clients with an API key of that account. All other
+ * queries to the account share a limit that is `CONTRACT_SIGNATURES_STRANGERS_TIMES` times as high, so that
+ * no single client can use it up.
  */
 export const CONTRACT_SIGNATURES_PER_SECOND = 10
 export const CONTRACT_SIGNATURES_BURST = 40
 export const CONTRACT_SIGNATURES_STRANGERS_TIMES = 4
 
 /**
- * Maximum number of concurrent signature queries of a front to contract accounts, and of waiting queries; orders beyond
- * both limits are rejected.
+ * Maximum number of signature queries to contract accounts that a front runs at the same time, and maximum
+ * number of further queries that wait. If both limits are reached, further orders are rejected.
  */
 export const CONTRACT_SIGNATURES_AT_ONCE_MAX = 16
 export const CONTRACT_SIGNATURES_WAITING_MAX = 200

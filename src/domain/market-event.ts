@@ -36,11 +36,13 @@ export type PlacementTerms = {
 }
 
 /**
- * An order, or its remainder, starts to rest.
+ * An order, or its remainder, starts to rest, or its `held` or `kept` changes.
  * - `order`: present if no earlier event contains the order: a new order that did not match at once.
- * - `returned`: the quantity was returned by a failed trade. `permit` is then the nonce of the order's permit.
- * - `added`: less than `remaining` if the order was still resting; 0 if only `held` or `kept` changes.
- * - `held`: the session that the order ends with. `kept`: from now on the order ends with no session.
+ * - `returned`: the quantity was returned by a failed trade. `permit` is then the nonce of the order's
+ *   permit.
+ * - `added`: the quantity that starts to rest. It is less than `remaining` if the order was still resting,
+ *   and 0 if only `held` or `kept` changes.
+ * - `held`: the session whose end cancels the order. `kept`: from now on, no session's end cancels the order.
  */
 export type OrderRested = Head<'OrderRested'> & {
   readonly orderHash: OrderHash
@@ -54,8 +56,8 @@ export type OrderRested = Head<'OrderRested'> & {
   readonly expiresAtSec: number
   readonly placedAtMs: number
   /**
-   * Number of counter-orders that the order matched when it was placed. The first answer to the client repeats this
-   * number.
+   * Number of counter-orders that the order matched when it was placed. If the client sends the order again,
+   * the answer repeats this number.
    */
   readonly matches: number
   readonly order?: VerifiedOrder
@@ -112,8 +114,8 @@ export const ORDER_CLOSE_REASONS = [
 export type OrderCloseReason = (typeof ORDER_CLOSE_REASONS)[number]
 
 /**
- * An order leaves the book, or was filled on arrival. Reason `taken`: an IOC or FOK order was filled completely on
- * arrival. Such an order never rests, so no quantity returns if one of its trades fails.
+ * An order leaves the book, or ends on arrival without resting. Reason `taken`: an IOC or FOK order was
+ * filled completely on arrival. Such an order never rests, so no quantity returns if one of its trades fails.
  */
 export type OrderClosed = Head<'OrderClosed'> & {
   readonly orderHash: OrderHash

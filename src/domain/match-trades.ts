@@ -29,8 +29,8 @@ export function tradesOf({ marketId, seq, atMs, taker, fills }: OrdersMatched): 
 }
 
 /**
- * Returns whether the taker is the buyer of the trade. In a mint the taker stands in for the missing seller, and in a
- * merge for the missing buyer.
+ * Returns whether the taker is the buyer of the trade. The taker counts as the seller in a mint, and as the
+ * buyer in a merge.
  */
 export function isTakerBuyer(
   { side }: Pick<Order, 'side'>,

@@ -1,7 +1,7 @@
 /**
- * The EIP-712 digest of an order, which the trader signs and which is the order's identity. It is written by hand into
- * fixed bytes, because a general encoder costs more than the signature check itself. It does not check an order's
- * values; `order.ts` does.
+ * The EIP-712 digest of an order, which the trader signs and which is the order's identity. This file encodes
+ * it by hand into fixed bytes, because a general encoder costs more than the signature check itself. Order
+ * values are checked in `order.ts`, not here.
  *
  *   struct = keccak( typeHash | marketId | trader | side | outcome | price | size | nonce
  *                    | expiration | makerFeeRecipient )          ten words of 32 bytes
@@ -20,7 +20,10 @@ const DOMAIN_TYPE =
 /** Domain of a signature: the chain and its settlement contract. */
 export type OrderDomain = { readonly chainId: number; readonly verifyingContract: Address }
 
-/** Hash function: returns 32 bytes. The input may be a buffer that its owner reuses later. */
+/**
+ * Hash function: returns 32 bytes. The caller may reuse the input buffer after the call, so the function must
+ * not keep it.
+ */
 export type Keccak256 = (bytes: Uint8Array) => Uint8Array
 
 /** Returns the digest of an order in a new array of 32 bytes. */

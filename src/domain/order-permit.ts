@@ -1,10 +1,10 @@
 /**
- * The rules of a stablecoin permit that can be checked from the order and the permit alone. The verify pool recovers
- * the signer; the accounts know the next nonce.
+ * The rules of a stablecoin permit that can be checked from the order and the permit alone. The verify pool
+ * recovers the signer; the accounts know the next nonce.
  *
- * - It belongs to a buy: a sell pays no stablecoin.
- * - Its value covers what the order needs (`funds.ts`), plus one unit per possible fill. A
- *   permit that is short by these units would fail the last trade of the order.
+ * - The permit belongs to a buy: a sell pays no stablecoin.
+ * - Its value covers the order's need (`needOf` in `funds.ts`), which includes one unit per possible fill.
+ *   Without these units, the last trade of the order could fail.
  * - Its deadline is not before the last moment at which a trade of the order can settle: a match in the
  *   order's last second takes a while to reach the chain.
  */

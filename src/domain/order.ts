@@ -121,10 +121,10 @@ export function notionalFlaw(
   return reject('NOTIONAL_TOO_SMALL', 'order.size', detail)
 }
 
-/** Position of the last order on a page of open orders. */
+/** Cursor for a page of open orders: identifies the last order of the page before. */
 export type OpenOrderPlace = { readonly placedAtMs: number; readonly orderHash: OrderHash }
 
-/** Sorts open orders, oldest first, so that a list does not jump when orders are added. */
+/** Compares two open orders by age, oldest first, so that a list does not jump when orders are added. */
 export function byAge(a: OpenOrderPlace, b: OpenOrderPlace): number {
   if (a.placedAtMs !== b.placedAtMs) return a.placedAtMs - b.placedAtMs
   if (a.orderHash === b.orderHash) return 0

@@ -56,8 +56,9 @@ export type SourceMarks = {
   readonly start: Mark | null
   readonly end: Mark | null
   /**
-   * True if the source has a vote. The source being judged always has one. Another source has one if it reported both
-   * prices, and each is near another source's price or is the only report.
+   * True if the source has a vote. The source being judged always has one. Another source has one if it
+   * reported both prices and neither is contradicted. A price is contradicted if other sources reported the
+   * same boundary, and none of them reported a similar price.
    */
   readonly counts: boolean
 }
@@ -85,8 +86,8 @@ export type QuickTerms = {
 export type QuickMarket = QuickTerms & {
   readonly id: number
   /**
-   * Reports of sources that contradict each other; null if the market is not contested. The `outcome` in these reports
-   * is the outcome of only one source.
+   * Reports of the sources if they contradict each other; null if the market is not contested. The `outcome`
+   * in this record follows from the prices of one source, and does not resolve the market.
    */
   readonly contested: QuickResolution | null
   readonly resolution: QuickResolution | null
@@ -131,7 +132,7 @@ export function outcomeOf(startPrice: number, endPrice: number): Outcome {
   return endPrice >= startPrice ? YES : NO
 }
 
-/** Returns the end price to show: the one that decided the outcome. */
+/** Returns the end price to show, which is the price that decided the outcome; null before the resolution. */
 export function endPriceOf({ resolution }: QuickMarket): number | null {
   return resolution === null ? null : decidingPrice(resolution)
 }

@@ -20,7 +20,8 @@ export function moveBps({ start, end }: Pick<SourceMarks, 'start' | 'end'>): num
 
 type Votes = {
   /**
-   * Number of sources that saw the price move in the same direction as the judged source, including the judged source.
+   * Number of sources whose price moved in the same direction as the judged source's price, including the
+   * judged source.
    */
   readonly supporters: number
   readonly opponents: number

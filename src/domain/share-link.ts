@@ -16,7 +16,7 @@ export function marketPath(market: { readonly id: string; readonly question: str
   return `/m/${slug === '' ? '' : `${slug}-`}${shortId}`
 }
 
-/** Returns the start of the id with which the link of a market ends. */
+/** Returns the first `SHORT_ID_CHARS` digits of a market's id, with which the market's link ends. */
 export function shortIdOfMarket(market: { readonly id: string }): string {
   return market.id.slice(2, 2 + SHORT_ID_CHARS).toLowerCase()
 }

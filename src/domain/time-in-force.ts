@@ -31,7 +31,10 @@ export const timeInForceByNumber = (number: unknown): TimeInForce | undefined =>
 export const isImmediate = (timeInForce: TimeInForce | undefined): boolean =>
   timeInForce === 'IOC' || timeInForce === 'FOK'
 
-/** The part of an order that would be filled immediately: its first price (0 if nothing matches) and its size. */
+/**
+ * The part of an order that would be filled immediately: the price of the first match (0 if nothing matches),
+ * and the quantity.
+ */
 type Fill = { readonly price: number; readonly filled: number | bigint }
 
 /** Returns a rejection if the time in force does not allow this fill for an order of this size. */

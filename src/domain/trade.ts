@@ -19,9 +19,9 @@ export const TRADE_STATUSES = ['matched', 'submitted', 'confirmed', 'failed', 'r
 export type TradeStatus = (typeof TRADE_STATUSES)[number]
 
 /**
- * One fill. A mint or merge is recorded as a trade of the maker's outcome at the maker's price, and the taker stands in
- * for the counter-order. In a mint the maker is the buyer. The taker, who buys the other outcome, is recorded as the
- * seller. In a merge the maker is the seller. The taker, who sells the other outcome, is recorded as the buyer.
+ * One fill. A mint or merge is recorded as a trade of the maker's outcome at the maker's price. In a mint the
+ * maker is the buyer. The taker, who buys the other outcome, is recorded as the seller. In a merge the maker
+ * is the seller. The taker, who sells the other outcome, is recorded as the buyer.
  */
 export type Trade = {
   readonly tradeId: TradeId

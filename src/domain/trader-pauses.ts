@@ -53,7 +53,7 @@ export class TraderPauses {
     return [...this.#chains.values()].flatMap((traders) => [...traders.values()])
   }
 
-  /** Removes pauses whose fault is too old to count. */
+  /** Removes pauses whose last fault is too old to lengthen a further pause. */
   sweep(nowMs: number): void {
     for (const traders of this.#chains.values()) {
       for (const [trader, { atMs }] of traders) {

@@ -17,13 +17,17 @@ import type { Address } from './ids.ts'
 
 export type TraderSpending = {
   readonly trader: Address
-  /** Number of fills that settled, or were sent and did not fail by a trader's fault. */
+  /** Number of fills charged to the trader: fills in finished transactions, except failed fills. */
   readonly fills: number
   /**
-   * Gas of the counted fills, plus the gas that the trader's permits and account code used in the same transactions.
+   * Gas of fills charged to the trader, except fills that failed on chain by the fault of a side. The gas of
+   * the trader's permits and account code in these transactions is included.
    */
   readonly gas: number
-  /** Gas of fills that failed on chain by this trader's fault. */
+  /**
+   * Gas of fills that failed on chain by this trader's fault. The gas of the trader's permits and account
+   * code in the same transactions counts here, not in `gas`.
+   */
   readonly failedGas: number
 }
 

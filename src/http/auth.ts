@@ -172,8 +172,8 @@ function readToken(token: string): TokenParts | undefined {
 }
 
 /**
- * Maximum clock error of a client in seconds. If the time in a token is further ahead, the time has another unit, such
- * as milliseconds.
+ * Maximum clock error of a client in seconds. If `ts` of a token is further ahead, its unit is probably
+ * wrong, such as milliseconds, so the error does not blame the client's clock.
  */
 const CLOCK_OFF_SEC_MAX = 86_400
 

@@ -4,7 +4,10 @@ import type { Rejection } from '#domain/rejection.ts'
 import type { Call } from './call.ts'
 import { readParameter, readQuery, type Values } from './query.ts'
 
-/** Validates parameters and body, and replaces them with the normalised values. */
+/**
+ * Validates parameters and body, and replaces them with the normalised values. Returns the first flaw, if
+ * any.
+ */
 export function flawOf(call: Call): Rejection | undefined {
   const { compiled, request, rawPath, rawQuery } = call
   const { params, query, body } = compiled

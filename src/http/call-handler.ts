@@ -33,8 +33,8 @@ export function makeCallHandler(parts: Parts) {
   const { sendRejection } = sender
 
   /**
-   * Called with the whole body. The library owns the memory of the last chunk, which is valid only until this function
-   * returns.
+   * Authenticates, parses and handles a call whose whole body has arrived. The library owns the memory of the
+   * last chunk, which is valid only until this function returns.
    */
   function arrived(call: Call, body: ArrayBuffer | Buffer): void {
     try {

@@ -86,7 +86,7 @@ const COPIED_BYTES_MAX = 64 * 1024
 const UNREAD = reject(
   'RATE_LIMITED',
   undefined,
-  'this IP address has not read its earlier answers yet',
+  'this IP address has not read its earlier answers yet: read them before you send more requests',
 )
 
 export type Sender = {

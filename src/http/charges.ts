@@ -42,7 +42,8 @@ export type LimitHooks = {
 
 export type Charges = {
   /**
-   * Charges the cost of the call's route once. If `cost` is given, charges the cost of that class of routes instead.
+   * Charges the cost of the call's route once, or the cost of the class `cost` if given. Like `body`,
+   * `answer` and `rest`, returns false if the call has been refused.
    */
   arrival(call: Call, cost?: CostClass): boolean
   /** Charges for a body of this length, because even parsing and refusing a body costs time. */
@@ -56,7 +57,10 @@ export type Charges = {
 /** Number of bytes of a request body that the cost of a request covers. */
 const BYTES_PER_COST = SMALL_BODY_BYTES_MAX
 
-/** Number of bytes of an answer that the cost of one read covers: 8 MiB per second with the default limits. */
+/**
+ * Number of bytes of an answer that the cost of one read covers. With the default limit of 500 reads per
+ * second, an IP address can receive about 8 MiB per second.
+ */
 const ANSWER_BYTES_PER_READ = 16 * 1024
 
 export function makeCharges(
@@ -75,8 +79,9 @@ export function makeCharges(
   }
 
   /**
-   * Charges a request until this multiple of its route's cost is paid. Earlier charges for the same request, such as
-   * for the length of its body, are deducted.
+   * Charges a request until `times` times the cost of its route is paid. Earlier charges for the same
+   * request, such as for the length of its body, count towards this total. Returns false if the request has
+   * been refused.
    */
   function pays(call: Call, times: number): boolean {
     const more = times - call.timesPaid

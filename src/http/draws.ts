@@ -33,7 +33,7 @@ export function makeDraws(bucketsMax: number): Draws {
   }
 }
 
-/** Parses the draws of another machine and drops implausible ones. */
+/** Parses the draws of another machine and drops malformed ones. */
 export function readDraws(message: unknown): Draw[] {
   return Array.isArray(message) ? message.filter(isDraw) : []
 }

@@ -32,7 +32,10 @@ export function makeHeldCalls(options: {
   readonly clock: Clock
   /** Called at each check for every request that is past its deadline, until the request ends. */
   readonly overdue: (call: Call) => void
-  /** Maximum number of requests in flight of an IP range; of a /48, this multiple. */
+  /**
+   * Maximum number of requests in flight of one IPv4 address or IPv6 /64. An IPv6 /48 may have `siteTimes`
+   * times as many.
+   */
   readonly perIpMax: number
   readonly siteTimes: number | undefined
 }): HeldCalls {

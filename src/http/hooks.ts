@@ -30,9 +30,12 @@ export type Hooks = LimitHooks & {
 export type PipelineSettings = {
   readonly deadlineMs: number
   readonly requestsInFlightMax: number
-  /** Maximum number of connections, and so of requests in flight, of one IPv4 address or IPv6 /64. */
+  /**
+   * Maximum number of connections of one IPv4 address or IPv6 /64, and maximum number of its requests in
+   * flight.
+   */
   readonly connectionsPerIpMax?: number
-  /** Maximum of an IPv6 /48, as a multiple of that of one /64. */
+  /** The same maximum for an IPv6 /48, as a multiple of `connectionsPerIpMax`; unlimited by default. */
   readonly siteTimes?: number
   /** IP addresses of proxies whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies?: readonly string[]

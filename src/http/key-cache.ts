@@ -11,11 +11,14 @@ import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { remember } from '#domain/remember.ts'
 import type { Clock } from '#runtime/clock.ts'
 
-/** Time in milliseconds for which a key is used from memory without a query, if no change of the store was missed. */
+/**
+ * Time in milliseconds after the read of a key for which the key is used without another query, if no change
+ * of the store was missed.
+ */
 const KEY_FRESH_MS = 60_000
 /** Maximum time that a request waits for the database to confirm a known key. After this time the known key is used. */
 const KEY_PATIENCE_MS = 500
-/** Time for which a known key stays in force while the database is unavailable. */
+/** Time after the last read of a known key for which the key stays valid while the database is unavailable. */
 const KEY_GRACE_MS = 600_000
 /** Maximum number of keys in the memory of one front, and of ids for which there is no key. */
 const KEYS_CACHED_MAX = 10_000

@@ -20,7 +20,7 @@ export type LimitSettings = {
   /** Units per second that refill the bucket of an IP address, and the capacity of the bucket in units. */
   readonly ipPerSecond: number
   readonly ipBurst: number
-  /** Limit of an IPv6 /48, as a multiple of the limit of one /64. */
+  /** Rate and burst of an IPv6 /48, as a multiple of those of one /64. */
   readonly siteTimes: number
   readonly keyPerSecond: number
   readonly keyBurst: number
@@ -50,7 +50,10 @@ export type Limiter = {
   readonly contractSignatures: ContractSignatureLimit
   /** Charges for opening a connection. The bucket is separate, so requests do not use up connections. */
   readonly limitConnection: (ip: string) => LimitVerdict
-  /** Applies amounts that other machines have drawn and allowed, even if a bucket becomes empty. */
+  /**
+   * Deducts amounts that other machines have already allowed from these buckets, even if a bucket becomes
+   * empty.
+   */
   readonly drawnElsewhere: (draws: readonly Draw[]) => void
 }
 
@@ -178,9 +181,10 @@ function makeUnfunded(
 }
 
 /**
- * Makes the rate limit of signature queries to contract accounts. It has three kinds of buckets: by IP range and by key
- * of the client, and by account. Any client may name any account, so an account has two buckets: one for clients with
- * an API key of the account, which other clients cannot use up, and a larger one for all other clients.
+ * Makes the rate limit of signature queries to contract accounts. A query is charged to the client's IP
+ * range, to the client's API key, and to the account. Any client may name any account, so an account has two
+ * buckets: one for clients with an API key of the account, which other clients cannot use up, and a larger
+ * one for all other clients.
  */
 function makeContractSignatureLimit(
   draw: (bucket: Bucket, cost: number) => LimitVerdict,

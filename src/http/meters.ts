@@ -89,7 +89,7 @@ export function registerMeters(
   })
   new Gauge({
     name: 'sibyl_http_requests_refused_late',
-    help: 'Refusals that are delayed, because their address keeps sending.',
+    help: 'Rejections that are delayed, because the client keeps sending requests that are rejected.',
     registers: [registry],
     collect() {
       this.set(gauges.refusedLate())

@@ -1,6 +1,6 @@
 /**
- * Position in a list of trades across markets: time, sequence, fill and row of the last entry of a page. Clients return
- * its text as `before`; only the exchange reads it.
+ * Cursor for a list of trades across markets: time, sequence, fill and row of the last entry of a page.
+ * Clients send the cursor's text back as `before`; only the exchange interprets it.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'

@@ -99,7 +99,7 @@ function upgradeHandler(compiled: CompiledRoute, parts: UpgradeParts): UpgradeHa
 const TOO_MANY = reject(
   'RATE_LIMITED',
   undefined,
-  'too many requests of this IP address are in progress',
+  'too many requests of this IP address are in progress: wait for an answer',
 )
 
 export function makePipeline(options: {
@@ -173,7 +173,8 @@ export function makePipeline(options: {
     if (call.compiled.route.cost === 'free') return true
     // The request is charged first, so that refusals are not free for a client that keeps sending.
     if (!charges.arrival(call)) return false
-    // A proxy opens connections for many clients, so the limit of connections does not hold for each of them.
+    // The connection limit does not apply to a proxy, which carries many clients. So the requests in flight
+    // of each client's IP range are limited too.
     const isGreedy = calls.isFullFor(call.request.ip)
     if (!isGreedy && calls.size() < settings.requestsInFlightMax) return true
     sendRejection(call, isGreedy ? TOO_MANY : reject('OVERLOADED'))

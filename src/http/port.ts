@@ -1,7 +1,7 @@
 /**
- * Checks that a port is free before several threads share it. Threads share a port by SO_REUSEPORT, and that flag would
- * let a second process of the same user share the port unnoticed. So the process that starts the threads first claims
- * the port exclusively and releases it immediately.
+ * Checks that a port is free before several threads share it. Threads share a port by SO_REUSEPORT, and that
+ * flag would let a second process of the same user share the port unnoticed. So before a process starts its
+ * threads, it claims the port exclusively and releases it immediately.
  */
 
 import { randomInt } from 'node:crypto'

@@ -1,6 +1,7 @@
 /**
- * Counts what the clients of each IP range use at present: an IPv4 address or IPv6 /64, and each IPv6 /48. Unlike the
- * limits of connections, such counts also hold for the clients of a trusted proxy.
+ * Counts the resources that the clients of each IP range use at present, such as requests in flight. An IP
+ * range is an IPv4 address or IPv6 /64; each IPv6 /48 is counted too. Unlike connection limits, these counts
+ * also apply to clients of a trusted proxy.
  */
 
 import { limitedRange, siteOf } from './client-ip.ts'
@@ -17,7 +18,7 @@ export function makeRangeCounts({
   siteTimes = Number.POSITIVE_INFINITY,
 }: {
   readonly perRangeMax: number
-  /** Maximum of an IPv6 /48, as a multiple of that of one /64. */
+  /** Maximum count of an IPv6 /48, as a multiple of `perRangeMax`; unlimited by default. */
   readonly siteTimes?: number | undefined
 }): RangeCounts {
   const counts = new Map<string, number>()

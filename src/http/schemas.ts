@@ -60,7 +60,7 @@ function scalar<T>(
   return schema
 }
 
-/** Returns the same scalar with a fixed error sentence. */
+/** Sets a fixed error sentence for the scalar of a schema, in place. Returns the schema. */
 export function saying<T>(sentence: string, schema: TUnsafe<T>): TUnsafe<T> {
   const value = { ...scalarOf(schema), sentence }
   return Object.defineProperty(schema, SCALAR, { value, configurable: true, writable: true })
@@ -72,7 +72,10 @@ const DECIMAL_PATTERN = '^(0|[1-9][0-9]{0,19})$'
 const DECIMAL = new RegExp(DECIMAL_PATTERN)
 const SIGNED_DECIMAL = /^-?(0|[1-9][0-9]{0,19})$/
 
-/** Hex of a fixed number of bytes. Upper case is accepted and normalised to lower case. */
+/**
+ * Returns the schema of hex with a fixed number of bytes. Upper case is accepted and normalised to lower
+ * case.
+ */
 function hex<T extends string>(
   pattern: string,
   expects: string,
@@ -96,7 +99,7 @@ export function address(options: ScalarOptions = {}): TUnsafe<Address> {
   return hex<Address>(ADDRESS_PATTERN, 'must be 0x and 40 hex digits', 'address', options)
 }
 
-/** 20 bytes of hex whose case is kept, for text that a signature covers. */
+/** Returns the schema of 20 bytes of hex whose case is kept, for text that a signature covers. */
 export function addressKeepingCase(options: ScalarOptions = {}): TUnsafe<string> {
   const expression = new RegExp(ADDRESS_PATTERN)
   return scalar<string>(
@@ -110,12 +113,12 @@ export function addressKeepingCase(options: ScalarOptions = {}): TUnsafe<string>
   )
 }
 
-/** 32 bytes of hex: a market id, an order hash, a transaction hash. */
+/** Returns the schema of 32 bytes of hex: a market id, an order hash, a transaction hash. */
 export function bytes32<T extends string = string>(options: ScalarOptions = {}): TUnsafe<T> {
   return hex<T>(BYTES32_PATTERN, 'must be 0x and 64 hex digits', 'bytes32', options)
 }
 
-/** A market's id, or the address of its contract. */
+/** Returns the schema of a market's id, or of the address of its contract. */
 export function marketName(
   options: ScalarOptions = {},
 ): TUnsafe<{ readonly marketId: MarketId } | { readonly contractAddress: Address }> {
@@ -137,7 +140,10 @@ export function marketName(
   )
 }
 
-/** An unsigned 64-bit integer, as a JSON integer or decimal text; normalised to decimal text. */
+/**
+ * Returns the schema of an unsigned 64-bit integer, as a JSON integer or decimal text; normalised to decimal
+ * text.
+ */
 export function uint64(options: ScalarOptions = {}): TUnsafe<Uint64> {
   const text = { type: 'string', pattern: DECIMAL_PATTERN }
   return scalar<Uint64>(
@@ -156,7 +162,7 @@ export function uint64(options: ScalarOptions = {}): TUnsafe<Uint64> {
   )
 }
 
-/** An unsigned 256-bit integer, as decimal text: the only form that the API accepts. */
+/** Returns the schema of an unsigned 256-bit integer, as decimal text: the only form that the API accepts. */
 export function uint256(options: ScalarOptions = {}): TUnsafe<Uint256> {
   return scalar<Uint256>(
     (value) => typeof value === 'string' && parseUint256(value) !== undefined,
@@ -169,7 +175,7 @@ export function uint256(options: ScalarOptions = {}): TUnsafe<Uint256> {
   )
 }
 
-/** One of two neighbouring integers. */
+/** Returns the schema of one of two integers. */
 export function oneOfTwo<const First extends number, const Second extends number>(
   first: First,
   second: Second,
@@ -186,7 +192,7 @@ export function oneOfTwo<const First extends number, const Second extends number
   )
 }
 
-/** A safe integer, as a JSON number or decimal text; normalised to a number. */
+/** Returns the schema of a safe integer, as a JSON number or decimal text; normalised to a number. */
 export function safeInteger(
   options: ScalarOptions & { readonly min?: number; readonly max?: number } = {},
 ): TUnsafe<number> {
@@ -211,8 +217,8 @@ export function safeInteger(
 }
 
 /**
- * An integer whose range has a separate error code. The schema accepts any safe integer; the rule that checks the range
- * returns that code. The OpenAPI document shows the range.
+ * Returns the schema of an integer whose range has a separate error code. The schema accepts any safe
+ * integer; the rule that checks the range returns that code. The OpenAPI document shows the range.
  */
 export function ruledInteger(
   range: { readonly min: number; readonly max: number },
@@ -235,7 +241,7 @@ export function ruledInteger(
   )
 }
 
-/** A boolean; in a query it is the text `true` or `false`. */
+/** Returns the schema of a boolean; in a query it is the text `true` or `false`. */
 export function flag(options: ScalarOptions = {}): TUnsafe<boolean> {
   return scalar<boolean>(
     (value) => typeof value === 'boolean' || value === 'true' || value === 'false',
@@ -248,7 +254,7 @@ export function flag(options: ScalarOptions = {}): TUnsafe<boolean> {
   )
 }
 
-/** One of the given words. */
+/** Returns the schema of one of the given words. */
 export function oneOf<const Words extends readonly string[]>(
   words: Words,
   options: ScalarOptions = {},

@@ -22,7 +22,10 @@ const SET_WORDS = 2 + RECORD_WORDS * SET_RECORDS
 
 const SPINS_MAX = 1_000
 const NAP_MS = 1
-/** Time in milliseconds after which a locked set is used anyway, because the thread that locked it has died. */
+/**
+ * Time in milliseconds that a thread waits for a locked set. After this time it uses the set anyway, because
+ * the thread that locked the set must have died.
+ */
 const ABANDONED_MS = 2_000
 
 export type SharedTableMemory = { readonly words: SharedArrayBuffer; readonly secret: string }

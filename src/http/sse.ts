@@ -1,8 +1,8 @@
 /**
- * Server-sent events to very many readers: one text per event, written to every reader of its topic. Nothing waits for
- * a slow reader. A reader with unsent data skips events until the data has been sent, then gets the newest event. So at
- * most one event per reader waits here, besides the system's buffers. A reader that accepts no data for too long is
- * disconnected.
+ * Server-sent events to very many readers: one text per event, written to every reader of its topic. The hub
+ * never waits for a slow reader. A reader with unsent data skips events until the data has been sent, then
+ * gets the newest event. So at most one event per reader waits here, besides the system's buffers. A reader
+ * whose data stays unsent for `lagMsMax` is disconnected.
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
@@ -15,7 +15,7 @@ export type SseSettings = {
   readonly readersMax: number
   /** Maximum number of readers of one IPv4 address or IPv6 /64; unlimited by default. */
   readonly readersPerIpMax?: number
-  /** Maximum of an IPv6 /48, as a multiple of that of one /64. */
+  /** Maximum number of readers of an IPv6 /48, as a multiple of `readersPerIpMax`; unlimited by default. */
   readonly siteTimes?: number
   readonly keepAliveMs: number
   readonly lagMsMax: number
@@ -26,12 +26,12 @@ type SseFigures = {
   readonly published: number
   /** Number of events that slow readers skipped. */
   readonly skipped: number
-  /** Number of readers that were disconnected. */
+  /** Number of readers that were disconnected because they were too slow. */
   readonly cut: number
 }
 
 export type SseHub = {
-  /** Returns a rejection if this IP address gets no further reader. */
+  /** Returns a rejection if this IP address must not open a further stream, otherwise undefined. */
   flawOf(ip: string): Rejection | undefined
   /** Adds a reader and writes the first events to it. */
   open(
@@ -61,7 +61,11 @@ type Topic = {
   publishedAtMs: number
 }
 
-const TOO_MANY = reject('RATE_LIMITED', undefined, 'too many streams of this IP address are open')
+const TOO_MANY = reject(
+  'RATE_LIMITED',
+  undefined,
+  'too many streams of this IP address are open: close one first',
+)
 const CONTENT_TYPE = 'text/event-stream'
 const COMMENT = Buffer.from(': \n\n')
 const SWEEPS_PER_KEEP_ALIVE = 4
@@ -106,8 +110,8 @@ export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
   }
 
   /**
-   * Disconnects readers that are too slow. Sends a comment to the other readers of quiet topics, to keep them
-   * connected.
+   * Disconnects readers whose data has been unsent for `lagMsMax`. Sends a comment to the other readers of
+   * quiet topics, to keep them connected.
    */
   function sweep(): void {
     const nowMs = clock.nowMs()

@@ -144,8 +144,8 @@ function compileNormaliser(schema: TSchema): ((value: unknown) => unknown) | und
 }
 
 /**
- * Rejects a value with far more items or keys than the schema allows. Listing every flaw of such a value would cost a
- * thousand times as much as validating a valid value.
+ * Returns a rejection if an array exceeds its `maxItems`, or if an object has far more keys than its schema.
+ * Listing every flaw of such a value would cost a thousand times as much as validating a valid value.
  */
 function excess(schema: TSchema, value: unknown, path: string): Rejection | undefined {
   const { properties, items, maxItems } = schema as SchemaNode

@@ -8,7 +8,7 @@ import { monotonicMs } from '#runtime/clock.ts'
 import { STAGES, type StageMeter } from '#runtime/stage-meter.ts'
 import type { OpenSpan } from '#runtime/trace.ts'
 
-/** The request header that asks for stages, with any value. */
+/** Request header that asks for the stages; any value but an empty one counts. */
 export const TIMING_HEADER = 'x-server-timing'
 
 export type WriteStages = {

@@ -49,7 +49,7 @@ export type BoardLoad = {
   wake(partition: number): Promise<void> | undefined
   /** Number of idle partitions. */
   dozing(): number
-  /** True if the markets of the thread are current on the board, or in idle partitions. */
+  /** Returns whether the markets of the thread are current on the board, except those in idle partitions. */
   isLoaded(): boolean
   isKnown(): boolean
   /**
@@ -87,8 +87,9 @@ function makeIdlePartitions(thread: FollowedThread) {
   }
 
   /**
-   * Asks the thread to send all events of these partitions again. Returns whether the thread acknowledged the request.
-   * A thread of an older version has no idle partitions and always sends all events, so it needs no request.
+   * Asks the thread to resume sending all events of these partitions. Returns whether the thread acknowledged
+   * the request. A thread of an older version has no idle partitions and always sends all events, so it needs
+   * no request.
    */
   async function sayAwake(partitions: readonly number[]): Promise<boolean> {
     if (partitions.length === 0 || !canDoze) return true
@@ -154,7 +155,10 @@ function makeLastBatch(thread: Pick<FollowedThread, 'peerSentAtMs'>) {
   }
 }
 
-/** Progress of the load: whether the thread's markets are on the board, and whether a message is lost. */
+/**
+ * Tracks the progress of the load: whether the thread's markets are on the board, and whether a message was
+ * lost.
+ */
 function makeProgress() {
   let loaded = false
   let known = false
@@ -285,8 +289,8 @@ export function makeBoardLoad(
   }
 
   /**
-   * Applies a message. During a load, also remembers the message, because a part of the load may follow in the same
-   * batch.
+   * Applies a message. During a load, also remembers the message. If a part of the load arrives in the same
+   * batch, the message is applied again after that part.
    */
   function take(act: () => void): void {
     act()

@@ -1,9 +1,11 @@
 /**
- * Tracks the few accounts of each chain that have details of some kind, such as delegates. A front learns these
- * accounts from the database at its start and from messages of the indexer, so no other account needs a read. The
- * details of an account are read when they are needed, and again after each change. Any account can get such details
- * for the price of gas, so memory is bounded. If there are too many accounts, the details of every account are read
- * once and remembered for a while.
+ * Tracks the few accounts of each chain that have details of some kind, such as delegates. A front learns
+ * these accounts from the database at its start and from messages of the indexer, so no other account needs a
+ * read. The details of an account are read when they are needed, and again after each change.
+ *
+ * Any account can get such details for the price of gas, so memory is bounded. If a chain has more than
+ * `ACCOUNTS_MAX` such accounts, the front reads the details of every account that it needs. It remembers the
+ * last `DETAILS_MAX` accounts that it read.
  */
 
 import { Fault } from '#domain/fault.ts'

@@ -42,8 +42,8 @@ export type ContractSignatures = {
 
 export function makeContractSignatures(ports: {
   /**
-   * Asks an Ethereum node whether the account's code accepts the signature. Returns false for a chain without a node;
-   * throws a fault if the node does not answer in time.
+   * Asks an Ethereum node whether the account's code accepts the signature. Returns false for a chain without
+   * a node; throws a fault if the node does not answer before the timeout.
    */
   readonly ask: (question: Question) => Promise<boolean>
   /** Returns whether there is code at an address of the chain. Throws a fault in the same cases as `ask`. */
@@ -70,7 +70,7 @@ export function makeContractSignatures(ports: {
       }
       if (!(error instanceof Fault)) throw error
       const detail =
-        'the exchange cannot ask the trader’s contract account about the signature now: retry shortly'
+        'the exchange cannot check the signature with the trader’s contract account now: retry shortly'
       return reject('CHAIN_UNAVAILABLE', 'signature', detail)
     }
   }

@@ -96,7 +96,10 @@ export function makeDeadmanWatch(ports: DeadmanPorts): DeadmanWatch {
     firing--
   }
 
-  /** Reads the switches that are due soon. Those that have fired, or were firing when the read began, are left out. */
+  /**
+   * Replaces `known` by the switches that are due before `beforeMs`. Leaves out switches that have fired.
+   * Keeps switches whose cancels are in progress or have failed.
+   */
   async function readDue(beforeMs: number): Promise<void> {
     const begun = new Map(underWay)
     // A read that began before these switches were cleared may still return them, so they are left out.

@@ -10,8 +10,8 @@ type HandOver = {
   /** Called after a thread was linked; if a move is under way, that thread is the next owner. */
   linked(): void
   /**
-   * True from the announcement of the move until this front has the next owner's current markets, but at most for the
-   * deadline of a request.
+   * Returns true after the thread has announced the move, until this front has the next owner's current
+   * markets, but for at most `deadlineMs` after the announcement.
    */
   isUnderWay(): boolean
 }

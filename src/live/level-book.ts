@@ -59,8 +59,8 @@ export class LevelBook {
   }
 
   /**
-   * Returns the levels that are worse than `price`, down to and including `until`. Without `until`, returns all worse
-   * levels.
+   * Returns the levels that are worse than `price`, from the best to the worst, up to and including the price
+   * `until`. Without `until`, returns all worse levels.
    */
   worseThan(side: Side, price: number, until?: number): ShownLevel[] {
     return this.#of(side)?.worseThan(price, until) ?? []

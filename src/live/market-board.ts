@@ -1,6 +1,7 @@
 /**
- * A front's memory of the markets: texts, levels and latest trades. Market threads send the events of a command before
- * its answer, so a client that received an answer sees its effect. The board makes no decisions.
+ * A front's memory of the markets: texts, levels and latest trades. Market threads send the events of a
+ * command before its answer. So a client that has received the answer sees the effect of the command. The
+ * board makes no decisions.
  */
 
 import type { MarketId, Sequence, TradeId } from '#domain/ids.ts'
@@ -57,7 +58,7 @@ export type MarketBoard = {
   followFacts(events: readonly MarketFact[]): void
   /** Removes ended markets that their thread has unloaded; they remain in the database. */
   forget(marketIds: readonly MarketId[]): void
-  /** Returns whether the market has ended and was removed recently. */
+  /** Returns whether the market has ended and is one of the last `MARKETS_GONE_KNOWN_MAX` removed markets. */
   isGone(marketId: MarketId): boolean
 } & Completeness
 
@@ -171,8 +172,8 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
       for (const event of events) {
         const shown = markets.get(event.marketId)
         if (shown !== undefined && event.seq > shown.seq + 1) {
-          // Events before this one were not sent. The books are left empty, because the market's next event will clear
-          // them anyway.
+          // The thread did not send the events before this one, which is a closing. The books are loaded
+          // empty, because the closing clears them anyway.
           const { market, closed, updatedAtMs } = shown
           const seq = event.seq - 1
           const view = { market, seq, closed, updatedAtMs, bids: [[], []], asks: [[], []] } as const
@@ -444,7 +445,7 @@ export function bookJson(
   return `{${head},"lastUpdate":${lastUpdate},"seq":${seq}${end}}`
 }
 
-/** Returns whether a trade is before this position in its market; true without a position. */
+/** Returns whether a trade comes before `place` in its market; true if `place` is undefined. */
 export function isBefore(
   trade: Pick<Trade, 'seq' | 'fillIndex'>,
   place: Pick<Trade, 'seq' | 'fillIndex'> | undefined,

@@ -1,10 +1,12 @@
 /**
- * Trading figures of markets for lists and tickers: last prices, the last 24 hours, volume. One query returns the
- * figures of many markets from the database, each with the number of the last trade that it includes. Later trades are
- * added from the board. So figures are correct immediately after a trade or a restart, without further queries.
+ * Trading figures of markets for lists and tickers: last prices, the last 24 hours, volume. One query returns
+ * the figures of many markets from the database, each with the number of the last trade that it includes.
+ * Later trades are added from the board. So figures are correct immediately after a trade or a restart,
+ * without further queries.
  *
- * The query is repeated after a minute, because the 24-hour window moves. If a trade failed or trades were missed, the
- * query is repeated every second for 5 s, because the database follows the log and may lag.
+ * A reader repeats the query if the figures are older than a minute, because the 24-hour window moves. In the
+ * first 5 s after a failed or missed trade, a reader repeats the query if the figures are older than 1 s,
+ * because the database may lag behind the log.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -46,8 +48,8 @@ export type MarketFigures = {
 
 export type FiguresBook = {
   /**
-   * Version of the figures. It changes with every answer of the database, and when the database's figures may be
-   * outdated.
+   * Version of the stored figures. It changes when the database returns figures, when stored figures may have
+   * become outdated, and when a market is removed.
    */
   readonly version: number
   /** Loads figures of these markets that are missing or outdated. */
@@ -61,13 +63,16 @@ export type FiguresBook = {
   of(marketId: MarketId): MarketFigures | undefined
   /** Returns whether the database's figures may be outdated. */
   isUnsure(marketId: MarketId): boolean
-  /** Reports that the board missed trades of a market. */
+  /** Reports that the board missed trades of a market, or that a trade of the market failed. */
   touched(marketId: MarketId): void
   forgotten(marketId: MarketId): void
 }
 
 const KEPT_MS_MAX = 60_000
-/** After a missed change, the query is repeated every `AGAIN_MS` for this time. */
+/**
+ * For this time after a missed or failed trade, a reader repeats the query if the figures are older than
+ * `AGAIN_MS`.
+ */
 const UNSURE_MS = 5_000
 const AGAIN_MS = 1_000
 const MINUTE_MS = 60_000

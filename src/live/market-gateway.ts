@@ -83,8 +83,9 @@ export type MarketGateway = {
     context: RequestContext,
   ): Promise<Rejection | undefined>
   /**
-   * Cancels all orders of the trader that are open, or whose quantity may return to the book if a trade fails, in one
-   * market or in all. Returns the first cancelled orders.
+   * Cancels all orders of the trader that are open, or whose quantity may return to the book if a trade
+   * fails, in one market or in all. Returns the number of cancelled orders, and at most
+   * `CANCELLED_LISTED_MAX` of their hashes.
    */
   cancelAll(
     trader: Address,
@@ -378,7 +379,10 @@ function placedOrder(
   return placed
 }
 
-/** Returns whether the thread could not confirm that it serves the market. The client should then retry a read. */
+/**
+ * Returns whether the thread could not confirm that it serves the market. A read then fails with OVERLOADED,
+ * so the client can retry.
+ */
 function isUnconfirmed(answer: object): boolean {
   return isRejection(answer) && answer.rejected === 'OUTCOME_UNKNOWN'
 }

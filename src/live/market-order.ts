@@ -18,8 +18,8 @@ export function byCreation(a: Market, b: Market): number {
 const MOVED_MAX = 256
 
 /**
- * Keeps the markets in order. Sorting 100,000 markets takes more than 100 ms of processor time, so a few changes move
- * only the markets that changed.
+ * Keeps the markets in order. Sorting 100,000 markets takes more than 100 ms of processor time. So after up
+ * to `MOVED_MAX` changes, only the changed markets are moved.
  */
 export function makeMarketOrder<Shown extends Placed>(markets: ReadonlyMap<MarketId, Shown>) {
   let sorted: Shown[] | undefined

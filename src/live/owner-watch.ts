@@ -1,10 +1,10 @@
 /**
- * Tracks whether a market thread is still the owner of its log, as this front knows it. The front asks the thread every
+ * Tracks for one front whether a market thread is still the owner of its log. The front asks the thread every
  * 250 ms. A thread does not confirm if another node has replaced it, or if it cannot reach the log
- * (`services/market/thread.ts`). A confirmation counts from the time at which it was requested. So while the owner is
- * confirmed, the data on this front was complete at most 1 s ago. On a busy machine a confirmation may take longer than
- * 1 s. Reads are then marked as stale, but the front stops being ready only after 5 s without a confirmation. If the
- * link ends, the owner is unconfirmed immediately.
+ * (`services/market/thread/serve-partitions.ts`). A confirmation counts from the time at which it was
+ * requested. So while the owner is confirmed, the data on this front was complete at most 1 s ago. On a busy
+ * machine a confirmation may take longer than 1 s. Reads are then marked as stale, but the front stops being
+ * ready only after 5 s without a confirmation. If the link ends, the owner is unconfirmed immediately.
  */
 
 import { isRejection } from '#domain/rejection.ts'
@@ -22,7 +22,7 @@ type OwnerWatch = {
   ask(): Promise<void>
   /** Returns whether the thread has confirmed within the last second. */
   isConfirmed(): boolean
-  /** Returns whether the thread has confirmed recently enough for the front to be ready. */
+  /** Returns whether the thread has confirmed within the last 5 s, so that the front counts as ready. */
   isReady(): boolean
   /** Drops the confirmation, because the thread was linked or its link has ended. */
   changed(): void

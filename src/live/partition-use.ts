@@ -17,7 +17,7 @@ export type PartitionUse = {
    * called when these partitions are loaded.
    */
   needThese(markets: NeededMarkets): boolean
-  /** Makes partitions idle that were unused for at least `dozeMs`. Called from time to time. */
+  /** Makes partitions idle that were unused for at least `dozeMs`. A timer calls this four times per `dozeMs`. */
   rest(): void
 }
 

@@ -1,7 +1,8 @@
 /**
- * Reference to a thread that may move to another machine. During the move, nothing is sent, and requests wait for the
- * next owner until their deadline. A request that the moving thread did not accept is sent again to the next owner. A
- * request that was accepted and has no answer stays unanswered: only its sender can decide what to do.
+ * Reference to a thread that may move to another machine. During the move, no request is sent: requests wait
+ * for the next owner until their deadline. A request that the moving thread did not accept is sent again to
+ * the next owner. A request that was accepted and has no answer stays unanswered: only its sender can decide
+ * what to do.
  */
 
 import type { Protocol } from '#runtime/actor.ts'

@@ -44,7 +44,10 @@ export type PriceListener = {
 
 export type PriceBoard = {
   readonly assets: ReadonlyMap<string, ShownAsset>
-  /** Loads the state of the prices thread in place of the current one, and passes on new prices and quick markets. */
+  /**
+   * Replaces the state of each asset by that of the prices thread. Passes on the prices and quick markets
+   * that are new here.
+   */
   load(assets: readonly AssetPrices[], active: readonly QuickMarketRecord[], atMs: number): void
   priced(price: PublishedPrice): void
   speakerChanged(asset: string, source: PriceSource | undefined, why: string): void
@@ -156,8 +159,9 @@ function eventText(number: number, event: StreamPrice): string {
 }
 
 /**
- * Returns the first events for a reader of the price stream: those after `lastEventId`, or the latest price. Returns ''
- * if the asset has no price yet.
+ * Returns the first events for a reader of the price stream: the remembered events after `lastEventId`. If
+ * there are none, or if `lastEventId` is not usable, returns the latest price. Returns '' if the asset has no
+ * price yet.
  */
 export function firstEvents({ events, latest }: ShownAsset, lastEventId: string): string {
   if (latest === undefined) return ''
@@ -165,13 +169,14 @@ export function firstEvents({ events, latest }: ShownAsset, lastEventId: string)
   if (!/^[0-9]{1,16}$/.test(lastEventId)) return newest
   const since = Number(lastEventId)
   const oldest = events[0]
-  // If `lastEventId` is too old or in the future, the reader starts with the latest price.
+  // If `lastEventId` is older than the remembered events, or in the future, the reader starts with the latest
+  // price.
   if (oldest === undefined || since < oldest.number || since > latest.number) return newest
   const missed = events.filter(({ number }) => number > since).map(({ text }) => text)
   return missed.length === 0 ? newest : missed.join('')
 }
 
-/** Returns the market that can be traded now. */
+/** Returns the asset's quick market if it can be traded now, otherwise undefined. */
 export function activeMarket(
   { quickMarket }: ShownAsset,
   nowMs: number,

@@ -1,8 +1,10 @@
 /**
- * Lets readers see their own writes on any front. The answer to a write has the market's `seq`. A read with this number
- * as `minSeq` waits here until this front has reached it. If the wait takes too long, or too many reads wait, the
- * answer is a 503. If too many reads of one address range wait, the answer is a 429. The client can retry after either
- * answer. Reads of an idle market wait in the same way until it is active.
+ * Lets readers see their own writes on any front. The answer to a write has the market's `seq`. A read with
+ * this number as `minSeq` waits here until this front has reached it. A wait takes at most `SEQ_WAIT_SEC_MAX`
+ * seconds, and ends before the request's deadline. If the front has not reached the number by then, or if
+ * `WAITERS_MAX` reads already wait, the answer is a 503. If `WAITERS_PER_ADDRESS_MAX` reads of the address
+ * range already wait, the answer is a 429. The client can retry after either answer. Reads of an idle market
+ * wait in the same way until it is active.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -17,7 +19,10 @@ import type { PartitionUse } from './partition-use.ts'
 /** Milliseconds reserved for sending the answer, because the answer must be sent before the deadline of its request. */
 const MARGIN_MS = 50
 const WAITERS_MAX = 1_000
-/** Maximum number of waiters of one IPv4 address or IPv6 /64, so that no client keeps all others from waiting. */
+/**
+ * Maximum number of waiters of one IPv4 address or IPv6 /64, so that one client cannot take all `WAITERS_MAX`
+ * places.
+ */
 const WAITERS_PER_ADDRESS_MAX = 50
 
 /** A waiting request, with its IP address if known. */
@@ -57,8 +62,9 @@ function makeWaitingRoom(clock: Clock) {
   const ranges = new Map<string, number>()
 
   /**
-   * Resolves with true if `done` is called before the deadline. Resolves with false if the deadline passes first, or if
-   * too many requests wait already. Resolves with a rejection if too many requests of one address range wait.
+   * Resolves with true if `done` is called within `SEQ_WAIT_SEC_MAX` and before the deadline. Otherwise
+   * resolves with false, also if `WAITERS_MAX` requests wait already. Resolves with a rejection if
+   * `WAITERS_PER_ADDRESS_MAX` requests of the address range wait already.
    */
   async function inTime(
     { deadlineAtMs, ip = '' }: Waiting,

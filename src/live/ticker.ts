@@ -24,7 +24,7 @@ export const TICKER_EXAMPLE = {
   seq: 17,
 } as const
 
-/** `shown` is undefined after the market ended and its thread unloaded it. */
+/** Returns the ticker of a market. `shown` is undefined after the market ended and its thread unloaded it. */
 export function tickerBody(
   market: Pick<Market, 'quick' | 'matching'> & { readonly closed: CloseReason | undefined },
   shown: ShownMarket | undefined,

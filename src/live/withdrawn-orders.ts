@@ -1,10 +1,11 @@
 /**
- * Refuses orders that their trader has withdrawn on chain, one by one or all below a nonce. Such an order is void: it
- * would match, and then its trade would fail. A withdrawal counts from the block that contains it. The contract lets
- * trades that matched earlier settle for a while, but a new order cannot have such a trade.
+ * Refuses orders that their trader has withdrawn on chain, one by one or all below a nonce. Such an order is
+ * void: it would match, and then its trade would fail. A withdrawal counts from the block that contains it.
+ * The contract still settles trades that matched earlier, until its `cancelDelay` has passed, but a new order
+ * has no such trade.
  *
- * The front reads a trader's withdrawals with their next order, and again after each change. Most traders have no
- * withdrawals, so their orders need no read (`chain-accounts.ts`).
+ * The front reads a trader's withdrawals with their next order, and again after each change. Most traders
+ * have no withdrawals, so their orders need no read (`chain-accounts.ts`).
  */
 
 import type { ChainEvent } from '#domain/chain-event.ts'
@@ -37,8 +38,8 @@ type Order = Pick<VerifiedOrder, 'trader' | 'orderHash' | 'nonce'>
 
 export type WithdrawnOrders = {
   /**
-   * Checks an order. If the trader has no withdrawals, as is usual, returns undefined immediately. Otherwise resolves
-   * with the rejection, or with undefined if the order is not withdrawn.
+   * Checks an order. Returns undefined if no read is needed and the order is not withdrawn, as is usual.
+   * Otherwise resolves with the rejection, or with undefined if the order is not withdrawn.
    */
   flawOf(order: Order, chainId: number): Promise<Rejection | undefined> | undefined
   /** Applies the withdrawals that the indexer has written for a chain. */

@@ -12,8 +12,8 @@ import { isMainThread } from 'node:worker_threads'
 import { CACHE, FOLDED, foldedFile, foldedFolder, ROOT } from './cache.js'
 import { strippedSource } from './strip.js'
 
-// Do not import these functions by name: an older Node does not have them, and would refuse to load this file before it
-// can print the reason.
+// Do not import these functions by name. An older Node does not have them: it would refuse to load this file
+// before `node-version.js` can print the reason.
 const { enableCompileCache, registerHooks } = nodeModule
 const ROOT_URL = pathToFileURL(ROOT).href
 const LIBRARIES_URL = pathToFileURL(`${ROOT}node_modules/`).href
@@ -42,8 +42,8 @@ registerHooks({
 })
 
 /**
- * Removes the names of `node:http` that belong to `fetch`. An import of `node:http` reads each of its names. For these
- * names, Node would load its `fetch` implementation, which takes 60 ms.
+ * Removes the exports of `node:http` that belong to `fetch`. An import of `node:http` reads each export. To
+ * return these exports, Node would load its `fetch` implementation, which takes 60 ms.
  */
 function lightenHttp() {
   const http = process.getBuiltinModule('node:http')
@@ -51,8 +51,8 @@ function lightenHttp() {
 }
 
 /**
- * Resolves an import in a project file if that needs no search. For each import Node would search and read
- * `package.json` files, which is a third of the loading time.
+ * Returns the URL of an import in a project file; undefined if Node has to search for it. Node's own search
+ * reads `package.json` files for each import, which is a third of the loading time.
  * @param {string} name
  * @param {string} from
  */

@@ -9,7 +9,7 @@ const { node } = process.versions
 if (Number(node.split('.')[0]) !== NODE_MAJOR) {
   // The native modules are built for one major version of Node, and only a recent Node runs TypeScript without a build.
   process.stderr.write(
-    `sibyl: this is Node ${node}, Sibyl needs Node ${NODE_MAJOR}: npm start and npx node bring it\n`,
+    `sibyl: this is Node ${node}, but Sibyl needs Node ${NODE_MAJOR}: use npm start or npx node, which run that version\n`,
   )
   process.exit(1)
 }

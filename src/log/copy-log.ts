@@ -20,7 +20,7 @@ import { type FileState, parseState, STATE_SELECT } from './partition/schema.ts'
 import { sqliteFault } from './partition/sqlite-fault.ts'
 import { type Named, nameOf, parseName } from './snapshots/snapshot-format.ts'
 
-/** Maximum attempts per partition if its files change meanwhile. */
+/** Maximum number of attempts to copy a partition whose files change during the copy. */
 const ATTEMPTS_MAX = 8
 /** Options for checking the copy: the filters of its runs of closed orders are not loaded into memory. */
 const NO_FILTERS = { filterBytesMax: 0, runOrdersMax: Number.MAX_SAFE_INTEGER }

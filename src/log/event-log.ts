@@ -13,7 +13,7 @@ import type { Outcome, Side } from '#domain/order.ts'
 import type { TradeStatus } from '#domain/trade.ts'
 import type { JsonBytes } from './json-bytes.ts'
 
-/** The part of an event that the log reads; the rest is plain JSON data. */
+/** The fields that every event of a log has. All other fields are plain JSON data. */
 export type LogEvent = {
   readonly type: string
   readonly marketId: MarketId
@@ -126,8 +126,8 @@ export const CHUNK_BYTES_MAX = 128 * 1024
  */
 export type SnapshotWriter = {
   /**
-   * Returns false if the disk has not written the earlier chunks yet; the caller should wait a little before the next
-   * chunk.
+   * Returns false while the disk is still writing earlier chunks. The caller should then wait before it
+   * writes the next chunk.
    */
   isReady(): boolean
   /** Writes one chunk from these parts, which are copied. */
@@ -229,10 +229,10 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
 
   truncationFloor(partition: number): TruncationFloor
   /**
-   * Removes whole batches below `belowOffset`, at most about `limit` records. It keeps the last batch, and batches that
-   * the projector has not read or that a market still needs. If the log has an archive, it removes only archived
-   * batches. The other batches are being archived meanwhile, so call it again later. If archiving fails, it throws
-   * `LOG_ARCHIVE_FAILED`, and a later call retries.
+   * Removes whole batches below `belowOffset`, at most about `limit` records. It keeps the last batch, and
+   * batches that the projector has not read or that a market still needs. If the log has an archive, it
+   * removes only archived batches. Another thread archives the other batches, and a later call removes them.
+   * If archiving fails, it throws `LOG_ARCHIVE_FAILED`, and a later call retries.
    */
   truncate(
     partition: number,

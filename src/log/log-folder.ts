@@ -92,7 +92,7 @@ export function createLog(
     throw refused(
       'LOG_PARTITIONS_DIFFER',
       `${folder} was created with ${identity.partitions} partitions and cannot be opened with ` +
-        `${partitions}: markets would look for their history in the wrong file`,
+        `${partitions}: markets would read their history from the wrong file`,
     )
   }
   return identity
@@ -112,7 +112,7 @@ export function readIdentity(dataDir: string): LogIdentity {
     throw refused(
       'LOG_FORMAT_UNKNOWN',
       `${path} has format ${format}, and this version of the exchange reads ${FILE_FORMAT} only: start the ` +
-        `${format > FILE_FORMAT ? 'newer' : 'older'} version that wrote it, or restore a backup of another`,
+        `${format > FILE_FORMAT ? 'newer' : 'older'} version that wrote it, or restore a backup that this version can read`,
     )
   }
   if (typeof id !== 'string' || !Number.isInteger(partitions)) {
@@ -129,7 +129,10 @@ export function readIdentity(dataDir: string): LogIdentity {
   return identity
 }
 
-/** Creates missing partitions as empty ones, if the folder is a copy of a log that a database server holds. */
+/**
+ * Creates missing partitions as empty ones. Call this only if the folder is a copy of a log in a database
+ * server.
+ */
 function renewMissing(dataDir: string): void {
   const path = join(dataDir, 'log', 'log.json')
   const { id, partitions } = JSON.parse(readFileSync(path, 'utf8')) as LogIdentity
@@ -179,7 +182,7 @@ function createPartition(paths: PartitionPaths, home: RowHome, pageBytes: number
   createMark(paths.mark)
 }
 
-/** Deletes the files of a partition, if the folder is a copy of a log that a database server holds. */
+/** Deletes the files of a partition. Call this only if the folder is a copy of a log in a database server. */
 export function removePartition(paths: PartitionPaths): void {
   for (const file of [paths.database, paths.wal, `${paths.database}-shm`, paths.mark]) {
     rmSync(file, { force: true })
@@ -189,7 +192,7 @@ export function removePartition(paths: PartitionPaths): void {
   }
 }
 
-/** Replaces a partition by an empty one, if the folder is a copy of a log that a database server holds. */
+/** Replaces a partition by an empty one. Call this only if the folder is a copy of a log in a database server. */
 export function renewPartition(paths: PartitionPaths, home: RowHome): void {
   removePartition(paths)
   createPartition(paths, home, PAGE_BYTES)

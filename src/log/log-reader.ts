@@ -16,7 +16,10 @@ import { sqliteFault } from './partition/sqlite-fault.ts'
 const BUSY_MS_MAX = 5_000
 
 type OpenFile<Event extends LogEvent> = {
-  /** Identifies the database file, because a new file may replace the local copy of a log in a database server. */
+  /**
+   * Inode of the database file. It changes when a new file replaces the local copy of a log in a database
+   * server; the reader then opens the new file.
+   */
   readonly inode: number
   readonly db: Database.Database
   readonly reader: BatchReader<Event>

@@ -44,8 +44,8 @@ type MatchedTail = LateTerms & {
 }
 
 /**
- * The terms of an order in the last cell, which few orders have. The time in force is not among them: it has its own
- * cell.
+ * Placement terms in the last cell; few orders have them. The time in force is not among them, because it has
+ * its own cell.
  */
 type LateTerms = Omit<PlacementTerms, 'timeInForce'>
 
@@ -136,12 +136,15 @@ function readCells(cells: Cells, before: MarketId | undefined): MarketEvent {
   }
 }
 
-/** Value of a cell for the usual case: the market of the event before, the zero address, or no permit. */
+/**
+ * Value of a cell for the usual case: the market of the previous event, no flag, the zero address, or no
+ * permit.
+ */
 const USUAL = 0
 
 /** Number of common cells at the start of each list, before the cells of the event's kind. */
 const HEAD_CELLS = 3
-/** Cells of an order's fields that only the chain needs. */
+/** Number of cells with an order's fields that only the chain needs. */
 const SIGNED_CELLS = 5
 
 function writeRested(event: OrderRested, into: JsonBytes): void {
@@ -237,7 +240,8 @@ function flagOf<Flags extends Readonly<Record<number, object>>>(
 function readRested(cells: Cells, marketId: MarketId): OrderRested {
   const { length } = cells
   const last = cells[length - 1]
-  // The last cell may also be the order's permit, but then it is never the first or second cell after the common ones.
+  // If the last cell is an object, it is the tail. Exception: if exactly `SIGNED_CELLS` cells follow the
+  // first `RESTED_CELLS`, the last cell is the order's permit.
   const hasTail = isObject(last) && length - RESTED_CELLS !== SIGNED_CELLS
   const tail = hasTail ? (last as RestedTail) : undefined
   const plain = hasTail ? cells.slice(0, -1) : cells
@@ -417,7 +421,7 @@ function readMatched(cells: Cells, marketId: MarketId): OrdersMatched {
 
 const FIRST_FILL = TAKER_CELLS + SIGNED_CELLS
 
-/** Reads a match without its last cell, and the taker's time in force if the list has it. */
+/** Reads a match without a tail. If the list has a cell with the taker's time in force, reads this cell too. */
 function readForcedMatched(cells: Cells, marketId: MarketId): OrdersMatched {
   if ((cells.length - FIRST_FILL) % FILL_CELLS !== FORCE_CELLS) {
     return readPlainMatched(cells, marketId)

@@ -93,8 +93,8 @@ async function audit(
 }
 
 /**
- * Compares the reservations that a working exchange reports with the expected reservations, if the exchange's URL is
- * given.
+ * If the exchange's URL is given, compares the expected reservations with those that the running exchange
+ * reports.
  */
 async function askExchange(
   database: Database,

@@ -1,9 +1,9 @@
 /**
- * The part of `npm run audit` about reservations. For each trader, it compares the funds that a working exchange
- * reports as reserved with the trader's needs: the sum from the database and the logs. Both amounts may change during
- * the audit. So a trader is compared only if their needs were the same before and after the request. A difference
- * counts only if every round finds it. A difference because of an order in progress, or a trade in a block that one
- * side has not read yet, disappears in the next round.
+ * The part of `npm run audit` about reservations. For each trader, it compares two amounts: the funds that a
+ * working exchange reports as reserved, and the trader's needs (the sum from the database and the logs). Both
+ * amounts may change during the audit. So a trader is compared only if their needs were the same before and
+ * after the request. A difference counts only if every round finds it. A difference because of an order in
+ * progress, or a trade in a block that one side has not read yet, disappears in the next round.
  */
 
 import { createClient } from '#client/client.ts'
@@ -44,7 +44,10 @@ type Looked = {
 
 type FundsAudit = {
   readonly traders: number
-  /** Number of traders that could not be compared, because their needs changed in every round. */
+  /**
+   * Number of traders without a result: in the last round their needs changed, or they had a difference that
+   * an earlier round did not find.
+   */
   readonly busy: number
   readonly differences: readonly Difference[]
 }
@@ -81,8 +84,8 @@ export async function auditFunds(
       if (wanted.length === 0) break
     }
     const differences = looked.differences.filter(({ what }) => lasting?.has(what))
-    // If an owner differs for the first time in the last round, the reason may only be a change of their needs. Such
-    // owners count as busy.
+    // An owner may differ in the last round, but not in every round. The reason may only be a change of their
+    // needs, so such owners count as busy.
     const busy = (wanted?.length ?? 0) - ownersOf(differences).length
     return { traders, busy, differences }
   } finally {

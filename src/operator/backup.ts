@@ -75,7 +75,7 @@ export async function backup(
       return manifest
     }
     if (round === ROUNDS_MAX) throw gap
-    say('the log was truncated meanwhile; starting again')
+    say('the log was truncated during the backup; the backup starts again')
     for (const name of readdirSync(folder)) {
       rmSync(join(folder, name), { recursive: true, force: true })
     }
@@ -90,7 +90,7 @@ function mark(dataDir: string, folder: string, madeAt: string, say: (line: strin
   try {
     markBackup(dataDir, folder, madeAt)
   } catch (error) {
-    say(`sibyl_backup_age_seconds does not include it: ${String(error)}`)
+    say(`the metric sibyl_backup_age_seconds does not include this backup: ${String(error)}`)
   }
 }
 
@@ -122,7 +122,7 @@ async function gapBehind(folder: string, reached: readonly number[]): Promise<Fa
     if (!(error instanceof Fault)) throw error
     return new Fault(
       error.code,
-      `${error.message}; SIBYL_LOG_ARCHIVE=true or a longer SIBYL_LOG_RETENTION keeps them`,
+      `${error.message}; to keep events for longer, set SIBYL_LOG_ARCHIVE=true or a longer SIBYL_LOG_RETENTION`,
       { retryable: false, cause: error },
     )
   } finally {

@@ -51,7 +51,10 @@ export async function rebuild(
   return { events, ended: true }
 }
 
-/** Checks that all required events exist, before anything is written. */
+/**
+ * Throws if the log lacks events after the database's offsets, or ends before one of these offsets. Call it
+ * before anything is written.
+ */
 export function checkReach(log: LogReader<MarketEvent>, from: readonly number[]): void {
   const missing: string[] = []
   for (const [partition, offset] of from.entries()) {

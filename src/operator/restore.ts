@@ -76,7 +76,7 @@ async function refuseToOverwrite(manifest: Manifest, places: Places): Promise<vo
     throw refused(`${archiveDir} has an archive of this log already`)
   }
   if (logUrl !== '' && !(await hasNoLog(logUrl))) {
-    throw refused('the database that SIBYL_LOG_URL names holds a log already')
+    throw refused('the database that SIBYL_LOG_URL names already has a log')
   }
   const found = await inTheWay(databaseUrl)
   if (found !== '') throw refused(`the database is not empty: ${found}`)

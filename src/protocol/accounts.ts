@@ -24,7 +24,10 @@ export type ReserveOrder = {
 
 export type Granted = { readonly granted: true }
 
-/** A trader's balance, allowance and reservations of one token, as decimal strings in units of six decimals. */
+/**
+ * A trader's balance, allowance and reservations of one token. Amounts are integers as decimal strings, in
+ * millionths of the token.
+ */
 export type TokenFunds = {
   readonly token: FundsToken
   readonly held: string

@@ -44,11 +44,14 @@ type OpenOrdersProtocol = {
 export type OrdersPage = { orders: OpenOrder[]; count: number }
 
 export type StandingProtocol = {
-  /** Sends pauses of traders that this thread may not know yet. */
+  /** Sends traders' pauses that this thread may not know yet. */
   TradersPaused: { takes: { pauses: readonly TraderPause[] }; answers: undefined }
   /** Returns the pauses that this thread knows. */
   PausedTraders: { takes: object; answers: { pauses: TraderPause[] } }
-  /** Sends the cost of settling traders' trades on one day: the newest sums of the traders whose sums have changed. */
+  /**
+   * Sends what the settlement of traders' trades cost on one day: the new totals of each trader whose totals
+   * have changed.
+   */
   TradersSpent: {
     takes: { chainId: number; day: number; spending: readonly TraderSpending[] }
     answers: undefined
@@ -89,7 +92,10 @@ export type MarketThreadProtocol = MarketProtocol &
      * if some markets are unavailable because their partition cannot be opened.
      */
     Markets: { takes: { after?: MarketId; partitions?: readonly number[] }; answers: MarketsAnswer }
-    /** Confirms that the thread still owns its log; a thread that does not own it gives no answer. */
+    /**
+     * Confirms that the thread still owns its log. If the thread cannot confirm this, it answers with a
+     * rejection.
+     */
     Confirm: { takes: object; answers: { owner: true } }
     /** Reports whether the settlement of a chain lags so far behind that its markets accept cancels only. */
     SettlementLag: {

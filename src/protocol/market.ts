@@ -26,8 +26,8 @@ export type OrderAccepted = {
 export type EnteredOrder = OrderAccepted & EchoedTags
 
 /**
- * `left` of a filled order is `pending` if one of its trades is not settled yet, so that quantity may return to the
- * book.
+ * `left` of a filled order is `pending` while one of its trades is not settled: the quantity of that trade
+ * may return to the book.
  */
 export type RecalledOrder = OrderAccepted & { readonly left?: 'pending' | 'nothing' }
 

@@ -27,13 +27,13 @@ export type WriteRequests = {
   Write: { takes: WriteTask; answers: StoreReply | Rejection }
 }
 
-/** Trace of an order of a trade, and the position of the trade in the log. */
+/** Trace of one of a trade's two orders, and the trade's position in the log. */
 export type TradeTrace = {
   readonly tradeId: TradeId
   readonly traceparent: string
   readonly partition: number
   readonly offset: number
-  /** Unix milliseconds, by the machine's clock, at which the trade was durable. */
+  /** Time at which the trade became durable, in Unix milliseconds of the machine's clock. */
   readonly durableAtMs: number
 }
 

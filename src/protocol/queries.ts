@@ -1,4 +1,4 @@
-/** Requests to the named queries of the database, and their answers, for the routes that show them. */
+/** For each named database query, the types of its request and its answer, for the routes that run it. */
 
 import type { Queries, QueryName } from '#store/reads/answer-query.ts'
 

@@ -10,8 +10,8 @@ export type Protocol = Record<string, { takes: object; answers: unknown }>
 export type Deferred = { readonly deferred: number }
 
 /**
- * A handler is synchronous and runs to completion. It changes only its own state, and its only effects are its answer
- * and its context: no `await`, no clock, no randomness, no environment.
+ * A handler is synchronous and runs to completion. It changes only `state`; its only other effects are its
+ * answer and its calls of `context`. It uses no `await`, no clock, no randomness and no environment.
  */
 export type Behaviour<State, P extends Protocol, Event = never> = {
   readonly [K in keyof P]: (

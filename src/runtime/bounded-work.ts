@@ -1,12 +1,12 @@
 /**
- * Limits one kind of long work, so that resources are left for short work. At most a fixed number of tasks runs at the
- * same time, and further tasks wait in order. If too many tasks wait, new ones are rejected.
+ * Limits one kind of long work, so that resources are left for short work. At most `underWayMax` tasks run at
+ * the same time, and up to `waitingMax` further tasks wait in order. Any other task is rejected.
  */
 
 import { PoolFull } from './pool.ts'
 
 type BoundedWork = {
-  /** Runs a task; rejects with `PoolFull` if too many tasks wait already. */
+  /** Runs a task; rejects with `PoolFull` if `waitingMax` tasks wait already. */
   run<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
@@ -19,7 +19,8 @@ export function makeBoundedWork(bounds: {
   return {
     async run(work) {
       if (underWay < bounds.underWayMax) underWay++
-      else if (waiting.length >= bounds.waitingMax) throw new PoolFull('too much long work waits')
+      else if (waiting.length >= bounds.waitingMax)
+        throw new PoolFull('too many long tasks are waiting')
       else await new Promise<void>((resolve) => waiting.push(resolve))
       try {
         return await work()

@@ -117,8 +117,8 @@ type ChannelCallbacks = {
   /** Called when the peer has acknowledged a loss of events; new events are sent to the peer again from now on. */
   missed?(): void
   /**
-   * Called if an event was dropped instead of sent, because the peer has too many unread messages or has not
-   * acknowledged a loss.
+   * Called if an event was dropped instead of sent, because the peer's unread bytes are at the limit or the
+   * peer has not acknowledged a loss.
    */
   dropped?(): void
 }
@@ -171,7 +171,7 @@ class WaitingRoom {
     return resolve
   }
 
-  /** Removes and returns the callers whose deadline has passed, or all callers. */
+  /** Removes and returns the callers whose deadline has passed; all callers if `untilTick` is infinite. */
   dismiss(untilTick: number): Waiter[] {
     const dismissed: Waiter[] = []
     for (let slot = 0; slot < this.#resolvers.length; slot++) {
@@ -275,8 +275,9 @@ export class Channel<Out extends Protocol> {
   }
 
   /**
-   * Sends a message without an answer. The message is dropped if the channel is closed, or if the peer has too many
-   * unread messages. `bytes` is the approximate size of a large message.
+   * Sends a message without an answer. The message is dropped if the channel is closed, if the peer's unread
+   * bytes are at the limit, or if the peer has not acknowledged a loss. `bytes` is the approximate size of a
+   * large message.
    */
   tell<K extends keyof Out & string>(
     type: K,

@@ -73,8 +73,8 @@ export function guardClock(
         adjustClock(memory, Math.max(-most, Math.min(most, byMs)))
         return
       }
-      // Start waiting again: the difference to the expected time has changed, so the clock did not run evenly since the
-      // jump.
+      // Start to wait for the confirmation of a jump. Start again if the difference to the expected time has
+      // changed, because the clock has not run evenly since the jump.
       if (jump === undefined || Math.abs(byMs - jump.byMs) > boundMs) {
         jump = { sinceMs: nowMs, byMs, firstChainMs: undefined }
         setJumped(memory, true)

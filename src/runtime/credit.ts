@@ -45,8 +45,8 @@ export class Credit {
   }
 
   /**
-   * Returns whether `bytes` more bytes may be sent. If the peer has read nearly everything, even a message above the
-   * limit may be sent.
+   * Returns whether `bytes` more bytes may be sent. If at most `SILENT_PART` of the limit is unread, even a
+   * message above the limit may be sent.
    */
   has(bytes: number): boolean {
     const { untaken } = this

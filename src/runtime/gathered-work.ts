@@ -1,7 +1,8 @@
 /**
- * Passes tasks in batches to a function, the runner. If the maximum number of batches is in progress, further tasks
- * wait for the next batches, in order. The runner may do only the first tasks of a batch, so that no batch keeps a
- * thread busy for long; the other tasks wait again. If too many tasks wait, further ones are rejected.
+ * Passes tasks in batches to a function, the runner. If `underWayMax` batches are in progress, further tasks
+ * wait for the next batches, in order. The runner may do only the first tasks of a batch, so that no batch
+ * keeps a thread busy for long; the other tasks wait again. If `waitingMax` tasks wait already, a new task is
+ * rejected.
  */
 
 import { PoolFull } from './pool.ts'

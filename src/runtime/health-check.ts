@@ -19,8 +19,8 @@ const MISSED_HEALTH_MAX = 3
  */
 const MISSED_HEALTH_MAX_STUCK = 6
 /**
- * A worker that used hardly any CPU time may miss this many times as many health checks, because it may be waiting for
- * a core.
+ * Factor on the maximum number of missed health checks for a worker that used hardly any CPU time: it may be
+ * waiting for a core.
  */
 const WAITING_TIMES = 2
 
@@ -70,8 +70,9 @@ async function checkHealth(state: Supervised): Promise<void> {
 }
 
 /**
- * Returns whether a worker without a heartbeat has missed too many health checks. A worker that used hardly any CPU
- * time may miss more, because it may be waiting for a core.
+ * Returns whether a worker without a heartbeat is stuck: it has missed at least `missedMax` health checks. If
+ * it used hardly any CPU time, the limit is `WAITING_TIMES` times as high, because it may be waiting for a
+ * core.
  */
 function isStuck(state: Supervised, missed: number, cpuMs: number, missedMax: number): boolean {
   const hasRun = cpuMs >= (missedMax * state.options.healthIntervalMs) / 2

@@ -1,6 +1,7 @@
 /**
- * A pool of stateless threads: a task goes to any free thread, and if too many tasks wait, further ones are rejected. A
- * pool is closed only after its threads have loaded: Node aborts the process if a thread is ended while it loads.
+ * A pool of stateless threads: a task goes to any free thread, or waits in a queue. If the queue is full, the
+ * task is rejected. A pool is closed only after its threads have loaded: Node aborts the process if a thread
+ * is ended while it loads.
  */
 
 import type { Worker } from 'node:worker_threads'
@@ -81,7 +82,8 @@ export function makePool(options: {
   let isClosing = false
   return {
     async run(task, name) {
-      if (piscina.queueSize >= options.queueMax) throw new PoolFull('the queue of a pool is full')
+      if (piscina.queueSize >= options.queueMax)
+        throw new PoolFull('the queue of this thread pool is full')
       try {
         return await piscina.run({ name, task } satisfies PoolTask)
       } catch (error) {

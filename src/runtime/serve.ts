@@ -1,12 +1,13 @@
 /**
- * Runs a behaviour. Commands from the channels wait in a bounded mailbox, and the handlers of one turn run as a batch.
- * Answers are sent only after the batch’s events are durable and published.
+ * Runs a behaviour. Commands from the channels wait in a bounded mailbox, and the handlers of one turn run as
+ * a batch. Answers are sent only after the batch’s events are durable and published.
  *
- * The steps of a batch are always: prepare (do all lookups once for the whole batch), handle each command in arrival
- * order or as arranged, commit the events, publish the events, answer. If there are no events, the actor confirms its
- * ownership instead of a commit. Commands that arrive during a commit form the next batch, so slower commits lead to
- * larger batches. A single command never waits for more commands. A handler that throws is a bug and ends the thread.
- * No command of its batch was answered yet, so no confirmed result is lost.
+ * The steps of a batch are always: prepare (do all lookups once for the whole batch), handle each command in
+ * arrival order or as arranged, commit the events, publish the events, answer. If the batch contains commands
+ * that emitted no events, the actor also confirms its ownership before the answers are sent. Commands that
+ * arrive during a commit form the next batch, so slower commits lead to larger batches. A single command
+ * never waits for more commands. A handler that throws is a bug and ends the thread. No command of its batch
+ * was answered yet, so no confirmed result is lost.
  */
 
 import assert from 'node:assert/strict'
@@ -54,12 +55,15 @@ export type ServeOptions<State, P extends Protocol, Event> = {
   /** Makes the events durable. After a failure, it is unknown whether the events are durable. */
   readonly commit?: (events: readonly Event[]) => undefined | Promise<unknown>
   /**
-   * Set if another process may have replaced this actor. Resolves with true if this actor was still the owner after the
-   * batch was handled. Called if a batch has answers to commands without events, because no commit proves ownership for
-   * them.
+   * Set if another process may have replaced this actor. Called if a batch contains commands that emitted no
+   * events: for their answers, no commit proves ownership. Resolves with true if this actor was still the
+   * owner after the batch was handled.
    */
   readonly confirm?: () => Promise<boolean>
-  /** Answer to commands without events if `confirm` resolved with false. */
+  /**
+   * If `confirm` resolves with false, commands that emitted no events receive this answer instead of their
+   * own.
+   */
   readonly unconfirmed?: unknown
   /**
    * Restores the state from the durable events after a failed commit. The result is the answer to every command of the
@@ -115,7 +119,7 @@ export function serve<State, P extends Protocol, Event = never>(
       clock.after(delayMs, () => enqueue(unasked(message)))
     },
     defer() {
-      assert(current !== undefined, 'defer is called inside a handler')
+      assert(current !== undefined, 'defer must be called inside a handler')
       const deferred = nextTicket++
       tickets.set(deferred, { channel: current.channel, replyTo: current.replyTo })
       return { deferred }

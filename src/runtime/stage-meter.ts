@@ -1,16 +1,16 @@
 /**
- * Duration of a write by stage, from its first byte to its answer. Each thread counts its own stages; together they
- * are one histogram with a label.
+ * Duration of a write by stage, from its first byte to its answer. Each thread counts its own stages;
+ * together they are one histogram with a label.
  *
  * | stage | from | to |
  * |---|---|---|
- * | parse | the whole body is here | it matches its schema |
- * | authenticate | the check of the token begins | its owner is known |
+ * | parse | the whole body has arrived | the body matches its schema |
+ * | authenticate | the check of the token begins | the token's owner is known |
  * | verify | the order is sent to the verify pool | the pool has answered |
- * | queue | the front sent the command | its batch begins |
- * | match | its batch begins | the batch is handled |
- * | commit | the batch is handled | it is durable |
- * | answer | the market sent the answer | it is written to the client |
+ * | queue | the front sent the command | the command's batch begins |
+ * | match | the batch begins | the batch is handled |
+ * | commit | the batch is handled | the batch is durable |
+ * | answer | the market sent the answer | the answer is written to the client |
  */
 
 import type { Registry } from 'prom-client'

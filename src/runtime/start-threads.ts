@@ -117,7 +117,10 @@ export async function begin(state: Supervised, name: string): Promise<void> {
   })
 }
 
-/** Starts a host for the first time. If an optional thread fails to start, the other hosts continue. */
+/**
+ * Starts a host for the first time. If an optional host fails to start, it is retried later, and the other
+ * hosts continue. Throws if the host is necessary or cannot run with the settings.
+ */
 export async function startFirst(state: Supervised, host: Host): Promise<void> {
   host.starting = startHost(state, host)
   try {
@@ -204,7 +207,10 @@ function startAgain(state: Supervised, host: Host): void {
   )
 }
 
-/** Returns the pause before a necessary host is restarted; undefined if it was restarted too often. */
+/**
+ * Returns the pause before a necessary host is restarted; undefined after `restartsMax` restarts within
+ * `restartWindowMs`.
+ */
 function necessaryPause(state: Supervised, host: Host, now: number): number | undefined {
   const recent = host.restartsAtMs.filter((at) => at > now - state.options.restartWindowMs)
   host.restartsAtMs = recent
@@ -218,7 +224,10 @@ function optionalPause(state: Supervised, host: Host, now: number): number {
   return (state.options.optionalPauseMs ?? state.options.restartPauseMs)(host.deathsInRow++)
 }
 
-/** Returns the host itself, or one host per thread if the threads share a worker that keeps dying. */
+/**
+ * If optional threads share a worker that died more than `restartsMax` times in a row, replaces its host by
+ * one host per thread, and returns these hosts. Otherwise returns the host itself.
+ */
 function hostsAfter(state: Supervised, host: Host): readonly Host[] {
   const { threads, deaths, deathsInRow } = host
   if (!isOptional(host) || threads.length < 2 || deathsInRow <= state.options.restartsMax)

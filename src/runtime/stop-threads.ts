@@ -4,7 +4,10 @@ import { type Host, newHost, type RunningWorker } from './host.ts'
 import { inTime } from './in-time.ts'
 import { messageOf, type Supervised } from './supervised.ts'
 
-/** Waits for a worker that is about to end; terminates it after the timeout. */
+/**
+ * Waits for a worker that is about to end; returns whether it ended before the timeout. After the timeout,
+ * terminates the worker if all of its threads may be terminated.
+ */
 export async function ended(
   state: Supervised,
   running: RunningWorker,

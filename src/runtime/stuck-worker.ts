@@ -21,9 +21,9 @@ type Attached = {
 const STOPPING_TIMES = 6
 
 /**
- * Ends a stuck worker: interrupts the code that the worker runs, calls `stop`, which asks the worker to end, and waits
- * until it has ended. Returns `turns` without an interruption if the event loop runs after all. Returns `stuck` if the
- * worker does not end in time.
+ * Ends a stuck worker: calls `stop`, which asks the worker to end, interrupts the code that the worker runs,
+ * and waits until the worker has ended. If the event loop runs after all, only returns `turns`. If the worker
+ * does not end before the timeout, returns `stuck`.
  */
 export async function endStuck(
   { worker, exited, heartbeat, beats: seen }: StuckWorker,

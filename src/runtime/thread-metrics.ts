@@ -21,8 +21,8 @@ export async function metricsOf(state: Supervised): Promise<object[][]> {
 }
 
 /**
- * Returns the last collected metrics if they are recent, otherwise collects them again. So the threads collect them
- * once, however many fronts are scraped.
+ * Returns the last collected metrics if they are younger than `metricsKeepMs`, otherwise collects them again.
+ * So the threads collect their metrics once, however many fronts are scraped within this time.
  */
 export function keptMetrics(state: Supervised): Promise<object[][]> {
   const atMs = performance.now()

@@ -40,7 +40,7 @@ export type SupervisorApi = {
   connect(thread: string, peer: string, port: MessagePort): boolean
 }
 
-/** The supervisor as a thread sees it. */
+/** The supervisor's API, which a thread calls over Comlink. */
 export type RemoteSupervisor = Remote<SupervisorApi>
 
 export function handPort(

@@ -84,7 +84,7 @@ export function asyncapiDocument(info: DocumentInfo): Json {
       version: info.version,
       description:
         'One WebSocket for order entry and for live books, trades, orders and markets. Every message of a channel ' +
-        'names the previous message, so clients notice a loss. A checksum verifies each book.',
+        'names the previous message, so clients detect lost messages. A checksum verifies each book.',
     },
     defaultContentType: 'application/json',
     servers: {

@@ -17,8 +17,8 @@ export function edgesOf(book: LevelBook): Edges {
 }
 
 /**
- * Returns the levels to send after these prices of a side changed, to a subscriber that has seen all levels down to
- * `before`.
+ * Returns the levels to send to a subscriber after these prices of a side have changed. The subscriber has
+ * seen all levels down to `before`; now the levels down to `now` are shown.
  */
 export function shownChanges(
   book: LevelBook,

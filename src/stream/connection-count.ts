@@ -23,8 +23,8 @@ export type ConnectionCount = {
 }
 
 /**
- * Maximum number of IP address ranges counted across fronts. Above it, the ranges with the fewest streams are not
- * counted.
+ * Maximum number of counts in the shared table. Each front has one count of streams and one of subscriptions
+ * per IP range. Above the maximum, the smallest counts are left out.
  */
 const RANGES_MAX = 100_000
 

@@ -22,7 +22,7 @@ import { type Draw, snapshotWeight } from './weights.ts'
 
 export type DeliverySettings = SlowReaderSettings & { readonly deadlineMs: number }
 
-/** Maximum cost of the snapshots for one connection per turn of the event loop; this cost takes about 1 ms. */
+/** Maximum cost, in reads, of the snapshots for one connection per turn of the event loop: about 1 ms of work. */
 const TURN_UNITS = 25
 
 /** Result of `send` for a dropped message. */
@@ -137,7 +137,8 @@ export function makeDelivery(ports: DeliveryPorts): Delivery {
       for (const sub of feed.topic.members) {
         wait(sub)
         sub.paid = true
-        // A client that already has state (from a first message, or to resume from) must discard that state.
+        // If the client already received the feed's state, or asked to resume from a position, it must
+        // discard the state that it has.
         sub.reset ||= sub.ack === undefined || sub.since !== undefined
         forgetPlace(sub)
         pump(sub.connection)

@@ -6,7 +6,7 @@ import type { MarketBoard } from '#live/market-board.ts'
 import type { ChannelParts } from './channel-parts.ts'
 import type { Feed, Wanted } from './feeds.ts'
 
-/** Returns the feed of a subscription, or a rejection. */
+/** Returns the feed that a subscription asks for, or a rejection, for example if its market does not exist. */
 export function feedOf<M>(
   parts: ChannelParts<M>,
   board: MarketBoard,

@@ -119,7 +119,10 @@ export function isSequenced<M>(feed: Feed<M>): feed is SequencedFeed<M> {
   return feed.kind === 'book' || feed.kind === 'trades'
 }
 
-/** Returns the markets that a feed covers. Openings and closings of other markets are sent regardless. */
+/**
+ * Returns the markets that the front must follow for a feed. The front receives openings and closings even of
+ * markets that it does not follow.
+ */
 export function marketsOf<M>(feed: Feed<M>): 'all' | readonly MarketId[] {
   switch (feed.kind) {
     case 'book':

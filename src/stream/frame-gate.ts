@@ -58,7 +58,7 @@ export function makeFrameGate(
   const { answerError, end } = delivery
   const intake = makeIntake({ turns, handle, refuse: refuseBusy, emptied })
 
-  /** Returns whether the connection may send another frame now. */
+  /** Takes one message from the connection's rate limit. Returns false if the limit is used up. */
   function withinRate(connection: Connection, nowMs: number): boolean {
     const { messagesPerSecond, messagesBurst } = settings
     const elapsedSec = Math.max(0, nowMs - connection.tokensAtMs) / 1_000

@@ -49,7 +49,10 @@ export type StreamSettings = ChannelLimits &
     readonly heartbeatMs: number
     readonly connectionsMax: number
     readonly connectionsPerIp: number
-    /** Limit of an IPv6 /48, as a multiple of the limit of one /64. Unlimited by default. */
+    /**
+     * Multiplier for IPv6 /48 networks: a /48 may have this many times the connections and subscriptions of
+     * one IP address. Unlimited by default.
+     */
     readonly siteTimes?: number
     /** Maximum total weight of subscriptions: per connection, per range of IP addresses, and of all clients. */
     readonly subscriptionsMax: number
@@ -61,7 +64,7 @@ export type StreamSettings = ChannelLimits &
     readonly idleTimeoutSec: number
     /** Maximum number of unanswered requests per connection. */
     readonly requestsInFlightMax: number
-    /** Maximum delay after which a client is asked to reconnect when the front shuts down. */
+    /** Maximum delay that a client is asked to wait before it reconnects, when the front shuts down. */
     readonly reconnectSpreadMs: number
   }
 

@@ -68,7 +68,7 @@ export function makeLeaving(
         delivery.send(connection, `{"type":"shutdown","reconnectInMs":${reconnectInMs}}`)
       }
       if (!atOnce) {
-        // Also answer frames that a client sent before it received the notice.
+        // Wait first, so that frames that a client sent before it received the notice are answered, too.
         await untilAllGone(LEAVE_MS)
         dismissing = true
         for (const connection of connections) quiet(connection)

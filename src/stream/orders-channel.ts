@@ -44,7 +44,8 @@ export function makeOrdersChannel<M>(registry: TopicRegistry<M>): OrdersChannel<
     },
     all: () => feeds.values(),
     rested(event) {
-      // If the order matched on arrival, the message about the match has already reported the remaining size.
+      // Skip an order that matched on arrival (no `order`, not `returned`): the message about the match has
+      // already reported its remaining size.
       if (event.order !== undefined || event.returned) tellOpen(event.trader, event)
     },
     matched({ taker, takerRemaining, takerTags, fills, marketId, seq, atMs }) {

@@ -37,7 +37,10 @@ export type RequestPorts = {
     readonly subscriptionsMax: number
     readonly subscriptionsPerIp: number
     readonly subscriptionsTotal: number
-    /** Limit of an IPv6 /48, as a multiple of the limit of one /64. Unlimited by default. */
+    /**
+     * Multiplier for IPv6 /48 networks: each limit of one IP address is multiplied by this number for a /48.
+     * Unlimited by default.
+     */
     readonly siteTimes?: number
     /** Maximum number of unanswered requests per connection. */
     readonly requestsInFlightMax: number

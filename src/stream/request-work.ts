@@ -33,8 +33,8 @@ export function makeRequestWork(
   const { answer, answerError } = delivery
   const errors = makeRepeatedErrors(log, clock)
   /**
-   * Charges the cost of a request, in addition to the cost of its frame, to the IP address. Answers `RATE_LIMITED` and
-   * returns false if the IP address has no units left.
+   * Charges the IP address for a request; the cost of its frame is charged separately. Answers `RATE_LIMITED`
+   * and returns false if the IP address has no units left.
    */
   function pays(
     connection: Connection,

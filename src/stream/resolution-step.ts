@@ -19,7 +19,7 @@ const STEPS = {
   ResolutionAbandoned: 'abandoned',
 } as const
 
-/** Returns the resolution step of a chain event; undefined if the event is no such step. */
+/** Returns the resolution step that a chain event reports; undefined for any other event. */
 export function resolutionStep(event: ChainEvent): ShownStep | undefined {
   const { txHash, blockNumber } = event
   const at = { txHash, blockNumber }

@@ -31,8 +31,8 @@ const CONFIRM_AGAIN_MS = 250
 const CONFIRMED_AT_ONCE = 32
 
 /**
- * Keys whose revocation may have been missed. Each key is looked up again. If no look-up succeeds within
- * `CONFIRM_MS_MAX`, the key's sessions end.
+ * Tracks keys whose revocation may have been missed, and looks up each of them again. If no look-up of a key
+ * succeeds within `CONFIRM_MS_MAX`, all connections with the key become anonymous.
  */
 function makeDoubts(ports: {
   readonly authenticator: Pick<Authenticator, 'confirm'>
@@ -77,7 +77,7 @@ function makeDoubts(ports: {
     else if (answer.rejected !== 'OVERLOADED') end(keyId, answer)
   }
 
-  /** Ends the sessions of keys that became doubtful when `timesMissed` was at most `asOf`. */
+  /** Ends the authentication of connections whose key became doubtful when `timesMissed` was at most `asOf`. */
   function endDoubted(asOf: number): void {
     const why = 'the server could not check the API key of this connection: authenticate again'
     for (const [keyId, since] of [...doubted]) {

@@ -48,7 +48,7 @@ export function makeSlowReaders({
       closedLagging++
       ws.end(CLOSE_LAGGING, 'the client reads too slowly')
     } else if (clock.nowMs() - doomedAtMs > settings.lagMsMax) {
-      // The buffer has not drained in time, so the connection is closed without a close reason.
+      // The buffer has not drained within `lagMsMax`, so the connection is closed without a close reason.
       closedLagging++
       ws.close()
     }
@@ -60,8 +60,8 @@ export function makeSlowReaders({
     connection.lagSinceMs ??= clock.nowMs()
     lagging.add(connection)
     for (const sub of connection.subs.values()) if (sub.live) sub.lagAt = sub.feed.topic.published
-    // The WebSocket library is iterating over the socket's topics, which must not change before the next turn of the
-    // event loop.
+    // The WebSocket library is iterating over the socket's topics. So the subscriptions change only in the
+    // next turn of the event loop.
     setImmediate(() => settle(connection))
   }
 

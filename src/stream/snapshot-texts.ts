@@ -47,8 +47,8 @@ export function makeSnapshotTexts<M>(
   }
 
   /**
-   * Returns whether the ownership of one of the feed's markets is unconfirmed, so that this front may not have its
-   * newest changes.
+   * Returns whether the ownership of one of the feed's markets is unconfirmed. This front may then lack the
+   * newest changes of that market.
    */
   function isStale(feed: Feed<M>): boolean {
     const { isCurrent } = board()

@@ -18,16 +18,19 @@ const LEVELS_PER_READ = 250
 const TRADES_PER_READ = 25
 const TICKERS_PER_READ = 20
 
-/** Cost of a snapshot of orders. The front queries every market thread, and the answer has up to 500 orders. */
+/**
+ * Cost of a snapshot of orders, in reads: the front queries every market thread, and the answer has up to 500
+ * orders.
+ */
 const ORDERS_READS = 10
-/** Cost of a snapshot of funds. The front queries the accounts thread. */
+/** Cost of a snapshot of funds, in reads: the front queries the accounts thread. */
 const FUNDS_READS = 2
 
 /** Number of tickers that count as one subscription. A subscription to all tickers counts as 20 subscriptions. */
 const TICKERS_PER_SUBSCRIPTION = 5
 const ALL_TICKERS_SUBSCRIPTIONS = 20
 
-/** Charges a multiple of the cost of a read or a write. */
+/** Charges a client `weight` times the cost of a read or a write, and returns the verdict of the rate limit. */
 export type Draw = (
   what: { readonly cost: 'read' | 'write'; readonly weight: number },
   ip: string,

@@ -13,8 +13,8 @@ export type BookChange = {
    */
   readonly fact?: 'opened' | 'closed'
   /**
-   * Four numbers for each change: outcome, side, price and size. A positive size is added to the price level, a
-   * negative one is removed.
+   * Four numbers for each change: outcome, side, price and size. The size is added to the total at that
+   * price; a negative size reduces the total.
    */
   readonly levels: readonly number[]
 }
@@ -24,7 +24,7 @@ type Fact = { readonly type: string; readonly marketId: MarketId; seq: number; a
 
 const NO_LEVELS: readonly number[] = []
 
-/** Reads the events of an entry that is not a piece of a long event. */
+/** Returns the book change of each event of an entry. The entry must not be a piece of a long event. */
 export function changesIn(lines: readonly string[]): BookChange[] {
   let marketId: MarketId | undefined
   return lines.map((line) => {

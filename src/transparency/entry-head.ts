@@ -6,7 +6,8 @@ export type EntryHead = {
   readonly first: number
   readonly count: number
   /**
-   * Number of this piece, from 1, and number of pieces; both undefined unless the entry is one piece of a long event.
+   * Number of this piece, from 1, and number of pieces. Both are set only if the entry is one piece of a long
+   * event.
    */
   readonly piece?: number
   readonly pieces?: number

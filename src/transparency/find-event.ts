@@ -8,9 +8,9 @@ const decoder = new TextDecoder()
 const HASH_CELL = 4
 
 /**
- * Returns a function that checks whether an entry contains the first event of an order, or the first piece of that
- * event. Finding the order's hash proves nothing: an order that replaces this order also names the hash, and a trader
- * can name any hash as the replaced one.
+ * Returns a function that checks whether an entry contains the first event of an order, or the first piece of
+ * that event. It is not enough to find the order's hash: an order that replaces this order contains the hash
+ * too, and a trader can claim to replace any hash.
  */
 export function findsOrder(orderHash: string): (entry: Uint8Array) => boolean {
   const name = `"${orderHash}"`

@@ -98,8 +98,8 @@ function publicLine(line: string, hash: HexSha256): string {
 
 type Cell = string | number | object
 /**
- * The index of the cell that names the session of an order, by kind of event. `OF_SESSION` replaces the name in the
- * public log.
+ * For each kind of event (`R`: order rested, `M`: orders matched), the index of the cell with the session
+ * name of the order. In the public log, `OF_SESSION` replaces the name.
  */
 const MARK_CELLS: Readonly<Record<string, number>> = { R: 15, M: 11 }
 const OF_SESSION = 2
@@ -139,9 +139,10 @@ type PublicTail = {
 }
 
 /**
- * Replaces signatures by their hashes, and session names by `OF_SESSION`, in events that are plain lists. Only a
- * signature has its length. The cells before it are: session name or a number, nonce, expiration, and fee recipient or
- * 0. Plain lists contain no escaped quotation marks. Regular expressions took three times as long.
+ * Replaces signatures by their hashes, and session names by `OF_SESSION`, in events that are plain lists.
+ * Only signatures are `SIGNATURE_CHARS` long. The four cells before a signature are: session name or a
+ * number, nonce, expiration, and fee recipient or 0. Plain lists contain no escaped quotation marks. Regular
+ * expressions took three times as long.
  */
 function hideAll(lists: string, hash: HexSha256): string {
   let hidden = ''

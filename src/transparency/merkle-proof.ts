@@ -157,7 +157,7 @@ function isPowerOfTwo(count: number): boolean {
   return Number.isInteger(Math.log2(count))
 }
 
-/** Divides, because a bit shift is wrong for integers from 2^31 on. */
+/** Returns half of an integer, rounded down. A bit shift would be wrong for integers from 2^31 on. */
 function half(value: number): number {
   return Math.floor(value / 2)
 }

@@ -17,7 +17,7 @@ export const COSIGNATURE = 4
 const PUBLIC_KEY_BYTES = 32
 const KEY_ID_BYTES = 4
 export const SIGNATURE_BYTES = 64
-/** Maximum number of signatures of a note; the standard requires at least 16. */
+/** Maximum number of signatures that a note may have. The standard requires a limit of at least 16. */
 const SIGNATURES_MAX = 100
 const NOTE_CHARS_MAX = 1_000_000
 

@@ -63,8 +63,8 @@ export function makeEventReader(): (entry: Uint8Array) => PublicEvent[] {
 }
 
 /**
- * Returns a function that reads the lines of whole events from consecutive entries, as `makeEventReader` does for
- * events.
+ * Like `makeEventReader`, but the returned function does not parse the events: it returns the lines of whole
+ * events. For a piece before the last piece of an event, it returns no lines.
  */
 export function makeLineReader(): (entry: Uint8Array) => EntryText {
   let expected: number | undefined

@@ -1,4 +1,4 @@
-/** Reads and verifies a log on another server. It trusts only the key of the log. */
+/** Reads a log on another server and verifies it. Trusts only the key of the log, not the server. */
 
 import { type Checkpoint, openCheckpoint } from './checkpoint.ts'
 import { decodeBundle } from './entry-bundle.ts'

@@ -33,7 +33,10 @@ type FilledTrade = {
   readonly size: number
 }
 
-/** A taker that has matched. The next event about the taker must say what happens to its remaining quantity. */
+/**
+ * A taker that has matched. Once the filled makers are closed, the market's next event must match, rest or
+ * close this taker's remaining quantity.
+ */
 type Taking = {
   readonly orderHash: OrderHash
   remaining: number
@@ -53,7 +56,8 @@ type ReplayMarket = {
   seq: number
   atMs: number
   /**
-   * Traders with a fill at time `atMs`. At this time, the protection of one of their groups may cancel their orders.
+   * Traders with a fill at time `atMs`. The fill may trigger the protection of one of the trader's groups, so
+   * at this time only their orders may be closed with the cause `protection`.
    */
   readonly filledTraders: Set<Address>
   /**
@@ -376,7 +380,10 @@ function applyFailed(
   if (!isSellerAtFault && !isExcused('seller')) give(sellHash)
 }
 
-/** Uses quantity that failed trades have returned to an order. */
+/**
+ * Subtracts `size` from the quantity that failed trades have returned to an order. Throws if they returned
+ * less.
+ */
 function useReturned(market: ReplayMarket, order: Known, size: number, check: Check): void {
   const returnable = market.returnable.get(order.orderHash) ?? 0
   check(size <= returnable, `failed trades returned ${returnable} to the order, not ${size}`)

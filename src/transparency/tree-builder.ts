@@ -1,6 +1,6 @@
 /**
- * Builds a growing tree. Keeps the last tile of each level, and returns the tiles that have changed. Memory is at most
- * 8 KiB per level; a tree of 2^32 leaves has four levels of tiles.
+ * Builds a growing tree. Keeps the last tile of each level, and returns the tiles that have changed. Memory
+ * is at most 8 KiB per level; a tree of fewer than 2^32 leaves has at most four levels of tiles.
  */
 
 import { combine, TILE_WIDTH, tileWidth } from './tiles.ts'

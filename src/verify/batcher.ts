@@ -159,7 +159,10 @@ export function makeBatcher<Item, Answer>(
   return { ask, held: () => held.size, close }
 }
 
-/** Resolves the promises returned by `done` once no work is left. */
+/**
+ * Makes `done`, which returns a promise that resolves once `isIdle` returns true, and `check`, which must be
+ * called when work has ended.
+ */
 function makeDrain(isIdle: () => boolean) {
   let waiting: (() => void)[] = []
   function check(): void {

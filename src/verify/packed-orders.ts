@@ -1,14 +1,15 @@
 /**
- * Batches of signed orders, encoded in memory that the calling thread shares with the pool's threads. Encoding costs
- * the caller 3.6 µs per order, as much as cloning objects for a message. It saves a pool thread 4.4 µs of cloning per
- * order, and the parsing of hex; the pool threads have the most work. The caller writes the words of an order that are
- * hashed, then its signature. A pool thread reads both and overwrites the first word with the digest. So a message
- * contains only the index of the batch's place in the memory, and the answer contains only flaws, usually none.
+ * Batches of signed orders, encoded in memory that the calling thread shares with the pool's threads.
+ * Encoding costs the caller 3.6 µs per order, as much as cloning objects for a message. Encoding saves a pool
+ * thread 4.4 µs of cloning per order, and the parsing of hex. The pool threads have the most work. The caller
+ * writes the words of an order that are hashed, then its signature. A pool thread reads both and overwrites
+ * the first word with the digest. So a message contains only the index of the batch's place in the memory,
+ * and the answer contains only flaws, usually none.
  *
- * A batch keeps its place until its task has settled, even if all its requests have timed out. So no thread writes into
- * the place of another batch. An order that cannot be encoded, for example because its signature is not hex, is sent as
- * an object. So is an order with a permit, because a second signature must be recovered anyway. Both kinds of orders
- * are rare.
+ * A batch keeps its place until its task has settled, even if all its requests have timed out. So no thread
+ * writes into the place of another batch. Two rare kinds of orders are sent as objects. One kind cannot be
+ * encoded, for example because its signature is not hex. The other kind has a permit, whose signature must be
+ * recovered too.
  */
 
 import assert from 'node:assert/strict'
@@ -58,7 +59,10 @@ const CHAIN_OFFSET = ORDER_WORDS_BYTES + SIGNATURE_BYTES
  */
 const ENTRY_BYTES = Math.ceil((CHAIN_OFFSET + 1) / 8) * 8
 const PLACE_BYTES = ENTRY_BYTES * VERIFY_BATCH_MAX
-/** Stored instead of the chain's index, for an order that is sent as an object. */
+/**
+ * Value of an entry's chain byte if the order is sent as an object. Otherwise this byte is the index of the
+ * order's chain.
+ */
 const ODD = 255
 
 /** Returns memory for all batches that a pool of this many threads may have at the same time. */

@@ -39,7 +39,8 @@ export function makeSignatureBytes(): SignatureBytes {
 export function readSignature(signature: string, into: SignatureBytes): 0 | 1 | SignatureFlaw {
   if (!decodeSignature(signature, into.all, 0)) {
     if (signature.toLowerCase().endsWith(UNDEPLOYED)) {
-      const flaw = 'the account is not deployed (ERC-6492): deploy it first, then send its 65 bytes'
+      const flaw =
+        'the account is not deployed (ERC-6492): deploy the account first, then send its 65-byte signature'
       return { flaw }
     }
     return {

@@ -10,10 +10,13 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import type { RecoveryEngine } from './recovery-engine.ts'
 
-/** File names of the library. The version number also changes when only functions change that are not used here. */
+/** File names of the library. The version number may change although the functions used here stay the same. */
 const LIBRARIES = [6, 5, 2, 1].map((number) => `libsecp256k1.so.${number}`)
 
-/** Constants of the library. Older versions need a context that is made for verification. */
+/**
+ * Flags of the library: for a context that can verify, which older versions need, and for an uncompressed
+ * public key.
+ */
 const CONTEXT_VERIFY = 0x101
 const UNCOMPRESSED = 2
 
@@ -90,8 +93,8 @@ function load(): Calls | undefined {
 }
 
 /**
- * The generator point of the curve. A signature with `r` = x, `s` = x + 1 and digest 1 is by the private key 1. Its
- * public key is the generator itself.
+ * The generator point of the curve. For digest 1, private key 1 makes the signature with `r` = x and `s` = x
+ * + 1. Its public key is the generator itself.
  */
 const GENERATOR = {
   x: '79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798',

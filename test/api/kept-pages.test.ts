@@ -73,7 +73,7 @@ test('a cached page of markets is read again when the index, the loaded markets 
   assert.deepEqual(await ask('a'), { count: 2, reads: 1 })
 })
 
-test('the first read of another page detects a changed index, and cached pages are then read again', async () => {
+test('if the read of an uncached page detects a changed index, the cached pages are read again', async () => {
   const { ask, create } = fixture()
   assert.equal((await ask('a')).count, 1)
   create(2)
@@ -82,7 +82,7 @@ test('the first read of another page detects a changed index, and cached pages a
   assert.deepEqual(await ask('a'), { count: 2, reads: 1 })
 })
 
-test('a page is read again if the index changes during the read, and is cached only after an undisturbed read', async () => {
+test('if the index changes while a page is read, the page is read again before it is cached', async () => {
   const { ask, create, setMeanwhile } = fixture()
   let number = 2
   setMeanwhile(() => {

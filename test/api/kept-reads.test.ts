@@ -210,7 +210,7 @@ test('a cached answer equals a newly generated answer after every change of its 
   }
 })
 
-test('the bytes and the ETag of a list of trades change only when a trade of the market is added or changes', async () => {
+test('a market’s trade list keeps its bytes and its ETag until a trade is added or changes', async () => {
   const { say, match, settle, keeping, asked } = fixture()
   say({ type: 'MarketOpened', market })
   say({ type: 'OrderRested', side: 1, outcome: 0, price: 500_000, added: ASKED })

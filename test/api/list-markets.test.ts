@@ -152,7 +152,7 @@ test('a filtered request over 60,000 markets costs less than the burst limit of 
   }
 })
 
-test('the list of markets, compressed or not, has the stale header while the owner of a market is not confirmed', async () => {
+test('the market list has the stale header, compressed or not, while any market thread’s ownership is unconfirmed', async () => {
   let isCurrent = true
   const { ask } = fixture(() => isCurrent)
   const marks = async () => {

@@ -458,7 +458,7 @@ test('an order is placed only after its funds are reserved', async () => {
   assert.deepEqual(await service.check(structuredClone(submission), later()), short)
 })
 
-test('the gateway sends the time left until the deadline only with orders whose funds are reserved', async () => {
+test('the gateway sends reservedMs, the time until the request deadline, only for orders whose funds are reserved', async () => {
   const sent: object[] = []
   const thread = {
     isOpen: true,
@@ -482,7 +482,7 @@ test('the gateway sends the time left until the deadline only with orders whose 
   ])
 })
 
-test('the order service counts each client’s unfunded orders, and makes a client with too many wait', async () => {
+test('the order service counts each client’s unfunded orders, and rate-limits clients with too many of them', async () => {
   const counted: unknown[] = []
   let waitSec = 0
   let inspections = 0

@@ -445,7 +445,7 @@ test('one IP address can open only its share of the price streams, also through 
   assert.equal((await open('203.0.113.1')).status, 200)
 })
 
-test('a price stream that begins with many missed prices costs as much as an answer of their length', async (t) => {
+test('a price stream that starts with missed prices costs as many units as an answer of equal length', async (t) => {
   const { url, price, charged } = await start(t, {}, systemClock, 1_000)
   for (let count = 1; count <= 1_000; count++) price('BTC', count)
   for (const [lastEventId, times] of [

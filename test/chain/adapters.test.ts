@@ -118,7 +118,7 @@ test('the chain adapters follow a disputed market from its creation to a redempt
     BigInt(expirationSec),
   ] as const
   const create = callOf(factoryAddress(), marketFactoryAbi, 'createMarket', terms)
-  assert.match(await words(create, ann), /^NotMaker: 0x.* may not create/)
+  assert.match(await words(create, ann), /^NotMaker: 0x.* is not allowed to create markets/)
   const predicted = await readFactory()('predictMarket', [maker.address, ...terms])
   const [created] = (await send(maker, create)).flatMap((log) => factoryEvent(log) ?? [])
   assert(created?.type === 'MarketCreated')

@@ -147,7 +147,11 @@ test('the log commands detect an exchange that hides or changes entries of its p
       await promise(logOf(0, 2), 'accepted', 2)
       assert.equal((await call('receipt', file)).code, 0)
       await promise(logOf(0, 2), 'accepted', 1)
-      await fails(/promises the order by event 1, but the log has it later/, 'receipt', file)
+      await fails(
+        /promises the order in the log by event 1, but the log has the order later/,
+        'receipt',
+        file,
+      )
       // The order still rests.
       await promise(logOf(0, 2), 'cancelled', 3)
       await fails(/does not have the cancel/, 'receipt', file)

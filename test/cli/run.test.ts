@@ -114,7 +114,7 @@ test('an unreachable exchange is reported, with exit code 1', async () => {
   for (const args of [['markets'], ['book', 'rain'], ['watch', 'orders', '--account', '10']]) {
     const { code, out, err } = await callSibyl(args, NOWHERE)
     assert.deepEqual([code, out], [1, ''])
-    assert.match(err, /^sibyl: no exchange answers there: is npm start running.*\n$/)
+    assert.match(err, /^sibyl: no exchange answers at this URL: is npm start running.*\n$/)
   }
 })
 

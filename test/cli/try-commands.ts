@@ -266,7 +266,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     assert.match(await fail(...order(short, '101')), /DELEGATE_LIMIT, field order\.size/)
     assert.match(
       await fail(...order(short, '51')),
-      /limit of 3000000 \(DELEGATE_LIMIT, field order\.size\)/,
+      /limit of 3000000 millionths of the stablecoin \(DELEGATE_LIMIT, field order\.size\)/,
     )
     assert.match(await fail(...order(made, '50')), /DELEGATE_LIMIT, field order\.marketId/)
     assert.match(await succeed('cancel', orderHash, ...asDelegate), /^1 order cancelled\n$/)

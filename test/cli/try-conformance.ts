@@ -151,7 +151,7 @@ export async function tryConformance(t: TestContext, exchange: Exchange): Promis
         const { code, out } = await callSibyl(['conformance', '--url', proxy.url])
         assert.deepEqual([code, written], [0, []])
         assert.match(out, /^ok {7}config\.shape /)
-        assert.match(out, /^skipped {2}orders\.place .*\n {9}because it needs a trader/m)
+        assert.match(out, /^skipped {2}orders\.place .*\n {9}because this check needs a trader/m)
         assert.match(out, /\n\d+ ok, 0 failed, 16 skipped\n$/)
       } finally {
         await proxy.close()

@@ -127,7 +127,7 @@ test('a client without given contract addresses pins the first addresses from th
   assert.equal(signed.length, 1)
 })
 
-test('the client signs typed data of its own types and chain, whatever the exchange sends', async (t) => {
+test('the client signs with its own typed-data types and chain id, whatever the exchange sends', async (t) => {
   const permit = {
     domain: { name: 'USD Coin', version: '2', chainId: 1, verifyingContract: ATTACKER },
     primaryType: 'Transfer',

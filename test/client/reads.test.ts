@@ -62,7 +62,7 @@ test('each read method of the client requests its documented path', async () => 
   ])
 })
 
-test('a reader without a user has the read methods of a client, and user reads require an address and a chain id', async () => {
+test('a reader without a user can read markets, and needs an address and a chain id for positions', async () => {
   const { asked, answer } = clientOf(4)
   const reader = createReader({ url: 'http://exchange', fetch: answer as typeof fetch })
   assert.equal((await reader.markets({ status: 'open' })).length, 4)

@@ -331,7 +331,7 @@ test('two subscriptions to one channel resume after a lost connection, even if a
   for (const bad of ['reset', 'gap', 'error']) assert.ok(!names().includes(bad as never), bad)
 })
 
-test('a subscription closed before the exchange has answered it leaves no subscription at the exchange', async (t) => {
+test('a subscription that is closed before the exchange answers leaves no subscription at the exchange', async (t) => {
   const server = await startStream(t)
   const { stream } = openStream(t, server.url.replace('ws', 'http'))
   await stream.ping()

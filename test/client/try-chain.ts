@@ -120,7 +120,7 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
     assert.ok(paid > 0n)
   })
 
-  await t.test('two simultaneous splits of a trader are two transactions', async () => {
+  await t.test('two simultaneous splits by one trader are sent as two transactions', async () => {
     const [first, second] = await Promise.all([
       ann.chain.split(market.id, '1'),
       ann.chain.split(market.id, '2'),

@@ -1,4 +1,7 @@
-/** `GET /api/v1/events` and `GET /api/v1/events/{slug}`: groups of markets, with their markets and figures. */
+/**
+ * `GET /api/v1/events` and `GET /api/v1/events/{slug}`: events, which are groups of markets, with their
+ * markets and figures.
+ */
 
 import Type, { type Static } from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -262,7 +265,7 @@ function pageOf(limit: number | undefined): number {
   return Math.min(limit ?? EVENTS_LISTED, EVENTS_LISTED_MAX)
 }
 
-/** Cursor of a position: sort, value, chain, hash. */
+/** Format of a cursor: sort order, sorted value, chain id and hash of the event, joined by dots. */
 const PLACE = /^([a-z]+)\.([a-z]{1,24}|[0-9]{1,19})\.([1-9][0-9]{0,15})\.(0x[0-9a-f]{64})$/
 
 function cursorAt({ value, chainId, hash }: Place, sort: Sort): string {

@@ -51,7 +51,10 @@ export function makeKeyService(ports: {
 }): KeyService {
   const { service, store, findKey, recoverSigner, nowMs } = ports
 
-  /** Returns a rejection unless the address's private key has signed the text or its contract accepts the signature. */
+  /**
+   * Returns undefined if the private key of the address has signed the text, or if its contract accepts the
+   * signature. Otherwise returns a rejection.
+   */
   async function signatureFlaw(
     message: string,
     address: Address,

@@ -98,7 +98,7 @@ export function candles(ports: {
       const startOf = (sec: number) => sec - (sec % intervalSec)
       const lastSec = query.to ?? nowSec
       if (query.from !== undefined && query.from > lastSec) {
-        return reject('INVALID_FIELD', 'from', 'from must be at most to')
+        return reject('INVALID_FIELD', 'from', 'from must not be later than to')
       }
       const toSec = startOf(lastSec)
       const asked = query.from === undefined ? undefined : startOf(query.from)

@@ -98,7 +98,7 @@ const TOO_MANY: Rejection = {
   retryAfterSec: 1,
 }
 
-/** Number of requests for history in progress, by range of IP addresses; each range has a maximum. */
+/** Number of running history jobs, by range of IP addresses. Each range has a maximum. */
 const underWay = new Map<string, number>()
 
 /**
@@ -200,7 +200,7 @@ export function archive(history: History | undefined): AnswerRoute {
         after: Type.Optional(
           safeInteger({
             description:
-              'Returns only events with a higher sequence number: the value of the header `sibyl-next` of the previous file',
+              'Sequence number; the file has only later events. For the next file, use the header `sibyl-next` of the previous file',
           }),
         ),
       },

@@ -1,9 +1,10 @@
 /**
- * Cache of pages of the market list. All cached pages show one version of the chain's index at one second. So cached
- * pages never contradict each other: a market on one page is on every other page to which it belongs.
+ * Cache of pages of the market list. All cached pages show the same version of the chain's index as of the
+ * same second. So cached pages never contradict each other: a market on one page is on every other page to
+ * which it belongs.
  *
- * A page is cached only if the version was the same before and after its rows were read. Once a newer version is seen,
- * no older page is used.
+ * A page is cached only if the version was the same before and after its rows were read. Once a newer version
+ * is seen, no older page is used.
  */
 
 import { remember } from '#domain/remember.ts'
@@ -40,10 +41,16 @@ const ATTEMPTS_MAX = 3
 export function keepPages<Answer>(ports: {
   readonly board: Pick<MarketBoard, 'listVersion'>
   readonly nowMs: () => number
-  /** Time after which the version is read again, in milliseconds. With 0, only simultaneous requests share a page. */
+  /**
+   * Milliseconds for which the version that was read last counts as current. With 0, only simultaneous
+   * requests share a page.
+   */
   readonly keepMs: number
   readonly pagesMax: number
-  /** Returns the version of the chain's index. Without a chain, pages are cached for the rest of the second. */
+  /**
+   * Returns the version of the chain's index. If undefined, there is no chain, and pages are cached for the
+   * rest of the second.
+   */
   readonly version?: (() => Promise<string>) | undefined
 }): KeptPages<Answer> {
   const { board, nowMs, keepMs, pagesMax } = ports

@@ -112,7 +112,10 @@ type ListRequest = RequestContext & {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Milliseconds after which the figures of a list are checked again, because they cover the last 24 hours. */
+/**
+ * Milliseconds after which the figures of a list are checked again: they cover the last 24 hours, so they
+ * change even without a new trade.
+ */
 const CHECKED_MS = 250
 
 type ListSources = MarketSources & {
@@ -210,7 +213,8 @@ export function listMarkets(ports: ListSources): AnswerRoute {
     headers: ['accept-encoding'],
     weigh({ limit, category, resolved, search }) {
       const there = Math.max(board.markets.size, longest)
-      // The chain's index finds a category directly. Other filters check every market, even if few match.
+      // If there is a chain, its index finds a category directly. Other filters check every market, even if
+      // few match.
       const scanned =
         resolved ?? search ?? (ports.chainMarkets === undefined ? category : undefined)
       const isScan = scanned !== undefined

@@ -164,7 +164,8 @@ async function fromBoth(
 }
 
 /**
- * Returns the trades before a given one: from the front's memory if it has these trades, otherwise from the database.
+ * Returns the trades before a given one: from the front's memory, completed from the database if memory has
+ * too few.
  */
 async function earlier(
   { board, storedTrades, earlierPage }: TradeSources,

@@ -13,7 +13,10 @@ import type { MarketBoard } from '#live/market-board.ts'
 import type { FoundMarket, StoredMarket } from '#live/market-finder.ts'
 import { byCreation } from '#live/market-order.ts'
 
-/** Position in the list: after the market with this creation time and id, among the open or the ended ones. */
+/**
+ * Position in a list: after the market with this creation time and id, among the open or among the ended
+ * markets.
+ */
 type MarketPlace = {
   readonly createdAt: number
   readonly id: MarketId | undefined
@@ -41,8 +44,8 @@ export type MarketSources = {
     after: Pick<MarketPlace, 'createdAt' | 'id'>
   }) => Promise<readonly StoredMarket[]>
   /**
-   * Returns the markets of the chains, open ones first; undefined without a chain. The chain's index is then the only
-   * source. So the list has no market that a reorg removed, and no ended market is missing.
+   * Returns the markets of the chains, open ones first; undefined without a chain. With a chain, the chain's
+   * index is the only source: the list has no market that a reorg removed, and no ended market is missing.
    */
   readonly chainMarkets?: (filter: ChainListFilter) => Promise<readonly ChainListedMarket[]>
 }
@@ -158,7 +161,8 @@ export function listedOf(
 }
 
 /**
- * Returns the reason why a market that no thread has loaded accepts no orders; undefined if the chain gives no reason.
+ * Returns the reason why an unresolved market has ended on the chain: withdrawn or expired; undefined if the
+ * market has not ended.
  */
 function gone(market: ChainListedMarket, nowSec: number): CloseReason | undefined {
   if (market.withdrawn) return 'withdrawn'

@@ -52,8 +52,8 @@ export function makeMarketPreview(ports: PreviewPorts) {
 }
 
 /**
- * Searches the database first, because a share link stands for the oldest market with its short id. The board is
- * searched only if the database returns no market.
+ * Returns the market with this short id. Searches the database first, because a share link stands for the
+ * oldest market with its short id. Searches the board only if the database returns no market.
  */
 async function find(
   { board, oldestMarket }: PreviewPorts,
@@ -88,7 +88,8 @@ export function chanceInMarket(
 function chanceWords(ports: ChancePorts, marketId: MarketId): string {
   const chance = chanceInMarket(ports, marketId)
   if (chance === undefined) return 'Not traded yet.'
-  // Both probabilities are in tenths of a percent, so that they add up to 100%.
+  // Rounds YES down to a tenth of a percent before NO is computed, so that the shown probabilities add up to
+  // 100%.
   const yes = chance - (chance % TENTH_OF_PERCENT)
   return `YES ${percentText(yes)}, NO ${percentText(ONE - yes)}.`
 }

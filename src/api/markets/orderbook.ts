@@ -71,8 +71,8 @@ export function orderbook(ports: {
       'of the other outcome at 1 − q. `implied=true` includes such levels. The book of an unknown market is empty. ' +
       'If the answer has the header `sibyl-stale: true`, the newest orders can be missing, because this server has ' +
       'no confirmed connection to the server that runs the market. With `seq` or `at`, the answer is a past book ' +
-      'from the public log, with the checksum that the stream had. The rate limit counts this request as ' +
-      `${PAST_BOOK_WEIGHT} reads. The answer is \`NOT_FOUND\` if the exchange does not publish its log.`,
+      'from the public log, with the checksum that the stream had. The rate limit counts such a request as ' +
+      `${PAST_BOOK_WEIGHT} reads; it fails with \`NOT_FOUND\` if the exchange does not publish its log.`,
     weigh: (query) => (query.seq === undefined && query.at === undefined ? 1 : PAST_BOOK_WEIGHT),
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     query: BOOK_QUERY,

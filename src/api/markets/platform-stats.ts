@@ -24,7 +24,8 @@ export function platformStats(ports: {
     cost: 'read',
     tag: 'markets',
     summary: 'Get the statistics of the exchange',
-    description: 'The statistics include quick markets. They are 0 for a chain without trades.',
+    description:
+      'The statistics include quick markets. All values are 0 for a chain without markets.',
     cacheControl: 'public, max-age=1',
     revalidates: true,
     query: Type.Object(

@@ -12,7 +12,7 @@ import { ResolutionStatus } from '#protocol/shapes/markets.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
 import { marketIdParam } from '../orders/order-shapes.ts'
 
-/** A market of the chain in the database. */
+/** State of a market on the chain, as stored in the database. */
 type ResolvingMarket = {
   readonly expiration: number
   readonly resolved: boolean
@@ -90,7 +90,8 @@ export function resolution(ports: {
       const standing = assertions.find(({ endedAs }) => endedAs === null || endedAs === 'settled')
       return ok({
         marketId,
-        // A quick market can be resolved at the very second of its end, so a resolved market always counts as expired.
+        // A resolved market always counts as expired: a quick market can be resolved in the second of its
+        // end, before this server's clock reaches that second.
         expired: resolved || market.expiration * 1_000 <= ports.nowMs(),
         resolved,
         ...(winner === null ? {} : { winningOutcome: winner }),
@@ -110,7 +111,7 @@ function shown(assertion: AnswerTo<'assertionsOfMarket'>[number]): typeof exampl
     assertionTime: assertion.assertedAtSec,
     expirationTime: assertion.windowEndsAtSec,
     settled,
-    // A settled assertion was found true, because the oracle removes an assertion that it finds false.
+    // The oracle removes an assertion that it finds false, so a settled assertion was found true.
     settlementResolution: settled,
     disputed: assertion.disputed,
   }

@@ -19,7 +19,7 @@ export type EarlierTradesPage = {
   readonly before: TradePlace
 }
 
-/** The two lists of a market's trades, by the name of their field in the answer. */
+/** Names of the two lists of a market's trades. The name is also the list's field in the answer. */
 export type TradeList = 'trades' | 'activity'
 
 /**

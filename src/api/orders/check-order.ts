@@ -148,7 +148,10 @@ export function makeOrderCheck(
   }
 }
 
-/** Adds a flaw to the errors. A transient flaw says nothing about the order, so the flaw is returned instead. */
+/**
+ * Adds a flaw to the errors of the order. A transient flaw is no error of the order, so it is returned
+ * instead.
+ */
 function add(errors: Rejection[], flaw: Rejection | undefined): Rejection | undefined {
   if (flaw === undefined) return undefined
   if (isPassing(flaw)) return flaw

@@ -1,6 +1,6 @@
 /**
- * `POST /api/v1/orders/deadman`: sets a dead-man switch, which cancels all orders of the token's address unless the
- * same key renews the switch in time.
+ * `POST /api/v1/orders/deadman`: sets a dead-man switch, which cancels all orders of the token's address
+ * unless the same key renews the switch within `afterMs`.
  */
 
 import Type from 'typebox'
@@ -31,7 +31,7 @@ export function deadman(own: OwnOrders): AnswerRoute {
     summary: 'Set a dead-man switch, which cancels your orders unless you renew it',
     description:
       'Each API key has one switch. If the key does not set the switch again within `afterMs`, the exchange ' +
-      'cancels all orders of the key’s address in all markets. This takes about two seconds. Then the switch is ' +
+      'cancels all orders of the key’s address in all markets. The cancels take about two seconds. Then the switch is ' +
       'off. The switch survives restarts of the exchange. With `trader`, the key of a delegate sets the switch for ' +
       'the orders of that account. The switch does not fire once the delegate is revoked. Revoking the API key ' +
       'removes its switch.',

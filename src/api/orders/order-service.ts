@@ -89,7 +89,10 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
   const { flawsOf, signedOf, isOver } = reader
   const unfunded = makeUnfundedGuard(ports.unfunded)
 
-  /** Signers of verified orders that the trader's own key did not sign, until the orders are placed. */
+  /**
+   * Signer of each verified order that the trader's own key did not sign; needed until the market has
+   * answered.
+   */
   const foreign = new WeakMap<VerifiedOrder, OrderSigner>()
 
   /**

@@ -288,8 +288,8 @@ export function minSeqParam() {
     safeInteger({
       min: 0,
       description:
-        '`seq` from the answer to an earlier write in this market. The read waits until this server has reached it. ' +
-        `After ${SEQ_WAIT_SEC_MAX} seconds the answer is 503 \`SEQ_NOT_REACHED\``,
+        '`seq` from the answer to an earlier write in this market. The server answers once it has reached this number. ' +
+        `If that takes more than ${SEQ_WAIT_SEC_MAX} seconds, the answer is 503 \`SEQ_NOT_REACHED\``,
     }),
   )
 }

@@ -39,8 +39,8 @@ export type OwnOrders = {
     deadlineAtMs: number,
   ): Promise<Static<typeof CancelledOrders> | Rejection>
   /**
-   * Sets the dead-man switch of the key, for its own address or for an account that appointed it as a delegate. With 0
-   * as `afterMs`, the switch is turned off.
+   * Sets the dead-man switch of the API key: for the key's own address, or for an account that appointed this
+   * address as its delegate. If `afterMs` is 0, turns the switch off.
    */
   deadman(
     principal: Principal,

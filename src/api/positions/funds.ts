@@ -8,7 +8,10 @@ import { fundsBody } from '#live/funds-body.ts'
 import type { FundsGateway } from '#live/funds-gateway.ts'
 import { Funds } from '#protocol/shapes/users.ts'
 
-/** Returns the route. Without a gateway, the exchange reserves no funds. */
+/**
+ * Returns the route. If there is no gateway, the exchange reserves no funds, and the route answers
+ * `NOT_FOUND`.
+ */
 export function userFunds(
   gateway: Pick<FundsGateway, 'funds'> | undefined,
   chainIds: ReadonlySet<number>,

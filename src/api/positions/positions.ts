@@ -59,7 +59,7 @@ const chainOfContract = {
   ),
 }
 
-/** Returns the market named in the path, with the chain that the query names for a contract address. */
+/** Returns the market named in the path. If the path has a contract address, adds the chain from the query. */
 function namedMarket(name: MarketName, chainId: number | undefined): MarketName {
   return 'marketId' in name ? name : { ...name, chainId }
 }

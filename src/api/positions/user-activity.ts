@@ -26,7 +26,7 @@ export function userActivity(page: (asked: UserActivityPage) => Promise<string>)
     summary: 'List the trades and payouts of a user',
     description:
       '`activity` has the user’s trades and `settlements` the payouts, both newest first and at most `limit` ' +
-      'entries. `before` continues the trades. Only the first page has `settlements`.',
+      'entries. `before` lists earlier trades. Only the first page has `settlements`.',
     cacheControl: 'no-cache',
     revalidates: true,
     params: Type.Object(
@@ -45,7 +45,7 @@ export function userActivity(page: (asked: UserActivityPage) => Promise<string>)
           }),
         ),
         before: Type.Optional(
-          Type.String({ description: 'Value of `nextCursor` from the previous page' }),
+          Type.String({ description: 'Value of `nextBefore` from the previous page' }),
         ),
       },
       { additionalProperties: false },

@@ -140,7 +140,7 @@ function historyRoute({ board, nowMs }: PricePorts): Route {
 }
 
 function streamRoute({ board, hub }: PricePorts): Route {
-  /** Returns the asset of a request that was not refused. */
+  /** Returns the asset of a request that `refuse` has accepted. Throws if the asset does not exist. */
   function checked(path: { readonly asset: string }): ShownAsset {
     const shown = shownAsset(board, path.asset)
     if ('rejected' in shown) throw new Error('the asset must be checked before the stream opens')

@@ -186,7 +186,7 @@ function evidenceRoute({ prices, find }: QuickMarketPorts): AnswerRoute {
       '`decidedBy` is the source whose prices decided. It differs from the source of the strike only if that ' +
       'source had no price at the end; then both prices come from the deciding source. `providers` has the reports ' +
       'of every source. If most sources do not confirm the direction of the price move, `average` replaces the end ' +
-      'price. If the sources contradict the average, too, by more than the bound, the market is contested. Then ' +
+      'price. If sources also contradict the average by more than a configured bound, the market is contested. Then ' +
       '`decidedBy` is null until the optimistic oracle has decided, and `oracle` afterwards.',
     params: Type.Object(
       {

@@ -47,7 +47,7 @@ function writePlace(next: Place | undefined): string | null {
 const query = Type.Object(
   {
     before: Type.Optional(
-      Type.String({ description: 'Value of `nextCursor` from the previous page' }),
+      Type.String({ description: 'Value of `nextBefore` from the previous page' }),
     ),
   },
   { additionalProperties: false },

@@ -60,7 +60,7 @@ const IDEMPOTENT =
   'empty hash if that is unknown.'
 
 const REVOCATION =
-  'A reduction is rejected while unsettled trades of the owner need the approval or allowance (409 ' +
+  'A reduction or revocation is rejected while unsettled trades of the owner need the approval or allowance (409 ' +
   '`TRADES_PENDING`, with the ids of the trades). It is also rejected while open orders need it (409 ' +
   '`ORDERS_OPEN`); cancel these orders first. Until the transaction is confirmed, new orders that would need ' +
   'it are rejected (429 `ALLOWANCE_CHANGING`).'
@@ -76,7 +76,10 @@ type Operation<Body extends TSchema> = {
   readonly summary: string
   readonly description: string
   readonly examples: Readonly<Record<string, Example>>
-  /** Maximum size of the body in bytes; by default the maximum of a request for one item. */
+  /**
+   * Maximum size of the body in bytes; by default `SMALL_BODY_BYTES_MAX`, the limit of a request for one
+   * item.
+   */
   readonly bodyBytesMax?: number
   /** Returns the factor by which the operation's cost is multiplied; 1 by default. */
   readonly times?: (body: Static<Body>) => number
@@ -138,8 +141,8 @@ const PERMIT = {
   summary: 'Allow the exchange to spend the owner’s stablecoin',
   description:
     'The request is an ERC-2612 permit: it sets the owner’s allowance for the settlement contract, or for the ' +
-    'conditional tokens, to `value`. It uses the same nonces as permits of the owner’s open orders. Those ' +
-    `permits become invalid, so the new allowance must cover these orders. ${REVOCATION}`,
+    'conditional tokens, to `value`. The permit uses up the owner’s next nonce. If open orders of the owner carry ' +
+    `permits with that nonce or later ones, these permits become invalid, so \`value\` must also cover those orders. ${REVOCATION}`,
   errors: ['TRADES_PENDING', 'ORDERS_OPEN'] as const,
   examples: { 'without limit': PERMIT_EXAMPLE },
   read: stablecoinPermitOf,

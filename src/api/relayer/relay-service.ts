@@ -1,6 +1,6 @@
 /**
- * The front's interface to the relayer: finds the chain of an operation, applies the rules that need no chain, and
- * sends the operation to the relayer thread of that chain.
+ * The front's interface to the relayer: finds the chain of an operation, checks the rules that need no data
+ * from the chain, and sends the operation to the relayer thread of that chain.
  */
 
 import { createHash } from 'node:crypto'
@@ -67,8 +67,8 @@ export function makeRelayService(ports: {
 }
 
 /**
- * Returns the rejection of a request whose relayer thread has died or does not start. The request was not sent to the
- * thread, which the supervisor restarts.
+ * Returns the rejection of a request to a relayer thread that has died or does not start. The request was not
+ * sent to the thread. The supervisor restarts the thread.
  */
 function away({ chainId }: RelayedChain): Rejection {
   const detail = `the relayer of chain ${chainId} is restarting: retry shortly`

@@ -68,8 +68,8 @@ const TAGS: Readonly<Record<string, string>> = {
     '65,432.10 dollars.',
   keys: 'API keys of a wallet. A client makes bearer tokens from its key, without a request.',
   stream:
-    'All live data over one WebSocket. Each message of a channel names the previous message, so clients notice a ' +
-    'loss. A checksum verifies each book.',
+    'All live data over one WebSocket. Each message of a channel names the previous message, so clients detect ' +
+    'lost messages. A checksum verifies each book.',
   transparency:
     'The public log of all markets, in the form of a transparency log. Proofs show that an entry is in the log ' +
     'and that no entry was changed; they can be checked offline.',

@@ -1,6 +1,7 @@
 /**
- * Every deprecated route of the API. Its answers have the headers `Deprecation`, `Sunset` and `Link`, and OpenAPI and
- * the Postman collection mark it. A route stays at least six months after it was listed here.
+ * All deprecated routes of the API. Their answers have the headers `Deprecation`, `Sunset` and `Link`;
+ * OpenAPI and the Postman collection mark the routes. A route stays at least six months after it was listed
+ * here.
  */
 
 import type { Deprecations } from '#http/deprecation.ts'

@@ -20,7 +20,7 @@ import { nextBefore, TRADE_ID } from '#protocol/shapes/fields.ts'
 import { Trade as TradeShape } from '#protocol/shapes/trades.ts'
 import { MARKET_ID, ORDER_HASH, TRADER } from '../orders/order-examples.ts'
 
-/** A trade in the database. */
+/** A trade with its settlement status, as stored in the database. */
 type StoredWay = Trade & {
   readonly status: TradeStatus
   readonly txHash: string
@@ -129,7 +129,7 @@ const pageQuery = Type.Object(
       }),
     ),
     before: Type.Optional(
-      Type.String({ description: 'Value of `nextCursor` from the previous page' }),
+      Type.String({ description: 'Value of `nextBefore` from the previous page' }),
     ),
   },
   { additionalProperties: false },
@@ -244,7 +244,7 @@ const Found = Type.Object(
     found: Type.Literal(true),
     txHash: Type.String({
       description:
-        'Hash of the transaction that is in a block; until one is in a block, the hash of the request',
+        'Hash of the mined transaction; until the transaction is mined, the hash in the request',
     }),
     chainId: Type.Integer(),
     status: Type.String({
@@ -281,7 +281,7 @@ export function getSettlement({ settlementJson }: SettlementSources): AnswerRout
     tag: 'settlement',
     summary: 'Get the status of a settlement transaction',
     description:
-      'If the exchange signed a transaction again with higher fees, each of its hashes finds it. If a transaction ' +
+      'If the exchange signed a transaction again with higher fees, the request accepts each of its hashes. If a transaction ' +
       'failed as a whole, the exchange sends its trades in another transaction.',
     cacheControl: 'no-cache',
     params: Type.Object(

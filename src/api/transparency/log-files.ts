@@ -138,7 +138,7 @@ function checkpoints(source: PublicLogSource): AnswerRoute[] {
         summary: 'Get the newest checkpoint of a log that a witness has cosigned',
         description:
           'The answer has the form of `checkpoint`, with the signature of at least one witness (C2SP ' +
-          'tlog-cosignature). It is a few seconds older. The answer is `NOT_FOUND` if the exchange has no witnesses, ' +
+          'tlog-cosignature). This checkpoint is a few seconds older than the newest one. The answer is `NOT_FOUND` if the exchange has no witnesses, ' +
           'or if none has cosigned yet.',
       },
       ({ cosigned }) => cosigned?.checkpoint,
@@ -161,8 +161,8 @@ function tiles(source: PublicLogSource): AnswerRoute[] {
       tag: 'transparency',
       summary: 'Get a tile of hashes, or a bundle of entries, of a log',
       description:
-        'The path is that of C2SP tlog-tiles. `level` is 0 to 63, or `entries`. `index` has three digits; `x001/` ' +
-        'before it stands for each further three digits, and `.p/17` after it for a partial tile of 17 entries. A ' +
+        'The path is that of C2SP tlog-tiles. `level` is 0 to 63, or `entries`. `index` is written in groups of three ' +
+        'digits, such as `x001/234` for 1234. `.p/17` after `index` requests a partial tile of 17 entries. A ' +
         'tile never changes.',
       cacheControl: NEVER_CHANGES,
       produces: BYTES,

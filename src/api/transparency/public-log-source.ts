@@ -47,8 +47,8 @@ export async function treeOf(
 }
 
 /**
- * Returns the offline proof of the first entry at or after a time for which `holds` is true. Returns undefined if the
- * search finds no such published entry.
+ * Returns the offline proof of the first entry that is at or after the given time and for which `holds` is
+ * true. Returns undefined if the search finds no such published entry.
  */
 export async function proveEntry(
   source: PublicLogSource,

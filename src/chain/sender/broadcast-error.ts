@@ -6,13 +6,14 @@
 import { BaseError } from 'viem'
 
 /**
+ * Meaning of a node's answer to a broadcast:
  * - `known`: the node already has this transaction.
- * - `passed`: the nonce is used; this transaction or another one with it is in a block.
+ * - `passed`: the nonce is used: a block has this transaction or another one with the same nonce.
  * - `underpriced`: the node has another transaction with this nonce and wants a higher fee to replace it.
  * - `early`: the node lacks transactions of earlier nonces.
  * - `poor`: the account cannot pay.
  * - `refused`: the node will never accept this transaction as it is.
- * - `unreachable`: it is unknown whether the node has it.
+ * - `unreachable`: it is unknown whether the node has the transaction.
  */
 type BroadcastAnswer =
   | 'known'

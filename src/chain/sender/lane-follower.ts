@@ -1,6 +1,6 @@
 /**
- * Follows the transactions of a lane (one key on one chain) until they are finished. It then watches them for some
- * time, because a reorg may undo them.
+ * Follows the transactions of a lane (one key on one chain) until they are finished. Then watches them for
+ * `watchBlocks` more blocks, because a reorg may undo them.
  */
 
 import type { TransactionOutcome } from '#domain/transaction.ts'
@@ -79,8 +79,8 @@ export function makeLaneFollower(parts: FollowerParts) {
   }
 
   /**
-   * Handles a used nonce for which no form of the transaction has a receipt. The transaction counts as lost only after
-   * some time, because the node's receipts may lag.
+   * Handles a used nonce for which no form of the transaction has a receipt. The transaction counts as lost
+   * only after `lostAfterMs` and `confirmations` more blocks, because the node's receipts may lag.
    */
   async function missed(entry: Entry, view: View): Promise<void> {
     entry.missing ??= { sinceMs: view.nowMs, block: view.head.number }

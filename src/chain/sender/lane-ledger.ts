@@ -74,7 +74,10 @@ export function makeLaneLedger(options: LaneOptions, policy: SenderPolicy, sign:
     entry.row = await save(closedRow(entry, nowMs()))
   }
 
-  /** Stops watching finished transactions whose block is too deep for a reorg. */
+  /**
+   * Stops watching finished transactions that have no block or whose block is too deep for a reorg, and the
+   * oldest above `WATCHED_MAX`.
+   */
   function forget(headNumber: number): void {
     let watched = 0
     for (const entry of inOrder().reverse()) {
@@ -105,7 +108,7 @@ export function makeLaneLedger(options: LaneOptions, policy: SenderPolicy, sign:
     ...{ save, recover, store, close, forget, inOrder, openRows, room },
     get: (nonce: number) => entries.get(nonce),
     nextNonce: () => nextNonce,
-    /** Skips nonces that the chain has already used. */
+    /** Skips the nonces below `nonce`, which the chain or the node's pool already uses. */
     skipTo(nonce: number) {
       nextNonce = Math.max(nextNonce, nonce)
     },

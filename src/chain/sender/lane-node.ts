@@ -39,7 +39,7 @@ export type LaneNode = {
   estimate(request: SendRequest): Promise<bigint>
 }
 
-/** Margin that is added to an estimate, because the state may change before the transaction is mined. */
+/** Percentage that is added to a gas estimate, because the state may change before the transaction is mined. */
 const ESTIMATE_MARGIN_PERCENT = 20n
 
 export function makeLaneNode({

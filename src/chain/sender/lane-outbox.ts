@@ -65,7 +65,7 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
       bumpedFees(offeredBy(row), current, policy.maxFeeCap) ??
       (blank && entry.refused ? cappedFees(current, policy.maxFeeCap) : undefined)
     if (fees === undefined) {
-      note(entry, 'its fees are at the highest that is allowed')
+      note(entry, 'the fees of the transaction have reached the allowed maximum')
       if (due(entry.broadcastAtMs, policy.rebroadcastAfterMs)) await broadcast(entry)
       return
     }
@@ -126,7 +126,7 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
   return { broadcast, push, fillGaps }
 }
 
-/** Puts an error into the row for operators. The journal stores the error with the row's next change. */
+/** Sets the row's error text, which operators read. The journal stores the text with the row's next change. */
 function note(entry: Entry, error: string): void {
   if (entry.row.error !== error) entry.row = { ...entry.row, error }
 }

@@ -54,8 +54,8 @@ export function makeLane(options: LaneOptions): TransactionSender {
       })
     }
     if (!counted) {
-      // The journal may be from an older copy of the database. Then the chain and the node's pool have transactions
-      // that the journal lacks.
+      // The journal may be from an older copy of the database. Then it lacks transactions that the chain or
+      // the node's pool has, so their nonces are skipped.
       ledger.skipTo(await node.transactionCount('pending'))
       counted = true
     }
@@ -125,7 +125,10 @@ export function makeLane(options: LaneOptions): TransactionSender {
   }
 }
 
-/** Decides whether an Ethereum node can be trusted, and whether blocks seen earlier may be gone. */
+/**
+ * Makes functions that decide whether data that a node lacks counts as gone, and whether blocks seen earlier
+ * may be gone.
+ */
 function makeDoubt(
   { nowMs }: Pick<LaneOptions, 'nowMs'>,
   policy: SenderPolicy,
@@ -151,8 +154,8 @@ function makeDoubt(
   }
 
   /**
-   * Returns whether the chain has replaced blocks. Returns undefined if the node lacks the last poll's block, because
-   * the node is behind the node that reported the head.
+   * Returns whether the chain may have replaced blocks since the last poll; true in the first poll. Returns
+   * undefined if the node lacks the last poll's block, because it is behind the node that reported the head.
    */
   async function isForked(head: Head): Promise<boolean | undefined> {
     if (previous === undefined) return true
@@ -167,8 +170,9 @@ function makeDoubt(
       recheck = true
     },
     /**
-     * Compares the newest block with the newest block of the last poll. `settle` stores the newest block for the
-     * comparison in the next poll.
+     * Returns whether to trust the node about missing data (`trusted`), and whether the chain may have
+     * replaced blocks since the last poll (`forked`). `settle` stores the newest block for the comparison in
+     * the next poll.
      */
     async weigh(head: Head) {
       const trusted = believe(head)

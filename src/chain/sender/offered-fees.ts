@@ -33,7 +33,7 @@ export async function wantedTip(client: PublicClient): Promise<Hex> {
   }
 }
 
-/** True if a node refuses a call because the sender cannot pay for its gas. */
+/** Returns whether the error means that the sender of a call cannot pay for its gas. */
 export function isTooPoor(error: unknown): boolean {
   return broadcastAnswer(error) === 'poor'
 }

@@ -1,42 +1,45 @@
 /**
  * Sends transactions from the exchange's own keys, and follows each until the chain has decided.
  *
- * viem's `sendTransaction` with its nonce manager signs and broadcasts in one step and keeps nonces in memory. A kill
- * in between would leave no record of the sent transaction. So viem signs, encodes and reads here, and this module
- * decides what is sent when. The reason is safety, not speed.
+ * viem's `sendTransaction` with its nonce manager signs and broadcasts in one step and keeps nonces in
+ * memory. If the process were killed in between, there would be no record of the sent transaction. So viem
+ * signs, encodes and reads here, and this module decides what is sent when. The reason is safety, not speed.
  *
- * A **lane** is one key on one chain, and the only sender of that key. It assigns nonces itself. A transaction is
- * signed, stored in the journal, and only then broadcast. After a kill at any moment the journal has every transaction
- * that may have been sent, and the same bytes are sent again. Sending the same bytes twice is harmless, because a nonce
- * is used once. So in every doubt (no answer, an error, a node that lost it) the lane broadcasts again and checks.
+ * A **lane** is one key on one chain, and the only sender of that key. The lane assigns nonces itself. It
+ * signs a transaction, stores it in the journal, and only then broadcasts it. After a kill at any moment the
+ * journal has every transaction that may have been sent, and the next process sends the same bytes again.
+ * Sending the same bytes twice is harmless, because a nonce is used once. So if the result is in doubt (no
+ * answer, an error, a node that lost the transaction), the lane broadcasts again and checks.
  *
- * Nothing runs on its own. The owner calls `poll` at any rate. Each call reads the chain once and does what is due by
- * the given clock:
- * - Not in a block yet: it is broadcast again from time to time. It is signed again with fees at least an eighth
- *   higher in both fields after a long wait, or at once if the base fee exceeds its offer or a node calls it
- *   underpriced. Every signed form is remembered, since any of them may be mined.
- * - Refused for good by a node, or waiting too long: a transaction to the sender itself that does nothing takes its
- *   nonce, so that later ones can proceed. It ends as `cancelled`.
- * - Mined: once enough blocks are on top, it is `finished`.
- * - Its nonce is used and none of our signed forms has a receipt: after some time it is `lost`.
- * - Its block is no longer in the chain: it has `vanished`, also for some time after it was finished. It is open
- *   again, and the next poll sends it again unless the owner abandons it.
+ * There is no timer. The owner calls `poll` at any rate. Each call reads the chain once and takes the steps
+ * that are due by the given clock:
+ * - Not in a block: the lane broadcasts the transaction again every `rebroadcastAfterMs`. It signs the first
+ *   open transaction again after `bumpAfterMs`, with fees at least an eighth higher in both fields. It does
+ *   so at once if the base fee exceeds the offered fee, or if a node calls the transaction underpriced. Every
+ *   signed form is stored, because any of them may be mined.
+ * - Refused for good by a node, or not in a block after `giveUpAfterMs`: the lane replaces the transaction by
+ *   a blank one, which only uses up the nonce, so that later transactions can proceed. The transaction ends
+ *   as `cancelled`.
+ * - Mined: once `confirmations` blocks follow its block, the transaction is `finished`.
+ * - Nonce used, but none of our signed forms has a receipt: after `lostAfterMs` the transaction is `lost`.
+ * - Block no longer in the chain: the transaction has `vanished`, even up to `watchBlocks` blocks after it
+ *   was finished. It is open again, and the next poll sends it again unless the owner abandons it.
  *
- * A node may lag. If its head is below one seen before, missing data counts as gone only after the node has lacked it
- * for `doubtMs`. A node that lacks a block below a head reported by another node is not trusted at all: the next poll
- * asks again.
+ * A node may lag. If its head is below a head seen earlier, missing data counts as gone only after `doubtMs`.
+ * If a node lacks a block below a head that another node reported, the lane does not trust the node at all:
+ * the next poll asks again.
  *
  * Protocol of the owner:
  *
  * recover, *[ send | poll → *news | acknowledge | abandon ]
  *
- * A transaction stays open in the journal until the owner acknowledges its end. After a restart every unacknowledged
- * end is reported again, so an owner must accept repeated reports and can never miss one.
+ * A transaction stays open in the journal until the owner acknowledges its end. After a restart every
+ * unacknowledged end is reported again, so an owner must accept repeated reports and can never miss one.
  *
- * Example: nonce 7 is signed at 30 gwei and broadcast; the process is killed. The next process loads row 7 and
- * broadcasts the same bytes ("already known"). The base fee rises to 45: a second form at 100 gwei is stored and
- * broadcast. The first form is mined anyway; `finished` names its hash. The owner acts on the receipt and acknowledges,
- * and row 7 is closed.
+ * Example: nonce 7 is signed at 30 gwei and broadcast; the process is killed. The next process loads row 7
+ * and broadcasts the same bytes ("already known"). The base fee rises to 45: a second form at 100 gwei is
+ * stored and broadcast. The first form is mined anyway; `finished` names its hash. The owner acts on the
+ * receipt and acknowledges, and row 7 is closed.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -135,7 +138,10 @@ export type SenderPolicy = {
   readonly confirmations: number
   readonly rebroadcastAfterMs: number
   readonly bumpAfterMs: number
-  /** Milliseconds after which a transaction that is in no block is replaced by one that does nothing. */
+  /**
+   * If a transaction is in no block this many milliseconds after it was opened or loaded, it is replaced by
+   * one that does nothing.
+   */
   readonly giveUpAfterMs: number
   readonly lostAfterMs: number
   readonly doubtMs: number

@@ -72,7 +72,10 @@ export const redeem = command({
   },
 })
 
-/** Redeems payouts of several markets, in transactions with at most the number of markets that the exchange accepts. */
+/**
+ * Redeems payouts of several markets. Sends as many transactions as necessary, each with at most
+ * `relayerRedemptionsMax` markets, the limit of the exchange.
+ */
 async function redeemAll(
   relayer: {
     batchCtfRedemption(intent: {

@@ -21,7 +21,10 @@ export const conformance = command({
     'orders at the lowest price, cancels them, and registers an API key that it revokes. It exits with\n' +
     '1 if a check fails.',
   options: {
-    only: { value: '<names>', help: 'runs only checks whose names begin so: markets,stream.book' },
+    only: {
+      value: '<names>',
+      help: 'runs only checks whose names begin with one of these texts: markets,stream.book',
+    },
     ...SIGN_OPTIONS,
   },
   async run({ values, io }) {

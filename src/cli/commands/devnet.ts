@@ -108,7 +108,11 @@ export const maker = command({
     size: { value: '<shares>', help: 'shares at each price', default: '100' },
     spread: { value: '<cents>', help: 'difference between bid and ask', default: '4' },
     seconds: { value: '<n>', help: 'time between two rounds', default: '5' },
-    rounds: { value: '<n>', help: 'number of rounds; 0 means until it is stopped', default: '0' },
+    rounds: {
+      value: '<n>',
+      help: 'number of rounds; 0 runs until the command is stopped',
+      default: '0',
+    },
     assets: { value: '<names>', help: 'assets with price markets to quote', default: 'BTC,ETH' },
     'key-file': SIGN_OPTIONS['key-file'],
     account: SIGN_OPTIONS.account,
@@ -139,7 +143,8 @@ async function makerOf(
   if (config.chains.length === 0)
     throw new CommandError('this exchange has no chain, so nothing can be signed')
   const onDevnet = config.chains.some(({ chainId }) => chainId === DEVNET_CHAIN_ID)
-  // A trader from the environment is not used as the maker, because that trader would then trade with themselves.
+  // On the devnet, the trader from the environment does not quote, because the quotes would match that
+  // trader's other orders.
   if (isTraderNamed(values) || !onDevnet) {
     return { maker: await tradingClient(values, io, config, keyOf(values, io, onDevnet)) }
   }

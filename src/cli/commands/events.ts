@@ -206,8 +206,8 @@ async function createMarkets(
     })
     created.push({ id, question })
   }
-  // Reports each created market that did not join the event. The slug may belong to another event of the chain, or the
-  // event may have its maximum number of markets.
+  // Throws if a created market did not join the event. The slug may belong to another event of the chain, or
+  // the event may have its maximum number of markets.
   for (const { id, question } of created) {
     const { event } = await client.market(id)
     if (event?.slug !== info.slug) {

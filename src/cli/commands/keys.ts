@@ -18,7 +18,7 @@ export const keysCreate = command({
   more: 'Only its owner can read the file, which is the only place of the private key. Commands find it on their own.',
   options: {
     name: { value: '<text>', help: 'a name of your choice', default: 'sibyl' },
-    days: { value: '<n>', help: 'until it expires; by default it never does' },
+    days: { value: '<n>', help: 'days until the key expires; by default it never expires' },
     ...SIGN_OPTIONS,
   },
   async run({ values, io }) {

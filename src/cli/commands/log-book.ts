@@ -68,7 +68,10 @@ function laterThan({ seq, at }: PastMoment): Moment['isLater'] {
   throw new OptionError('give --seq or --at')
 }
 
-/** Verifies a whole log; returns the book at the moment, or undefined if the log has no event of the market by then. */
+/**
+ * Verifies a whole log and returns the book at the moment. Returns undefined if the log has no event of the
+ * market up to the moment.
+ */
 async function bookAt(log: NamedLog, moment: Moment): Promise<LocalBook | undefined> {
   const { marketId, outcome, isLater } = moment
   const read = makeEventReader()

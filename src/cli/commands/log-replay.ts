@@ -87,8 +87,8 @@ export const logReplay = command({
 })
 
 /**
- * Replays a log. `places` maps each market to the log that opened the market; a market in two logs is an error, because
- * its matches would have no order.
+ * Replays a log. `places` maps each market to the log that opened the market. A market in two logs is an
+ * error, because the sequence of its matches would be undefined.
  */
 async function replayLog(
   log: NamedLog,
@@ -103,7 +103,7 @@ async function replayLog(
     const [first] = events
     if (index === 0 && first !== undefined && first.offset !== 1) {
       throw new CommandError(
-        `${log.origin} begins at event ${first.offset}; earlier events are not public, so it cannot be replayed`,
+        `${log.origin} begins at event ${first.offset}; earlier events are not public, so the log cannot be replayed`,
       )
     }
     for (const event of events) {

@@ -1,4 +1,7 @@
-/** `sibyl log witness`: cosigns checkpoints of logs that are consistent with the checkpoints cosigned before. */
+/**
+ * `sibyl log witness`: cosigns checkpoints that are consistent with the last cosigned checkpoint of the same
+ * log.
+ */
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { OptionError, readInteger } from '#devnet/command.ts'

@@ -208,13 +208,13 @@ async function acceptedAt(
     throw new CommandError('the exchange sent the proof of another entry')
   }
   const { head, lines } = readEntry(entry)
-  // Skip the comparison of market and number if the entry has only a piece of an event: such an entry belongs to one
-  // long match.
+  // Skip the comparison of market and sequence number if the entry has only a piece of an event: such an
+  // entry is part of one long match.
   const events = head.pieces === undefined ? eventsIn(lines, head.first) : []
   const isLate = events.every((each) => each.marketId !== marketId || each.seq > seq)
   if (events.length > 0 && isLate) {
     throw new CommandError(
-      `the receipt promises the order by event ${seq}, but the log has it later`,
+      `the receipt promises the order in the log by event ${seq}, but the log has the order later`,
     )
   }
   return index

@@ -43,7 +43,7 @@ export const mcp = command({
     'max-size': { value: '<shares>', help: 'the largest order', default: '10' },
     'max-notional': {
       value: '<dollars>',
-      help: 'the most that all orders of this run can lose together',
+      help: 'maximum total loss of all orders of this run',
       default: '100',
     },
     http: { value: '<port>', help: 'serves streamable HTTP on 127.0.0.1; 0 chooses a port' },

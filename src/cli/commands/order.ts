@@ -28,8 +28,11 @@ function placing(side: 'buy' | 'sell'): Command {
       price: { value: '<dollars>', help: 'of one share, below 1', required: true },
       seconds: { value: '<n>', help: 'until it expires', default: '3600' },
       'time-in-force': { value: '<word>', help: TIMES_IN_FORCE.join(', '), default: 'GTC' },
-      'post-only': { help: 'refused if it would match at once' },
-      'book-within': { value: '<ms>', help: 'refused if its market handles it after this time' },
+      'post-only': { help: 'rejects the order if it would match at once' },
+      'book-within': {
+        value: '<ms>',
+        help: 'rejects the order if its market processes it after this time',
+      },
       label: {
         value: '<text>',
         help: 'repeated in every answer and message about the order; public',
@@ -37,7 +40,7 @@ function placing(side: 'buy' | 'sell'): Command {
       group: { value: '<name>', help: 'a name by which orders are cancelled together; public' },
       'group-window': {
         value: '<ms>',
-        help: 'cancels its group when more of the group fills within this time than allowed:',
+        help: 'cancels the group if more than --group-fills or --group-shares fill within this time',
       },
       'group-fills': { value: '<n>', help: 'fills that --group-window allows' },
       'group-shares': { value: '<shares>', help: 'shares that --group-window allows' },
@@ -47,7 +50,7 @@ function placing(side: 'buy' | 'sell'): Command {
       },
       'replace-always': { help: 'with --replaces: even if that order is no longer open' },
       validate: { help: 'signs it, reports its errors, and places nothing' },
-      sign: { help: 'signs it and prints it as it would be sent, and sends nothing' },
+      sign: { help: 'signs the order and prints the request, but does not send it' },
       ...SIGN_OPTIONS,
     },
     async run({ values, positionals: [market = '', which = ''], io }) {
@@ -93,7 +96,7 @@ type LifeValues = {
   readonly 'replace-always'?: boolean
 }
 
-/** Converts the options about an order's lifetime to the options of the SDK. */
+/** Converts the command's options for label, group, protection and replacement to the options of the SDK. */
 function lifeOf(values: LifeValues): OrderOptions {
   const { label, group, replaces } = values
   const always = values['replace-always'] === true

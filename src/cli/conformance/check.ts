@@ -1,4 +1,4 @@
-/** One line of the conformance report: a statement about the API, and the check of it. */
+/** One check of the conformance report: a statement about the API, and the function that tests the statement. */
 
 import type { World } from './world.ts'
 

@@ -30,8 +30,8 @@ const PRICE = 'price priceUSD timestamp source'
 const PERMIT = 'chainId owner deadline v r s'
 
 /**
- * Syntax of a line: path `?query` (`!` marks a required one) `{body}` `=` fields `list[fields of an entry]` `(fields of
- * some answers)`
+ * Syntax of a line: method, path, `?query` (`?query!` if it is required), `{fields of the body}`, `=`, fields
+ * of every answer, `list[fields of an entry]`, `(fields of some answers)`
  */
 const TABLE = `
 POST /api-keys {address signature name} = success api_key_id api_private_key message

@@ -12,7 +12,10 @@ const PAGES_MAX = 200
 const LATER_TRIES = 20
 const LATER_MS = 250
 
-/** Repeats a read while the server answers 503, because the public log lags behind the market. */
+/**
+ * Reads a path. Repeats the read while the server answers 503, up to `LATER_TRIES` times, because the public
+ * log lags behind the market.
+ */
 async function askLater({ ask }: World, path: string): Promise<Answer> {
   for (let tries = 1; ; tries++) {
     const answer = await ask(path)
@@ -68,7 +71,8 @@ export const MARKET_CHECKS: readonly Check[] = [
       }
       demandEqual('ids that appear twice', ids.length - new Set(ids).size, 0)
       if (nextCursor !== null || cursor !== null) return
-      // A market that was created after the whole list was read is only on the pages, so it is not compared.
+      // The pages may have a market that was created after the whole list was read, so the comparison ignores
+      // such markets.
       const listed = whole.map(({ id }) => id)
       const paged = ids.filter((id) => listed.includes(id))
       demandEqual(
@@ -177,7 +181,8 @@ export const MARKET_CHECKS: readonly Check[] = [
       const { id } = await world.openMarket()
       const day = new Date(await world.nowMs()).toISOString().slice(0, 10)
       const response = await fetch(`${world.url}/api/v1/archive/${id}/${day}`)
-      if (response.status === 404) throw new Skipped('there is no such file')
+      if (response.status === 404)
+        throw new Skipped('the server has no archive file of this market for today')
       demandEqual('status', response.status, 200)
       const file = new Uint8Array(await response.arrayBuffer())
       const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', file))

@@ -71,7 +71,7 @@ export const ORDER_CHECKS: readonly Check[] = [
         // If the order cannot be parsed, the answer is one error; otherwise it is a verdict with a list of errors.
         const { errors, ...refusal } = answer.body as Partial<Verdict> & { field?: string }
         const named = (errors ?? [refusal]).map((error) => error.field)
-        const what = `order.${field} to be named for ${JSON.stringify(value)}`
+        const what = `an error that names order.${field} for the value ${JSON.stringify(value)}`
         demand(named.includes(`order.${field}`), what, named)
       }
     },
@@ -119,7 +119,7 @@ export const ORDER_CHECKS: readonly Check[] = [
   },
   {
     id: 'orders.refused',
-    says: 'POST /orders refuses a wrong field with 400 and its name',
+    says: 'POST /orders rejects an invalid field with 400 and the name of the field',
     async run(world) {
       const good = await traderOf(world).sign()
       for (const [field, value] of SPOILT) {

@@ -59,5 +59,5 @@ function resultOf({ id, says }: Check, error: unknown): CheckResult {
     return { id, says, result: 'failed', why, expected, seen }
   }
   const why = error instanceof Error ? error.message.split('\n')[0] : String(error)
-  return { id, says, result: 'failed', why: `it could not be tried: ${why}` }
+  return { id, says, result: 'failed', why: `the check could not be completed: ${why}` }
 }

@@ -126,7 +126,7 @@ export const SERVICE_CHECKS: readonly Check[] = [
         headers.get(`ratelimit-${name}`),
       )
       if ([limit, remaining, reset].every((value) => value === null)) {
-        throw new Skipped('the server sends no such headers: its limits are off')
+        throw new Skipped('the server sends no RateLimit headers: its rate limits are off')
       }
       for (const value of [limit, remaining, reset]) {
         demand(/^\d+$/.test(value ?? ''), 'three whole numbers', { limit, remaining, reset })

@@ -91,7 +91,7 @@ export const STREAM_CHECKS: readonly Check[] = [
   },
   {
     id: 'stream.refusals',
-    says: 'a subscription to something that does not exist is refused with its id and the field',
+    says: 'a subscription to an unknown channel or market is rejected with the id of the request and the field',
     async run(world) {
       await withStream(world, async (stream) => {
         const nothing = `0x${'1'.repeat(64)}`

@@ -165,7 +165,7 @@ export function makeWorld(options: {
 
 export function traderOf({ trader }: World): Trader {
   if (trader !== undefined) return trader
-  throw new Skipped('it needs a trader: give --key-file, or --account on a local chain')
+  throw new Skipped('this check needs a trader: give --key-file, or --account on a local chain')
 }
 
 /** Places an order of the trader, runs the check, and then cancels the order even if the check fails. */

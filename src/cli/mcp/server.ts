@@ -47,8 +47,8 @@ const LOGGED_CHARS_MAX = 100
 const LOGGED_ARGS_MAX = 16
 
 /**
- * Returns the function that calls tools: it checks arguments, limits the number of calls in progress, and logs each
- * call. If an argument contains the trader's key, the log omits it.
+ * Returns the function that calls tools: it checks arguments, limits the number of calls in progress, and
+ * logs each call. It removes the private key `key` from the logged names and arguments.
  */
 export function makeCaller(
   tools: readonly Tool[],

@@ -1,7 +1,8 @@
 /**
- * The tools of `sibyl mcp`. Reading tools are always available. Trading tools need the key of a delegate: the exchange
- * enforces the limits of the delegation, and the tools enforce the limits of this run. Without `isLive` the trading
- * tools only ask the exchange whether it would accept an order. Arguments come from a model, so they may be anything.
+ * The tools of `sibyl mcp`. Reading tools are always available. Trading tools need the key of a delegate: the
+ * exchange enforces the limits of the delegation, and the tools enforce the limits of this run. Without
+ * `isLive`, an order is only validated by the exchange, and a cancel does nothing. Arguments come from a
+ * model, so they may be anything.
  */
 
 import type { Client, PlaceIntent } from '#client/client.ts'
@@ -214,7 +215,10 @@ export function tradeTools(
             description: `Until it expires; ${TTL_SEC}`,
           },
           timeInForce: text(TIMES_IN_FORCE.join(', '), { enum: TIMES_IN_FORCE }),
-          postOnly: { type: 'boolean', description: 'Refused if it would match at once' },
+          postOnly: {
+            type: 'boolean',
+            description: 'True to reject the order if it would match at once',
+          },
           label: text('Repeated in every message about the order; public', {
             pattern: '^[ -~]{1,32}$',
           }),

@@ -72,8 +72,8 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
 }
 
 /**
- * Lets the witness cosign the newest checkpoint of a log; returns the size of the log. Throws if the witness rejects
- * the checkpoint.
+ * Lets the witness cosign the newest checkpoint of a log; returns the size of the newest cosigned tree.
+ * Throws if the trees are inconsistent or the witness rejects the checkpoint.
  */
 export async function feedWitness(witness: Witness, log: NamedLog): Promise<number> {
   const newest = await readCheckpoint(log)

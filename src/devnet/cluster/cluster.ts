@@ -1,6 +1,6 @@
 /**
- * `npm run cluster`: an exchange of several nodes on this machine, to see what happens when one fails. It runs until
- * Ctrl-C; other commands are for a second terminal.
+ * `npm run cluster`: an exchange of several nodes on this machine, to see what happens when one fails. It
+ * runs until Ctrl-C. Run the commands that control it, such as `status`, in a second terminal.
  */
 
 import { parseArgs } from 'node:util'

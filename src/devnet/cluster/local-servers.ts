@@ -29,7 +29,10 @@ function holdPort(): Promise<{ server: Server; port: number }> {
   )
 }
 
-/** Retries until `look` succeeds. Throws the last error after the timeout, and a final error immediately. */
+/**
+ * Calls `look` until it succeeds. Throws the last error after the timeout. If `isFinal` returns true for an
+ * error, throws that error immediately.
+ */
 export async function until<Value>(
   look: () => Promise<Value> | Value,
   isFinal: (error: unknown) => boolean = () => false,

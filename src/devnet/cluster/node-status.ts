@@ -5,8 +5,8 @@ import type { ClusterNode } from './nodes.ts'
 const ASK_TIMEOUT_MS = 2_000
 const MARKET_THREAD = /^market-(\d+)$/
 /**
- * Names in `/readyz` that are not slots of the cluster: parts that every node or front has, and checks that do not
- * belong to a thread.
+ * Names in `/readyz` that the status does not list as served: parts that every node or front has, and checks
+ * that do not belong to a thread.
  */
 const COMMON = new Set(['bridge', 'log-copy', 'admin', 'clock', 'markets', 'price sources'])
 
@@ -64,7 +64,10 @@ function nodeLine({ node, state, isCut, checks }: NodeReport, threads: Threads):
   ].join('; ')
 }
 
-/** Partitions are assigned to market threads in turn, as in `config/topology.ts`. */
+/**
+ * Adds the partitions of a market thread to its name; returns any other name unchanged. Partitions are
+ * assigned to market threads in turn, as in `config/topology.ts`.
+ */
 function withPartitions(name: string, { marketThreads, partitions }: Threads): string {
   const [, thread] = MARKET_THREAD.exec(name) ?? []
   if (thread === undefined) return name

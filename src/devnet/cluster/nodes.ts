@@ -85,7 +85,7 @@ export function makeNode(options: NodeOptions): ClusterNode {
   /** Returns whether the node has started: a front when it is ready, any other node when it prints that it runs. */
   async function isServing(): Promise<boolean> {
     if (kind === 'front') return (await fetch(`${url}/readyz`)).status === 200
-    return readFileSync(logFile, 'utf8').slice(begun).includes(`node ${name} runs`)
+    return readFileSync(logFile).subarray(begun).includes(`node ${name} runs`)
   }
 
   const ended = (): boolean => child === undefined || hasEnded(child)

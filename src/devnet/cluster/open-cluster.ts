@@ -28,7 +28,7 @@ type ClusterOptions = {
   readonly fronts: number
   readonly markets: number
   readonly galera: boolean
-  /** Settings of all nodes in addition to those of the cluster. */
+  /** Additional settings for all nodes. A setting that the cluster itself makes takes precedence. */
   readonly environment?: Readonly<Record<string, string>>
   readonly say: (line: string) => void
 }

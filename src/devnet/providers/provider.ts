@@ -17,7 +17,7 @@ export type SimulatedAnswer =
 
 export type SimulatedSocket = { message(text: string): void; closed(): void }
 
-/** The prices and time that a provider sees, given its fault. */
+/** Prices and times from which a provider builds its messages; its fault changes some of them. */
 export type ProviderView = {
   readonly tickMs: number
   readonly assets: readonly string[]

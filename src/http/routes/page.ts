@@ -49,8 +49,8 @@ type PageOptions = {
 }
 
 /**
- * Deadline of the page's routes. It is long, because the page is built at the first visit, which takes a moment on a
- * busy machine.
+ * Deadline of the page's routes. It is long, because the first visit builds the page, which is slow on a busy
+ * machine.
  */
 const DEADLINE_MS = 30_000
 const NAME_CHARS_MAX = 200

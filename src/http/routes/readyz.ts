@@ -1,6 +1,6 @@
 /**
- * Returns whether the exchange is ready. Details per part are shown only on the operators' port, because names and
- * failures of threads help an attacker.
+ * Reports whether the exchange is ready. Details per part are shown only on the operators' port, or if no
+ * other machine can reach this port, because names and failures of threads help an attacker.
  */
 
 import Type from 'typebox'
@@ -32,8 +32,8 @@ const body = <Status extends string>(status: Status) =>
       }),
       {
         description:
-          'Status of each part of the exchange. It is present only on the admin port, or on a loopback address without ' +
-          'proxies; otherwise the map is empty',
+          'Status of each part of the exchange; empty unless the request came to the admin port, or to a server that ' +
+          'listens on a loopback address and has no proxies',
       },
     ),
   })

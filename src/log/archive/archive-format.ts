@@ -3,10 +3,10 @@
  * `<archive>/<id of the log>/partition-<n>/` has segments: files that never change, named by their first and
  * last offset, `1-20480.events`. A segment has whole rows of the log, each with its own checksum:
  *
- *   for each block: length, checksum (of the compressed bytes) | up to 1 MiB of rows, compressed
+ *   for each block: length, checksum (of the compressed bytes) | at least 1 MiB of rows, compressed
  *   then the description as JSON, then its length and checksum.      (numbers big-endian)
  *
- * A truncated or damaged file is refused, and the error names it.
+ * The last block of a segment may be smaller. A truncated or damaged file is refused, and the error names it.
  */
 
 import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync } from 'node:fs'

@@ -17,7 +17,10 @@ export type ArchiveOptions = {
   readonly dir: string
   /** Maximum size of the whole archive in bytes; 0 means unlimited. */
   readonly bytesMax: number
-  /** A segment is written when it has this many events, or after this many milliseconds. */
+  /**
+   * A segment is written when this many events wait for it, or when events have waited for this many
+   * milliseconds.
+   */
   readonly segmentEventsMin?: number
   readonly segmentWaitMs?: number
   /** Approximate maximum of uncompressed bytes per segment. */
@@ -159,7 +162,10 @@ export class ArchiveKeeper {
   }
 }
 
-/** Returns the fault of a failed job. A retryable error means that the job's thread ended before the job was done. */
+/**
+ * Returns the fault of a failed job. Retryable faults get the code `LOG_ARCHIVE_FAILED`, because a thread
+ * that ends reports `LOG_MERGE_FAILED` for every job.
+ */
 function archiveFault(error: unknown): unknown {
   if (!(error instanceof Fault) || !error.retryable) return error
   return new Fault('LOG_ARCHIVE_FAILED', error.message, { retryable: true, cause: error })

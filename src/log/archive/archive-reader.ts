@@ -107,7 +107,10 @@ export function openArchive<Event extends LogEvent>(
   }
 }
 
-/** Reads events from the archive if the log no longer has them. Throws if the archive does not have them either. */
+/**
+ * Returns a log reader that reads events from the archive if the log no longer has them. A read throws if the
+ * archive does not have them either.
+ */
 export function wholeLog<Event extends LogEvent>(
   log: LogReader<Event>,
   archive: LogArchive<Event>,
@@ -128,7 +131,7 @@ export function wholeLog<Event extends LogEvent>(
   }
 }
 
-/** Reads rows from the archive if the log no longer has them, otherwise from the log. */
+/** Returns a reader that reads rows from the archive if the log no longer has them, otherwise from the log. */
 export function wholeRows<Event extends LogEvent>(
   log: LogReader<Event> & RowReader,
   archive: LogArchive<Event>,

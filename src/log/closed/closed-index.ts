@@ -126,7 +126,7 @@ function rowAt(cells: Uint32Array, slot: number): number {
   return (cells[2 * slot]! & 0xff) * 2 ** 32 + cells[2 * slot + 1]!
 }
 
-/** `key` has the 24 bits of the mixed fingerprint at its top. */
+/** Stores a row in the first free slot for `key`. The top 24 bits of `key` are those of the mixed fingerprint. */
 function put(segment: Segment, key: number, row: number): void {
   const { cells, mask } = segment
   let slot = (key >>> 8) & mask

@@ -138,7 +138,7 @@ export class ClosedKeeper {
     if (spills) table.spilled()
   }
 
-  /** Open the new run before the table names it: if its file cannot be opened, the old data must stay. */
+  /** Opens the new run before the table names it: if its file cannot be opened, the old data must stay. */
   #open(run: RunMeta): ClosedRun {
     const { runs } = this.#ports.table
     try {

@@ -19,7 +19,11 @@ import type { ClosedOrder } from '../event-log.ts'
 
 export const CLOSED_ORDER_BYTES = 128
 
-assert.equal(endianness(), 'LE', 'rows are written by whole words, and lie little-endian')
+assert.equal(
+  endianness(),
+  'LE',
+  'rows are written as 32-bit words, so the processor must be little-endian',
+)
 
 /** The table stores a reason as its index in this list, so add new reasons only at the end. */
 const REASONS = ['filled', 'cancelled', 'expired', 'unfunded', 'self-trade', 'taken'] as const
@@ -123,8 +127,8 @@ function newHashKey(): HashKey {
 }
 
 /**
- * Buffers for the searched hash, and for an order's hash that is compared with it. Each is valid until the next call of
- * its function.
+ * Results of `hashKeyOf` (the searched hash) and of `hashKeyAt` (an order's hash that is compared with it).
+ * Each is valid until the next call of its function.
  */
 const asked = newHashKey()
 const met = newHashKey()
@@ -147,7 +151,7 @@ export function forgetAfterSecAt(bytes: Buffer, at: number): number {
   return bytes.readDoubleLE(at + 112)
 }
 
-/** Each process has its own secret, because fingerprints exist only in the memory of one process. */
+/** Each thread has its own secret, because fingerprints exist only in the memory of one thread. */
 const SECRET = randomInt(0, 2 ** 32)
 
 /**

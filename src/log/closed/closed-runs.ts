@@ -105,7 +105,10 @@ export class ClosedRuns {
     return this.#runs.reduce((sum, { run }) => sum + run.memoryBytes, 0)
   }
 
-  /** Returns the entry of the newest run that has the hash; undefined if the order may already be forgotten. */
+  /**
+   * Returns the entry of the newest run that has the hash; undefined if no run has it, or if the order may
+   * already be forgotten.
+   */
   find(key: HashKey, nowSec: number): Buffer | undefined {
     for (const { run } of this.#runs) {
       const bytes = run.find(key)
@@ -132,7 +135,10 @@ export class ClosedRuns {
       .map(({ id }) => id)
   }
 
-  /** True if there are so many small runs that they should be merged before another is added. */
+  /**
+   * True if there are at least `2 * FAN_IN` runs of level 0, so that runs should be merged before another is
+   * added.
+   */
   get isCrowded(): boolean {
     return this.#runs.filter(({ run }) => run.meta.level === 0).length >= 2 * FAN_IN
   }
@@ -172,7 +178,7 @@ export class ClosedRuns {
     }
   }
 
-  /** Replaces runs by one run or none, within the caller's transaction. */
+  /** Replaces runs in the table by one run or none, within the caller's transaction; returns the new tally. */
   replace(ids: readonly number[], id: number, run: RunMeta | undefined, runs: Tally): Tally {
     let tally = runs
     for (const each of this.#runs) {

@@ -33,12 +33,15 @@ import type { ClosedRuns } from './closed-runs.ts'
  * up to 4,096 orders.
  */
 const ROW_ORDERS_MAX = 256
-/** Number of read orders after which a forget step stops, at the end of a row. Such a step takes a few milliseconds. */
+/**
+ * A forget step stops after the row with which it has read this many orders. Such a step takes a few
+ * milliseconds.
+ */
 const FORGET_ORDERS_MAX = 2_048
 
 type ClosedRow = { id: number; forget_min_sec: number; crc: number; payload: Buffer }
 
-/** Fingerprints that may be in a row; for each of them, the hashes and their positions in the request. */
+/** Hashes to find in one row, by fingerprint. Each hash has its positions in the request. */
 type Wanted = Map<number, Map<OrderHash, number[]>>
 
 type Due = {
@@ -136,12 +139,15 @@ export class ClosedTable {
     checkTally(found, stated.closed, 'closed orders', path)
   }
 
-  /** Number of orders in rows, and therefore in the index. */
+  /** Number of indexed orders: those in rows that are not in a run yet. */
   get size(): number {
     return this.#index.size + (this.#frozen?.index.size ?? 0)
   }
 
-  /** Returns the closed order of each hash, in the order of `hashes`; reads every row once. */
+  /**
+   * Returns the closed order of each hash, in the order of `hashes`; undefined if there is none. Reads a row
+   * with several of the orders only once.
+   */
   find(hashes: readonly OrderHash[]): (ClosedOrder | undefined)[] {
     const found = new Array<ClosedOrder | undefined>(hashes.length).fill(undefined)
     const known = new Set<number>()
@@ -255,7 +261,8 @@ export class ClosedTable {
   }
 
   /**
-   * Marks rows up to and including `to` as frozen until they are in a run. Rows that are already frozen stay frozen.
+   * Freezes rows up to and including `to` until they are in a run. If rows are frozen already, freezes no
+   * others. Returns the range of the frozen rows: after `from`, up to and including `to`.
    */
   freeze(to: number): { readonly from: number; readonly to: number } {
     if (this.#frozen === undefined) {
@@ -412,7 +419,10 @@ export class ClosedTable {
   }
 }
 
-/** Calls `found` for each wanted order of a row, with its place in the row and its positions in the request. */
+/**
+ * Calls `found` for each wanted order of a row, with the order's byte offset in the row and its positions in
+ * the request.
+ */
 function eachOf(
   payload: Buffer,
   wanted: Wanted,

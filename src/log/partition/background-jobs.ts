@@ -45,7 +45,7 @@ type Running = {
   readonly waiting: Map<number, PromiseWithResolvers<unknown>>
 }
 
-/** The first job starts the thread: most logs never need the thread. */
+/** Makes the jobs of one writer. The first job starts the thread: most logs never need the thread. */
 export function makeBackgroundJobs(): BackgroundJobs {
   let running: Running | undefined
   let lastNumber = 0
@@ -74,7 +74,7 @@ export function makeBackgroundJobs(): BackgroundJobs {
       waiting.clear()
     }
     worker.on('error', (error) => ended(error instanceof Error ? error.message : String(error)))
-    worker.on('exit', () => ended('the thread for long work of the log has ended'))
+    worker.on('exit', () => ended('the background thread of the log has ended'))
     return started
   }
 
@@ -87,7 +87,7 @@ export function makeBackgroundJobs(): BackgroundJobs {
       running.worker.postMessage({ number, name, job } as JobRequest)
       return asked.promise as never
     },
-    // An interrupted job leaves a file with a temporary name, which the next open removes.
+    // An interrupted job leaves an unused file, which the next open removes.
     stop: async () => {
       await running?.worker.terminate()
     },

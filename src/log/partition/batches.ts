@@ -1,6 +1,7 @@
 /**
- * Reads records from a partition's file, for its owner and for readers in other threads. The reader checks every row
- * and its offset: a gap between two rows, or a row after the end, is a fault.
+ * Reads records from a partition's file, for its owner and for readers in other threads. The reader checks
+ * every row and its offset: a gap between two rows, or a row that continues after the last offset, is a
+ * fault.
  */
 
 import type BetterSqlite3 from 'better-sqlite3'
@@ -107,8 +108,8 @@ export class BatchReader<Event extends LogEvent> {
       if (fromOffset < firstOffset) {
         throw new Fault(
           'LOG_TRUNCATED',
-          `${this.#path} begins at offset ${firstOffset}, but ${fromOffset} was requested: it ` +
-            'has left the log; npm run rebuild reads it from the archive',
+          `${this.#path} begins at offset ${firstOffset}, but ${fromOffset} was requested: older ` +
+            'events have left the log; npm run rebuild reads them from the archive',
           { retryable: false },
         )
       }
@@ -116,7 +117,7 @@ export class BatchReader<Event extends LogEvent> {
         throw new Fault(
           'LOG_BEYOND_END',
           `${this.#path} ends at offset ${lastOffset}, but ${fromOffset} was requested: ` +
-            'the reader has seen records that this log does not hold',
+            'the reader has seen records that this log does not have',
           { retryable: false },
         )
       }
@@ -126,7 +127,9 @@ export class BatchReader<Event extends LogEvent> {
           | BatchRow
           | undefined
         if (row === undefined || next >= row.first_offset + row.count) {
-          throw corrupt(`${this.#path}: offset ${next} is missing, the file goes to ${lastOffset}`)
+          throw corrupt(
+            `${this.#path}: offset ${next} is missing, although the file ends at offset ${lastOffset}`,
+          )
         }
         rows.push(row)
         next = row.first_offset + row.count

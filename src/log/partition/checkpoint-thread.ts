@@ -18,7 +18,10 @@ const PAUSE_MS = 5
 const PAGES_FEW = 500
 const ROUNDS_MAX = 5
 
-/** Returns the number of pages in the write-ahead file. */
+/**
+ * Checkpoints a database until a round copies few pages, in at most `ROUNDS_MAX` rounds. Returns the number
+ * of pages in the write-ahead file.
+ */
 function checkpoint(db: Database.Database): number {
   let before = 0
   for (let round = 1; ; round++) {

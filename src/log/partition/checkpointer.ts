@@ -5,7 +5,7 @@
 
 import { Worker } from 'node:worker_threads'
 
-/** Indices in the memory that the writer and the thread share. */
+/** Index of the stop flag in the memory that the writer and the thread share. */
 export const STOP = 0
 /** Index of the number of requests so far. */
 export const ASKED = 1
@@ -34,7 +34,7 @@ export type Checkpointer = {
   stop(): Promise<void>
 }
 
-/** The first request starts the thread: a log with few writes does not need the thread. */
+/** Makes a checkpointer. The first request starts the thread: a log with few writes does not need the thread. */
 export function makeCheckpointer(files: readonly string[], name = 'log-checkpoints'): Checkpointer {
   const words = new SharedArrayBuffer(4 * (FILES + WORDS * files.length))
   const shared = new Int32Array(words)

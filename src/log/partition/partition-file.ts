@@ -27,8 +27,9 @@ const TAIL_BATCHES_CHECKED = 4
 /** Files up to this size get SQLite's `quick_check` at every open, which reads the whole file. */
 const QUICK_CHECK_BYTES_MAX = 64 * 1024 * 1024
 /**
- * Maximum time that opening waits for a reader that still sees an older state of the database. The thread is blocked
- * meanwhile, including the markets of its other partitions. Opening is retried.
+ * Maximum time that opening waits for a reader that still sees an older state of the database. During the
+ * wait, the thread is blocked, including the markets of its other partitions. If the wait is not enough,
+ * opening fails and is retried.
  */
 const BUSY_MS_MAX = 1_000
 

@@ -213,7 +213,7 @@ export class Partition<Event extends LogEvent> {
     return this.#options.closedOrdersMax - this.#file().closed.size
   }
 
-  /** Number of closed orders in runs, and the memory in bytes of filters and of the index. */
+  /** Returns the number of closed orders in runs, and the memory in bytes of filters and of the index. */
   closedRuns(): { readonly orders: number; readonly filterBytes: number; readonly memory: number } {
     const { runs, size } = this.#file().closed
     return {

@@ -42,7 +42,9 @@ export function minus(tally: Tally, crc: number): Tally {
 /** Throws if a row was lost or added by damage. */
 export function checkTally(found: Tally, stated: Tally, what: string, path: string): void {
   if (found.rows !== stated.rows || found.sum !== stated.sum) {
-    throw corrupt(`${path}: ${stated.rows} rows of ${what} were written, ${found.rows} are there`)
+    throw corrupt(
+      `${path}: ${stated.rows} rows of ${what} were written, but the file has ${found.rows}, or some are damaged`,
+    )
   }
 }
 

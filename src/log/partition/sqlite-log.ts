@@ -1,6 +1,7 @@
 /**
- * The event log in local files: one SQLite file per partition in write-ahead mode, one transaction and one sync per
- * batch. This class creates the objects that do the work, and passes each call to the object of its partition.
+ * The event log in local files: one SQLite file per partition in write-ahead mode, one transaction and one
+ * sync per batch. `openSqliteLog` creates the objects that do the work, and passes each call to the object of
+ * its partition.
  */
 
 import assert from 'node:assert/strict'

@@ -88,7 +88,7 @@ function check(path: string, file: number, size: number): void {
     if (brokenCommits > 0) {
       throw corrupt(
         `${path}: frame ${frames + 1} of the write-ahead file is damaged, and commits that were ` +
-          'made durable lie behind it; restore all files of the partition from one copy',
+          'made durable follow the damaged frame; restore all files of the partition from one copy',
       )
     }
     if (commits) brokenCommits++
@@ -97,7 +97,7 @@ function check(path: string, file: number, size: number): void {
 
 type Sum = [number, number]
 
-/** The checksum of SQLite's write-ahead file: two running sums over pairs of 32-bit words. */
+/** Adds bytes to the checksum of SQLite's write-ahead file: two running sums over pairs of 32-bit words. */
 function addToSum(sum: Sum, bytes: Buffer, bigEndian: boolean): void {
   let [first, second] = sum
   for (let at = 0; at < bytes.length; at += 8) {

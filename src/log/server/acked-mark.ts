@@ -60,7 +60,7 @@ export async function checkAcked({ partition, rows }: Copied, acked: AckedMark):
   throw lost(
     partition,
     rows.server.name,
-    `row ${known.seq} was acknowledged here, and ` +
-      (last.seq < known.seq ? `it ends with row ${last.seq}` : 'another row is in its place'),
+    `row ${known.seq} was acknowledged, but ` +
+      (last.seq < known.seq ? `the log ends with row ${last.seq}` : 'another row is in its place'),
   )
 }

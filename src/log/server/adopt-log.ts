@@ -15,7 +15,7 @@ import { MysqlServer, parseMysqlAddress } from './mysql-server.ts'
 
 const PATIENCE = { totalMs: 60_000 }
 
-/** Returns whether a database has no log, not even a part of one. */
+/** Creates the tables of a log if missing. Returns true if the database does not contain any part of a log. */
 export async function hasNoLog(url: string): Promise<boolean> {
   const server = serverOf(url)
   try {

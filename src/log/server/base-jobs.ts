@@ -26,7 +26,7 @@ type BaseJobs = {
   stop(): Promise<void>
 }
 
-/** The first base starts the thread: a log with few writes does not need the thread. */
+/** Makes the base jobs. The first base starts the thread: a log with few writes does not need the thread. */
 export function makeBaseJobs(data: BaseThreadData): BaseJobs {
   let worker: Worker | undefined
   const waiting = new Map<number, (answer: BaseAnswer) => void>()

@@ -16,8 +16,8 @@ import { LOG_URL_SHAPE, MysqlServer, parseMysqlAddress } from './mysql-server.ts
 /** Maximum time of retries before a read of new rows counts as failed. */
 const PATIENCE = { totalMs: 2_000 }
 /**
- * Number of rows of closed orders that are checked for orders to forget after each read of new rows; there may be many
- * such reads in a second.
+ * Number of rows of closed orders that are searched for orders to forget, each time after new rows were read.
+ * New rows may be read many times in a second.
  */
 const FORGET_STEP = 200
 
@@ -137,8 +137,9 @@ export async function openLogFollower<Event extends LogEvent>(options: {
 }
 
 /**
- * Forgets closed orders by the clock of the log, as the owner does, and moves them into runs (sorted files). Otherwise
- * a follower would keep all of them in its table, which would be full when the node takes over the partition.
+ * Forgets old closed orders by the clock of the log, as the owner does, and moves the others into runs
+ * (sorted files). Otherwise a follower would keep all closed orders in its table, which would be full when
+ * the node takes over the partition.
  */
 function forgetSome<Event extends LogEvent>(copy: EventLog<Event>, partition: number): void {
   try {

@@ -1,7 +1,7 @@
 /**
- * A base: a copy of the files of one partition, as they are after one row of its log, stored in the same database as
- * the log. A machine without local files starts with the base and then reads only the later rows, so earlier rows can
- * be deleted. A thread makes the base from the owner's local files while the owner continues.
+ * A base is a copy of one partition's files as of one row of its log. It is stored in the same database as
+ * the log. A machine without local files starts with the base and then reads only the later rows, so earlier
+ * rows can be deleted. A thread makes the base from the owner's local files while the owner continues.
  */
 
 import {
@@ -130,7 +130,10 @@ async function isWhole(rows: LogRows, stored: string, bytes: number): Promise<bo
   return Number(found?.pieces) === Math.ceil(bytes / PIECE_BYTES)
 }
 
-/** Replaces local files by the newest base; returns the last row that the base contains. */
+/**
+ * Replaces local files by the newest base. Returns the last row that the base contains; undefined if there is
+ * no base.
+ */
 export async function fetchBase(
   rows: LogRows,
   paths: PartitionPaths,
@@ -171,7 +174,7 @@ async function fetchFile(rows: LogRows, file: BaseFile, path: string): Promise<v
   // The owner may have replaced this base by a newer one during the read.
   throw new Fault(
     'LOG_BASE_GONE',
-    `partition ${rows.part}: ${file.name} is not whole in its base`,
+    `partition ${rows.part}: the file ${file.name} is incomplete or damaged in its base`,
     {
       retryable: true,
     },
@@ -202,7 +205,7 @@ function pathOf(paths: PartitionPaths, name: string): string {
   if (name === 'db') return paths.database
   const [folder, file = ''] = name.split('/')
   if (!/^[A-Za-z0-9._-]+$/.test(file) || file.startsWith('.')) {
-    throw refused('LOG_CORRUPT', `a base names a file "${name}"`)
+    throw refused('LOG_CORRUPT', `a base has a file with the invalid name "${name}"`)
   }
   return join(folder === 'closed' ? paths.runs : paths.snapshots, file)
 }

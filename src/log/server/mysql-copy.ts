@@ -184,7 +184,7 @@ async function checkCut(partition: number, rows: LogRows, at: Position): Promise
   if (at.seq >= (await rows.firstSeq())) return
   throw new Fault(
     'LOG_BASE_GONE',
-    `partition ${partition}: the rows behind ${at.seq} are in a base by now`,
+    `partition ${partition}: the log no longer has the rows after ${at.seq}, because a base has replaced them`,
     { retryable: true },
   )
 }

@@ -266,7 +266,10 @@ export async function openMysqlLog<Event extends LogEvent>(
   }
 }
 
-/** Removes the position from the values of the partition's owner. Only the local copy stores the position. */
+/**
+ * Returns the state without the position in `meta`. Only the local copy needs the position; all other values
+ * are those of the partition's owner.
+ */
 function withoutPosition(state: PartitionState): PartitionState {
   const { [POSITION]: _, ...meta } = state.meta
   return { ...state, meta }

@@ -1,11 +1,11 @@
 /**
- * Tables of the log in a database server that speaks MySQL's protocol, and every statement on them. One row is one
- * batch. One statement inserts it, and names the row before it: if a node does not know the last row of a partition, or
- * no longer owns it, the statement changes nothing.
+ * Tables of the log in a database server that speaks MySQL's protocol, and every statement on them. One row
+ * is one batch. One statement inserts it, and names the row before it: if a node does not know the last row
+ * of a partition, or no longer owns it, the statement changes nothing.
  *
  *   log        part, seq (of rows), epoch (of owners), first_offset, events, crc (over all rows so far), body
  *   log_homes  the log's random id and its number of partitions, in a single row
- *   log_bases  a copy of a partition's files as of a row: which files, see `mysql-base.ts`
+ *   log_bases  the list of the files in a base: a partition's files as of a row (`mysql-base.ts`)
  *   log_files  the bytes of these files, in pieces
  */
 
@@ -146,7 +146,7 @@ export async function beginAdopted(
   if (begun === 1) return
   throw refused(
     'LOG_NOT_EMPTY',
-    `the database at ${rows.server.name} holds a log, or a part of one, already: empty it first`,
+    `the database at ${rows.server.name} already has a log, or a part of one: empty the database first`,
   )
 }
 
@@ -234,7 +234,7 @@ export class LogRows {
       `SELECT ${COLUMNS} FROM log WHERE part = ? ORDER BY seq DESC LIMIT 1`,
       [this.part],
     )
-    if (row === undefined) throw lost(this.part, this.#server.name, 'it has no row at all')
+    if (row === undefined) throw lost(this.part, this.#server.name, 'the log has no row at all')
     return row
   }
 
@@ -255,7 +255,7 @@ export class LogRows {
     return row
   }
 
-  /** Returns the next rows after row `seq`, in order. */
+  /** Returns up to `ROWS_READ` rows after row `seq`, in order; none at the end of the log. */
   async after(seq: number): Promise<Row[]> {
     return this.#ask<Row>(
       `SELECT ${COLUMNS} FROM log WHERE part = ? AND seq > ? ORDER BY seq LIMIT ${ROWS_READ}`,
@@ -314,8 +314,8 @@ export class LogRows {
   }
 
   /**
-   * Runs a statement only while this epoch is the newest. This condition is appended to the statement, which must
-   * therefore end with a condition.
+   * Runs a statement only while this epoch is the newest. `sql` must end with `WHERE` or `AND`, because this
+   * condition is appended to it.
    */
   async changeAs(epoch: number, sql: string, values: readonly unknown[]): Promise<number> {
     return this.change(`${sql} ${IS_NEWEST}`, [...values, epoch, this.part])
@@ -347,7 +347,7 @@ export class LogRows {
     throw lost(
       this.part,
       this.#server.name,
-      `it ends with row ${last.seq} of owner ${last.epoch}, and row ${place.seq} of owner ` +
+      `the log ends with row ${last.seq} of owner ${last.epoch}, but row ${place.seq} of owner ` +
         `${place.epoch} was acknowledged`,
     )
   }
@@ -363,7 +363,8 @@ export class LogRows {
 }
 
 /**
- * Repeats a statement until its outcome is known. If a server fails, the next attempt uses the next server of the list.
+ * Repeats a statement until its outcome is known, or throws after `totalMs`. If a server fails, the next
+ * attempt uses the next server of the list.
  */
 export async function untilKnown<Result>(
   server: MysqlServer,
@@ -409,7 +410,7 @@ export function lost(part: number, server: string, why: string): Fault {
   return refused(
     'LOG_LOST',
     `the log of partition ${part} at ${server} has lost acknowledged commands: ${why}. Do not continue ` +
-      'with this copy: bring back the server that has the rest, or restore the database from a backup',
+      'with this database: bring back the server that has the missing commands, or restore the database from a backup',
   )
 }
 

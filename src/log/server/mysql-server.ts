@@ -62,11 +62,11 @@ export function describeMysqlAddress(url: string): string {
 
 /**
  * Meaning of an error for its statement.
- *   again: it was rolled back; send it again
- *   taken: a row with that key exists; read it to find its owner
- *   elsewhere: this server did nothing; send it to another
- *   unknown: it may have happened, or may still happen
- *   refused: it did not happen, and a retry does not help
+ *   again: the statement was rolled back; send it again
+ *   taken: a row with that key exists; read the row to find its owner
+ *   elsewhere: this server did nothing; send the statement to another server
+ *   unknown: the statement may have been executed, or may still be executed
+ *   refused: the statement was not executed, and a retry does not help
  */
 type Meaning = 'again' | 'taken' | 'elsewhere' | 'unknown' | 'refused'
 
@@ -83,16 +83,16 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
   [1040, 'elsewhere'], // too many connections
   [1203, 'elsewhere'], // too many connections of this user
   [1129, 'elsewhere'], // the host is blocked
-  [1044, 'refused'], // no right to the database
+  [1044, 'refused'], // no privilege for the database
   [1045, 'refused'], // wrong user or password
   [1049, 'refused'], // no such database
   [1054, 'refused'], // no such column
-  [1064, 'refused'], // it does not speak this SQL
-  [1142, 'refused'], // no right to the table
+  [1064, 'refused'], // the server cannot parse the SQL
+  [1142, 'refused'], // no privilege for the table
   [1146, 'refused'], // no such table
   [1153, 'refused'], // larger than max_allowed_packet
-  [1227, 'refused'], // no right to do that
-  [1406, 'refused'], // too long for its column
+  [1227, 'refused'], // no privilege for this operation
+  [1406, 'refused'], // a value is too long for its column
 ])
 
 export function meaningOf(error: unknown): Meaning {
@@ -132,7 +132,7 @@ export class MysqlServer {
     return (await this.#execute(sql, values, timeoutMs)) as Row[]
   }
 
-  /** Returns the number of changed rows. */
+  /** Runs a statement; returns the number of rows that it changed. */
   async change(sql: string, values: readonly unknown[] = []): Promise<number> {
     return ((await this.#execute(sql, values)) as ResultSetHeader).affectedRows
   }
@@ -229,8 +229,8 @@ async function prepareSession(connection: Connection, server: string): Promise<v
 }
 
 /**
- * Returns the driver's TLS options. The driver verifies the certificate's chain by default, but the host name only with
- * this option.
+ * Returns the driver's TLS options. The driver verifies the certificate's chain by default, but verifies the
+ * host name only with `verifyIdentity`.
  */
 function sslOf({ tls, caFile }: MysqlTls): { readonly ssl?: SslOptions } {
   if (!tls) return {}

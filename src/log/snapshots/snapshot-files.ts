@@ -41,7 +41,10 @@ export class SnapshotFiles {
   /** The last removal; removals run one after the other. */
   #removing = Promise.resolve()
 
-  /** Finds the newest snapshot of each market that fits the log. It changes no file. */
+  /**
+   * Finds, for each market, the newest snapshot that fits the log. Removes no file; `removeUseless` does so
+   * later.
+   */
   constructor(folder: string, home: RowHome, fitOf: (named: Named) => Fit) {
     this.#folder = folder
     this.#home = home

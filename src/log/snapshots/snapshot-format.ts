@@ -25,7 +25,10 @@ export type Subject = Omit<SnapshotMeta, 'chunks'>
 /** Counter that makes the names of one thread's unfinished files unique. */
 let drafts = 0
 
-/** The name contains the market and the offset, so the newer of two snapshots is known. */
+/**
+ * Returns the file name of a snapshot. The name contains the market and the offset, so the newer of two
+ * snapshots is known.
+ */
 export function nameOf({ marketId, atOffset }: Named): string {
   return `${marketId}-${atOffset}`
 }

@@ -21,13 +21,13 @@ export const SignatureScheme = Type.Object({
         contract: Type.Optional(
           Type.String({
             description:
-              'Address of the contract that has this function; absent if it is the contract of the market',
+              'Address of the contract that has this function; absent if the market’s contract has this function',
           }),
         ),
         function: Type.String(),
         args: Type.Array(
           Type.String({
-            description: 'Name of a field of the message that is passed as an argument',
+            description: 'Name of the message field whose value is the argument',
           }),
         ),
       },
@@ -165,14 +165,14 @@ const STREAM_LIMITS = {
     'Maximum number of unanswered requests (orders, cancels, authentications) of one stream connection',
   ),
   streamHeldOrdersMax: limit(
-    'Maximum number of orders, open or unsettled, that one stream connection can have cancelled when it ends',
+    'Maximum number of orders per market thread, open or unsettled, that are cancelled when one stream connection ends',
   ),
   streamHeartbeatMs: limit('Time between two heartbeats, in milliseconds'),
   streamIdleSeconds: limit(
     'Time after which the server closes a stream connection whose client answers no ping, in seconds',
   ),
   streamBufferBytesMax: limit(
-    'Maximum number of bytes that wait to be sent to one client; the server drops its further messages',
+    'Maximum number of bytes that wait to be sent to one client; above it, the server drops messages to that client',
   ),
   streamLagMsMax: limit(
     'Maximum time that messages wait for a slow client, in milliseconds; then the server closes the connection ' +
@@ -222,7 +222,7 @@ export const ConfigAnswer = Type.Object({
     version: Type.String({ description: 'Version of the exchange’s program' }),
     apiVersion: Type.String({
       description:
-        'Version of the API, `major.minor`: a minor version only adds, a major version may break clients',
+        'Version of the API, `major.minor`: a new minor version only adds to the API, a new major version may break clients',
     }),
   }),
   serverTime: Type.Integer({ description: 'Current time of the exchange, in Unix seconds' }),

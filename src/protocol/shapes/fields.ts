@@ -35,24 +35,24 @@ export const outcome = (options: TSchemaOptions = { description: 'Outcome: 0 = Y
 
 export const side = (description = 'Side: 0 = BUY, 1 = SELL') => bit({ description })
 
-/** A schema for one of a few words. The published documents describe it as text. */
+/** Returns a schema for one of these words. The published documents describe it as text. */
 export const word = <const Words extends readonly string[]>(words: Words, description?: string) =>
   typed(
     Type.String(description === undefined ? {} : { description }),
     Type.Unsafe<Words[number]>(Type.Enum([...words])),
   )
 
-/** Text with a list of known values. Clients must expect that later versions add values. */
+/** Returns a schema for text with a list of known values. Clients must expect that later versions add values. */
 export const growing = (words: readonly string[]) => typed(Type.Enum([...words]), Type.String())
 
-/** Two values: one of YES and one of NO. */
+/** Returns a schema for two values: one of YES and one of NO. */
 export const ofBoth = <Schema extends TSchema>(schema: Schema, description: string) =>
   pair(schema, `Two values, YES first, then NO: ${description}`)
 
 export const pair = <Schema extends TSchema>(schema: Schema, description: string) =>
   typed(Type.Array(schema, { minItems: 2, maxItems: 2, description }), Type.Tuple([schema, schema]))
 
-/** An object with known members. The published documents describe it as a map. */
+/** Returns a schema for an object with known members. The published documents describe it as a map. */
 export const map = <Members extends Record<string, TSchema>>(item: TSchema, members: Members) =>
   typed(Type.Record(Type.String(), item), Type.Object(members))
 

@@ -206,7 +206,9 @@ export const PlatformStats = Type.Object(
     totalVolume: Type.Integer({
       description: 'Total volume of all markets, in millionths of the stablecoin',
     }),
-    volume24h: Type.Integer({ description: 'Volume of the last 24 hours' }),
+    volume24h: Type.Integer({
+      description: 'Volume of the last 24 hours, in millionths of the stablecoin',
+    }),
     totalTrades: Type.Integer({ description: 'Number of matched trades, without failed ones' }),
     trades24h: Type.Integer(),
     totalTraders: Type.Integer({

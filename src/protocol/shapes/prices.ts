@@ -130,8 +130,8 @@ const PriceProvider = Type.Object(
     }),
     counted: Type.Boolean({
       description:
-        'True if this source counts in the decision: it reported both prices, and they are close to those of another ' +
-        'source, if another source reported',
+        'True if this source counts in the decision: it is the deciding source, or it reported both prices, and each is ' +
+        'close to a price of another source if there is one',
     }),
   },
   { title: 'PriceProvider' },

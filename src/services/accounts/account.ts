@@ -30,8 +30,8 @@ import type {
 } from './state.ts'
 
 /**
- * Maximum number of an account’s tokens whose balances are still read although no need uses them. An order for such a
- * token does not have to wait for the chain.
+ * Maximum number of tokens per account whose balances are still read although no need uses them. Because of
+ * these reads, an order for such a token does not have to wait for the chain.
  */
 export const IDLE_TOKENS_MAX = 16
 

@@ -1,17 +1,19 @@
 /**
- * Funds and reservations of traders: an order is accepted only if its funds are available. It reads the logs of all
- * markets and keeps short promises; markets do not wait for it, and it does not wait for markets.
+ * Funds and reservations of traders: an order is accepted only if its funds are available. An accounts thread
+ * reads the logs of all markets, and promises funds to new orders for a short time. Markets do not wait for
+ * this thread, and it does not wait for markets.
  *
- * 1. Start: needs are loaded from the database, the logs are read on from there, and the chains are queried for the pending trades that have settled. Only then is anything granted.
- * 2. `Reserve` compares an order's need with the funds at the last block, less open, pending and promised needs. If
- *    granted, it is a promise by the order's hash.
+ * 1. Start: the thread loads the needs from the database, reads the logs from there on, and asks the chains
+ *    which pending trades have settled. It grants nothing before these steps are complete.
+ * 2. `Reserve` compares an order's need with the funds at the last block, less open, pending and promised
+ *    needs. If the order is granted, its need becomes a promise, which is stored under the order's hash.
  * 3. The market places the order; its events turn the promise into an open or pending need.
- * 4. A step of the chain reports settled trades and changed funds. These are read again, and orders that are no longer
- *    covered are emitted as `Withdrawn`.
+ * 4. A step of the chain reports settled trades and changed funds. These funds are read again, and orders
+ *    that are no longer covered are emitted as `Withdrawn`.
  *
- * Example: a trader has 10 dollars and an allowance for all of them. BUY 10 at 0.42 is promised 4.21. It matches 4 at
- * 0.40: 1.60 is pending and 2.53 open, 5.87 free. The trade is mined in block 7, and the funds are read there: 8.40
- * held, 2.53 open, nothing pending, 5.87 free, whether or not the market knows yet.
+ * Example: a trader has 10 dollars and an allowance for all of them. BUY 10 at 0.42 is promised 4.21. It
+ * matches 4 at 0.40: 1.60 is pending and 2.53 open, 5.87 free. The trade is mined in block 7, and the funds
+ * are read there: 8.40 held, 2.53 open, nothing pending, 5.87 free, whether or not the market knows yet.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -37,7 +39,7 @@ import { expirePromises, releasePromise } from './promises.ts'
 import type { AccountsContext, AccountsEvent, AccountsProtocol, AccountsState } from './state.ts'
 import { addTrade, confirmTrade, markSettled } from './trades.ts'
 
-/** Pause before the database is read again. */
+/** Pause before a failed read of the database is repeated. */
 const AGAIN_MS = 1_000
 /** Maximum number of trades whose details one read returns. */
 const TRADES_READ_MAX = 500

@@ -63,7 +63,7 @@ export function viewFor(
   return wait(state, account, { order: undefined, promises: false, deadlineAtMs }, context)
 }
 
-/** Returns why this thread cannot answer the request at present. */
+/** Returns the rejection if this thread cannot answer the request now, otherwise undefined. */
 function notHere(
   state: AccountsState,
   chain: ChainAccounts | undefined,
@@ -120,7 +120,8 @@ function wait(
   context: AccountsContext,
 ): Deferred | Rejection {
   const { waitingMax, waitingPerOwnerMax } = state.rules
-  // Anyone may read a trader’s funds, so such reads may fill only half of the queue; the other half is for orders.
+  // Anyone may read a trader’s funds, so requests that reserve nothing may fill only half of the queue; the
+  // other half is for orders.
   const share = asked.promises ? 1 : 0.5
   const isFull =
     state.waiting >= share * waitingMax || account.waiting.length >= share * waitingPerOwnerMax

@@ -1,9 +1,9 @@
 /**
- * Selects the orders to cancel if a trader’s funds do not cover open orders and pending trades. Only orders that need
- * the missing token are selected, the newest first, and no more than necessary. An order counts with its minimum need.
- * The extra units for rounding many fills (`funds.ts`) are required only when an order arrives. Its fills may use up
- * these units, and no order is cancelled because it traded. Promises (reservations for orders in progress) cancel
- * nothing: they are checked when they become orders.
+ * Selects the orders to cancel if a trader’s funds do not cover open orders and pending trades. Only orders
+ * that need the missing token are selected, the newest first, and no more than necessary. The check uses the
+ * minimum need of each order. The extra units for rounding many fills (`funds.ts`) are required only when an
+ * order arrives: its fills may use up these units, and an order must not be cancelled because it traded.
+ * Promises (reservations for orders in progress) cancel nothing: they are checked when they become orders.
  */
 
 import type { OrderHash } from '#domain/ids.ts'
@@ -19,7 +19,10 @@ import type {
 } from './state.ts'
 import { hasUnreadMatch } from './trades.ts'
 
-/** Checks an account after its funds or orders have changed. */
+/**
+ * Emits `Withdrawn` for orders of the account that its funds do not cover. Does nothing while its funds or
+ * needs are not completely known.
+ */
 export function cover(state: AccountsState, account: Account, context: AccountsContext): void {
   const { chain } = account
   const isKnown = state.caughtUpMs > 0 && chain.isOpen && account.block >= account.wantBlock
@@ -30,14 +33,18 @@ export function cover(state: AccountsState, account: Account, context: AccountsC
     return
   }
   chain.short.add(account)
-  // The chain may have settled a sale of the missing tokens whose match is not read from the log yet. Nothing is
-  // cancelled now: the account is checked again with each change and tick.
+  // The chain may have settled a trade of this account whose match is not read from the log yet. That trade
+  // may explain the missing tokens, so nothing is cancelled now: the account is checked again with each
+  // change and tick.
   if (hasUnreadMatch(state, account)) return
   account.namedAtMs = context.nowMs
   name(state, account, uncovered(account), context)
 }
 
-/** Emits `Withdrawn` again for orders that are still in their books. */
+/**
+ * Checks the account again after `nameAgainMs`, so that `Withdrawn` is emitted again for orders that are
+ * still in their books.
+ */
 export function coverAgain(state: AccountsState, account: Account, context: AccountsContext): void {
   if (context.nowMs - account.namedAtMs >= state.rules.nameAgainMs) cover(state, account, context)
 }

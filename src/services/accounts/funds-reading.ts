@@ -21,7 +21,7 @@ import { applySettled, recountSettled, unsettleFrom } from './trades.ts'
 /** Maximum number of owners per read, and of concurrent reads per chain. */
 const OWNERS_READ_MAX = 100
 const READS_MAX = 4
-/** Number of trades per request that checks whether they are settled. */
+/** Maximum number of trades per request that asks the chain whether trades are settled. */
 const TRADES_ASKED_MAX = 200
 
 const PAUSE_MS = 250
@@ -53,7 +53,10 @@ export function stepFailed(chain: ChainAccounts, why: string, nowMs: number): vo
   chain.failures++
 }
 
-/** Applies the result of a step: settled trades end, and owners whose funds may have changed are read again. */
+/**
+ * Applies the result of a step: marks settled trades, and queues new reads for owners whose funds may have
+ * changed.
+ */
 export function applyFundsStep(
   state: AccountsState,
   chain: ChainAccounts,
@@ -87,7 +90,10 @@ function outdate(account: Account, block: number): void {
   else account.chain.toRead.add(account)
 }
 
-/** Handles a reorg that replaced the blocks from `block` on. */
+/**
+ * Handles a reorg that replaced the blocks from `block` on: closes the chain until the affected trades are
+ * checked, and queues the affected accounts to be read again.
+ */
 function rewind(state: AccountsState, chain: ChainAccounts, block: number): void {
   const place = chain.place!
   chain.epoch++
@@ -161,7 +167,7 @@ function questionOf({ trader, holdings }: Account): FundsQuestion {
   for (const holding of holdings.values()) if (isIdle(holding)) idle++
   const tokens: FundsToken[] = []
   for (const holding of holdings.values()) {
-    // Drop the tokens without a need that were added first.
+    // If more than `IDLE_TOKENS_MAX` tokens are without a need, drop those that were added first.
     if (isIdle(holding) && idle-- > IDLE_TOKENS_MAX) holdings.delete(holding.token)
     else tokens.push(holding.token)
   }
@@ -227,7 +233,10 @@ export function askAfterStep(
   askNext(state, chain, context)
 }
 
-/** Adds a trade that may have settled to the trades to check. No order is judged until this check is done. */
+/**
+ * Queues a check of whether the chain has settled the trade. Until this check is done, the chain is closed:
+ * no order is judged.
+ */
 export function doubt(chain: ChainAccounts, need: TradeNeed): void {
   chain.toAsk.add(need)
   if (!chain.hasAskedAll) return
@@ -235,7 +244,7 @@ export function doubt(chain: ChainAccounts, need: TradeNeed): void {
   chain.asking.push(need)
 }
 
-/** Checks the next part of the trades that no step reported as settled. */
+/** Checks the next part of the trades that no step reported as settled. If none is left, opens the chain. */
 export function askNext(
   state: AccountsState,
   chain: ChainAccounts,

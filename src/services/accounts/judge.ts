@@ -162,7 +162,7 @@ function reserved({ open, promised, pending }: Sums): bigint {
 
 function words(all: {
   readonly name: string
-  /** Begins the clause about the amount that the trader has or allows. */
+  /** Start of the clause about the amount that the trader has or allows, such as `the trader has`. */
   readonly from: string
   readonly sums: Sums
   readonly has: bigint

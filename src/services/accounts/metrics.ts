@@ -12,7 +12,7 @@ export function accountsMeters(
   const registers = [registry]
   const rpcErrors = new Counter({
     name: 'sibyl_accounts_rpc_errors_total',
-    help: 'Requests for funds to a chain that failed, whether or not another address answered',
+    help: 'Failed requests to a chain for funds, including those that another address then answered',
     labelNames: ['chain', 'host'],
     registers,
   })

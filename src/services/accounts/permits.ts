@@ -20,9 +20,9 @@ export function newSums(): Sums {
 }
 
 /**
- * Returns the permit of an order and counts one more user of it: the order itself, one of its trades, or its promise.
- * Returns undefined if the order has no permit. If two orders have permits with the same nonce, the token accepts only
- * one of them, so the second permit cannot be used yet.
+ * Returns the permit of an order, and counts one more user of the permit: the order itself, one of its
+ * trades, or its reservation (promise). Returns undefined if the order has no permit. If two orders have
+ * permits with the same nonce, the token accepts only one of them, so the second permit cannot be used yet.
  */
 export function holdPermit(
   account: Account,

@@ -233,12 +233,18 @@ export type Account = {
   namedAtMs: number
 }
 
-/** An order's permit, and the stablecoin that the order, its trades and its promise need. */
+/**
+ * An order's permit, and the stablecoin amounts that the order, its trades and its reservation (promise)
+ * need.
+ */
 export type PermitNeed = {
   readonly nonce: Uint64
   readonly orderHash: OrderHash
   readonly needs: Sums
-  /** Number of users of the permit: the order, its trades and its promise. */
+  /**
+   * Number of users of the permit: the order itself, each trade that counts as a need, and the order's
+   * reservation (promise).
+   */
   uses: number
   /**
    * True while the token would accept the permit after the permits with lower nonces; otherwise the allowance must
@@ -337,7 +343,10 @@ export type ChainAccounts = {
    */
   readonly unseen: Set<Account>
   readonly toRead: Set<Account>
-  /** Accounts of all chains for which a request waits. */
+  /**
+   * Accounts of this chain with waiting requests whose read has not started. They are read before the
+   * accounts in `toRead`.
+   */
   readonly asked: Set<Account>
   sweeping: IterableIterator<Account> | undefined
   reads: number
@@ -346,7 +355,7 @@ export type ChainAccounts = {
   place: BlockPlace | undefined
   /** Time of the first step; trades that settled before it are not reported. */
   firstSteppedMs: number
-  /** True once the check of all trades that may have settled before the first step has begun. */
+  /** True once the thread has started to check all trades that may have settled before the first step. */
   hasAskedAll: boolean
   /** Start of the last successful step. */
   steppedAtMs: number
@@ -381,7 +390,7 @@ export type AccountsState = {
   readonly markets: Map<MarketId, MarketNeeds>
   readonly orders: Map<OrderHash, OrderNeed>
   readonly trades: Map<TradeId, TradeNeed>
-  /** Unsettled trades, keyed by their two orders. */
+  /** Trades that have not ended, keyed by their two orders. */
   readonly pairs: Map<string, TradeNeed[]>
   readonly promises: Map<OrderHash, Promised>
   /** Hashes of recently ended orders, in two sets (new and old), because clients may send such orders again. */
@@ -402,7 +411,7 @@ export type AccountsState = {
   /** Position of the search for closed markets to forget; undefined when it starts over. */
   looking: IterableIterator<MarketNeeds> | undefined
   waiting: number
-  /** Accounts of all chains for which a request waits. */
+  /** Accounts on any chain that have waiting requests. */
   readonly waitedFor: Set<Account>
   /** Accounts that the current message changed. */
   readonly changed: Account[]

@@ -102,8 +102,8 @@ function count(
 }
 
 /**
- * Decides for each side whether the trade is still a need. A settled trade is a need until the owner’s funds were read
- * at the settlement’s block or later.
+ * Updates, for the buyer and the seller, whether the trade is counted as a need. A settled trade is counted
+ * until the owner’s funds were read at the settlement’s block or later.
  */
 function recount(state: AccountsState, need: TradeNeed): void {
   const { buyer, seller, settledBlock } = need
@@ -182,8 +182,8 @@ export function markSettled(state: AccountsState, need: TradeNeed, block: number
 }
 
 /**
- * Applies a trade that the chain settled. The trade may be known, its match may not be read from the log yet, or the
- * trade may belong to another exchange.
+ * Marks a trade that the chain settled. If the trade is unknown, remembers the report: the trade's match may
+ * not be read from the log yet, or the trade may belong to another exchange.
  */
 export function applySettled(
   state: AccountsState,

@@ -1,6 +1,7 @@
 /**
- * Dead-man switches at a front: if a client is silent for too long, the orders of its account are cancelled. The front
- * writes switches through the store thread, and fires the switches that are due.
+ * Dead-man switches at a front: if a client does not renew its switch before the switch is due, the orders of
+ * its account are cancelled. The front writes switches through the store thread, and fires the switches that
+ * are due.
  */
 
 import type { DeadmanStore } from '#api/orders/own-orders.ts'

@@ -153,9 +153,9 @@ export function linkMarkets(settings: Settings, ports: MarketPorts, losses: Loss
         ? links.every((link) => link.isCurrent())
         : linkOf(marketId)?.isCurrent() === true,
     /**
-     * Returns why the board may be incomplete, or why it may be stale for longer than a busy machine can explain;
-     * otherwise an empty string. Threads that are being handed over are left out: orders to them wait, and reads of
-     * their markets are marked as stale.
+     * Returns why the board may be incomplete or stale; empty if no reason is known. The board counts as
+     * stale if a thread has not confirmed for 5 s that it owns its log. Threads that are being handed over
+     * are left out: orders to them wait, and reads of their markets are marked as stale.
      */
     why(): string {
       const settled = links.filter(({ handOver }) => !handOver.isUnderWay())
@@ -170,8 +170,8 @@ export function linkMarkets(settings: Settings, ports: MarketPorts, losses: Loss
     /** Returns the number of followed partitions. */
     followed: () => links.reduce((left, { load }) => left - load.dozing(), topology.partitions),
     /**
-     * Returns a promise that resolves when lost events of the market, or of its partition, are loaded again;
-     * undefined if none are missing.
+     * Returns a promise that resolves when the market is current on the board again, after its partition was
+     * idle or events were lost; undefined if it is current.
      */
     caughtUp: (marketId: MarketId): Promise<void> | undefined =>
       use?.need(marketId) ?? linkOf(marketId)?.load.reloaded(),

@@ -41,8 +41,8 @@ export type PageTask<Name extends keyof Pages = keyof Pages> = {
 const TOGETHER_MS = 5
 
 /**
- * Returns a function that writes requested pages on a pool thread. It always writes the first page, and further pages
- * until `TOGETHER_MS` has passed. A failed page is returned as a plain value.
+ * Returns a function that writes requested pages on a pool thread. It always writes the first page, and
+ * further pages until `TOGETHER_MS` has passed. If a page fails, its reply contains the fault.
  */
 export function makePageWriter(
   query: Query,

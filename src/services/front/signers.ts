@@ -1,4 +1,7 @@
-/** Composes the check of signatures that were not made by the traders' own keys: delegates and contract accounts. */
+/**
+ * Builds the checks of signatures that were not made by the trader's own key, but by a delegate or a contract
+ * account.
+ */
 
 import { makeOrderSigners, type OrderSigners } from '#api/orders/order-signers.ts'
 import type { Log } from '#config/logging.ts'
@@ -21,7 +24,7 @@ import { personalHash } from '#verify/personal-hash.ts'
 const SIGNATURE = /^0x[0-9a-f]{128}(00|01|1b|1c)$/i
 /** Maximum time of a query to a contract account: one attempt at one Ethereum node. */
 const ASK_MS_MAX = 2_000
-/** Maximum time for recording a reservation in the database. */
+/** Maximum time for recording or releasing a delegate's order in the database. */
 const RESERVE_MS_MAX = 3_000
 
 type Signing = {
@@ -78,7 +81,10 @@ export function openSigners(
       },
       release(orderHash) {
         askWrite(store, 'releaseDelegated', { orderHash }, RESERVE_MS_MAX).catch((error: unknown) =>
-          log.debug({ err: error }, 'a delegate’s order could not be released'),
+          log.debug(
+            { err: error },
+            'the reservation of a delegate’s rejected order could not be released',
+          ),
         )
       },
     },
@@ -97,7 +103,10 @@ type ChainAsker = {
   hasCode(account: Address): Promise<boolean>
 }
 
-/** Returns, for each chain with an Ethereum node, a function that loads the code for queries to contract accounts. */
+/**
+ * Returns, by chain id, a function that opens the client for queries to contract accounts. Chains without an
+ * Ethereum node have no such function.
+ */
 function chainAskers(settings: Settings): Map<number, () => Promise<ChainAsker>> {
   const askers = new Map<number, () => Promise<ChainAsker>>()
   for (const chain of settings.chains) {

@@ -63,7 +63,7 @@ export function frontThread(data: ThreadData): Thread {
       ...{ memory, info, meter },
     })
     const engines = await pools.engines()
-    log.info({ port }, `the front listens; signatures by ${engines}`)
+    log.info({ port }, `the front is listening; signature engines: ${engines}`)
   }
 
   /** Returns the readiness checks of this front; the checks of the other threads come from the supervisor. */

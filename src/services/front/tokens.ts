@@ -65,8 +65,9 @@ export function openTokenClaims(
   const isShared = settings.auth.nonces === 'database' || isNode(settings)
   if (!isShared || !settings.auth.singleUseNonce) return undefined
   let opening: Promise<Opened> | undefined
-  // Treats uses of tokens as recorded since the start of the front, not since the first claim. So a token that was
-  // issued after the start is accepted even if its claim had to wait for the database.
+  // Uses of tokens count as recorded since the start of the front, because no token is accepted before the
+  // database is open. So a token that was issued after the start is accepted even if its claim had to wait
+  // for the database.
   const startedSec = Math.floor(clock.nowMs() / 1_000)
 
   async function open(): Promise<Opened> {
@@ -103,12 +104,12 @@ export function openTokenClaims(
         })
       } catch (error) {
         if (!(error instanceof Fault && error.retryable)) throw error
-        log.warn({ why: error.message }, 'tokens cannot be claimed for now')
+        log.warn({ why: error.message }, 'the database cannot record used tokens now')
         return claims.map(() => 'away' as const)
       }
     },
     deadlineMs: CLAIM_MS,
-    onFailure: (error) => log.error({ err: error }, 'tokens could not be claimed'),
+    onFailure: (error) => log.error({ err: error }, 'recording used tokens failed'),
   })
 
   let isForgetting = false
@@ -118,7 +119,9 @@ export function openTokenClaims(
     const beforeSec = Math.floor(clock.nowMs() / 1_000) - SLACK_SEC
     opened()
       .then(({ store, database }) => store.forgetNonces(database, beforeSec))
-      .catch((error: unknown) => log.debug({ err: error }, 'used tokens could not be forgotten'))
+      .catch((error: unknown) =>
+        log.debug({ err: error }, 'records of expired tokens could not be deleted'),
+      )
       .finally(() => {
         isForgetting = false
       })

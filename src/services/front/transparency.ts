@@ -17,10 +17,13 @@ import { verifierKeyText } from '#transparency/note.ts'
 import { receiptText } from '#transparency/receipt.ts'
 import { parseWitness } from '#transparency/witness-request.ts'
 
-/** Maximum time for which published trees are cached. A served checkpoint may be out of date by this time. */
+/**
+ * Maximum time for which published trees are cached. A served checkpoint may be older than the newest one by
+ * at most this time.
+ */
 const TREES_KEPT_MS = 50
 
-/** Opens the routes of the public log, and the receipts that other routes add to their answers. */
+/** Returns the routes of the public log, and a function that signs receipts for the answers of other routes. */
 export function openTransparency(
   settings: Settings,
   query: Query,

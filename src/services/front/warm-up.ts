@@ -101,7 +101,7 @@ function send(port: number, requests: readonly string[], sockets: Set<Socket>): 
       const answer = bytes.toString('latin1')
       if (!answer.startsWith('HTTP/1.1 ')) return
       if (answer.startsWith('HTTP/1.1 200')) next()
-      else done.reject(new Error(`a synthetic order was answered: ${answer}`))
+      else done.reject(new Error(`a synthetic order got an unexpected answer: ${answer}`))
     })
     socket.on('error', done.reject)
     socket.on('close', () => {
@@ -134,8 +134,8 @@ function openScratchMarket(settings: Settings) {
 }
 
 /**
- * Resolves when all synthetic orders were answered, or after `limitMs`. It never rejects, because a front without
- * warm-up can serve too.
+ * Places synthetic orders. Resolves when all of them were answered, or after `limitMs`. Never rejects,
+ * because a front without warm-up can serve too.
  */
 export async function warmUpFront(options: {
   readonly settings: Settings

@@ -191,7 +191,8 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
       // There is no new block to index, and the chain answers.
       state.head = head.number < indexed.number ? state.head : head.number
       state.failures = 0
-      state.why = head.number < indexed.number ? `the node is behind, at ${head.number}` : ''
+      state.why =
+        head.number < indexed.number ? `the Ethereum node is behind, at block ${head.number}` : ''
       return idle(state)
     }
     const by = state.receiptsFor > 0 ? 'receipts' : 'logs'

@@ -15,7 +15,7 @@ export function indexerMeters(
   const registers = [registry]
   const rpcErrors = new Counter({
     name: 'sibyl_chain_rpc_errors_total',
-    help: 'Requests to a chain that failed, whether or not another address answered',
+    help: 'Failed requests to a chain, including those that another address then answered',
     labelNames: ['chain', 'host'],
     registers,
   })

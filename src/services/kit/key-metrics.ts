@@ -1,6 +1,6 @@
 /**
- * Metrics of keys that pay for transactions: the ether that each key has left, and the ether that it has spent. From
- * these two metrics follow the days until the key is empty.
+ * Metrics of keys that pay for transactions: the ether that each key has left, and the ether that it has
+ * spent. Operators can calculate from both metrics when the key will be empty.
  */
 
 import { Counter, Gauge, type Registry } from 'prom-client'

@@ -83,7 +83,10 @@ export function makeKeyWatch(
         trouble = found
       } catch (error) {
         if (!(error instanceof Fault)) throw error
-        log.debug({ setting, chainId, why: error.message }, 'a key could not be checked')
+        log.debug(
+          { setting, chainId, why: error.message },
+          'the chain could not confirm whether the key of this setting is usable',
+        )
       } finally {
         looking = false
       }

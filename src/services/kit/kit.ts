@@ -127,8 +127,9 @@ export type Writers = {
 }
 
 /**
- * Links a thread to the store and the market threads. `received` is called with the messages of these threads, some of
- * which may be lost. `missed` is called with a market thread that has lost messages from this thread.
+ * Links a thread to the store and the market threads. `received` is called with each message from these
+ * threads; messages may be lost. `missed` is called with a market thread that has lost messages from this
+ * thread.
  */
 export function linkWriters(
   settings: Settings,

@@ -36,8 +36,8 @@ const LEASE_MS = 6_000
 const LOOK_MS = 1_000
 const HOLDER_CHARS_MAX = 255
 /**
- * Time without an answer of the database about leases after which a warning is logged. The warning is repeated after
- * each such period.
+ * If the database does not answer about leases for this time, a warning is logged, and again after each
+ * further period of this length.
  */
 const SILENT_MS = 10_000
 /** Leases taken within this time are logged in one line, because a store takes one for each partition. */
@@ -238,8 +238,8 @@ function makeConnection(open: () => Promise<Database>) {
 type SilenceWatch = ReturnType<typeof makeSilenceWatch>
 
 /**
- * Logs when the database has not answered about leases for some time. Meanwhile no role starts, and no node is certain
- * that it still has its leases.
+ * Logs a warning if the database has not answered about leases for `SILENT_MS`. Until it answers, this node
+ * starts no further role, and is not certain that it still has its leases.
  */
 function makeSilenceWatch({ log, monotonicMs }: Pick<ThreadContext, 'log' | 'monotonicMs'>) {
   let answeredMs = 0

@@ -1,4 +1,4 @@
-/** Answers requests of operators in every process: its readiness and its metrics. */
+/** Answers operators' requests for the readiness and the metrics of a process. */
 
 import { AggregatorRegistry } from 'prom-client'
 import type { Settings } from '#config/settings-schema.ts'
@@ -8,8 +8,8 @@ import { type Clock, hasClockJumped } from '#runtime/clock.ts'
 import type { RemoteSupervisor } from '#runtime/thread.ts'
 
 /**
- * Makes the handlers. Simultaneous requests share one answer, and metrics are also reused for `metricsCacheMs`. `more`
- * returns further readiness checks.
+ * Makes the functions that return the readiness and the metrics. Simultaneous requests share one answer, and
+ * metrics are also reused for `metricsCacheMs`. `more` returns further readiness checks.
  */
 export function makeOperation(
   { front }: Settings,
@@ -35,8 +35,8 @@ async function threadsOf(supervisor: RemoteSupervisor): Promise<Readiness> {
   const checks = all.map(([thread, { ready, why, optional }]) => {
     return [thread, { ok: ready, why, ...(optional ? { optional } : {}) }] as const
   })
-  // A jump of the machine's clock is reported but leaves the exchange ready, because the monotonic clock did not
-  // jump.
+  // A jump of the machine's clock is reported, but the exchange stays ready: its time continues by the
+  // monotonic clock.
   const jumped = hasClockJumped()
   const why = jumped ? 'the clock of the machine has jumped and is not accepted yet' : ''
   return { ...Object.fromEntries(checks), clock: { ok: !jumped, why, optional: true } }

@@ -35,9 +35,9 @@ export function ordersOf({ books: [yes, no] }: MarketState, trader: Address): nu
 }
 
 /**
- * If a trader at fault for a failed trade has too many orders here for one step, removes some of them and returns true.
- * The caller undoes the trade only after the last of these orders is removed. Otherwise the quantity that returns to
- * the other side’s order would match them.
+ * If a trader at fault for a failed trade has more orders in this market than one step may remove, removes
+ * some of them and returns true. The caller undoes the trade only after the last of these orders is removed.
+ * Otherwise these orders could match the quantity that returns to the other side’s order.
  */
 export function hasTooMany(
   state: MarketState,

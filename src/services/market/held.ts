@@ -91,7 +91,10 @@ export class LoggedHolds {
     return this.#orders?.get(orderHash)?.session
   }
 
-  /** True if the session has `max` other orders in the markets of this thread. */
+  /**
+   * Returns true if the session already has `max` orders in the markets of this thread, and this order is not
+   * one of them.
+   */
   isFull(session: string, orderHash: OrderHash, max: number): boolean {
     return this.#index.sizeOf(session) >= max && !this.#index.has(session, orderHash)
   }
@@ -123,7 +126,10 @@ export class LoggedHolds {
     }
   }
 
-  /** Removes an order from its session if all of its trades have settled. */
+  /**
+   * Removes an order from its session if nothing of it rests and all of its trades have settled. Remembers
+   * the order, because a reorg may revert a trade.
+   */
   #settle(orderHash: OrderHash, around: Around): void {
     const held = this.#orders?.get(orderHash)
     this.forgetEnded(orderHash, around)

@@ -155,7 +155,8 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
   },
 
   CloseMarket(state, { reason }, context) {
-    // Change an open market, or an expired market that is resolved now. A resolved market never changes again.
+    // Ends the market if it is open, or if it was closed for another reason and is resolved now. A resolved
+    // market never changes again.
     const changes = state.closed === undefined || (reason === 'resolved' && state.closed !== reason)
     if (changes) endMarket(state, reason, context)
     return { seq: state.seq }

@@ -41,22 +41,26 @@ export function mysqlLogWatch({ registry, log }: ThreadContext): MysqlLogWatch {
     },
     retried(partition, error) {
       retries.inc()
-      log.warn({ partition, err: error }, 'a statement on the log is sent again')
+      log.warn({ partition, err: error }, 'a statement on the log failed; it is retried')
     },
     fenced(partition) {
       fences.inc()
       log.error(
         { partition },
-        'another exchange has taken this partition over; it stays closed here',
+        'another exchange has taken over this partition; the partition stays closed on this node',
       )
     },
     doubted(server, doubts) {
-      for (const doubt of doubts) log.warn({ server }, `the log is not safe there: ${doubt}`)
+      for (const doubt of doubts)
+        log.warn({ server }, `the settings of the server are not safe for the log: ${doubt}`)
     },
     based(partition, failed) {
       bases.inc({ outcome: failed === undefined ? 'made' : 'failed' })
       if (failed !== undefined)
-        log.warn({ partition, why: failed }, 'a base of the log could not be made')
+        log.warn(
+          { partition, why: failed },
+          'a base (stored copy) of a log partition could not be made',
+        )
     },
   }
 }

@@ -237,7 +237,7 @@ export function restIn(
   const book = state.books[outcome]
   if (!isComplementary(state.market)) return book.rest(order, order.remaining, order.matches)
   if (crossesEither(pairOf(state, outcome), order.side, order.price)) {
-    assert.fail('an order that crosses either book cannot rest')
+    assert.fail('an order that could match in the YES book or the NO book must not rest')
   }
   return book.restAs(seq, order, order.remaining, order.matches)
 }
@@ -449,8 +449,8 @@ function closeOne(
 }
 
 /**
- * Closes orders of one outcome. After a match over both books, orders on the taker’s side (`met`) belong to the other
- * outcome.
+ * Closes the listed orders, which belong to `outcome`. After a match over both books, `met` is the taker's
+ * side: orders on this side belong to the other outcome.
  */
 export function closeAll(
   state: MarketState,

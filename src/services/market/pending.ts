@@ -111,7 +111,7 @@ export class PendingTrades {
     return this.#counts
   }
 
-  /** Returns whether the trader has a pending trade here. */
+  /** Returns whether the trader has a pending trade in this market. */
   has(trader: Address): boolean {
     return this.#traders.has(trader)
   }

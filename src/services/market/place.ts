@@ -84,8 +84,8 @@ function seenBefore(
 }
 
 /**
- * Returns why a new order is refused, as if the replaced orders had already left the book; undefined if it is not
- * refused.
+ * Checks a new order as if the replaced orders had already left the book. Returns the reason to refuse the
+ * order; undefined if there is none.
  */
 function flawOf(
   state: MarketState,
@@ -114,8 +114,8 @@ function flawOf(
 }
 
 /**
- * Returns why the order cannot replace the order `replaces`. Returns undefined if that order is open, or if the mode
- * does not require this.
+ * Returns why the new order cannot replace the order `replaces`: another trader owns that order, or it is not
+ * open. In the mode `always`, it need not be open. Returns undefined if the new order can replace it.
  */
 function replaceFlaw(
   state: MarketState,
@@ -211,7 +211,8 @@ function crowdedFor(
       'the market has the maximum number of open orders: retry later',
     )
   }
-  // With so few orders in the book, no trader can exceed the limit. This check is cheaper than a look-up of the trader.
+  // If both books together have fewer orders than one trader may have, no trader can exceed the limit. This
+  // check is cheaper than a look-up of the trader.
   if (count < ORDERS_PER_TRADER_MAX) return undefined
   if (yes.countOf(trader) + no.countOf(trader) - leaving < ORDERS_PER_TRADER_MAX) return undefined
   const detail =

@@ -40,8 +40,9 @@ export function cancelByMarket(
 }
 
 /**
- * Returns how a filled order of a group ended, in the form in which the partition stores ended orders. The partition’s
- * records cannot be used, because the market looks up only orders of the current batch there.
+ * Returns how a filled order of a group ended, in the form in which the partition stores ended orders. The
+ * partition's own records cannot be used, because the market looks up only the orders of the current batch in
+ * them.
  */
 function filledOf(state: MarketState, orderHash: OrderHash) {
   const filled = state.tagged.filledOf(orderHash)

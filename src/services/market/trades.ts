@@ -41,7 +41,7 @@ export function reportFlaw(state: MarketState, report: TradeReport): Rejection |
   const here = buy.marketId === state.market.id && sell.marketId === state.market.id
   return pair && here
     ? undefined
-    : reject('INVALID_FIELD', 'report', 'the two orders are not a pair of this market')
+    : reject('INVALID_FIELD', 'report', 'the two orders cannot match in this market')
 }
 
 /** Returns true if undoing the trade would return more quantity to an order than the order has filled. */
@@ -202,9 +202,9 @@ export function failTrade(state: MarketState, report: TradeReport, context: Mark
 }
 
 /**
- * Returns quantity to an order. A resting order grows and keeps its place, because it was there before the orders
- * behind it. An order that the failed trade had filled re-enters the book as a new order. An order that ended for
- * another reason stays ended.
+ * Returns quantity to an order. A resting order grows and keeps its place in the queue, because it arrived
+ * before the orders behind it. An order that the failed trade had filled re-enters the book as a new order.
+ * An order that ended for another reason stays ended.
  */
 function giveBack(
   state: MarketState,

@@ -1,9 +1,9 @@
 /**
- * The links between threads of this node and threads of other nodes. A link is opened by the thread whose list of links
- * names the other thread.
+ * The links between threads of this node and threads of other nodes. If a thread's list of links names
+ * another thread, the node of the first thread opens the link.
  *
- * Protocol of a link: one side requests the link, and the other side accepts or refuses it. Both sides then send frames
- * until either side closes the link.
+ * Protocol of a link: one side requests the link, and the other side accepts or refuses it. Both sides then
+ * send frames until either side closes the link.
  */
 
 import { MessageChannel } from 'node:worker_threads'

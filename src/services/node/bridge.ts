@@ -1,7 +1,8 @@
 /**
- * A node's part in the cluster: sends beats (messages that the node is alive), starts and stops the threads that the
- * directory assigns to this node (`owned-slots.ts`), and keeps the links between threads of this node and those of
- * other nodes (`bridge-links.ts`).
+ * A node's part in the cluster:
+ * - It sends beats (messages that the node is alive).
+ * - It starts and stops the threads that the directory assigns to this node (`owned-slots.ts`).
+ * - It opens and ends the links between threads of this node and threads of other nodes (`bridge-links.ts`).
  */
 
 import { makeBridgeLinks } from './bridge-links.ts'

@@ -1,17 +1,17 @@
 /**
- * Decides which node serves which slot: a state machine without clock, randomness or network. It receives the beats of
- * all nodes, including its own node, and returns the duties of its node. The directory may be wrong for a while: the
- * log's fence decides which node may write.
+ * Decides which node serves which slot: a state machine without clock, randomness or network. It receives the
+ * beats of all nodes, including its own node, and returns the duties of its node. The directory may be wrong
+ * for a while: the log's fence decides which node may write.
  *
- * A slot is a thread that runs on one node at a time. A node claims a slot by stating, in its beats (regular messages),
- * that it runs the thread. The claim of a live node counts while its epoch is the highest known for the slot. A slot
- * without a claim goes to the first node, by rendezvous hash, that offers the slot. If the slot was served before,
- * nodes that can serve it within moments come first. A node that has just started, or did not receive its own beats,
- * listens before it takes slots.
+ * A slot is a thread that runs on one node at a time. A node claims a slot by stating, in its beats (regular
+ * messages), that it runs the thread. The claim of a live node counts while its epoch is the highest known
+ * for the slot. A slot without a claim goes to the first node, by rendezvous hash, that offers the slot. If
+ * the slot was served before, nodes that can serve it within moments come first. A node that has just
+ * started, or did not receive its own beats, listens before it takes slots.
  *
- * Some slots are shared evenly: each slot goes to the first node, by rendezvous hash, that has fewer such slots than
- * its share. If that node arrives later, the slot moves to it by a planned hand-over, after the node has been ready for
- * long enough. Slots move one at a time.
+ * Some slots are shared evenly: each slot goes to the first node, by rendezvous hash, that has fewer such
+ * slots than its share. If that node joins after another node has taken the slot, the slot moves by a planned
+ * hand-over once the joining node has been ready for `moveAfterMs`. Slots move one at a time.
  */
 
 import { createHash } from 'node:crypto'
@@ -323,7 +323,10 @@ export class Directory {
     if (this.#unfit || this.#joined) return []
     this.#unfit = true
     return [
-      { type: 'unfit', why: `node ${beat.node} has ${beat.shape}, and this one has ${shape}` },
+      {
+        type: 'unfit',
+        why: `node ${beat.node} has ${beat.shape}, but this node has ${shape}: all nodes need the same values`,
+      },
     ]
   }
 
@@ -405,8 +408,8 @@ export class Directory {
   }
 
   /**
-   * Returns a live node whose claim to the slot beats the given epoch: with a higher epoch, or with the same epoch and
-   * a higher node name. Returns undefined if there is no such node.
+   * Returns a live node whose claim to the slot overrides this node's claim with the given epoch: its epoch
+   * is higher, or is the same and its node name is higher. Returns undefined if there is no such node.
    */
   #rivalOf(slot: string, epoch: number): string | undefined {
     const own = { node: this.#own.node, epoch }

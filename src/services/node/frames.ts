@@ -1,7 +1,9 @@
 /**
- * Format of the NATS messages (frames) in which a link sends its batches. A frame has 12 bytes for the name of the
- * link, 4 bytes for the number of the frame in this direction, 1 byte for the kind of the frame, and a piece of a
- * batch.
+ * Format of the NATS messages (frames) in which a link sends its batches. Parts of a frame:
+ * - 12 bytes: the name of the link
+ * - 4 bytes: the number of the frame in this direction
+ * - 1 byte: the kind of the frame
+ * - the rest: a piece of a batch
  */
 
 export const LINK_BYTES = 12

@@ -1,8 +1,8 @@
 /**
- * One end of a link between threads of two machines. The link sends the messages of its port as numbered frames, and
- * delivers frames from the other machine to the port. If a frame is missing, or no frame arrives for too long, the link
- * ends and closes the port. The link itself stores only the pieces of one batch; the two threads limit the messages in
- * flight (`runtime/credit.ts`).
+ * One end of a link between threads of two machines. The link sends the messages of its port as numbered
+ * frames, and delivers frames from the other machine to the port. If a frame is missing, or the other end is
+ * silent for longer than `mark` allows, the link ends and closes the port. The link itself stores only the
+ * pieces of one batch; the two threads limit the messages in flight (`runtime/credit.ts`).
  */
 
 import { deserialize, serialize } from 'node:v8'
@@ -102,7 +102,8 @@ export class Link {
     }
     this.#pieces.push(body)
     if (kind === FRAME.more) return
-    // Copy the bytes: rows of the batch are views into the bytes, and the connection reuses its buffer.
+    // Copy the bytes: byte arrays in the batch are views into these bytes, and the connection reuses its
+    // buffer.
     const bytes = Buffer.concat(this.#pieces)
     this.#pieces = []
     this.#pieceBytes = 0

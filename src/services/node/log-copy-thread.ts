@@ -73,7 +73,7 @@ export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): Thr
     try {
       const offset = await follower.pull(partition)
       meters.pulled(partition, offset)
-      if (whys.delete(partition)) log.warn({ partition }, 'the copy of the log is whole again')
+      if (whys.delete(partition)) log.warn({ partition }, 'the copy of the log is complete again')
       if (offset !== undefined) readers.tell('Appended', { offsets: [[partition, offset]] })
     } catch (error) {
       if (!(error instanceof Fault)) throw error
@@ -109,7 +109,7 @@ export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): Thr
       kit.every(LOOK_EVERY_MS, () => {
         for (const partition of follower.followed) void pull(partition)
       })
-      log.info({ partitions }, 'the log is copied')
+      log.info({ partitions }, 'this node is ready to copy the log of other nodes')
     },
     connect(peer, port) {
       if (peer === 'store' || isAccountsThread(peer)) readers.add(peer, port, () => {})

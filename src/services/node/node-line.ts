@@ -144,7 +144,8 @@ export async function openNodeLine(options: NodeLineOptions): Promise<NodeLine> 
       try {
         return (await connection.request(subject, bytes, { timeout: timeoutMs })).data
       } catch (error) {
-        // The subject had no subscriber, no answer arrived in time, or there is no connection; the caller retries.
+        // The subject had no subscriber, no answer arrived within `timeoutMs`, or there is no connection; the
+        // caller retries.
         if (error instanceof Error && !(error instanceof TypeError)) return undefined
         throw error
       }

@@ -60,7 +60,8 @@ export function makeOwnedSlots(
     const epoch = taken.get(slot)
     releasing.add(slot)
     log.info({ slot, epoch, why }, `this node releases ${slot}`)
-    const warn = (error: unknown) => log.warn({ slot, err: error }, `${slot} did not end well`)
+    const warn = (error: unknown) =>
+      log.warn({ slot, err: error }, `an error occurred while ${slot} was handed over or ended`)
     await ports.handOver(slot).catch(warn)
     const ending = ports.end(slot).catch(warn)
     endings.set(slot, ending)

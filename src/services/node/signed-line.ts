@@ -1,8 +1,8 @@
 /**
- * A node's connection with signed messages. Each message ends with an HMAC over its subject and its bytes, by a key
- * that all nodes of a cluster share, and is dropped if the HMAC is wrong. So a client without the key cannot
- * impersonate a node, even if it can publish on the cluster's subjects. Messages are not encrypted: use `tls://` for
- * that.
+ * A node's connection with signed messages. Each message ends with an HMAC over its subject and its bytes.
+ * All nodes of a cluster share the key of the HMAC, and a message with a wrong HMAC is dropped. So a client
+ * without the key cannot impersonate a node, even if it can publish on the cluster's subjects. Messages are
+ * not encrypted: use `tls://` for that.
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'

@@ -112,12 +112,14 @@ function makeLogCopying(
       await pause(LOG_COPY_WAIT_MS)
     }
     const answer = await logCopy.ask(type, message, COPY_MS_MAX)
-    const why = isUnanswered(answer) ? `the copy of the log is ${answer.unanswered}` : answer.why
+    const why = isUnanswered(answer)
+      ? `the thread that copies the log did not answer: ${answer.unanswered}`
+      : answer.why
     if (why !== '') throw new Error(why)
   }
 
   function notCopied(error: unknown): void {
-    if (!isStopped()) log.warn({ err: error }, 'the log of other nodes is not copied')
+    if (!isStopped()) log.warn({ err: error }, 'copying the log of other nodes failed')
   }
 
   /**
@@ -139,8 +141,8 @@ function makeLogCopying(
 }
 
 /**
- * Returns `begin`, which starts the thread of a slot after the log-copy thread is ready for the start, and `freed`,
- * which must be called when the thread has ended.
+ * Returns two functions. `begin` starts the thread of a slot once the log-copy thread is ready for the start.
+ * `freed` must be called when the thread has ended.
  */
 function makeSlotStarts(ports: {
   readonly marketNames: ReadonlySet<string>
@@ -166,7 +168,9 @@ function makeSlotStarts(ports: {
       // The slot may have been released while the log was copied. In that case, do not start its thread, because the
       // next owner may run it already.
       if (!isWanted())
-        throw new Error('this node released the thread to another node before it had started')
+        throw new Error(
+          'this node released the thread to another node before the thread had started',
+        )
       await supervisor.begin(slot)
     } catch (error) {
       await freed(slot)

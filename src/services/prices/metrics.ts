@@ -70,13 +70,13 @@ export function pricesMeters(
   })
   const refusedRows = new Counter({
     name: 'sibyl_price_rows_refused_total',
-    help: 'Prices and marks that the database refused, and that were left out',
+    help: 'Prices and marks that were not stored, because the database rejected them',
     labelNames: ['row'],
     registers,
   })
   new Gauge({
     name: 'sibyl_price_age_seconds',
-    help: 'How old the price of an asset is, by its provider’s clock; before the first price, the time since the start',
+    help: 'Age of the price of an asset by its provider’s clock; before the first price, the time since the start',
     labelNames: ['asset'],
     registers,
     collect() {
@@ -164,9 +164,15 @@ export function pricesMeters(
     rowsRefused(row: 'price' | 'mark', count: number): void {
       if (count === 0) return
       refusedRows.inc({ row }, count)
-      log.warn({ row, count }, 'the database refused rows of prices: they are left out')
+      log.warn(
+        { row, count },
+        'the database rejected rows of prices, so these rows were not stored',
+      )
     },
-    /** Logs a warning once for each asset that has had no active provider for too long. Called at intervals. */
+    /**
+     * Logs a warning once for each asset that has had no active provider for `SILENCE_MS`, or for
+     * `FIRST_PRICE_MS` if it never had one. Called at intervals.
+     */
     lookAtSilences(): void {
       for (const [asset, silence] of silences) {
         const limitMs = spoken.has(asset) ? SILENCE_MS : FIRST_PRICE_MS
@@ -192,11 +198,11 @@ export function pricesMeters(
       // Only problems that an operator can fix are logged as warnings, such as a wrong key, a wrong URL or a changed
       // provider.
       if (!isNew || kind === 'closed' || kind === 'silent' || kind === 'away') {
-        log.debug(about, 'a price provider has trouble')
+        log.debug(about, 'a price provider failed or sends no prices')
         return
       }
       loggedAtMs.set(`${source} ${kind}`, nowMs)
-      log.warn(about, 'a price provider has trouble')
+      log.warn(about, 'a price provider failed or sends no prices')
     },
   }
 }

@@ -22,7 +22,8 @@ type Asked = { readonly ticket: Deferred; readonly task: WriteTask }
 
 export type WriteQueueState = {
   /**
-   * Runs several writes in one commit. Resolves with one reply per write and never rejects: a fault is a reply, too.
+   * Runs several writes in one commit. Resolves with one reply per write; never rejects, because each fault
+   * is returned as a reply.
    */
   readonly run: (tasks: readonly WriteTask[]) => Promise<readonly StoreReply[]>
   /** Returns whether a write can share its commit with others. */

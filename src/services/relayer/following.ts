@@ -45,7 +45,8 @@ export function hear(state: RelayerState, news: LaneUpdate, context: RelayerCont
       submitted(state, one, context)
       return
     case 'mined':
-      // Between two polls, a reorg may have moved the transaction to another block, where it used other gas.
+      // Between two polls, a reorg may have moved the transaction to another block, in which it used a
+      // different amount of gas.
       if (one.isMined) unmined(state, one, context)
       mined(state, one, news.gasUsed, context)
       return
@@ -56,8 +57,8 @@ export function hear(state: RelayerState, news: LaneUpdate, context: RelayerCont
       const { gas, txHash } = one
       const paid = news.gasUsed ?? 0
       context.emit({ type: 'ended', key, kind: one.operation?.kind, status, gas: paid, reason })
-      // After a restart, the gas limit of a second or later attempt is unknown. The row then keeps its stored gas,
-      // which includes that limit.
+      // If an earlier process sent a second or later attempt, the gas limit of this attempt is unknown here.
+      // In this case, leave the row's gas unchanged: it already includes that limit.
       const isSumKnown = one.trial !== undefined || attempt === 1
       const known = news.gasUsed !== null && isSumKnown ? { gas } : {}
       const change = changeOf({ key, attempt, status, txHash, reason, ...known }, context)
@@ -90,8 +91,8 @@ export function submission(one: Underway, context: RelayerContext): Writing {
 }
 
 /**
- * Records that the operation's transaction is in a block, returns the unused gas to the budgets, and starts the owner's
- * next operation.
+ * Records that the operation's transaction is in a block, returns the unused gas to the budgets, and starts
+ * the next operation of the same queue.
  */
 function mined(
   state: RelayerState,

@@ -45,8 +45,8 @@ export function tradesPending(
 }
 
 /**
- * Returns the orders to refuse again for an operation that an earlier process sent. Only the operation's kind is known,
- * not its details.
+ * Returns which orders the market threads must refuse again for an operation that an earlier process sent;
+ * undefined if none. Only the operation's kind is known, not its details.
  */
 export function heldAgain(kind: RelayKind): HeldOrders | undefined {
   if (kind === 'ctf-approval') return 'sells'

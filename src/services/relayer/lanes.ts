@@ -52,8 +52,8 @@ export function missed(again: 'Begin' | 'Weigh', what: string, error: unknown) {
 }
 
 /**
- * Returns the keys with enough ether: keys without a stuck transaction first, then those with the fewest open
- * transactions.
+ * Returns the keys whose balance is sufficient or not known yet: keys without a stuck transaction first, then
+ * those with the fewest open transactions.
  */
 export function lanesByPreference(state: RelayerState, nowMs: number): Address[] {
   const { balanceMin, stuckAfterMs } = state.rules

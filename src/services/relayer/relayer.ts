@@ -1,28 +1,31 @@
 /**
- * The relayer of one chain: sends operations that users signed, and pays for them. It decides; reads and writes of the
- * chain and the database come back as messages.
+ * The relayer of one chain: sends operations that users signed, and pays for their gas. The actor makes the
+ * decisions. Reads and writes of the chain and the database run outside it, and their results arrive as
+ * messages.
  *
- * Steps of an operation, each with outside work:
+ * Steps of an operation, each with work outside the actor:
  *
  *     find → examine → hold → try → open → send → follow → end
  *
- * - find: looks up the same request, and the owner's spending of today;
+ * - find: looks up an earlier request of the same operation, and the gas that the owner has spent today;
  * - examine: checks the signature and the state of the chain, at no cost;
- * - hold: only for operations that the owner's orders or trades may need: the market threads refuse new orders of the
- *   owner until the end, and return open and unsettled needs (`guards.ts`);
- * - try: simulates the call from the key that would send it, which gives its gas;
- * - open: writes a row before anything is signed: from here on it is never done twice;
- * - send: signs, journals and broadcasts; then the client gets the hash;
- * - follow: until the chain has decided, across restarts and reorgs.
+ * - hold: only for operations that may take away what the owner's orders or trades need. The market threads
+ *   refuse new orders of the owner until the operation ends, and return the needs of open orders and
+ *   unsettled trades (`guards.ts`);
+ * - try: simulates the call from the key that would send it, to find the gas limit;
+ * - open: writes a row before anything is signed. From here on, the operation is never done twice;
+ * - send: signs, journals and broadcasts the transaction; then the client gets the hash;
+ * - follow: follows the transaction across restarts and reorgs until the chain has decided.
  *
- * A contract numbers the signatures of one owner, so operations of one owner at one contract run one after another: the
- * next is examined when the previous one is in a block. Others are not delayed. The signer is known only after the
- * examination, so forged requests can fill only the short queue of one owner. A repeated request joins the one in
- * progress, or is answered from its row.
+ * Each contract expects the nonces of an owner in order, so operations of one owner at one contract run one
+ * after another: the next operation is examined when the previous one is in a block. Other operations are not
+ * delayed. The signer is known only after the examination, so forged requests can fill only the short queue
+ * of one owner. A repeated request joins the request in progress, or is answered from its row.
  *
- * A refusal before `open` leaves no trace. After it the row has the result: a row that was opened and not sent is
- * failed, and a failed one may be requested again. Every result is written before it is acknowledged to the sender, so
- * after a kill at any instant it is reported again.
+ * A refusal before `open` leaves no record. After `open`, the row has the result: an operation that was
+ * opened and not sent is marked failed, and a failed operation may be requested again. Every result is
+ * written to the row before it is acknowledged to the transaction sender. So if the process is killed at any
+ * instant, the sender reports the result again.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -61,7 +64,7 @@ import {
 
 const AGAIN_MS = 1_000
 const SUBMITTED_AFTER_MS = 500
-const NEVER_SENT = 'it was not sent'
+const NEVER_SENT = 'the transaction was not sent'
 
 export function newRelayer(
   rules: RelayerRules,

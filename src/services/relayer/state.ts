@@ -110,7 +110,7 @@ export type RelayerRules = {
   readonly newcomers: {
     /** Maximum gas of an owner without settled trades, for each budget. */
     readonly ownerGas: number
-    /** Gas that each settled trade adds to `ownerGas`, up to the limit that every owner has. */
+    /** Gas that each settled trade adds to `ownerGas`; the sum is limited to `gasPerDay.ownerGas`. */
     readonly gasPerTrade: number
     /** Percentage of each budget that is reserved for owners with trades. */
     readonly keptPercent: number

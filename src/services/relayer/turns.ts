@@ -83,7 +83,10 @@ export function refuse(
   return undefined
 }
 
-/** Ends an operation without a transaction to follow, answers its callers, and starts the owner's next operation. */
+/**
+ * Ends an operation without a transaction to follow, answers its callers, and starts the next operation of
+ * the same queue.
+ */
 export function leave(
   state: RelayerState,
   one: Underway,
@@ -94,7 +97,7 @@ export function leave(
   forget(state, one, context)
 }
 
-/** Ends an operation: lifts its hold on the owner's orders, and starts the owner's next operation. */
+/** Ends an operation: lifts its hold on the owner's orders, and starts the next operation of the same queue. */
 export function forget(state: RelayerState, one: Underway, context: RelayerContext): void {
   state.underway.delete(one.key)
   if (one.isHolding) state.ports.lift(one.key)

@@ -22,7 +22,7 @@ export function resolutionMeters(
   })
   new Gauge({
     name: 'sibyl_resolutions_refused',
-    help: 'Resolutions after their window that cannot be settled yet: mostly disputes',
+    help: 'Resolutions that cannot be settled yet although their dispute window has ended, mostly because of a dispute',
     registers,
     collect() {
       this.set(state()?.pauses.size ?? 0)

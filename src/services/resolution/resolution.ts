@@ -1,12 +1,13 @@
 /**
- * Settles resolutions on a chain, so that no trader waits for an available result: an assertion after its dispute
- * window, an assertion that the oracle's voters have decided, and the payout of a market after a failed report. The
- * indexer reports proposals, disputes and settlements; this actor only does the last step, which any account may do.
+ * Settles resolutions on a chain, so that no trader waits although a result is available. Settles an
+ * assertion after its dispute window, or after the oracle's voters have decided it. Also reports the payouts
+ * of a market if an earlier report failed. The indexer records proposals, disputes and settlements; this
+ * actor only does the last step, which any account may do.
  *
- * The actor reads due resolutions from the database, simulates them without cost, and sends them if they would succeed.
- * The simulation refuses an undecided dispute, or a settlement that another account has just made. A refused resolution
- * is checked again after a growing pause. The reference of a transaction names the settled resolution, so nothing is
- * sent twice after a restart.
+ * The actor reads due resolutions from the database, simulates them without cost, and sends those that would
+ * succeed. The simulation fails while a dispute is undecided, or if another account has just settled the
+ * resolution. A refused resolution is checked again after a growing pause. The reference of a transaction
+ * names the settled resolution, so nothing is sent twice after a restart.
  */
 
 import assert from 'node:assert/strict'
@@ -259,8 +260,9 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
       state.why = why
       return undefined
     }
-    // If acknowledging an end failed, the step stays in the list, and the next check acknowledges it again. Any other
-    // failure occurred before sending, because the sender throws only if nothing was sent, so the step is dropped.
+    // If acknowledging an end failed, the step stays in `underway`, and the next check acknowledges the end
+    // again. Any other failure occurred before sending, because the sender throws only if nothing was sent.
+    // So the step is dropped.
     if (state.underway.get(reference)?.stage !== 'ended') state.underway.delete(reference)
     hold(state, reference, context.nowMs)
     return undefined

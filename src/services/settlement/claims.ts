@@ -1,14 +1,15 @@
 /**
- * Claims: they protect a trade that was refused because a balance was too low. From its refusal until it is sent, such a
- * trade has first right to the balances of both its sides and to the buyer's allowance: a younger trade that takes from
- * them waits, unless they cover both trades. Otherwise the younger one could settle first, and whether the older one
- * fails would depend on its trader's actions meanwhile.
+ * Claims: they protect a trade that was refused because a balance was too low. From its refusal until it is
+ * sent, such a trade has first right to the balances of both its sides, and to the allowances of the sides
+ * that pay dollars. A younger trade that takes from a claimed balance waits, unless the balance covers both
+ * trades. Otherwise the younger trade could settle first, and actions of the trader in the meantime would
+ * decide whether the older trade fails.
  *
- *   Ann has no YES   1. buys 5 YES, sent   2. sells 5 YES: refused, waits for 1   3. sells 1 YES: waits until 2 is
- *   sent
+ *     Ann has no YES   1. buys 5 YES, sent   2. sells 5 YES: refused, waits for 1
+ *                      3. sells 1 YES: waits until 2 is sent
  *
- * A claim delays only younger trades, and a trade waits only for older ones, so trades cannot wait for each other in
- * a ring. The order of permit nonces could still create such a ring, so a claim ends after a minute.
+ * A claim delays only younger trades, and a trade waits only for older ones, so trades cannot wait for each
+ * other in a ring. The order of permit nonces could still create such a ring, so a claim ends after a minute.
  */
 
 import type { TradeToSettle } from '#domain/trade.ts'
@@ -17,7 +18,10 @@ import { isPermitBefore } from './permit-turns.ts'
 import type { MissingSide, PendingSettlement, SettlementState } from './state.ts'
 import { byAge } from './turns.ts'
 
-/** Maximum duration of a claim. Unless the chain is stuck, a trade waits for fewer blocks than fit into this time. */
+/**
+ * Maximum duration of a claim. On a chain that is not stuck, a trade waits only for a few blocks, which take
+ * less time than this.
+ */
 const CLAIM_MS = 60_000
 
 type Claim = {
@@ -27,7 +31,10 @@ type Claim = {
   spare: bigint
 }
 
-/** Leaves out trades that would take more from a claimed balance than the claim leaves for younger trades. */
+/**
+ * Returns the waiting trades, except trades that would take more from a claimed balance than the claim leaves
+ * for younger trades.
+ */
 export function withoutClaimed(
   state: SettlementState,
   waiting: readonly TradeToSettle[],

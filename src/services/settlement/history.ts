@@ -1,14 +1,15 @@
 /**
- * Protects ended trades from a database that lags. It may still return them as pending. If a trade failed without a
- * transaction, neither the chain nor the journal knows that; sent again, it could settle after its market has given
- * both quantities back. So settlement ignores an ended trade for a minute. A trade is first verified with its market
- * if it was matched before this process started, or before the youngest of the ended trades that are already
- * forgotten. Later trades need no verification.
+ * Protects ended trades from a database that lags, because it may still return them as pending. If a trade
+ * failed without a transaction, neither the chain nor the journal knows about the failure. If such a trade
+ * were sent again, it could settle although its market has already returned both quantities. So settlement
+ * ignores an ended trade for a minute. Trades that may have ended and been forgotten are first verified with
+ * their market. These are trades matched up to `CLOCKS_APART_MS` after the start of this process, and trades
+ * matched before a forgotten one, or at the same time. Later trades need no verification.
  *
- *   12:00:00  a matches and fails at once; the database does not learn of it
- *   12:00:50  b matches and settles
- *   12:01:00  a is forgotten; from now on, trades matched up to 12:00:00 are verified
- *   12:01:01  a is read, its market answers that it failed: it is not sent, and is ignored for another minute
+ *     12:00:00  a matches and fails at once; the database does not learn of it
+ *     12:00:50  b matches and settles
+ *     12:01:00  a is forgotten; from now on, trades matched up to 12:00:00 are verified
+ *     12:01:01  a is read, its market answers that a failed: a is not sent, and is ignored for another minute
  */
 
 import { SETTLEMENT_ENDED_MAX } from '#domain/limits.ts'
@@ -25,7 +26,10 @@ const CLOCKS_APART_MS = 60_000
 /** Maximum time for which all trades wait for the markets' first answers, so that verified trades share a batch. */
 const ANSWERS_MS = 500
 
-/** Makes settlement verify every trade that was matched before now with the trade's market; called after a restart. */
+/**
+ * Makes settlement verify with its market every trade that was matched before `nowMs`, or up to
+ * `CLOCKS_APART_MS` later. Called after a restart.
+ */
 export function trustOnlyNew(state: SettlementState, nowMs: number): void {
   state.history.trustedFromMs = nowMs + CLOCKS_APART_MS
 }
@@ -49,7 +53,7 @@ export function isVerifying({ history }: SettlementState, nowMs: number): boolea
   return unverified.size > 0 && nowMs - verifyingSinceMs < ANSWERS_MS
 }
 
-/** Forgets a trade after its market has acknowledged the trade's end. */
+/** Removes a trade whose end its market has acknowledged. The trade is then ignored for `ENDED_KEPT_MS`. */
 export function drop(
   state: SettlementState,
   pending: PendingSettlement,

@@ -1,4 +1,4 @@
-/** The lag of settlement, its reason, and the figures of its status. */
+/** Computes the lag and the status of settlement, and the reason why settlement makes no progress. */
 
 import { MARKET_AGAIN_MS } from './retries.ts'
 import type { SettlementContext, SettlementState, SettlementStatus } from './state.ts'

@@ -47,7 +47,7 @@ export function settlementMeters(
   )
   gauge(
     'sibyl_settlement_unreported_trades',
-    'Trades whose market has not acknowledged a report yet',
+    'Trades whose market has not acknowledged the settlement report yet',
     (state) => statusOf(state).unreported,
   )
   gauge(
@@ -84,7 +84,7 @@ export function settlementMeters(
   )
   const failedGas = counter(
     'sibyl_settlement_failed_gas_total',
-    'Gas of transactions that was spent on trades that failed, by their share',
+    'Gas spent on trades that failed: their share of the gas of their transactions',
   )
   const transactions = counter(
     'sibyl_settlement_transactions_total',
@@ -95,7 +95,7 @@ export function settlementMeters(
   const reorgs = counter('sibyl_settlement_reorgs_total', 'Settlements that a reorg removed')
   const contradictions = counter(
     'sibyl_settlement_contradictions_total',
-    'Trades about which the chain and a market disagree',
+    'Trades for which the chain and a market have different results',
   )
   const overdue = counter(
     'sibyl_settlement_overdue_trades_total',
@@ -104,7 +104,7 @@ export function settlementMeters(
   const stepFailures = counter('sibyl_settlement_step_failures_total', 'Failed steps', 'step')
   const rpcErrors = counter(
     'sibyl_settlement_rpc_errors_total',
-    'Requests that a node did not answer',
+    'Requests that an Ethereum node did not answer',
   )
 
   return {

@@ -1,17 +1,17 @@
 /**
- * Trades that lack a balance which older trades of the same trader will bring, such as a sale of shares that were
- * bought a moment ago. An older trade brings dollars or shares, and never an allowance, an approval or a permit.
- * Therefore a trade waits only if all of this is true:
+ * Trades that lack a balance, and wait for older trades of the same trader that will bring it. Example: a
+ * sale of shares that were bought a moment ago. An older trade brings dollars or shares, and never an
+ * allowance, an approval or a permit. Therefore a trade waits only if all of this is true:
  * - the side at fault lacks a balance, and nothing else;
- * - each side's balance, together with its trades in flight, covers the trade;
- * - the allowance of each side that pays still covers the trade after those.
+ * - each side's balance, together with the changes by its trades in flight, covers the trade;
+ * - the allowance of each side that pays still covers the trade after its trades in flight.
  *
- * The trade waits for these older trades and for nothing else. Once they are decided, it is submitted again if they
- * brought the missing balance, and fails if not. Other actions of the trader meanwhile change nothing, and no younger
- * trade takes that balance first (`claims.ts`).
+ * The trade waits for these older trades and for nothing else. Once they are decided, the trade is submitted
+ * again if they brought the missing balance, and fails if not. Other actions of the trader meanwhile change
+ * nothing, and no younger trade takes that balance first (`claims.ts`).
  *
- *   Ann has 2 YES on chain   1. buys 5 YES, sent, in no block      2. sells 6 YES: refused, has 2, waits for 1
- *                            1 settles: 2 + 5 cover 6, submitted again.    1 fails: 2 fails too, at once.
+ *     Ann has 2 YES on chain   1. buys 5 YES, sent, in no block      2. sells 6 YES: refused, has 2, waits for 1
+ *                              1 settles: 2 + 5 cover 6, 2 is submitted again.    1 fails: 2 fails too, at once.
  */
 
 import type { Address, TradeId } from '#domain/ids.ts'
@@ -98,7 +98,8 @@ function settlingBefore(
   return (inFlight.get(trade[side]) ?? []).flatMap(({ other, isSent }) => {
     // An unsent trade counts only if it is older; a sent trade always counts.
     if (!isSent && byAge(other, trade) >= 0) return []
-    // Skip an older trade whose permit comes later: the older trade waits for the given trade, not the reverse.
+    // Skip an older trade if its permit has a higher nonce than the given trade's permit: the older trade
+    // then waits for the given trade.
     return !isSent && isPermitBefore(state, trade, other) ? [] : [other]
   })
 }
@@ -220,10 +221,10 @@ export function resumeWaiting(state: SettlementState, context: SettlementContext
 }
 
 /**
- * Applies a decided trade to a waiting trade. `block` is the block that settled the decided trade; undefined if the
- * decided trade failed, which changes no balance. If the waiting trade was not waiting for the decided trade, the
- * decided trade may be younger. In that case, only the amounts that it took count. A block is skipped if the waiting
- * trade's balance was read at that block or later.
+ * Applies a decided trade to a waiting trade. `block` is the block that settled the decided trade; undefined
+ * if no block settled it, so that no balance changes. If the waiting trade was not waiting for the decided
+ * trade, the decided trade may be younger. In that case, only amounts that the decided trade took from the
+ * trader are applied. The change is skipped if the waiting trade's balance was read at `block` or later.
  */
 function applyDecided(
   { missing }: PendingSettlement,

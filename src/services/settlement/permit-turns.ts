@@ -1,20 +1,21 @@
 /**
- * Decides when the permits of an owner are sent together and when one at a time. A permit is public as soon as its
- * transaction is in the pool, and any account may submit it first. For a single permit this is harmless: it brings
- * the same allowance. But each permit replaces the allowance of the one before. If another account submits two at
- * once, only the allowance of the second remains, and the trade of the first takes from it. So a transaction contains
- * at most one unused permit of an owner, the one with the lowest nonce, and the next permit waits until that
- * transaction is in a block.
+ * Decides when the permits of an owner are sent together and when one at a time. A permit is public as soon
+ * as its transaction is in the pool, and any account may submit it first. For a single permit this is
+ * harmless, because the allowance is the same. But each permit replaces the allowance of the previous permit.
+ * If another account submits two permits at once, only the allowance of the second permit remains, and the
+ * trade of the first permit takes from this allowance. So a transaction contains at most one unused permit of
+ * an owner, the one with the lowest nonce. The next permit waits until that transaction is in a block.
  *
- *   waiting: A1 (permit 0)  A2 (permit 1)  A3 (no permit)      sent now: A1 A3      A2, once that is mined
+ *     waiting: A1 (permit 0)  A2 (permit 1)  A3 (no permit)      sent now: A1 A3      A2, once A1 is mined
  *
- * If each permit of an owner covers the payments with earlier permits too, nothing can go wrong, and all are sent at
- * once. If funds are reserved, every order has such a permit (`accounts/judge.ts`): otherwise a trader could delay a
- * trade by permits before it, and decide it by what they do meanwhile.
+ * If each permit of an owner also covers the payments with the owner's earlier permits, all permits are sent
+ * at once, because each remaining allowance is then sufficient. If funds are reserved, every order has such a
+ * permit (`accounts/judge.ts`). Otherwise a trader could delay a trade with permits of lower nonces, and
+ * decide by actions in the meantime whether the trade settles.
  *
- * A trade that waits for others (`older-trades.ts`) keeps its turn only while none of those others waits for a turn: two
- * trades that wait for each other would block the chain's settlement until their deadline. A mint may bring
- * permits of both sides, and then needs both turns.
+ * A trade that waits for others (`older-trades.ts`) keeps its turn only while none of those others waits for
+ * a turn. Otherwise two trades could wait for each other, and would block the chain's settlement until their
+ * deadline. A mint may bring permits of both sides, and then needs both turns.
  */
 
 import { type Address, type OrderHash, type TradeId, ZERO_ADDRESS } from '#domain/ids.ts'

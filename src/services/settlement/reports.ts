@@ -51,8 +51,8 @@ export function end(
   moveTo(pending, 'ended')
   if (status === 'failed') forgetMined(state, pending.trade)
   addReport(state, tradeId, { status, txHash, reason, fault })
-  // One poll may report both the block of this trade and the trade's end. In this case the block is recorded already,
-  // and must not be overwritten.
+  // `decided` may already have the block that settled this trade, because one poll may report both the block
+  // and the end. Keep this block, unless the trade has failed.
   if (!state.older.decided.has(tradeId) || status === 'failed')
     state.older.decided.set(tradeId, undefined)
   state.progress.lastMs = context.nowMs

@@ -58,9 +58,9 @@ export function awaitMarket(
 }
 
 /**
- * Retries a trade with growing pauses until its deadline. No side is at fault: the trade's transaction reverted, or the
- * chain refused the trade after a simulation that succeeded. If the refusals have cost too much gas, the trade fails
- * with fault `both`, so that the two quantities do not match again.
+ * Retries a trade with growing pauses until its deadline. No side is at fault: the trade's transaction
+ * reverted, or the chain refused the trade after a simulation that succeeded. If the failed attempts have
+ * cost `retryGasMax` gas, the trade fails with fault `both`, so that the two quantities do not match again.
  */
 export function retryLater(
   state: SettlementState,
@@ -91,10 +91,10 @@ export function retryLater(
 export const OUT_OF_TIME = 'OrderExpired'
 
 /**
- * Handles trades that the simulation refused. If a side is at fault, the trade fails at once by the fault of that side,
- * because a retry would give the side time to act. The trade waits only if older trades bring the missing balance. If
- * the contract refuses a trade without naming a side, it would refuse the trade again. Such a trade fails with fault
- * `both`, so that the two quantities do not match again.
+ * Handles trades that the simulation refused. If a side is at fault, the trade fails at once with that side
+ * at fault, because a retry would give the side time to act. The trade waits only if older trades will bring
+ * the missing balance. If the contract refuses a trade without naming a side, it would refuse the trade
+ * again. Such a trade fails with fault `both`, so that the two quantities do not match again.
  */
 export function applyRefusals(
   state: SettlementState,
@@ -157,9 +157,10 @@ function halve(state: SettlementState, tradeIds: readonly TradeId[]): void {
 }
 
 /**
- * Fails trades that have not settled by their deadline, which counts only time in which the chain was reachable. Leaves
- * out a trade in a transaction, because the transaction decides it. Also leaves out a trade whose market does not
- * answer, because the trade's end cannot be reported.
+ * Fails trades that have not settled by their deadline, which counts only time in which the chain was
+ * reachable. Leaves out a trade that is being submitted or is in a transaction, because the transaction
+ * decides it. Also leaves out a trade whose market does not answer, because the trade's end cannot be
+ * reported.
  */
 export function failOverdue(state: SettlementState, context: SettlementContext): void {
   for (const [tradeId, { stage, reachableAtMs, trouble }] of state.trades) {

@@ -1,7 +1,7 @@
 /**
- * The settlement actor of one chain. It reads pending trades from the database, sends them in batches, follows the
- * transactions, and reports each change of a trade to its market, which logs it. Its work is in the database (the
- * trades and the journal of transactions), so it may be killed at any instant.
+ * The settlement actor of one chain. It reads pending trades from the database, sends them in batches,
+ * follows the transactions, and reports each change of a trade to its market, which logs the change. The
+ * database has all trades and the journal of transactions, so the actor may be killed at any instant.
  *
  * The stages of a trade (`STEPS` in `state.ts` has every step):
  *
@@ -9,9 +9,10 @@
  *               ↑         │          │
  *               └─────────┴──────────┘  the market is not on chain, the batch would revert, the transaction was lost
  *
- * Worked example. Three trades wait. Transaction 7 carries them, and each is reported `submitted`. The receipt settles
- * two and rejects the third, because the buyer has no funds. After the confirmations two are reported `confirmed` and
- * one `failed` with fault `buyer`. When the markets have acknowledged all three, row 7 of the journal is closed.
+ * Worked example. Three trades wait. Transaction 7 contains all three, and each is reported as `submitted`.
+ * The receipt shows that two settled, and that the contract rejected the third because its buyer has no
+ * funds. After the confirmations, two are reported as `confirmed`, and one as `failed` with fault `buyer`.
+ * When the markets have acknowledged all three reports, row 7 of the journal is closed.
  */
 
 import type { TradeId } from '#domain/ids.ts'
@@ -52,14 +53,15 @@ const READ_TRADES = 500
 /** Minimum time between two reads of the database, however fast new trades arrive. */
 const READ_GAP_MS = 50
 /**
- * Maximum number of ended trades that a read excludes; the newest are excluded. The database usually has the end of
- * older trades.
+ * Maximum number of ended trades that a read excludes. The newest are excluded, because the database usually
+ * has the ends of older trades already.
  */
 const ENDED_READ_MAX = 2_000
 const REPORT_AGAIN_MS = 200
 const UNCONFIRMED_AGAIN_MS = 2_000
 /**
- * Pause between two polls of the chain from which the pause no longer counts as time in which the chain was reachable.
+ * If the last two polls of the chain are at least this far apart, the time between them does not count as
+ * time in which the chain was reachable.
  */
 const OUTAGE_MS = 30_000
 /** Number of failed submissions in a row, while polls succeed, after which a batch is halved. */
@@ -150,7 +152,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
       state.flight.lastSentMs = context.nowMs
       for (const tradeId of rest) {
         const pending = state.trades.get(tradeId)
-        // Trades of the batch that the transaction left out are queued again.
+        // Queue the trades of the batch that the transaction does not contain.
         if (pending !== undefined && !sent.tradeIds.includes(tradeId)) requeue(state, tradeId, 0)
       }
       startBatch(state, sent, context)
@@ -310,7 +312,10 @@ function readPending(state: SettlementState, context: SettlementContext): void {
   )
 }
 
-/** Reads pending trades, and the notes about trades matched before this process started. */
+/**
+ * Reads pending trades, and the notes about trades matched before `trustedFromMs`: an earlier process may
+ * have saved notes about them.
+ */
 function readWithNotes(
   { ports, history }: SettlementState,
   filter: Parameters<SettlementState['ports']['readPending']>[0],

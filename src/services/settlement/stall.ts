@@ -27,7 +27,7 @@ export function watchStall(state: SettlementState, context: SettlementContext): 
   })
 }
 
-/** True if a step has been running for so long that its answer may never arrive. */
+/** True if a step has been running for at least `STALLED_MS`, so that its answer may never arrive. */
 function isOverdue({ steps }: SettlementState, nowMs: number): boolean {
   return [...steps.busy.values()].some((sinceMs) => nowMs - sinceMs >= STALLED_MS)
 }
@@ -41,7 +41,9 @@ function whatIsAwaited(state: SettlementState, nowMs: number): string {
   }
   for (const [step, { why }] of steps.pauses) parts.push(`${step} failed: ${why}`)
   if (history.unverified.size > 0)
-    parts.push(`${history.unverified.size} to be verified by markets`)
+    parts.push(
+      `${history.unverified.size} trades wait until their markets confirm that they are unsettled`,
+    )
   if (reports.unanswered !== '') parts.push(`a market did not acknowledge: ${reports.unanswered}`)
   if (chain.stopped !== '') parts.push(chain.stopped)
   if (chain.trouble !== '') parts.push(chain.trouble)

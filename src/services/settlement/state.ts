@@ -61,7 +61,10 @@ export type SettlementProtocol = SettlementRequests & {
     takes: {
       step: Step
       why: string
-      /** True if the same submission may succeed later; otherwise the submitted trades are at fault. */
+      /**
+       * True if a retry of the same step may succeed. If false for a submission, the batch is halved until
+       * the bad trade is alone.
+       */
       retry: boolean
       /** True if this process could not handle its own data: neither the chain nor the database failed. */
       unexpected: boolean
@@ -227,7 +230,7 @@ export type MissingSide = {
   has: bigint
   readonly needs: bigint
   readonly changes: Map<TradeId, bigint>
-  /** Older trades whose changes are already included in `has`. */
+  /** Decided trades, older or younger, whose changes are already included in `has`. */
   readonly counted: Set<TradeId>
 }
 
@@ -243,16 +246,22 @@ export type PendingSettlement = {
   /** Time at which the trade could first have settled. */
   settleableSinceMs: number
   /**
-   * Time from which the trade counts as lag. Before the first submission, it is unknown whether the trade can settle at
-   * all.
+   * Time from which the trade counts as lag. A newly read trade counts after its first submission, or after
+   * `UNTRIED_MS`, because it may be unable to settle.
    */
   lagFromMs: number
   notBeforeMs: number
   /** The balance that was too low when the trade was last submitted; undefined once the trade is sent. */
   missing: MissingBalance | undefined
-  /** Set if a block refused the trade by the fault of one side. The refusal stays set if a reorg removes that block. */
+  /**
+   * Set if a block refused the trade with a side at fault. The refusal stays set if a reorg removes that
+   * block.
+   */
   refusal: TradeRefusal | undefined
-  /** Number of attempts to settle the trade that failed without a side at fault, while other trades settled. */
+  /**
+   * Number of attempts to settle the trade that failed although no side was at fault. A submission that could
+   * not be simulated counts only if other batches were sent since the previous failure.
+   */
   retries: number
   /** Number of times that a transaction with only this trade could not be simulated. */
   submitFailures: number
@@ -268,7 +277,7 @@ export type PendingSettlement = {
   noted: TradeNote | undefined
   /** Gas that was paid for this trade in transactions that did not settle it. */
   wastedGas: number
-  /** Reports that the trade's market has not acknowledged, the oldest first. */
+  /** The reports of this trade that its market has not acknowledged yet, oldest first. */
   readonly reports: TradeReport[]
   isReporting: boolean
   reportAgainMs: number
@@ -376,7 +385,7 @@ export type SettlementState = {
   }
   readonly chain: {
     lastPollMs: number
-    /** Time since the start during which the chain was reachable. */
+    /** Total time that the chain was reachable since the start. */
     reachableMs: number
     /** Time for which an order can still settle after its expiration; infinite until it is known. */
     graceSec: number

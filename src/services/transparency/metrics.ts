@@ -18,10 +18,13 @@ export function publicLogMeters(
     'sibyl_past_book_segments_total',
     'Segments of the public log whose books were stored',
   )
-  const faults = counter('sibyl_public_log_faults_total', 'Turns of the public log that failed')
+  const faults = counter(
+    'sibyl_public_log_faults_total',
+    'Failures to update the public log; repeated failures with the same reason count once',
+  )
   new Gauge({
     name: 'sibyl_public_log_size',
-    help: 'Entries of the public log of a partition',
+    help: 'Number of entries in the public log of a partition',
     labelNames: ['partition'],
     registers,
     collect() {
@@ -52,7 +55,7 @@ export function publicLogMeters(
     said(said: PublicLogEvent): void {
       if (said.type === 'fault') {
         faults.inc()
-        log.warn({ why: said.why }, 'the public log does not follow')
+        log.warn({ why: said.why }, 'updating the public log failed')
         return
       }
       entries.inc(said.entries)

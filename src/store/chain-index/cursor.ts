@@ -72,7 +72,7 @@ export async function claimChain(database: Database, claim: ChainClaim): Promise
     if (indexed === undefined || indexed.number !== Number(known[0].indexed_block)) {
       throw new Fault(
         'STORE_INCONSISTENT',
-        `chain ${chainId} has no known hash for its last block`,
+        `the database has no hash of the last indexed block of chain ${chainId}`,
         {
           retryable: false,
         },
@@ -104,7 +104,7 @@ export async function moveCursor(
   if (row !== undefined && stands === to.number && hexOf(row.indexed_hash) === to.hash) return false
   throw new Fault(
     'STORE_CHAIN_MOVED',
-    `chain ${chainId} is at block ${stands ?? 'none'}, not at ${from.number}`,
+    `the database has chain ${chainId} up to block ${stands ?? 'none'}, not ${from.number}`,
     { retryable: false },
   )
 }

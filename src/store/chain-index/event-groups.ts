@@ -29,7 +29,7 @@ export async function joinEvent(
     'select 1 from chain_markets where market_id = ? and chain_id = ? and listed = 1',
     [bytesOf(marketId), chainId],
   )
-  if (market === undefined) throw refusal('its market is not listed')
+  if (market === undefined) throw refusal('the market is not listed')
   const [members] = await sql.all<{ markets: number | string }>(
     'select count(*) as markets from event_markets where chain_id = ? and event_hash = ?',
     [chainId, hash],

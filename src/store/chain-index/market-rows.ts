@@ -1,4 +1,4 @@
-/** A market as the factory created it, and its outcome tokens. */
+/** Writes a market as the factory created it, and its outcome tokens. */
 
 import type { MarketCreated } from '#domain/chain-event.ts'
 import { Fault } from '#domain/fault.ts'
@@ -22,9 +22,13 @@ export async function createMarket(
     before !== undefined &&
     (Number(before.listed) === 1 || Number(before.chain_id) !== chainId)
   ) {
-    throw new Fault('STORE_CONSTRAINT', `chain ${before.chain_id} has a market of this id`, {
-      retryable: false,
-    })
+    throw new Fault(
+      'STORE_CONSTRAINT',
+      `chain ${before.chain_id} already has a market with this id`,
+      {
+        retryable: false,
+      },
+    )
   }
   if (before !== undefined) await sql.run('delete from chain_markets where market_id = ?', [id])
   await sql.insert('chain_markets', [

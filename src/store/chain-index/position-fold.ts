@@ -96,13 +96,13 @@ export function applyConversion(
 }
 
 /**
- * Returns the price that the receiver of a movement paid. The contract emits the report of a trade right after it moves
- * the tokens. So the price is in the first later report with the same two traders and the same size. Each report is
- * used for one movement.
+ * Returns a function that computes what the receiver of a movement paid: the price of a trade, half of a
+ * split's collateral, otherwise 0. The contract emits the report of a trade right after it moves the tokens.
+ * So the price is in the first later report with the same two traders and the same size.
  *
- * In a mint or merge, each trader's tokens come from the settlement contract or go to it. Tokens of the trade's outcome
- * have the cost of the trade; tokens of the other outcome have `size` minus this cost. Each report is used once per
- * outcome.
+ * In a mint or merge, each trader's tokens come from the settlement contract or go to it. Tokens of the
+ * trade's outcome have the cost of the trade; tokens of the other outcome have `size` minus this cost. Each
+ * report is used once per outcome.
  */
 export function makeCostOf(trades: readonly SettledTrade[]): (move: Move) => bigint {
   const byTransaction = new Map<string, SettledTrade[]>()

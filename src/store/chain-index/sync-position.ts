@@ -86,8 +86,8 @@ export async function syncPosition(
 }
 
 /**
- * Returns the last indexed block if the indexer has passed the given block and saw the same hash at that block;
- * otherwise undefined.
+ * Returns the last indexed block if the indexer has reached the given block and did not see another hash at
+ * that block; otherwise undefined.
  */
 async function indexedPast(
   sql: Statements,

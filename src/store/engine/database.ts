@@ -55,8 +55,9 @@ export type DatabaseOptions = {
   /** Maximum number of connections to a MySQL server; SQLite always has one connection. */
   readonly connectionsMax?: number
   /**
-   * Maximum time without a byte from the server while an answer is due. After this time, if there are several servers,
-   * connections go to the next server. Slow statements of an operator need `Infinity`.
+   * Maximum time without a byte from the server while an answer is due. After this time, if there are several
+   * servers, connections go to the next server. Use `Infinity` for an operator's command, because its
+   * statements may be slow.
    */
   readonly silentMsMax?: number
   /** Opens a thread that copies SQLite's write-ahead file into the database; for threads that write a lot. */
@@ -65,7 +66,10 @@ export type DatabaseOptions = {
   readonly nowMs?: () => number
 }
 
-/** Maximum time that a SQLite writer waits for another writer, and that a MySQL connection waits for its server. */
+/**
+ * Maximum time that a SQLite writer waits for another writer, that a connection attempt to a MySQL server
+ * takes, and that a MySQL statement waits for a lock.
+ */
 const PATIENCE_MS = 5_000
 
 const SILENT_MS_MAX = 10_000
@@ -78,12 +82,13 @@ const READ_ATTEMPTS_MAX = 3
 
 /**
  * Settings of a session, whatever the server's defaults are.
- * - Strict mode: a value that does not fit its column is refused, not cut. Backslashes in strings are escapes.
+ * - Strict mode: a value that does not fit its column is refused, not cut. Backslashes in strings are
+ *   escapes.
  * - A single statement commits at once.
- * - A lock wait ends after the same time as every other wait. A statement whose connection was cut would otherwise go
- *   on waiting and block its successor.
- * - A paused process or a lost machine may stop within a transaction. MariaDB ends such a transaction before the
- *   lease of the process expires; MySQL reads that part as a comment.
+ * - A lock wait ends after `PATIENCE_MS`. Otherwise a statement whose connection was cut would keep waiting,
+ *   and would block the statement that replaces it.
+ * - A paused process or a lost machine may stop within a transaction. MariaDB ends such a transaction after
+ *   `PATIENCE_MS`, before the lease of the process expires. MySQL reads this setting as a comment.
  */
 const MYSQL_SESSION =
   "set session sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', " +
@@ -91,10 +96,11 @@ const MYSQL_SESSION =
   `/*M!100300 , idle_write_transaction_timeout = ${PATIENCE_MS / 1_000} */`
 
 /**
- * Each server of a Galera cluster applies commits of the other servers a little later. With this setting, a statement
- * first waits for all earlier commits on any server: reads (1), reads within updates and deletes (2) and within inserts
- * (4). The update of a fence contains such a read. The setting is used for every address, because one address may lead
- * to any server of a cluster. MariaDB without a cluster ignores it.
+ * Each server of a Galera cluster applies commits of the other servers a little later. With this setting, a
+ * statement first waits until its server has applied all earlier commits. The value is the sum of 1 (reads),
+ * 2 (updates and deletes) and 4 (inserts). The check of a fence is an update, so it waits too. The setting is
+ * used for every address, because one address may lead to any server of a cluster. MariaDB without a cluster
+ * ignores it.
  */
 const SYNC_WAIT = 'set session wsrep_sync_wait = 7'
 
@@ -140,7 +146,10 @@ export async function closeDatabase({ orm, writeAhead }: Database): Promise<void
   await orm.close(true)
 }
 
-/** Runs a read. The read may run more than once if its first connection was dead. */
+/**
+ * Runs a read. The read may run up to `READ_ATTEMPTS_MAX` times: again if its connection was lost, or on
+ * another server if the first one has left its cluster or does not keep up with it.
+ */
 export async function read<T>(
   database: Database,
   ask: (em: SqlEntityManager) => Promise<T>,

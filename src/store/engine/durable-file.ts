@@ -14,7 +14,10 @@ export type DurableFile = {
 
 const CHUNK_BYTES = 1024 * 1024
 
-/** Makes a file that can be synced. The first sync that finds the file opens it; a missing file needs no sync. */
+/**
+ * Returns an object that syncs the file. The first sync that finds the file opens it; a missing file needs no
+ * sync.
+ */
 export function openDurableFile(path: string): DurableFile {
   let file: FileHandle | undefined
   let opening: Promise<void> | undefined

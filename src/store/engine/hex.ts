@@ -37,7 +37,8 @@ export function hexOf(bytes: Uint8Array): string {
 }
 
 /**
- * Lets the database convert a column to hex digits, because transferring text costs half as much as transferring bytes.
+ * Returns an SQL expression that converts a column to hex digits in the database, because transferring text
+ * costs half as much as transferring bytes.
  */
 export function hexColumn(column: string): string {
   return `lower(hex(${column}))`

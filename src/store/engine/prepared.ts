@@ -17,9 +17,10 @@ type Prepared = Map<string, Statement<Value[]>>
 const STATEMENTS_MAX = 100
 
 /**
- * Replaces each bound value by an expression. If the plan of a statement used a value, SQLite plans the statement again
- * whenever that value is bound. Such values are limits and, after `analyze`, values in conditions. Planning took longer
- * than the reads. Plans never use expressions. MariaDB accepts no expression as a limit.
+ * Replaces each bound value by an expression. If the plan of a statement used a value, SQLite plans the
+ * statement again whenever that value is bound, and planning took longer than the reads. Such values are
+ * limits and, after `analyze`, values in conditions. Plans never use expressions. Only SQLite receives these
+ * statements, because MariaDB accepts no expression as a limit.
  */
 function withHiddenValues(sql: string): string {
   return sql.replaceAll('limit ?', 'limit 0 + ?').replaceAll(/(?<!\+ )\?/g, '+?')

@@ -76,7 +76,7 @@ export function makeServers(
         timer = startTimer(look, silentMsMax / LOOKS_MAX).unref()
       }
       socket.setNoDelay(true)
-      // This runs before the callers that wait for this connection fail, so their retries use another server.
+      // `gone` runs before the calls on this connection fail, so their retries use another server.
       const gone = (): void => {
         if (lines.delete(socket) && socket.bytesRead === 0) {
           leave('the server cannot be reached', line.at)

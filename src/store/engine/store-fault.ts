@@ -150,8 +150,9 @@ export function isServerIdle(error: unknown): boolean {
 }
 
 /**
- * Returns whether a statement waited too long for a lock. A Galera server also reports this error if it cannot catch up
- * with its cluster. Sessions that are open then may go on reporting the error for every later statement.
+ * Returns whether a statement exceeded the timeout for a lock. A Galera server also reports this error if it
+ * cannot catch up with its cluster. Sessions that are open at that time may report the error for every later
+ * statement.
  */
 export function isLockWait(error: unknown): boolean {
   return described(error).errno === 1205
@@ -177,7 +178,10 @@ function described(error: unknown): { code: string; errno: number; message: stri
   }
 }
 
-/** Returns enough of the driver's message to act on, but never a whole batch statement. */
+/**
+ * Returns the driver's message on one line, cut to 200 characters, so that it never contains a whole batch
+ * statement.
+ */
 function shortened(message: string): string {
   const line = message.replaceAll(/\s+/g, ' ').trim()
   return line.length <= 200 ? line : `${line.slice(0, 197)}...`

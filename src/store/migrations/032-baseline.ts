@@ -48,7 +48,7 @@ const TABLES: Readonly<Record<string, Table>> = {
     key: 'order_hash',
     numbered: 'order_tags_by_hash',
   },
-  // Empty `kind` means an ordinary trade, empty `fault` no side at fault.
+  // A null `kind` means an ordinary trade, a null `fault` that no side is at fault.
   trades: {
     columns: `market_id hash, seq bigint, fill_index int, chain_id bigint, outcome tinyint,
       price_e6 int, size_e6 bigint, cost_e6 bigint, buyer address, seller address,
@@ -332,7 +332,8 @@ const TABLES: Readonly<Record<string, Table>> = {
       quick_markets_unfinished: ['(quick_id) where unfinished = 1', '(unfinished, quick_id)'],
     },
   },
-  // Sums for reads, in whole units and millionths; per partition, so that two partitions never wait for the same row.
+  // Sums for reads, in whole units and millionths. Sums of a chain are stored per partition, so that two
+  // partitions never wait for the same row.
   market_stats: {
     columns: `market_id hash, chain_id bigint, volume_whole bigint, volume_millionths bigint,
       trades bigint`,
@@ -432,7 +433,7 @@ const TABLES: Readonly<Record<string, Table>> = {
     key: 'log_partition, leaf',
     indexes: { public_entries_by_time: '(log_partition, through_ms, leaf)' },
   },
-  // The newest checkpoint of each public log that witnesses have cosigned.
+  // For each public log, the newest checkpoint that witnesses have cosigned.
   public_cosigned: {
     columns: 'log_partition smallint, size bigint, checkpoint words',
     key: 'log_partition',

@@ -91,7 +91,7 @@ export function refuseUnknown(executed: readonly string[], migrations: Migration
   if (unknown < (known[0] ?? '')) {
     throw new Fault(
       'STORE_OLDER',
-      `the database was written by an older version that this one cannot upgrade, it has the migration ${unknown}: ` +
+      `the database was written by an older version with the migration ${unknown}, which this version cannot upgrade: ` +
         'start that version, or name an empty database and run npm run rebuild',
       { retryable: false },
     )

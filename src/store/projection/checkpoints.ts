@@ -56,7 +56,7 @@ function claim(database: Database, log: ClaimedLog): Promise<Checkpoint[]> {
       if (known.length !== log.partitions) {
         throw new Fault(
           'STORE_FOREIGN_LOG',
-          `the database has ${known.length} partitions, the event log ${log.partitions}`,
+          `the database has ${known.length} partitions, but the event log has ${log.partitions}`,
           { retryable: false },
         )
       }

@@ -1,10 +1,11 @@
 /**
- * Updates the sums for reads in the transaction that writes the trades: volumes and counts of markets and chains,
- * candles by minute, hour and day, and traders.
+ * Updates the sums for reads in the transaction that writes the trades: volumes and counts of markets and
+ * chains, candles by minute, hour and day, and traders.
  *
- * A trade counts from its match until it fails. Then its amounts are subtracted. If the failed trade was the first,
- * last, highest or lowest of its minute, the candle of that minute is computed again from the remaining trades. Hours
- * are computed from minutes and days from hours, so no computation reads more than a minute of trades.
+ * A trade counts from its match until it fails. Then its amounts are subtracted. If the failed trade was the
+ * first, last, highest or lowest of its minute, the candle of that minute is computed again from the
+ * remaining trades. The candle of its hour is then computed again from the minutes, and the candle of its day
+ * from the hours. So no computation reads more than a minute of trades.
  */
 
 import type { QueryResult, Transaction } from '@mikro-orm/core'
@@ -33,12 +34,12 @@ import {
 
 type Sql = { readonly connection: AbstractSqlConnection; readonly transaction: Transaction }
 
-/** Changes to the number of a chain's markets in a batch. */
+/** Changes that a batch makes to a chain's numbers of markets: all, closed and resolved. */
 export type MarketCounts = { markets: number; closed: number; resolved: number }
 
 /**
- * Adds up the changes of sums by a batch. Must be called before the batch is written, because it compares the changes
- * with the stored states: a trade may fail only once.
+ * Returns the changes that a batch makes to the sums. Must be called before the batch is written, because it
+ * reads the stored states of changed trades: a trade that had already failed is not subtracted again.
  */
 export async function tallyBatch(
   writer: BulkWriter,

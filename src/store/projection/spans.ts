@@ -1,6 +1,7 @@
 /**
- * Time spans of the sums, and the format of a sum that may exceed 64 bits. Only the shortest span is computed from
- * trades; each longer span is computed from the next shorter span.
+ * Time spans of the sums, and the format of a sum that may exceed 64 bits. A new trade is added to the sums
+ * of every span. After a failed trade, only the candle of the shortest span is computed from trades; each
+ * longer candle is computed from the next shorter ones.
  */
 
 import { ONE } from '#domain/money.ts'

@@ -127,7 +127,10 @@ function prepare(file: File): BulkWriter {
   }
 }
 
-/** Converts the values of a row for SQLite, into one reused array. */
+/**
+ * Makes a function that converts the values of a row for SQLite. The function returns the same array for
+ * every row.
+ */
 function binder(columns: Columns): (row: readonly Value[]) => Bound[] {
   const kept = Object.values(columns).map((kind) => (kind === 'hex' ? keptBytes() : undefined))
   const bound: Bound[] = Array(kept.length).fill(null)
@@ -142,8 +145,8 @@ function binder(columns: Columns): (row: readonly Value[]) => Bound[] {
 }
 
 /**
- * Converts a column's hex into a buffer. The buffer is reused for every row, because SQLite copies the bytes. A value
- * equal to the previous value is not converted again.
+ * Makes a function that converts a column's hex into a buffer. The buffer is reused for every row, because
+ * SQLite copies the bytes. A value equal to the previous value is not converted again.
  */
 function keptBytes(): (hex: string) => Buffer {
   let text = ''

@@ -1,6 +1,7 @@
 /**
- * Changes of sums and candles by a batch, computed without the database. The input is the trades that count, in the
- * order of their market, and the trades that failed after they had been counted.
+ * Computes the changes that a batch makes to sums and candles, without the database. The input is the new
+ * trades that count, in the order in which they matched in their market, and the trades that failed after
+ * they had been counted.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -50,7 +51,7 @@ export type Tally = {
   /** Change of each market's sums: new trades minus failed ones. */
   readonly markets: Map<MarketId, MarketDelta>
   readonly spans: Map<string, SpanDelta>
-  /** Candles of new trades only; failed trades are looked up one by one. */
+  /** Candles of new trades only. The trades in `failed` are removed from the stored candles afterwards. */
   readonly candles: Map<string, Candle>
   readonly failed: CountedTrade[]
   /** Change of the number of undecided trades on each chain. */

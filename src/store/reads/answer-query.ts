@@ -1,6 +1,6 @@
 /**
- * Runs the named queries. A new query is a row of the table; callers (`queries.ts`) derive the types of the query from
- * this table.
+ * Runs the named queries. To add a query, add a row to the table; callers (`queries.ts`) derive the types of
+ * the query from this table.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'

@@ -1,4 +1,7 @@
-/** Known markets and tokens, for the reader of a chain. */
+/**
+ * Finds which contracts and tokens of a chain are known, so that the reader of the chain can ignore the
+ * events of others.
+ */
 
 import type { Address, MarketId } from '#domain/ids.ts'
 import { partsOf } from '#domain/parts-of.ts'

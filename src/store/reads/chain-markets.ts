@@ -207,8 +207,9 @@ const BELOW_EPOCH = `(length(o.nonce) < length(w.before_nonce)
 const PENDING_LOOKED_AT_MAX = 10_000
 
 /**
- * Returns markets whose state in the log differs from the chain. `open`: markets that can trade but are in no log.
- * `close`: markets that are resolved or withdrawn, but open in their log.
+ * Returns markets whose state in the log differs from the chain. `open`: markets that can trade but are in no
+ * log. `close`: resolved markets that are open or only expired in their log, and withdrawn markets that are
+ * open in their log.
  */
 export async function marketsToReconcile(
   database: Database,

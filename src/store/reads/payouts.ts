@@ -1,6 +1,6 @@
 /**
- * Payouts of markets to a user, newest first: redemptions on chain, sent by any means, and redemptions through the
- * relayer that are pending or failed.
+ * Payouts of markets to a user, newest first: redemptions on chain, sent by any means, and redemptions
+ * through the relayer that are pending, failed, or confirmed and not indexed yet.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'

@@ -142,7 +142,8 @@ export async function positionsOfUser(
   const place = [bytesOf(user), chainId, ...(after === undefined ? [] : [bytesOf(after)])]
   const behind = (table: string): string =>
     after === undefined ? '' : `and ${table}.market_id > ?`
-  // `position_syncs` is read first, as in `positionOf`.
+  // Read `position_syncs` first, as `positionOf` does: a row is deleted only after `positions` has caught up
+  // with it.
   const syncs = await rowsOf<SyncRow & Texts>(
     database,
     `select ${hexColumn('s.market_id')} as market, s.yes_shares, s.no_shares, ${WORDS}
@@ -151,7 +152,8 @@ export async function positionsOfUser(
       where s.holder = ? and s.chain_id = ? ${behind('s')} order by s.market_id limit ?`,
     [...place, POSITION_SYNCS_PER_HOLDER_MAX],
   )
-  // A row of `position_syncs` may hide the position that it replaces, so one more position is read for each such row.
+  // A row of `position_syncs` without shares removes its position from the page. So one more position is read
+  // for each row of `position_syncs`.
   const rows = await rowsOf<Row & Texts>(
     database,
     `select ${hexColumn('p.market_id')} as market, ${AMOUNTS}, ${WORDS}
@@ -245,7 +247,7 @@ export async function openInterestOf(
   return BigInt(row?.locked ?? 0)
 }
 
-/** Returns the open interest of one chain or of all chains, one row per chain. */
+/** Returns the open interest of one chain, or the sum over all chains. */
 export async function openInterestOfChain(
   database: Database,
   { chainId }: { readonly chainId?: number },

@@ -112,7 +112,8 @@ export async function permitsOf(
   const isMysql = database.address.dialect === 'mysql'
   const mine = isMysql ? 'permit_owner = ?' : 'trader = ? and permit is not null'
   const found: { owner: Address; permit: PermitSignature }[] = []
-  // `length` stops SQLite from using the index of all orders with permits, few of which are open.
+  // `length(permit) > 0` stops SQLite from using the index of orders with permits, because few of the orders
+  // in that index are open.
   const reads = [
     `select permit from orders where trader = ? and chain_id = ? and status = 'open' and length(permit) > 0 limit ?`,
     `select permit from orders where ${mine} and chain_id = ? order by placed_at_ms desc limit ?`,

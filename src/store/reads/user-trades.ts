@@ -39,7 +39,10 @@ type UserTradeRecord = Pick<
   | 'txHash'
   | 'kind'
 > & {
-  /** The user's role; `buyer` for a trade with themselves. */
+  /**
+   * The user's role: the side of an ordinary trade (`buyer` for a trade with themselves), `buyer` in a mint,
+   * `seller` in a merge.
+   */
   readonly role: Role
   /** The user's order, and its tags. */
   readonly orderHash: OrderHash

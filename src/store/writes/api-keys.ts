@@ -71,7 +71,7 @@ export async function revokeApiKey(database: Database, id: string, atMs: number)
   })
 }
 
-/** Also removes the key's dead-man switch, which only the key could renew or turn off. */
+/** Revokes a key, and removes its dead-man switch, which only the key could renew or turn off. */
 async function revoke(
   connection: AbstractSqlConnection,
   transaction: Transaction,

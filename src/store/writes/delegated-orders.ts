@@ -117,8 +117,8 @@ async function isReserved(
 }
 
 /**
- * Ends a submission that the market refused. The reservation stays if the projection has the order. Returns whether no
- * submission of the order is left.
+ * Ends a submission that the market refused. Deletes the reservation and returns true if no submission of the
+ * order is left. If the projection has the order, changes nothing and returns false.
  */
 export async function releaseDelegated(
   database: Database,

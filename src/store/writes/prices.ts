@@ -22,7 +22,7 @@ export type PriceRecord = {
 
 export type PriceBatch = {
   readonly prices: readonly PriceRecord[]
-  /** Prices before this second are no longer needed. */
+  /** Stored prices of the batch's assets before this second are deleted. */
   readonly pricesFromSec: number
 }
 
@@ -148,7 +148,10 @@ async function writeMarks(database: Database, batch: MarkBatch): Promise<void> {
   })
 }
 
-/** Returns every mark (first price of a source) at this boundary or later. */
+/**
+ * Returns marks (the first price of a source) at this boundary or later: at most `limit`, latest boundary
+ * first.
+ */
 export async function marksSince(
   database: Database,
   filter: { readonly sinceSec: number; readonly limit: number },

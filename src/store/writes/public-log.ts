@@ -323,7 +323,10 @@ export async function publicEntries(
   return rows.map(({ entry }) => entry)
 }
 
-/** Returns the time of the newest event of the log; 0 before the first. */
+/**
+ * Returns the time of the newest event in the first `size` leaves of a log; 0 if the log does not have these
+ * leaves.
+ */
 export async function publicThroughMs(
   database: Database,
   { partition, size }: { readonly partition: number; readonly size: number },

@@ -37,8 +37,8 @@ export type OpenedRelay = {
 export type RelayChange = {
   readonly key: RelayKey
   /**
-   * Attempt to which the change belongs. A change of an earlier attempt is ignored, unless that attempt succeeded and
-   * the last attempt failed.
+   * Attempt to which the change belongs. A change of an earlier attempt is ignored. Exception: a confirmation
+   * is stored if the last attempt has failed.
    */
   readonly attempt: number
   readonly status: RelayStatus

@@ -1,6 +1,7 @@
 /**
- * The journal of the exchange's own transactions: one row per key and nonce, with every form that was signed for the
- * nonce. Only the store thread writes rows; the row of a transaction is saved before the transaction is sent.
+ * The journal of the exchange's own transactions: one row per key and nonce, with every version that was
+ * signed for the nonce. Only the store thread writes rows; the row of a transaction is saved before the
+ * transaction is sent.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -103,8 +104,9 @@ export type JournalFilter = {
 }
 
 /**
- * Returns the open transactions of a key, its transactions in its last `watchBlocks` blocks, and its highest used nonce
- * (-1 if none).
+ * Returns the open transactions of a key, and its transactions in the `watchBlocks` blocks before the block
+ * of its newest mined transaction, including that block. Also returns the highest used nonce of the key (-1
+ * if none).
  */
 export async function journalOf(
   database: Database,
@@ -128,7 +130,7 @@ export async function journalOf(
   })
 }
 
-/** Returns the transaction with this hash. Each signed form of a transaction has its own hash. */
+/** Returns the transaction with this hash. Each signed version of a transaction has its own hash. */
 export async function transactionByHash(
   database: Database,
   { txHash }: { readonly txHash: string },

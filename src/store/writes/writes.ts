@@ -1,9 +1,9 @@
 /**
- * Runs the named writes of the write queue, each by its function. A new write is a row of the table; callers
- * (`ask-write.ts`) derive the types of the write from this table. Each write is one transaction.
+ * Runs the named writes of the write queue, each by its function. To add a write, add a row to the table;
+ * callers (`ask-write.ts`) derive the types of the write from this table. Each write is one transaction.
  *
- * A caller may not receive the answer (a deadline, a restart), so every write must be repeatable: an upsert, or one
- * that recognises its earlier result.
+ * A caller may not receive the answer (because of a deadline or a restart), so every write must be
+ * repeatable: it is an upsert, or it recognises its earlier result.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -115,7 +115,8 @@ export async function runWrites(
       return replies
     })
   } catch (error) {
-    // The outcome of the commit is unknown; each write can be repeated.
+    // The commit may have succeeded or failed. Return the fault for every task: the callers can repeat each
+    // write safely.
     const { code, message, retryable } = storeFault(error)
     return tasks.map(() => ({ ok: false, code, message, retryable }))
   }

@@ -12,8 +12,8 @@ export type Filter = {
   readonly status: 'open' | 'over' | 'all'
   readonly sort: Sort
   /**
-   * True to reverse the default order. By default, the most traded, the soonest to end, the most likely, or the newest
-   * market comes first.
+   * True to reverse the default order of `sort`, which lists the most traded, the soonest to end, the most
+   * likely or the newest market first.
    */
   readonly isReversed: boolean
   /** True to list only markets on the watchlist. */

@@ -22,7 +22,8 @@ import type { QuickModel } from './quick-model.ts'
 /** Number of price units per dollar. Prices have eight implied decimals; the chart library draws dollars. */
 const DOLLAR = 100_000_000
 /**
- * Minimum range of the price axis, as a share of the strike, so that an almost constant price is drawn as a flat line.
+ * Minimum range of the price axis, as a fraction of the strike, so that an almost constant price is drawn as
+ * a flat line.
  */
 const RANGE_MIN = 0.0004
 

@@ -66,8 +66,8 @@ export function paintChart(chart: IChartApi, { line, quiet, panel }: ChartColour
 }
 
 /**
- * Calls `recolour` after the user or the system has switched between light and dark mode. Returns a function that stops
- * this.
+ * Calls `recolour` after the user or the system has switched between light and dark mode. Returns a function
+ * that ends these calls.
  */
 export function followColours(
   element: HTMLElement,

@@ -23,7 +23,10 @@ export function readColours(within: HTMLElement): ChartColours {
   }
 }
 
-/** Calls the listener when the system switches between light and dark mode. Returns a function that stops this. */
+/**
+ * Calls the listener when the system switches between light and dark mode. Returns a function that removes
+ * the listener.
+ */
 export function onSchemeChange(listener: () => void): () => void {
   const scheme = matchMedia('(prefers-color-scheme: dark)')
   scheme.addEventListener('change', listener)

@@ -163,7 +163,7 @@ function roomFor(original: () => AutoscaleInfo | null): AutoscaleInfo | null {
   return { ...found, priceRange: { minValue, maxValue: Math.min(ONE, range.maxValue + lacking) } }
 }
 
-/** Share of the width that stays free before the first candle. */
+/** Fraction of the width that stays free before the first candle. */
 const LEFT_ROOM = 0.04
 
 /** Number of candle widths that stay free after the last candle. */

@@ -10,7 +10,7 @@ import type { MarketModel } from './market-model.ts'
 const BOX = { width: 1_000, height: 500 }
 
 export function DepthChart({ model }: { readonly model: MarketModel }) {
-  /** Position of the pointer, as a share of the width. */
+  /** Position of the pointer, as a fraction of the width. */
   const pointed = useSignal<number | undefined>(undefined)
   const outcome = model.outcome.value
   const frame = model.book.value

@@ -17,7 +17,8 @@ export type EvidenceRow = {
 }
 
 /**
- * Returns a row for every price source. A market that an earlier version decided has only rows for the stored sources.
+ * Returns a row for every price source. If an earlier version of the exchange decided the market, only
+ * sources with stored prices have rows.
  */
 export function evidenceRows(evidence: QuickMarketEvidence): readonly EvidenceRow[] {
   const { providers = [], decidedBy } = evidence

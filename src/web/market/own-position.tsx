@@ -88,7 +88,7 @@ const COLUMNS: readonly Column<Holding>[] = [
   },
 ]
 
-/** Prepares the sale of all shares of an outcome in the ticket. */
+/** Returns the column with a button that prepares the sale of all shares of an outcome in the ticket. */
 function sellColumn(prepare: (intent: TradeIntent) => void): Column<Holding> {
   return {
     name: 'Sell',

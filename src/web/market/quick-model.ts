@@ -105,8 +105,9 @@ export function createQuick(model: MarketModel): QuickModel {
     start() {
       const assets = computed(() => config.value?.quickMarkets?.assets.join() ?? '')
       /**
-       * Status of the quick market, which is read when the status becomes known. The quick market is read again when
-       * the status changes, because the message about its end may have been lost.
+       * Status of the market if it is a quick market; otherwise undefined. The quick market is read when the
+       * status becomes known and after each change of the status, because the message about the market's end
+       * may have been lost.
        */
       const status = computed(() =>
         model.market.value?.quick ? model.market.value.status : undefined,

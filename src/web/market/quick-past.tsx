@@ -61,7 +61,7 @@ function PastMarket({
   const endPrice = market.endPrice ?? undefined
   const outcome = market.outcome ?? undefined
   const colour = outcome === undefined ? '' : outcome === 0 ? 'up' : 'down'
-  // The page of an ended market shows the evidence of that market from the start.
+  // On the page of an ended market, the row of that market is open at first, so its evidence is shown.
   const [isOpen, setOpen] = useState(isThis)
   const { asset, id, verdict } = market
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** Resolution of a market as steps, one of which is current. */
+/** Steps of a market's resolution, and the action that is possible in the current step. */
 
 import type { ResolutionStatus } from '#protocol/shapes/markets.ts'
 

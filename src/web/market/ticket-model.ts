@@ -41,8 +41,8 @@ export type TicketModel = {
   typeAmount(text: string): void
   step(direction: 1 | -1): void
   /**
-   * Prepares a market order for this outcome. If the side is sell, its size is all held shares as soon as their number
-   * is known.
+   * Prepares a market order for this outcome. For a sell, sets the size to all held shares as soon as their
+   * number is known.
    */
   prepare(intent: TradeIntent): void
   /** Prepares a limit order at a price that the user chose in the book. */
@@ -119,8 +119,8 @@ export function createTicket(model: MarketModel): TicketModel {
   }
 
   /**
-   * Starts to update the ticket after changes of the market and of its own fields. Returns a function that stops these
-   * updates.
+   * Starts to update the ticket when the market or a field of the ticket changes. Returns a function that
+   * stops these updates.
    */
   function start(): () => void {
     let timer: ReturnType<typeof setTimeout> | undefined

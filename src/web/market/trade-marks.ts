@@ -15,7 +15,10 @@ export type TradeMark = {
   readonly text: string
 }
 
-/** If the chart has more marks of the account's own fills, these marks are drawn without their sizes. */
+/**
+ * Maximum number of marks of the account's own fills that show their sizes. If the chart has more such marks,
+ * none of them shows its size.
+ */
 const NAMED_MAX = 8
 
 /**

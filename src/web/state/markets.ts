@@ -20,7 +20,10 @@ const RETRY_MS = 3_000
 const MARKETS_MAX = 5_000
 const OTHERS_MAX = 100
 
-/** Number of markets per request. The first page of markets fills the screen long before all have arrived. */
+/**
+ * Number of markets per request. Markets are read page by page, because the first page fills the screen long
+ * before all markets have arrived.
+ */
 const PAGE_SIZE = 200
 /**
  * Maximum time for which the first read waits for the stream. If the stream is open first, no change is missed and no
@@ -72,7 +75,10 @@ function readSoon(ms: number): void {
   timer = setTimeout(() => void readMarkets(), ms)
 }
 
-/** Reads the markets, open ones first. During the first read, the list grows page by page. */
+/**
+ * Reads the markets, open ones first. The first read, and the first read after `wantEnded`, show the list
+ * page by page as it grows.
+ */
 async function readMarkets(): Promise<void> {
   const isFirst = !isWhole.value
   try {

@@ -23,7 +23,10 @@ const ASK_AGAIN_MS = 10_000
 
 let askedAtMs = Number.NEGATIVE_INFINITY
 
-/** Finds out whether the log is public. */
+/**
+ * Requests the list of logs to find out whether the log is public. Does nothing for 10 s after a request, or
+ * if the log is known to be public.
+ */
 export function askForPublicLog(): void {
   const nowMs = performance.now()
   if (hasPublicLog.peek() === true || nowMs - askedAtMs < ASK_AGAIN_MS) return

@@ -34,7 +34,7 @@ export function readRoute(text: string): Route {
 /** Filter of the market list, from the text after `?` in the address. It is kept while another view is shown. */
 export const listQuery = signal('')
 
-/** Replaces the current history entry, so that the letters of a search do not each become a step back. */
+/** Replaces the current history entry, so that typing a search does not add a history entry for each letter. */
 export function setListQuery(query: string): void {
   history.replaceState(null, '', linkOf(query))
   hash.value = location.hash

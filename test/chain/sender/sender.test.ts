@@ -115,7 +115,7 @@ describe('the transaction sender tracks each transaction until its final outcome
     assert.deepEqual(await kinds(f.lane()), [])
   })
 
-  it('while the Ethereum node does not answer a transaction is delayed, not lost', async () => {
+  it('while the Ethereum node does not answer, a transaction is delayed but not lost', async () => {
     const lane = f.lane()
     f.intercept = () => Promise.reject(new Error('ECONNREFUSED'))
     await assert.rejects(send(lane), (error: unknown) => {

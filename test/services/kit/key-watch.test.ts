@@ -91,5 +91,5 @@ test('a wallet key that lacks its role or ether is logged once with the reason, 
   await proxy.close()
   await own.look()
   assert.equal(own.why(), '', 'a chain that is away says nothing about a key')
-  assert.deepEqual(lines, ['a key could not be checked'])
+  assert.deepEqual(lines, ['the chain could not confirm whether the key of this setting is usable'])
 })

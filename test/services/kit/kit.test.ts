@@ -17,7 +17,7 @@ const settings = loadSettings({ SIBYL_MARKET_THREADS: '3', SIBYL_LOG_PARTITIONS:
 const options = channelOptions(settings)
 const parts = { links: linkMeters(new Registry()), loop: eventLoop }
 
-test('a thread reports the increasing CPU time and the heap of its worker', async () => {
+test('a thread reports its worker’s total CPU time and heap size', async () => {
   const registry = new Registry()
   workerMeters(registry)
   const read = async (name: string) =>

@@ -38,8 +38,8 @@ const RANGE_QUESTIONS_MAX = 64
 /** Maximum number of earlier blocks whose hashes are remembered. */
 const PASSED_MAX = 512
 /**
- * Maximum number of steps in a row that ignore a newest block lower than the last step’s, because the node may lag.
- * After that the lower block is accepted.
+ * Maximum number of steps in a row that ignore the node's newest block because it is lower than the last
+ * step's: the node may lag. After these steps, the lower block is accepted.
  */
 const LAGS_MAX = 5
 

@@ -66,7 +66,7 @@ const SINGLE = topicOf(topicsOf(conditionalTokensAbi, ['TransferSingle']))
 const BATCH = topicOf(topicsOf(conditionalTokensAbi, ['TransferBatch']))
 const FOR_ALL = topicOf(topicsOf(conditionalTokensAbi, ['ApprovalForAll']))
 
-/** Positions of the owners among the topics of each event of the two tokens. */
+/** For each event of the two tokens: the indices of the topics that contain an owner. */
 const OWNER_PLACES = new Map<Hex, readonly number[]>([
   [TRANSFER, [1, 2]],
   [APPROVAL, [1]],

@@ -34,7 +34,11 @@ export async function loadAccounts(
   })
   // Until the store has claimed the database, it is unknown from which log position to read.
   if (checkpoints.length === 0) {
-    throw new Fault('STORE_AWAY', 'the store has not claimed the log yet', { retryable: true })
+    throw new Fault(
+      'STORE_AWAY',
+      'the store has not written checkpoints of the log to the database yet',
+      { retryable: true },
+    )
   }
   return { checkpoints, markets, orders, trades }
 }

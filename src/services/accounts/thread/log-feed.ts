@@ -61,8 +61,8 @@ export function makeLogFeed(
       try {
         records = reader.read(partition, offset + 1, READ_MAX)
       } catch (error) {
-        // The log no longer contains records that this thread has not read. The database contains them, so the thread
-        // ends, and loads everything again after its restart.
+        // If records that this thread has not read were removed from the log, the thread ends. After its
+        // restart, it loads everything again from the database, which contains these records.
         if (!(error instanceof Fault && error.retryable)) throw error
         log.warn({ partition, why: error.message }, 'the log cannot be read now')
         continue
@@ -102,7 +102,7 @@ export function makeLogFeed(
       read()
     } catch (error) {
       if (!(error instanceof Fault && error.retryable) && !isStopped()) throw error
-      log.debug({ err: error }, 'the end of the log is not known now')
+      log.debug({ err: error }, 'the end of the log could not be read')
     } finally {
       looking = false
     }

@@ -39,7 +39,7 @@ export function makePass(
       changed.set(`${event.chainId} ${event.trader}`, event)
     },
     Trouble({ what, why }) {
-      log.warn({ what, why }, 'accounts cannot be stored now')
+      log.warn({ what, why }, 'a read for the accounts failed; it is retried')
     },
     Refused() {},
   }

@@ -420,9 +420,9 @@ function fromTokens(scene: Scene, index: number, log: ChainLog, atSec: number): 
 }
 
 /**
- * Returns the sender and the receiver of tokens. If the settlement contract moves tokens, its own address is replaced
- * by the zero address, as in a mint or burn. So the contract never holds a position. The contract’s split or merge then
- * moves only collateral, and has no holder.
+ * Returns the sender and the receiver of tokens. If the settlement contract moves tokens, its own address is
+ * replaced by the zero address, as in a mint or burn. So the contract never holds a position. A split or
+ * merge by the contract moves only collateral, and its holder is also the zero address.
  */
 function tradersOf(
   { operator, from, to }: TokenEvent & { type: 'TokensMoved' },
@@ -443,7 +443,7 @@ function noOutcome(value: number): Refusal {
   return { why: `there is no outcome ${value}` }
 }
 
-/** Removes characters that databases reject in text. */
+/** Replaces characters that databases reject in text with U+FFFD. */
 function textOf(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd')
 }

@@ -162,12 +162,12 @@ function inOrder(logs: readonly ChainLog[], { from, upTo }: Span): ChainLog[] {
   for (const log of logs) {
     const { blockNumber, logIndex } = log
     if (blockNumber < from || blockNumber > upTo) {
-      throw inconsistent(`a log of block ${blockNumber} was not asked for`)
+      throw inconsistent(`the node returned a log of block ${blockNumber}, which was not requested`)
     }
     const place = `${blockNumber}/${logIndex}`
     const before = places.get(place)
     if (before !== undefined && !isDeepStrictEqual(before, log)) {
-      throw inconsistent(`block ${blockNumber} has two logs of the number ${logIndex}`)
+      throw inconsistent(`block ${blockNumber} has two different logs with the number ${logIndex}`)
     }
     places.set(place, log)
   }

@@ -42,7 +42,10 @@ export function outcomeSetsOf(event: Conversion): readonly bigint[] | undefined 
   return redeems || sets.length === 2 ? sets : undefined
 }
 
-/** Returns the tokens that these events name with our collateral, by a condition or by a parent collection. */
+/**
+ * Returns the tokens with our collateral that the splits, merges and redemptions in these events name: both
+ * tokens of a condition, or the token of a parent collection.
+ */
 export function tokensNamed(stablecoin: Address, events: Iterable<TokenEvent>): Set<string> {
   const conditions = new Set<MarketId>()
   const collections = new Set<string>()

@@ -123,7 +123,8 @@ function nextStep(thread: MarketThread): Step | undefined {
 }
 
 /**
- * Maximum number of rows of closed orders that one step examines, and of rows without a market that one step removes.
+ * Maximum number of rows of closed orders that one step examines, and of trade statuses of retired markets
+ * that one step removes.
  */
 const FORGET_STEP = 2_000
 const SWEEP_STEP = 500

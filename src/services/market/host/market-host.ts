@@ -102,7 +102,7 @@ export type MarketThread = {
   readonly rules: Map<number, MarketRules>
   /** For each partition, the last offset that the database has. */
   readonly projected: Map<number, number>
-  /** Chains whose settlement lags too far. A settlement thread sends this state again whenever it is linked. */
+  /** Chains whose settlement lags by more than its maximum. A linked settlement thread sends them again. */
   readonly behind: Set<number>
   readonly epochs: Map<number, number>
   /** Pending trades of each trader in the markets of this thread, by chain. */
@@ -110,11 +110,9 @@ export type MarketThread = {
   readonly holds: TraderHolds
   /** Traders whose failed fills have used up their daily budget, and whose resting orders must still be removed. */
   readonly barred: Barred[]
-  /**
-   * `late`: partitions whose events reach the database too late. `marks`: log positions from which the lag of each
-   * partition is computed (`projection-lag.ts`).
-   */
+  /** Partitions for which the database lags by more than the maximum. */
   readonly late: Set<number>
+  /** Log positions from which the lag of each partition is computed (`projection-lag.ts`). */
   readonly marks: Map<number, ProjectionMark>
   /** Partitions that have reached the maximum number of closed orders they can remember. */
   readonly crowded: Set<number>

@@ -1,7 +1,8 @@
 /**
- * Sends events to the fronts that follow a market thread. A front marks a partition as idle if no client there watches
- * or trades in it. From an idle partition, the front receives only events that open and close markets, and from any
- * other partition every event. For a new front, no partition is idle.
+ * Sends events to the fronts that follow a market thread. A front marks a partition as idle if none of the
+ * front's clients uses a market of the partition. For an idle partition, the front receives only events that
+ * open and close markets; for any other partition, it receives every event. For a new front, no partition is
+ * idle.
  */
 
 import type { MarketId } from '#domain/ids.ts'

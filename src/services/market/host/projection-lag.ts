@@ -11,8 +11,8 @@ import type { MarketThread } from './market-host.ts'
 const UNREPORTED = -1
 
 /**
- * Report that a partition’s events have begun to reach the database too late, or that the database has caught up, with
- * the lag.
+ * Change of a partition's state: from now on, the database lags by more than the maximum (`behind`), or it
+ * has caught up. `lagMs` is the lag.
  */
 type ProjectionUpdate = {
   readonly partition: number

@@ -1,8 +1,9 @@
 /**
- * Checks the budgets of traders at a market thread. Settlement publishes each trader’s spending of the day on a chain.
- * The thread adds fills that settlement has not charged yet, and open orders, each of which may become such a fill.
- * Every market thread may have as many fills and orders of the trader, so the thread multiplies its own count by the
- * number of threads. This keeps the sum over all threads within the budget.
+ * Checks the budgets of traders at a market thread. Settlement publishes each trader’s spending of the day on
+ * a chain. The thread adds fills that settlement has not charged yet, and open orders, each of which may
+ * become such a fill. Each of the other market threads may have just as many fills and orders of the trader.
+ * So the thread multiplies its own count by the number of threads. This keeps the sum over all threads within
+ * the budget.
  */
 
 import type { Address } from '#domain/ids.ts'

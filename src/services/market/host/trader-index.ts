@@ -1,9 +1,10 @@
 /**
- * Index of the books in which each trader has open orders. With it, the cost of a list depends on the trader’s orders,
- * not on all orders. The books report changes themselves, whether by commands, replay or a loaded snapshot.
+ * Index of the books in which each trader has open orders. So the cost of listing a trader's orders depends
+ * on the orders of that trader, not on all orders. The books update the index themselves, during commands,
+ * replays and loads of snapshots.
  *
- * A closing market ends all its orders at once, possibly a million. Its traders are then removed from the index in
- * short steps. Until that is done, the index may still return the market’s empty books.
+ * A closing market ends all its orders at once, possibly a million. Its traders are then removed from the
+ * index in short steps. Until that is done, the index may still return the market’s empty books.
  */
 
 import type { TraderWatch } from '#book/book.ts'

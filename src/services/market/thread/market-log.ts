@@ -47,7 +47,10 @@ export async function partitionsTaken(
   })
   const taken = await inTime(asked, CONFIRM_MS_MAX, timers.after)
   if (taken !== undefined && !(taken instanceof Fault)) return taken
-  log.warn({ why: taken?.message ?? 'no answer in time' }, 'the log could not confirm its owner')
+  log.warn(
+    { why: taken?.message ?? 'no answer in time' },
+    'the log could not confirm that this thread still owns its partitions',
+  )
   return undefined
 }
 

@@ -1,4 +1,7 @@
-/** Builds the risk rules of a market thread from the settings: those rules that do not depend on a trader's funds. */
+/**
+ * Builds the risk rules of a market thread from the settings, except the rules that depend on a trader's
+ * funds.
+ */
 
 import type { Settings } from '#config/settings-schema.ts'
 import { pauseTermsOf, spendingLimitsOf, topologyOf } from '#config/thread-data.ts'

@@ -37,8 +37,8 @@ export type FrontSessions = {
 export type SessionOrders = {
   link(): FrontSessions
   /**
-   * Gives fronts time to claim their sessions. Loaded markets may have orders of sessions that ended while the markets
-   * were not loaded.
+   * Gives fronts `CLAIM_MS` to claim their sessions. Must be called after markets were loaded, because their
+   * orders may belong to sessions that ended before the load.
    */
   awaitClaims(): void
   /**

@@ -17,8 +17,8 @@ import type { SessionOrders } from './session-orders.ts'
 const EXPIRE_EVERY_MS = 250
 const TIDY_EVERY_MS = 1_000
 /**
- * While the disk is full, a partition that cannot be opened is retried only once per this number of `TIDY_EVERY_MS`
- * intervals.
+ * Number of `TIDY_EVERY_MS` intervals between two attempts to open an unavailable partition while the disk is
+ * full.
  */
 const RELOAD_FULL_TURNS = 10
 /** Pause between two steps of housekeeping, so that the thread spends most of its time on commands. */
@@ -84,8 +84,8 @@ export function makeUpkeep(thread: MarketThread, kit: ThreadContext, ports: Upke
   }
 
   /**
-   * Logs changes that affect the markets: the space on the disk, the lag of the database and of settlement, and
-   * failures of housekeeping.
+   * Logs changes of the database's lag, an unavailable settlement, and failures of housekeeping. If
+   * settlement is unavailable, also marks its chains as behind.
    */
   function logTroubles(): void {
     for (const { behind, ...news } of watchProjection(thread, clock.nowMs())) {

@@ -31,9 +31,9 @@ type FailoverOptions = {
   /** Maximum difference between two fresh providers that agree, as a share of the price. */
   readonly deviationMax: number
   /**
-   * Maximum jump from the previous price, as a share, that needs no confirmation by another provider. The limit grows
-   * with the time between the two prices: after `driftMs` it has doubled, and then stays constant. A single provider
-   * may be wrong after a long silence, and must not move the price far.
+   * Maximum jump from the previous price, as a share, that needs no confirmation by another provider. The
+   * limit grows with the time between the two prices until it has doubled after `driftMs`. It does not grow
+   * further, because a single provider may be wrong after a long silence.
    */
   readonly jumpMax: number
   readonly driftMs: number

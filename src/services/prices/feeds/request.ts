@@ -33,14 +33,16 @@ export async function getJson(
     return { value: parseText(text), text }
   } catch (error) {
     if (error instanceof Fault) throw error
-    const message = call.signal.aborted ? 'it did not answer in time' : messageOf(error)
+    const message = call.signal.aborted
+      ? 'the price provider did not answer in time'
+      : messageOf(error)
     throw new Fault('FEED_AWAY', message, { retryable: true, cause: error })
   } finally {
     cancel()
   }
 }
 
-/** Returns the body as text; throws a fault if it is too long. */
+/** Returns the body as text; throws a fault if it has more than `REPORT_CHARS_MAX` characters. */
 async function textOf({ body }: FeedResponse): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''

@@ -1,7 +1,7 @@
 /**
- * Marks: the first price that each source reports at or after a boundary (a moment at which markets begin and end),
- * or at or after each second of the average before that boundary. This file decides which marks are kept, which are
- * reliable, and which have to be requested from the source.
+ * Marks: the first prices that the sources report at or after certain moments. These moments are the
+ * boundaries, at which markets begin and end, and the sampled seconds of the average before a boundary. This
+ * file decides which marks are kept, which are reliable, and which have to be requested from the source.
  */
 
 import { deviation, type Observation } from '#domain/asset-price.ts'
@@ -133,9 +133,10 @@ export function standing(
 }
 
 /**
- * Returns the mark of a source at a boundary if the mark is reliable; otherwise requests the missing reports. An
- * inexact mark is accepted if the source's history has no better mark, or could not be read for long enough. If no
- * other source has a mark at the boundary, the mark is accepted after the other sources have had time to report.
+ * Returns the mark of a source at a boundary if the mark is reliable; otherwise requests the missing reports
+ * and returns undefined. An inexact mark is accepted after `graceMs` if the source's history has no price,
+ * and after `inexactAfterMs` if the history could not be read. If no other source has a mark at the boundary,
+ * the mark is accepted after `aloneAfterMs`.
  */
 export function reliable(
   state: QuickMarketsState,

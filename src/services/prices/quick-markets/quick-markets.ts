@@ -6,17 +6,20 @@
  *   next boundary -> end price found -> decided (recorded) -> reported on chain -> closed -> done
  *                 -> contested (recorded) -> opened to the oracle -> the oracle decides -> closed -> done
  *
- * A mark is the first report of a source at or after a boundary. It is exact if no earlier report is possible: it was
- * pushed without a gap over the boundary, or it comes from the provider's history. The strike is the mark of the active
- * source at the start; it never changes. The end is the mark of the same source. Unless more sources saw its side than
- * the other, the average of that source over the last minute decides instead, and a market that is still contradicted
- * by more than `agreementBps` goes to the oracle (`verdicts.ts`). If that source has no reliable mark within `ownMs`
- * after the end, the first fallback with marks of both boundaries is judged, by its own two prices. A mark is not
- * reliable while other sources have marks of that boundary and none is near it. Markets are never void: without prices
- * a market stays undecided, and is retried without end.
+ * A mark is the first report of a source at or after a boundary. It is exact if no earlier report is
+ * possible: it was pushed without a gap over the boundary, or it comes from the provider's history. A mark is
+ * not reliable while other sources have marks of that boundary and all of them differ too much from it.
  *
- * Every decision is recorded before anything follows from it, and every step can be repeated, so a restart at any point
- * continues there.
+ * The strike is the mark of the active source at the start; it never changes. The end price is the mark of
+ * the same source. If more sources support the direction of this price move than oppose it, the end price
+ * decides. Otherwise the average of that source over the last minute decides. If other sources still
+ * contradict it by more than `agreementBps`, the market goes to the oracle (`verdicts.ts`). If the source has
+ * no reliable mark within `ownMs` after the end, the first fallback with marks of both boundaries is judged
+ * by its own two prices. Markets are never void: without prices a market stays undecided, and is retried
+ * without end.
+ *
+ * Every decision is recorded before the steps that depend on it, and every step can be repeated. So after a
+ * restart at any point, the market continues from that point.
  */
 
 import type { MarketId } from '#domain/ids.ts'

@@ -23,10 +23,11 @@ export type Judged = {
 }
 
 /**
- * Returns the reports of all sources, or undefined while a report is awaited. Waits for exact reports of every present
- * source (one that reported in the minute before the end), for at most 1.5 × `graceMs`. So the verdict is the same
- * after a restart, and whichever source reports first. Requests the history of an absent source once, and only if no
- * other present source saw the same side as the judged source.
+ * Returns the reports of all sources, or undefined while a report is awaited. Waits for exact reports of
+ * every present source (one that reported in the minute before the end), for at most 1.5 × `graceMs`. So the
+ * verdict depends neither on restarts nor on the order in which the reports arrive. Requests the history of
+ * an absent source once, and only if no other present source's price moved in the same direction as the
+ * judged source's price.
  */
 export function sourcesOf(
   state: QuickMarketsState,

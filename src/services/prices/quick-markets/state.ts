@@ -87,8 +87,8 @@ export type QuickMarketsOptions = {
    */
   readonly patienceMs: number
   /**
-   * Time after a boundary from which two rules apply: an inexact mark is accepted if the history has no better one, and
-   * a market opens with the mark of another source if the active source has no mark.
+   * After this time from a boundary, two rules apply. An inexact mark is accepted if the history has no
+   * better one. A market opens with the mark of another source if the active source has no mark.
    */
   readonly graceMs: number
   /** Time after the end of a market from which a fallback may decide it. */
@@ -103,8 +103,9 @@ export type QuickMarketsOptions = {
   /** Maximum difference between the prices of two sources that agree, as a share. */
   readonly deviationMax: number
   /**
-   * Maximum difference between the price moves of two sources on opposite sides, in basis points. If enough sources
-   * exceed this difference, the market can become contested.
+   * Maximum difference, in basis points, between the judged source's price move and the opposite move of
+   * another source. A market can become contested if at least as many sources exceed this difference as
+   * support the judged source.
    */
   readonly agreementBps: number
   /** First pause between two attempts; it doubles each time, up to the maximum in the next field. */

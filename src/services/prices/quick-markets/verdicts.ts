@@ -123,13 +123,14 @@ function implausible(
 }
 
 /**
- * Returns the verdict; undefined while reports may still arrive, or if nothing decides. If more sources vote for the
- * side of the end price than for the other side, the end price decides. Otherwise the average of the same source before
- * the end decides, unless the market is contested. The market is contested if two conditions are true. First, the
- * average confirms the end price, or is still missing `ownMs` after the end. Second, at least as many sources
- * contradict the end price by more than `agreementBps` as support it. Example with a limit of 10: pyth goes from 100 to
- * 99.6, at the end and on average; binance and coinbase go from 100 to 100.2. Two sources contradict pyth by 60 basis
- * points, so the market is contested.
+ * Returns the verdict; undefined while reports may still arrive, or if the average is incomplete and the
+ * market is not contested. If more sources vote for the side of the end price than for the other side, the
+ * end price decides. Otherwise the average of the same source before the end decides, unless the market is
+ * contested. The market is contested if two conditions are true. First, the average confirms the end price,
+ * or reports for the average are missing although `ownMs` have passed since the end. Second, at least as many
+ * sources contradict the end price by more than `agreementBps` as support it. Example with a limit of 10:
+ * pyth goes from 100 to 99.6, at the end and on average; binance and coinbase go from 100 to 100.2. Two
+ * sources contradict pyth by 60 basis points, so the market is contested.
  */
 function judge(
   state: QuickMarketsState,

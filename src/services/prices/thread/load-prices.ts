@@ -8,7 +8,10 @@ import { newPrices, type PricesPorts, type PricesState } from '../prices.ts'
 
 const WRITE_MS = 2_000
 const AHEAD_MS_MAX = 2_000
-/** Time between two prices after which twice the maximum jump is accepted without confirmation. */
+/**
+ * Time between two prices at which the maximum jump without confirmation has doubled. A longer time does not
+ * raise the maximum further.
+ */
 const DRIFT_MS = 600_000
 const PRICES_READ_MAX = 2_000
 

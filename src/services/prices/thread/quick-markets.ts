@@ -32,7 +32,7 @@ const MARKS_READ_MAX = 10_000
 const MARKS_READ_SEC = 86_400
 const RETRY_MS = 1_000
 const RETRY_MS_MAX = 60_000
-/** Durations of the rules; `rulesOf` shortens some of them for short intervals. */
+/** Durations in the rules of quick markets; `rulesOf` shortens some of them if the markets are short. */
 const GAP_MS = 5_000
 const PATIENCE_MS = 1_500
 const GRACE_MS = 60_000
@@ -81,7 +81,7 @@ export async function startQuickMarkets(ports: {
     pollMs: quick.pollMs,
     idlePollMs: IDLE_POLL_MS,
     onTrouble: (where, error) =>
-      log.debug({ where, err: error }, 'the operator’s lane has trouble'),
+      log.debug({ where, err: error }, 'a step of the operator’s transaction lane failed'),
   })
   const nowSec = Math.floor(clock.nowMs() / 1_000)
   const state = newQuickMarkets(

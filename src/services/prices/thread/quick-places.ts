@@ -41,7 +41,7 @@ export function makeQuickPlaces(
 /** Throws a retryable fault if a market thread did not execute the request. */
 function done(answer: unknown | Unanswered): void {
   if (isUnanswered(answer)) {
-    throw new Fault('MARKET_AWAY', `the market thread is ${answer.unanswered}`, {
+    throw new Fault('MARKET_AWAY', `the market thread did not answer: ${answer.unanswered}`, {
       retryable: true,
     })
   }

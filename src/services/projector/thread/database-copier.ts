@@ -1,6 +1,6 @@
 /**
- * Starts the thread that copies the write-ahead file of the SQLite database into the database file, as is done for
- * the log.
+ * Starts the thread that copies the write-ahead file of the SQLite database into the database file. The log
+ * uses a thread of the same kind.
  */
 
 import { makeCheckpointer } from '#log/partition/checkpointer.ts'

@@ -27,7 +27,7 @@ type OwnerFacts = {
   readonly stablecoinBalance: bigint
 }
 
-/** Approvals and allowances of an owner for our contracts. */
+/** An owner's approval of a spender for outcome tokens, and the spender's allowance of the owner's stablecoin. */
 export type GrantFacts = { readonly isApproved: boolean; readonly allowance: bigint }
 
 /** One condition: the payout of each outcome, and the owner's balances. */
@@ -65,8 +65,8 @@ export type RelayFacts = {
   /** Returns the market ids of these contracts; undefined for a contract that is not our market. */
   marketIds(markets: readonly Address[]): Promise<(MarketId | undefined)[]>
   /**
-   * Returns payouts and balances of conditions. Payouts are read only for our markets, because other conditions need
-   * not have two outcomes.
+   * Returns payouts and balances of conditions. The conditions must belong to our markets, because other
+   * conditions may have more than two outcomes.
    */
   conditions(owner: Address, conditionIds: readonly MarketId[]): Promise<ConditionFacts[]>
   /** Returns the facts of a market; undefined if the address is not our market. */

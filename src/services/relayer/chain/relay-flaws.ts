@@ -1,4 +1,7 @@
-/** Returns objections to an operation, based on facts that were read before; each is a rejection with a text. */
+/**
+ * Checks operations against facts that were read from the chain before. A failed check returns a rejection
+ * with a text.
+ */
 
 import type { Outcome } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'

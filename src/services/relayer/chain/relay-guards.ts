@@ -11,8 +11,9 @@ import type { MarketFacts } from './relay-facts.ts'
 const COVERS_ALL = 2n ** 128n
 
 /**
- * Returns the guard of an approval or permit. A permit, for any spender and value, uses up the nonce for which permits
- * of open orders are signed. Those permits become invalid, so the allowance alone has to cover the buys.
+ * Returns the guard of an approval or permit; undefined if no order or trade needs protection. A permit, for
+ * any spender and value, uses up a nonce. So permits of open orders with the same nonce become invalid, and
+ * the allowance alone has to cover the buys.
  */
 export function grantGuard(
   operation: CtfApproval | StablecoinPermit,
@@ -30,8 +31,8 @@ export function grantGuard(
 }
 
 /**
- * Returns the guard of a proposal: its bond leaves the proposer's balance, and the permit for the bond uses up a
- * nonce.
+ * Returns the guard of a proposal. Its bond leaves the proposer's balance, and the permit for the bond uses
+ * up a nonce. So the buys must not need more than the remaining balance, nor more than the allowance.
  */
 export function bondGuard({ balance, bond }: MarketFacts, allowance: bigint): RelayGuard {
   const left = balance - bond

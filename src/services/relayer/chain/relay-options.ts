@@ -33,8 +33,8 @@ export type RelayExaminerOptions = AcceptedOrders & {
   /** Minimum payout of a redemption, in units of stablecoin. */
   readonly minRedemption: bigint
   /**
-   * Returns why the owner cannot redeem tokens of these outcomes yet: unsettled sales still need the tokens. Returns
-   * undefined if no sale needs them.
+   * Returns why the owner cannot redeem tokens of these outcomes yet: unsettled sales still need the tokens,
+   * or the market still accepts orders. Returns undefined if the owner can redeem them.
    */
   readonly salesFlaw: (
     owner: Address,

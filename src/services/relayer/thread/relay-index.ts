@@ -1,4 +1,7 @@
-/** Reads the chain's history for the relayer: mostly from the index, the newest part from the chain's own logs. */
+/**
+ * Reads the chain's history for the relayer from the index. If the index does not have the transaction that
+ * resolved a market yet, reads the chain's own log.
+ */
 
 import type { ChainClient } from '#chain/clients.ts'
 import type { Settings } from '#config/settings-schema.ts'

@@ -53,9 +53,10 @@ export function makeHoldingsRead(
 }
 
 /**
- * Returns each side's balance of the token that it pays with, and the allowance of a side that pays dollars. A side
- * with too little allowance, or without approval, is left out, because no trade can bring an allowance or approval. An
- * unused permit replaces the allowance.
+ * Returns the funds that each side must have: the balance of the token that the side delivers and, if the
+ * side pays dollars, its allowance. Leaves out a side whose allowance is too low or whose approval is
+ * missing, because no trade can bring these. The allowance is also left out if the side has an unused permit,
+ * because the permit replaces it.
  */
 function holdingsOf(
   trade: TradeToSettle,

@@ -1,17 +1,18 @@
 /**
- * Builds one transaction of the settlement contract: each order once, fills by index, and the unused permits
- * of orders that pay, each just before the first fill of its order: of buyers, and of both sides of a mint.
+ * Builds one transaction of the settlement contract: each order once, fills that name their orders by index,
+ * and the unused permits of orders that pay dollars. These orders are the buyer's order of an ordinary trade,
+ * and both orders of a mint. Each permit comes just before the first fill of its order.
  *
- * A permit replaces the existing allowance, and the stablecoin accepts the permits of an owner only in the order of
- * their nonces. So the payments of an owner with a permit in the batch are reordered among themselves: first those that
- * use the earlier allowance, then order by order in the order of the permits' nonces. Every other fill keeps its place,
- * because it may need tokens that another fill brings.
+ * A permit replaces the existing allowance, and the stablecoin accepts the permits of an owner only in the
+ * order of their nonces. So the payments of an owner with a permit in the batch are reordered among
+ * themselves: first those that use the earlier allowance, then order by order in the order of the permits'
+ * nonces. Every other fill keeps its place, because it may need tokens that another fill brings.
  *
- *   before   A1 (permit 1)  other  B1 (permit 0)  A2
- *   after    B1 (permit 0)  other  A1 (permit 1)  A2
+ *     before   A1 (permit 1)  other  B1 (permit 0)  A2
+ *     after    B1 (permit 0)  other  A1 (permit 1)  A2
  *
- * A permit also needs the earlier permits of its owner: see `spare-permits.ts`. They come just before it. A permit
- * that cannot be encoded is left out, as if the order had none.
+ * A permit also needs the earlier permits of its owner (`spare-permits.ts`), which come just before it. A
+ * permit that cannot be encoded is left out, as if the order had none.
  */
 
 import type {

@@ -110,7 +110,7 @@ const TRADE_SETTLED = parseAbiItem(
   'event TradeSettled(bytes32 indexed tradeId, address indexed buyer, address indexed seller, bytes32 marketId, bytes32 buyHash, bytes32 sellHash, uint8 outcome, uint64 price, uint64 size, uint256 cost)',
 )
 
-/** Finds which trades the chain has settled, and in which transactions. */
+/** Makes the function that finds which trades the chain has settled, and in which transactions. */
 function makeSettledSearch(
   options: Pick<SettlementLaneOptions, 'client' | 'contract' | 'confirmations' | 'startBlock'>,
 ) {

@@ -1,10 +1,12 @@
 /**
- * Simulates a batch before it is sent, and leaves out refused trades: `settle` returns its verdict on each fill. If all
- * would settle, that is one call. A refusal counts only if it is repeated at the newest block of a node that is not
- * behind the newest block seen here: a node that lags may lack tokens that a trader received a moment ago. The rest is
- * simulated again, because a fill may need tokens that another one brings.
+ * Simulates a batch before it is sent, and leaves out refused trades. `settle` returns its verdict on each
+ * fill, so one call is enough if all fills would settle. A node that lags may lack tokens that a trader
+ * received a moment ago. So if a trade is refused, the call is repeated at the newest block of one node,
+ * which must not be older than the newest block seen here. Only refusals of the repeated call count. The
+ * remaining trades are simulated again, because a fill may need tokens that a refused fill would have
+ * brought.
  *
- *   1 2 3 4   at the head: 2 is refused  →  the newest block: 2 is refused  →  1 3 4: good, to be sent
+ *     1 2 3 4   at the head: 2 is refused  →  the newest block: 2 is refused  →  1 3 4: good, to be sent
  */
 
 import { formatEther, type Hex } from 'viem'
@@ -33,9 +35,9 @@ export type RefusedTrade = {
   /** The block at which the contract refused the trade; undefined if the contract was not called. */
   readonly block?: number
   /**
-   * Balances at that block: each side's balance of the token that it pays with, and the allowance of each side that
-   * pays dollars. A side's balance is absent if older trades cannot bring the missing part. A side's allowance is
-   * absent if its order has an unused permit.
+   * Balances at that block: each side's balance of the token that it pays with, and the allowance of each
+   * side that pays dollars. A side's balance is absent if the side lacks an allowance or approval, because no
+   * older trade can bring these. A side's allowance is absent if its order has an unused permit.
    */
   readonly has?: {
     readonly buyer?: bigint
@@ -75,8 +77,9 @@ export type Simulate = (
 ) => Promise<Trial>
 
 /**
- * Gas limit of a batch: a base and a part for each fill. This limit suffices in most markets, even if traders change
- * the state of the chain before the batch is in a block (see contracts/README.md). Unused gas is not paid.
+ * Gas limit of a batch: a base, and parts for each fill, each mint or merge, each permit and each byte. This
+ * limit suffices in most markets, even if traders change the state of the chain before the batch is in a
+ * block (see contracts/README.md). Unused gas is not paid.
  */
 const GAS_BASE = 171_000
 const GAS_PER_FILL = 350_000

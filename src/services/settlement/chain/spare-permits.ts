@@ -1,11 +1,13 @@
 /**
- * Finds earlier permits that a permit in a batch needs. The stablecoin accepts the permits of an owner only in the
- * order of their nonces. So an unused permit blocks all later ones. It may belong to an order that still rests, was
- * cancelled, or matched a seller without shares. It is read from the database and sent with the others.
+ * Finds earlier permits that a permit in a batch needs. The stablecoin accepts the permits of an owner only
+ * in the order of their nonces, so an unused permit blocks all later ones. The order of the unused permit may
+ * still rest, may be cancelled, or may have matched a seller without shares. The unused permit is read from
+ * the database and sent before the permit that needs it.
  *
- *   the chain's next nonce is 4; an order with permit 6 settles      4 and 5 are sent along, 3 is used
+ *     the chain's next nonce is 4; an order with permit 6 settles      4 and 5 are sent along, 3 is used
  *
- * At most 32 permits of an owner are sent along. If an owner needs more, the allowance is missing by the owner's fault.
+ * At most 32 permits of an owner are sent along. If an owner needs more, the trade fails for lack of
+ * allowance, with the owner's side at fault.
  */
 
 import { Fault } from '#domain/fault.ts'

@@ -211,8 +211,8 @@ async function checkGrace(
   for (const [name, seconds] of Object.entries(limits)) {
     if (seconds < graceSec) continue
     throw new Unfit(
-      `${name} is ${seconds}, but the settlement contract of chain ${chainId} gives a grace of ` +
-        `${graceSec} s only: it must be below that`,
+      `${name} is ${seconds} s, but it must be below the grace period of the settlement contract of chain ${chainId}, which is ` +
+        `${graceSec} s`,
     )
   }
 }

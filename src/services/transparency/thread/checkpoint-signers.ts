@@ -7,7 +7,10 @@ import { checkpointText } from '#transparency/checkpoint.ts'
 import { keyPairOf, makeNoteSigner } from '#transparency/node-signer.ts'
 import { signatureLine, type VerifierKey } from '#transparency/note.ts'
 
-/** `seeds`: 32 bytes each, as 0x-hex. */
+/**
+ * Makes the functions that sign with all keys. `seeds` are the seeds of the keys: 32 bytes each, as 0x-hex;
+ * empty texts are skipped.
+ */
 export function makeCheckpointSigners(seeds: readonly string[]) {
   const pairs = seeds.filter((seed) => seed !== '').map(keyPairOf)
   const signersOf = (origin: string) => pairs.map((pair) => makeNoteSigner(pair, origin))

@@ -69,8 +69,8 @@ export function makeCosigners(ports: CosignerPorts) {
       const pause = Math.min(PAUSE_MS_MAX, PAUSE_MS * 2 ** cosigner.failures)
       cosigner.failures++
       cosigner.askAtMs = ports.nowMs() + pause
-      // Forget the sizes that this witness has cosigned, because the witness may have other sizes by now. The next
-      // round submits to this witness again.
+      // Forget the sizes that this witness has cosigned, because the witness may have other sizes by now. The
+      // first round after the pause submits to this witness again.
       cosigner.sizes.clear()
       ports.said({ witness, why: error instanceof Error ? error.message : String(error) })
     }
@@ -121,7 +121,7 @@ async function submit(
       const known = parseDecimal(text.trim())
       if (known === undefined || known === oldSize) throw new Error(`409: ${text.slice(0, 200)}`)
       if (known > size)
-        throw new Error(`the witness has cosigned ${known} entries, this log has ${size}`)
+        throw new Error(`the witness has cosigned ${known} entries, but this log has only ${size}`)
       oldSize = known
       continue
     }
