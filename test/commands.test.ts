@@ -109,7 +109,7 @@ test('a program started with a Node version other than 22 prints one line of exp
     assert.deepEqual({ code, out }, { code: 1, out: '' })
     assert.equal(
       err,
-      'sibyl: this is Node 20.20.2, Sibyl needs Node 22: npm start and npx node bring it\n',
+      'sibyl: this is Node 20.20.2, but Sibyl needs Node 22: use npm start or npx node, which run that version\n',
     )
   }
 })

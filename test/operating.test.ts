@@ -99,7 +99,7 @@ test('every log line that the runbook quotes occurs literally in the code', () =
   )
 })
 
-test('settings that the guides and the files for operators name exist', () => {
+test('the guides and the files for operators name only settings that exist', () => {
   const all = settingsList().map(({ leaf }) => leaf.env)
   /** Returns whether the name is a setting, or one that the exchange ignores on purpose. */
   const isKnown = (name: string): boolean => {

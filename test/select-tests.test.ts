@@ -8,7 +8,7 @@ import {
   sharesProcess,
 } from './support/select-tests.ts'
 
-test('the services that a test file needs, such as a browser, follow from its imports', () => {
+test('the test runner derives the services that a test file needs, such as a browser, from its imports', () => {
   assert.equal(needOf('test/web/browser/page.test.ts'), 'browser')
   assert.equal(needOf('test/scenario/trading.test.ts'), 'exchange')
   // Through a fixture.
@@ -21,7 +21,7 @@ test('the services that a test file needs, such as a browser, follow from its im
   assert.equal(needOf('test/tidy.test.ts'), 'nothing')
 })
 
-test('the test runner runs files that need most services first, and in the fast run only files that need none', () => {
+test('the test runner first runs files that need the most services; a fast run includes only files needing none', () => {
   const all = selectTests([])
   assert.equal(new Set(all).size, all.length)
   const fast = selectTests([], { fast: true })
@@ -48,7 +48,7 @@ test('test files share a process unless they change global state', () => {
   assert.ok(!sharesProcess('test/web/browser/page.test.ts'))
 })
 
-test('files in one test process need equal services, and processes that need most services come first', () => {
+test('test files that share a process need the same services, and processes with the most services run first', () => {
   const all = selectTests([])
   const processes = shareProcesses(all, 3)
   assert.deepEqual(processes.flat().toSorted(), all.toSorted())

@@ -69,7 +69,7 @@ test('no imports form a cycle, types included', () => {
   )
 })
 
-test('a file of more than 500 lines says in its header why it is long', () => {
+test('a file of more than 500 lines explains its length in its header', () => {
   const wrong = sources.filter((file) => {
     if (!/^(src|workers)\//.test(file)) return false
     const text = textOf(file)

@@ -479,7 +479,7 @@ test('names of tests are sentences in plain words', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('a file that a comment or a document names exists', () => {
+test('every file named in a comment or a document exists', () => {
   const pages = filesIn('docs', 'src', 'test', 'loadtest', 'contracts', 'examples', 'packages')
     .concat(readdirSync(ROOT), 'workers/README.md', 'config/README.md')
     .filter((file) => file.endsWith('.md') && existsSync(join(ROOT, file)))

@@ -11,7 +11,7 @@ function written(env: Record<string, string>, write: (log: ReturnType<typeof mak
   return lines
 }
 
-test('a log line about another thread or node has each key once', () => {
+test('a log line about another thread or node contains no key twice', () => {
   const [line = ''] = written({}, (log) =>
     log.warn({ thread: 'store', node: 'b', level: 1, time: 2, msg: 'x' }, 'store is back'),
   )

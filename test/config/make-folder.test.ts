@@ -49,6 +49,9 @@ test('a folder without write permission for the user is refused with an explanat
   chmodSync(root, 0o500)
   assert.equal(statSync(root).mode & 0o777, 0o500)
   // Root may write everywhere.
-  const expected = process.getuid?.() === 0 ? /^$/ : /cannot be used: this user may not write in /
+  const expected =
+    process.getuid?.() === 0
+      ? /^$/
+      : /cannot be used: the user of this process has no permission to write in /
   assert.match(refusal(join(root, 'a')), expected)
 })

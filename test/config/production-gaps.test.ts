@@ -116,7 +116,7 @@ test('a chain setting copied from the guide is reported as a placeholder, withou
   assert(!problems.join().includes('secretkey'))
 })
 
-test('if two settings have one key, the message names both settings without showing the key', () => {
+test('if two settings contain the same private key, the message names both settings without showing the key', () => {
   const env = {
     ...COMPLETE,
     SIBYL_RELAYER_KEYS: `${OTHERS[0]},${KEY.toUpperCase().replace('X', 'x')}`,

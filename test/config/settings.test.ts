@@ -130,7 +130,7 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
   [
     'a burst that no batch fits into',
     { SIBYL_LIMITS: 'true', SIBYL_LIMIT_KEY_BURST: '499' },
-    /^SIBYL_LIMIT_KEY_BURST: 499 is too low: a request may cost 500$/,
+    /^SIBYL_LIMIT_KEY_BURST: 499 is too low: it must be at least 500, the highest cost of one request$/,
   ],
   [
     'open writes for everybody',
@@ -260,7 +260,7 @@ test('settings are shown under their environment names', () => {
   )
 })
 
-test('a log in a server database combined with a main database in a file causes a warning', () => {
+test('settings with the log on a database server and the main database in a file cause a warning', () => {
   const log = { SIBYL_LOG_URL: 'mysql://sibyl:hunter2@db/log' }
   assert.deepEqual(settingsWarnings(loadSettings({})), [])
   const both = { ...log, SIBYL_DATABASE_URL: 'mysql://sibyl:hunter2@db/sibyl' }

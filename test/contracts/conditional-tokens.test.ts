@@ -637,7 +637,7 @@ describe('an owner of outcome tokens can redeem by a signature', () => {
     })
 })
 
-test('the types that the conditional tokens hash equal the published types', async () => {
+test('the type hashes of the conditional tokens contract equal those of the published EIP-712 types', async () => {
   const { conditionalTokens, read } = world
   const hash = (text: string) => keccak256(stringToHex(text))
   assert.equal(

@@ -216,7 +216,7 @@ describe('a market can belong to an event', () => {
     assert.equal(await read(factory, 'isMarket', [address]), true)
   })
 
-  test('a complementary market of an event accepts the ordinary signature, and cannot be created again', async () => {
+  test('a complementary event market needs only the signature of an ordinary event market, and cannot be created twice', async () => {
     const { maker, chain, factory, read } = world
     const { args, address, id } = await prepare()
     const signature = await sign(address, METADATA)
@@ -369,7 +369,7 @@ describe('a quick market opens and resolves by the prices that its operator repo
     })
   }
 
-  test('a quick market can be resolved with a different start price only by prices from another source', async () => {
+  test('a quick market resolves with a different start price only if both prices come from another source', async () => {
     const { chain, read } = world
     const market = await predicted()
     await create(market)

@@ -117,7 +117,7 @@ async function assertBalances(
 }
 
 describe('a market is created, traded and resolved by the oracle', () => {
-  test('a market is split, traded, proposed after its expiry, settled after the challenge window, and redeemed', async () => {
+  test('collateral is split and traded, an outcome is proposed and settled after the challenge window, and shares are redeemed', async () => {
     const { ann, bob, relayer, chain, oracle, conditionalTokens, balance, shares, read } = world
     await tradedAndExpired()
     await assertBalances({ ann: STAKE - 40n * UNIT, bob: STAKE + 40n * UNIT, carol: STAKE })
@@ -223,7 +223,7 @@ describe('a market is created, traded and resolved by the oracle', () => {
     assert.equal(await redeem(carol), 0n)
   })
 
-  test('when the oracle rejects a disputed answer, the market is proposed again and settled with another outcome', async () => {
+  test('when the oracle rejects a disputed answer, another outcome can be proposed and settled', async () => {
     const { ann, bob, carol, relayer, chain, balance, read, store } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -275,7 +275,7 @@ describe('a market is created, traded and resolved by the oracle', () => {
     await assertReverts(chain.send(ann, market, 'settle', []), 'AlreadyResolved', [NO])
   })
 
-  test('without an operator any account can propose with its own bond, and any account can settle', async () => {
+  test('without an operator, any account can propose an outcome with its own bond or settle a proposed outcome', async () => {
     const { bob, carol, chain, collateral, read } = world
     await tradedAndExpired()
     await chain.send(carol, collateral, 'approve', [market.address, BOND])
@@ -435,7 +435,7 @@ describe('a market can be settled by a signature', () => {
   })
 })
 
-describe('a market handles callbacks of the oracle', () => {
+describe('a market acts only on callbacks of the oracle about its own assertions', () => {
   test('only the oracle may call a market’s callbacks', async () => {
     const { ann, chain } = world
     await tradedAndExpired()
@@ -451,7 +451,7 @@ describe('a market handles callbacks of the oracle', () => {
     ])
   })
 
-  test('oracle callbacks about assertions that the market did not make change nothing and do not revert', async () => {
+  test('an oracle callback about another account’s assertion has no effect on the market and does not revert', async () => {
     const { ann, carol, chain, oracle, collateral, read } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -487,7 +487,7 @@ describe('a market handles callbacks of the oracle', () => {
     assert.equal(await read(market, 'resolved', []), false)
   })
 
-  test('a callback records the result even if the conditional tokens refuse the report at first', async () => {
+  test('a market records the oracle’s result even if the conditional tokens contract refuses the payout report at first', async () => {
     const { owner, chain, oracle, collateral, quickOperator, maker, read, fund, ann } = world
     const tokens: Contract<typeof stubbornTokensAbi> = {
       address: await chain.deploy(owner, ours('test/StubbornTokens'), []),
@@ -621,7 +621,7 @@ describe('a market can abandon an assertion that cannot be settled', () => {
   })
 })
 
-test('the types that a market contract hashes equal the published types', async () => {
+test('the type hashes of a market contract equal those of the published EIP-712 types', async () => {
   const { read } = world
   const hash = (text: string) => keccak256(stringToHex(text))
   assert.equal(

@@ -876,7 +876,7 @@ describe('a batch settles as a whole or reverts as a whole', () => {
   })
 })
 
-test('the types that the settlement contract hashes equal the published types', async () => {
+test('the type hashes of the settlement contract equal those of the published EIP-712 types', async () => {
   const { settlement, read } = world
   assert.equal(
     await read(settlement, 'ORDER_TYPEHASH', []),

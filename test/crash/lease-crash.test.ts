@@ -19,81 +19,84 @@ import { eventually } from '../support/eventually.ts'
 const SENDER = fileURLToPath(new URL('./lease-sender.ts', import.meta.url))
 const HOOKS = fileURLToPath(new URL('../../src/loader/hooks.js', import.meta.url))
 
-await onServerDatabase('a role changes hands', (databases) => {
-  it('a paused node that lost its lease sends no transaction unknown to the new holder when it resumes, and stops', async (t) => {
-    const chain = await startTestChain(t)
-    const databaseUrl = await databases.fresh()
-    const database = await openDatabase(databaseUrl)
-    t.after(() => closeDatabase(database))
-    await migrate(database)
-    const start = () => startNode(t, databaseUrl, chain.url)
+await onServerDatabase(
+  'a standby node takes over a role when the role’s holder is paused or killed',
+  (databases) => {
+    it('a node that loses its lease while paused stops on resuming, and sends no transaction missing in the journal', async (t) => {
+      const chain = await startTestChain(t)
+      const databaseUrl = await databases.fresh()
+      const database = await openDatabase(databaseUrl)
+      t.after(() => closeDatabase(database))
+      await migrate(database)
+      const start = () => startNode(t, databaseUrl, chain.url)
 
-    const first = await start()
-    await first.until(/^sent /, 10)
-    const second = await start()
-    await second.until(/^stands by$/)
-    assert(!second.lines.includes('holds'))
+      const first = await start()
+      await first.until(/^sent /, 10)
+      const second = await start()
+      await second.until(/^stands by$/)
+      assert(!second.lines.includes('holds'))
 
-    first.child.kill('SIGSTOP')
-    const pausedAtMs = performance.now()
-    await second.until(/^holds$/)
-    t.diagnostic(
-      `the paused node's role was taken after ${Math.round(performance.now() - pausedAtMs)} ms`,
-    )
-    await second.until(/^sent /, 10)
-    first.child.kill('SIGCONT')
-    const [code] = await first.exited
-    assert.notEqual(code, 0)
-    assert.match(first.errors(), /another node has taken the lease of sender after epoch 1/)
-    const then = second.count(/^sent /)
-    await second.until(/^sent /, then + 10)
+      first.child.kill('SIGSTOP')
+      const pausedAtMs = performance.now()
+      await second.until(/^holds$/)
+      t.diagnostic(
+        `the paused node's role was taken after ${Math.round(performance.now() - pausedAtMs)} ms`,
+      )
+      await second.until(/^sent /, 10)
+      first.child.kill('SIGCONT')
+      const [code] = await first.exited
+      assert.notEqual(code, 0)
+      assert.match(first.errors(), /another node has taken the lease of sender after epoch 1/)
+      const then = second.count(/^sent /)
+      await second.until(/^sent /, then + 10)
 
-    const third = await start()
-    await third.until(/^stands by$/)
-    second.child.kill('SIGKILL')
-    const killedAtMs = performance.now()
-    await third.until(/^holds$/)
-    t.diagnostic(
-      `the killed node's role was taken after ${Math.round(performance.now() - killedAtMs)} ms`,
-    )
-    await third.until(/^sent /, 10)
+      const third = await start()
+      await third.until(/^stands by$/)
+      second.child.kill('SIGKILL')
+      const killedAtMs = performance.now()
+      await third.until(/^holds$/)
+      t.diagnostic(
+        `the killed node's role was taken after ${Math.round(performance.now() - killedAtMs)} ms`,
+      )
+      await third.until(/^sent /, 10)
 
-    // The chain and the journal have the same transactions, each once.
-    const sender = toAddress(devnetAccount(OPERATOR).address)
-    const sent = [first, second, third].flatMap((node) => node.hashes())
-    await eventually(async () => {
-      for (const hash of sent) {
-        const row = await transactionByHash(database, { txHash: hash })
-        assert(row !== undefined, `${hash} is not in the journal`)
-        assert.equal(row.state, 'succeeded', `${hash} has not ended`)
-      }
-    })
-    third.child.kill('SIGKILL')
-    await third.exited
-    const { rows, lastNonce } = await journalOf(database, {
-      chainId: DEVNET_CHAIN_ID,
-      sender,
-      watchBlocks: 1_000_000,
-    })
-    const known = new Set(rows.flatMap(({ hashes }) => hashes))
-    assert.equal(rows.length, lastNonce + 1)
-    const references = rows.map(({ reference }) => reference)
-    assert.equal(new Set(references).size, references.length)
-    let mined = 0
-    for (let number = 1; number <= (await chain.height()); number++) {
-      const block = await chain.publicClient.getBlock({
-        blockNumber: BigInt(number),
-        includeTransactions: true,
+      // The chain and the journal have the same transactions, each once.
+      const sender = toAddress(devnetAccount(OPERATOR).address)
+      const sent = [first, second, third].flatMap((node) => node.hashes())
+      await eventually(async () => {
+        for (const hash of sent) {
+          const row = await transactionByHash(database, { txHash: hash })
+          assert(row !== undefined, `${hash} is not in the journal`)
+          assert.equal(row.state, 'succeeded', `${hash} has not ended`)
+        }
       })
-      for (const { from, hash } of block.transactions) {
-        if (toAddress(from) !== sender) continue
-        mined++
-        assert(known.has(hash), `${hash} is on the chain and not in the journal`)
+      third.child.kill('SIGKILL')
+      await third.exited
+      const { rows, lastNonce } = await journalOf(database, {
+        chainId: DEVNET_CHAIN_ID,
+        sender,
+        watchBlocks: 1_000_000,
+      })
+      const known = new Set(rows.flatMap(({ hashes }) => hashes))
+      assert.equal(rows.length, lastNonce + 1)
+      const references = rows.map(({ reference }) => reference)
+      assert.equal(new Set(references).size, references.length)
+      let mined = 0
+      for (let number = 1; number <= (await chain.height()); number++) {
+        const block = await chain.publicClient.getBlock({
+          blockNumber: BigInt(number),
+          includeTransactions: true,
+        })
+        for (const { from, hash } of block.transactions) {
+          if (toAddress(from) !== sender) continue
+          mined++
+          assert(known.has(hash), `${hash} is on the chain and not in the journal`)
+        }
       }
-    }
-    assert(mined >= sent.length, `${mined} of ${sent.length} are on the chain`)
-  })
-})
+      assert(mined >= sent.length, `${mined} of ${sent.length} are on the chain`)
+    })
+  },
+)
 
 type Node = {
   readonly child: ChildProcess

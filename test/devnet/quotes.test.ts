@@ -43,7 +43,7 @@ test('the demo maker values YES at 0.5 at the start price of a price market, and
   assert.equal(fairOfPrice(6_000_000_000_000, 5_000_000_000_000), 100_000)
 })
 
-test('the demo maker cancels the old quotes that would match its new quotes first, and other quotes later', () => {
+test('if new quotes are rejected, the demo maker first cancels the old quotes that would match them', () => {
   const old = [
     { side: 0, outcome: 0 },
     { side: 1, outcome: 0 },

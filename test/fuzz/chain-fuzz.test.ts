@@ -9,7 +9,7 @@ import { onBothDatabases } from '../support/databases.ts'
 import { sampleOf } from '../support/sample.ts'
 import { fuzzChain } from './chain-fuzz.ts'
 
-await onBothDatabases('a hostile chain does no harm', ({ fresh }) => {
+await onBothDatabases('hostile contracts do not harm the index of a chain', ({ fresh }) => {
   let database: Database
   before(async () => {
     database = await openDatabase(await fresh())

@@ -32,7 +32,7 @@ function fixture() {
   return { turns, done, ask, pass, slice: () => slices.shift()?.(), slices }
 }
 
-test('work beyond the time of one turn waits, and the IP address with the least used time continues first', () => {
+test('work above the time per event-loop turn waits; the IP address that used the least time continues first', () => {
   const { done, ask, slice, slices } = fixture()
   for (let count = 1; count <= 6; count++) ask('a', `a${count}`)
   for (let count = 1; count <= 4; count++) ask('b', `b${count}`)
@@ -70,7 +70,7 @@ test('an IP address that has been quiet for a moment is served before all other 
   assert.deepEqual(done, ['modest', 'another'], 'its second request waits')
 })
 
-test('only one long waiting task resumes per turn, and its time counts against its IP address', async () => {
+test('one long waiting task resumes per event-loop turn, and its duration counts against the task’s IP address', async () => {
   const { turns, pass, slice, slices } = fixture()
   assert.equal(turns.next('a'), undefined)
   const resumed: string[] = []
@@ -157,7 +157,7 @@ const MAYBE =
   `POST /maybe HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: ${BODY.length}` +
   `\r\n\r\n${BODY}`
 
-test('requests of one IP address wait for their turn, while another IP address and the health check are answered', async (t) => {
+test('while requests of one IP address wait, requests of another IP address and health checks are answered', async (t) => {
   const { front, ask, free, waiting } = await startSlowFront(t)
   free.add(MODEST)
   const read = await ask(GREEDY, WHO)
@@ -183,7 +183,7 @@ test('a request of an IP address with too many waiting requests gets 429', async
   }
 })
 
-test('reads that complete together are answered only in the turns of their IP addresses', async (t) => {
+test('answers to reads that complete simultaneously wait in the queue of their IP address', async (t) => {
   const { ask, waiting, finishSlow } = await startSlowFront(t)
   const reads = [1, 2, 3].map(() => ask(GREEDY, WHO.replace('/who', '/slow')))
   for (const read of reads) await read
@@ -195,7 +195,7 @@ test('reads that complete together are answered only in the turns of their IP ad
   for (const read of reads) assert.equal((await (await read).answered)?.status, 200)
 })
 
-test('the IPv6 addresses of one /64 share the turns of one client, over HTTP too', async (t) => {
+test('over HTTP, all IPv6 addresses of one /64 count as one client when work must wait', async (t) => {
   let nowMs = 1_000
   const slices: (() => void)[] = []
   const turns = makeFairTurns({ nowMs: () => nowMs, soon: (slice) => void slices.push(slice) })

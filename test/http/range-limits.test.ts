@@ -7,7 +7,7 @@ import type { FrontSettings } from '#http/server.ts'
 import { eventually } from '../support/eventually.ts'
 import { LARGE, openRaw, readResponses, startTestFront } from './front-fixture.ts'
 
-test('ranges of IP addresses and IPv6 sites are counted apart, and only while they use something', () => {
+test('usage counts of IP ranges and IPv6 /48 sites are separate, and decrease when usage ends', () => {
   const counts = makeRangeCounts({ perRangeMax: 2, siteTimes: 2 })
   const isFull = (...ips: string[]) => ips.map((ip) => counts.isFull(ip))
   counts.add('192.0.2.1', 2)
@@ -53,7 +53,7 @@ async function startBehindProxy(t: TestContext, settings: Partial<FrontSettings>
   return { front, send, ask, download, finishSlow, charged: () => charged }
 }
 
-test('one client of a proxy cannot occupy all requests in flight with slow requests or bodies', async (t) => {
+test('one client behind a proxy cannot use up the limit of requests in flight with slow requests', async (t) => {
   const { front, send, ask, finishSlow, charged } = await startBehindProxy(t, {
     ...{ requestsInFlightMax: 8, connectionsPerIpMax: 4, siteTimes: 2 },
   })
@@ -72,7 +72,7 @@ test('one client of a proxy cannot occupy all requests in flight with slow reque
   assert.equal((await ask('203.0.113.1', '/who'))?.status, 200)
 })
 
-test('a client that does not read its long answers gets no more of them, and others do', async (t) => {
+test('a client that leaves long answers unread gets no further long answers, while other clients still do', async (t) => {
   const { front, send, ask, download } = await startBehindProxy(t, {})
   const unread: Socket[] = []
   const most = Math.ceil(UNREAD_BYTES_PER_ADDRESS_MAX / LARGE.length)

@@ -13,7 +13,7 @@ function start() {
   return { world, handOver }
 }
 
-test('a planned hand-over of markets lasts from its announcement until the next owner has loaded the markets', () => {
+test('a market thread’s planned hand-over lasts from its announcement until the front has the new thread’s markets', () => {
   const { world, handOver } = start()
   handOver.linked()
   assert.equal(handOver.isUnderWay(), false)
@@ -30,7 +30,7 @@ test('a planned hand-over of markets lasts from its announcement until the next 
   assert.equal(handOver.isUnderWay(), false, 'the death of the next owner is no hand-over')
 })
 
-test('a planned hand-over of markets is abandoned at the request deadline if no next owner completes it', () => {
+test('a market thread’s planned hand-over ends at the request deadline if no new thread takes over', () => {
   const { world, handOver } = start()
   handOver.began()
   world.current = false

@@ -21,7 +21,7 @@ function watched() {
   return { watch, asked, wait }
 }
 
-test('a confirmation of a market owner is valid for one second after the request for it was sent', async () => {
+test('a market thread’s confirmation of its ownership is valid for one second after the front requested it', async () => {
   const { watch, asked, wait } = watched()
   assert.equal(watch.isConfirmed(), false)
   const done = watch.ask()
@@ -33,7 +33,7 @@ test('a confirmation of a market owner is valid for one second after the request
   assert.equal(watch.isConfirmed(), false)
 })
 
-test('if an owner’s confirmation is late, reads are stale at once, but the front is unready only after 5 s', async () => {
+test('without a market thread’s confirmation, reads are stale after one second and the front is unready after 5 s', async () => {
   const { watch, asked, wait } = watched()
   assert.equal(watch.isReady(), false)
   const done = watch.ask()
@@ -51,7 +51,7 @@ test('if an owner’s confirmation is late, reads are stale at once, but the fro
   assert.equal(watch.isReady(), false, 'a link that has ended counts at once')
 })
 
-test('an owner that answers with an error, or not at all, is not confirmed', async () => {
+test('a market thread that answers a confirmation request with an error, or not at all, stays unconfirmed', async () => {
   const { watch, asked } = watched()
   for (const answer of [reject('OUTCOME_UNKNOWN'), reject('OVERLOADED'), { unanswered: 'late' }]) {
     const done = watch.ask()
@@ -61,7 +61,7 @@ test('an owner that answers with an error, or not at all, is not confirmed', asy
   }
 })
 
-test('an owner’s answer over a closed connection is ignored, and the front queries the new connection at once', async () => {
+test('a market thread’s confirmation over a closed connection is ignored, and requested again at once over the new connection', async () => {
   const { watch, asked } = watched()
   const old = watch.ask()
   void watch.ask()

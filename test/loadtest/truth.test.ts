@@ -93,7 +93,7 @@ const orders = (
   return watched({ orders: all })
 }
 
-test('figures that agree with each other are reported as true', () => {
+test('the load tester accepts figures that agree with each other, and rejects a run without comparisons', () => {
   assert.deepEqual(wrongIn({}), [])
   assert(isTrue(checkTruth(facts())))
   assert(!isTrue([]), 'a run without a comparison proves nothing')

@@ -44,7 +44,7 @@ function disposer(t: TestContext) {
   }
 }
 
-await onServerDatabase('another node copies the log', ({ fresh }) => {
+await onServerDatabase('a node can copy the log of another node and take it over', ({ fresh }) => {
   const owner = (url: string, dataDir: string, more: object = {}) =>
     openMysqlLog<Noted>({
       ...{ url, dataDir, partitions: 2, own: [0], checkpointThread: false, ...more },
@@ -127,7 +127,7 @@ await onServerDatabase('another node copies the log', ({ fresh }) => {
     await assert.rejects(log.append(0, batch(12)), fault('LOG_APPEND_FAILED'))
   })
 
-  test('if a base has replaced rows of the log, a copy starts again from the base, and its readers see the new files', async (t) => {
+  test('if a base has replaced rows of the log, a node’s copy starts again from the base', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]

@@ -26,7 +26,7 @@ const market = marketNamed(randomFrom(9))
 const note = notes(market)
 const NOW = 1_790_000_000_000
 
-await onServerDatabase('bases of the log', tests)
+await onServerDatabase('bases of the log stay consistent when their owners pause or fail', tests)
 
 function tests(databases: TestDatabases): void {
   const disposed: (() => Promise<unknown> | unknown)[] = []

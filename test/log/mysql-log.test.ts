@@ -78,13 +78,16 @@ test('a database server with settings that could lose log rows is reported, and 
   assert.throws(() => doubts({ max_allowed_packet: '1048576' }), fault('LOG_SERVER_UNFIT'))
 })
 
-await onServerDatabase('a log on a database server keeps its promises', (databases) => {
-  conformance(async () => {
-    const place = await newPlace(databases)
-    return { open: (options) => place.open(options), dispose: place.dispose }
-  })
-  tests(databases)
-})
+await onServerDatabase(
+  'a log on a database server is durable and has one writer per partition',
+  (databases) => {
+    conformance(async () => {
+      const place = await newPlace(databases)
+      return { open: (options) => place.open(options), dispose: place.dispose }
+    })
+    tests(databases)
+  },
+)
 
 type Place = {
   readonly url: string
@@ -182,7 +185,7 @@ function tests(databases: TestDatabases): void {
     await first.append(1, batch(1))
   })
 
-  test('an owner that cannot reach the database server cannot confirm its ownership', async () => {
+  test('a log owner that cannot reach the database server cannot confirm that it still owns its partitions', async () => {
     const place = await placed()
     const proxy = await cuttingProxy(place.url)
     disposed.push(proxy.close)
@@ -354,7 +357,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(events, range(1, 3).map(note))
   })
 
-  test('a log owner whose takeover got no answer recognises its own earlier attempt when it takes the partition again', async () => {
+  test('if the answer to a takeover is lost, the log owner recognises its own takeover on the next attempt', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)

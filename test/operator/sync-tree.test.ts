@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { recordWrites } from '../support/lost-power.ts'
 
-test('when a folder is copied each file, each folder and their names are synced to the disk', (t) => {
+test('a copied folder is synced to the disk with all of its files and subfolders', (t) => {
   const scratch = mkdtempSync(join(tmpdir(), 'sibyl-tree-'))
   t.after(() => rmSync(scratch, { recursive: true, force: true }))
   const tree = join(scratch, 'tree')

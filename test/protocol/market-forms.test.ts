@@ -119,13 +119,13 @@ async function exchange(near: ChannelOptions, far: ChannelOptions) {
 const OLDER_FORMS = { ...MARKET_FORMS, requests: MARKET_FORMS.requests.slice(0, 2) }
 const formed = { ...OPTIONS, forms: MARKET_FORMS }
 
-test('orders, cancels and answers arrive unchanged at the other thread, with every field', async () => {
+test('orders, cancels and answers between a front and a market thread arrive unchanged, with every field', async () => {
   const { received, all, got, wanted } = await exchange(formed, formed)
   assert.deepEqual(received, all)
   assert.deepEqual(got, wanted)
 })
 
-test('orders of a front of an older version arrive unchanged', async () => {
+test('orders from a front of an older version reach the market thread unchanged', async () => {
   const older = { ...OPTIONS, forms: OLDER_FORMS }
   const { received, all, got, wanted } = await exchange(older, formed)
   const known = all.map(([type, message]) => {

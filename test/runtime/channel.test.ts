@@ -73,7 +73,7 @@ test('messages that are sent in one turn of the event loop form one batch, or se
   channel.close()
 })
 
-test('a message that the peer sends before its answer arrives before the answer', async () => {
+test('if a peer sends a message and then its answer, the message arrives first', async () => {
   const { port1, port2 } = new MessageChannel()
   const order: string[] = []
   const near = new Channel<Echo>(port1, OPTIONS, { received: (type) => order.push(type) })
@@ -116,7 +116,7 @@ test('a request that is unanswered at its deadline is reported as late, and a la
   near.close()
 })
 
-test('a closed channel answers waiting and later requests as closed, and reports the closing once', async () => {
+test('when a channel closes, waiting and later requests are answered as closed, and the closing is reported once', async () => {
   const { near, far, closedCount } = pair()
   const waiting = near.ask('Echo', { n: 1 })
   far.close()

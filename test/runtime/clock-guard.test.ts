@@ -94,7 +94,7 @@ test('the guarded clock does not follow a wall clock that keeps jumping', () => 
   assert.ok(!said.some(({ type }) => type === 'confirmed'))
 })
 
-test('a new block with the new time confirms a jump of the wall clock, and a block with the old time contradicts it', () => {
+test('the time of a new block confirms or contradicts a jump of the wall clock', () => {
   const { pass, jump, now, said, guard, wall } = guarded()
   jump(3_600_000)
   pass(5)
@@ -113,7 +113,7 @@ test('a new block with the new time confirms a jump of the wall clock, and a blo
   assert.deepEqual(said.at(-1), { type: 'confirmed', byMs: 3_600_000, by: 'chain' })
 })
 
-test('the guarded clock also checks backward jumps, and still adds the time offset of a local chain', () => {
+test('the guarded clock follows a backward jump only if it persists, and always adds a local chain’s time offset', () => {
   const { pass, jump, now, memory } = guarded()
   pass(10)
   jump(-600_000)

@@ -204,7 +204,7 @@ test('the time that an actor sees never goes back', async () => {
   assert.deepEqual(await ask('WhatTime', {}), { nowMs: 1_001 })
 })
 
-test('a command for an actor that does not exist is answered', async () => {
+test('a command for an actor that does not exist gets the answer that `select` returns', async () => {
   const { ask } = served({ select: () => ({ answer: { nobody: true } }) })
   assert.deepEqual(await ask('Add', { amount: 1 }), { nobody: true })
 })
@@ -236,7 +236,7 @@ test('every answer of an actor includes the processing times of its batch, and t
   assert.deepEqual([...unobserved.timesOf], [[answer, undefined]])
 })
 
-test('an actor sends an answer without events once ownership is confirmed, and one with events after the commit', async () => {
+test('an actor sends answers without events after its ownership is confirmed, and answers with events after the commit', async () => {
   const confirming: ((isConfirmed: boolean) => void)[] = []
   const { ask, story } = served({
     confirm: () => new Promise((resolve) => confirming.push(resolve)),

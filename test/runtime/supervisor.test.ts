@@ -252,7 +252,7 @@ test('the supervisor does not terminate an unresponsive thread that uses no CPU 
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread that cannot be terminated is reported and terminated later, while other threads continue', async (t) => {
+test('a thread that cannot be terminated yet is reported, and restarted once it ends, while other threads continue', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-gate-'))
   t.after(() => rm(folder, { recursive: true }))
   const gate = join(folder, 'gate')

@@ -446,7 +446,7 @@ test('API keys work on an exchange with two front threads', async (t) => {
   )
   await exchange.start()
   await t.test(
-    'when the exchange is killed orders of a session with cancel on disconnect end, and other orders stay',
+    'when the exchange is killed, the orders of sessions with cancel on disconnect end, and other orders stay',
     () => session.afterKill(),
   )
 

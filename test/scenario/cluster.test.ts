@@ -30,7 +30,7 @@ const TERMS = { outcome: 'YES', size: '1', ttlSeconds: 3_600 } as const
 type Levels = readonly { readonly price: number; readonly size: unknown }[]
 const prices = (levels: Levels): number[] => levels.map(({ price }) => price)
 
-await onServerDatabase('a cluster has several nodes', ({ fresh }) => {
+await onServerDatabase('a cluster of several nodes runs one exchange', ({ fresh }) => {
   test('a cluster continues to trade when the node with the markets is stopped, killed or paused', {
     skip: natsMissing,
   }, async (t) => {

@@ -90,7 +90,7 @@ test('wallets that hold only dollars can trade by mints and merges, settle and r
   )
 
   await t.test(
-    'in a merge both traders deliver shares and share the dollar that is paid out for them',
+    'in a merge both traders deliver shares and divide the dollar that is paid out for them',
     async () => {
       for (const { client } of [ann, carol]) await client.relayer.ctfApproval()
       // The exchange learns of the approval when it reads its block.

@@ -55,7 +55,7 @@ describe('an exchange settles at most six fills of a trader per day', () => {
     return trades.filter(({ status }) => status === 'confirmed').length
   }
 
-  it('the gas budget refuses orders of a taker of many small fills but not of the maker, also after a kill', async () => {
+  it('when a taker has used up the gas budget, only the taker’s orders are refused, even after a kill', async () => {
     await place(11, 'sell', { size: '20' })
     const refusal = await buyUntilRefused(10)
     assert.match(refusal.message, /^the trader has used 6 of 6 settled fills today/)

@@ -53,7 +53,7 @@ test('the relayer submits transactions for traders without ether', async (t) => 
   )
 
   await t.test(
-    'a trader without ether permits the exchange or the token contract to take stablecoin through the relayer',
+    'through the relayer, a trader without ether permits the exchange or the token contract to take stablecoin',
     async () => {
       const bob = await person(UNIT)
       const unlimited = await bob.client.relayer.sign.stablecoinPermit({ value: 'unlimited' })

@@ -302,7 +302,7 @@ describe('accounts with code can trade', () => {
     assert.match(((await response.json()) as { error: string }).error, /not deployed \(ERC-6492\)/)
   })
 
-  it('a trade fails by the fault of a contract account that rejects its own signature after the match', async () => {
+  it('a trade fails with InvalidSignature if a contract account rejects its own signature after the match', async () => {
     const { chain } = s
     const address = await chain.chain.deploy(chain.chain.account(0), ours('test/HostileSigner'), [
       bot.address,

@@ -338,7 +338,7 @@ test('the log of a running exchange is public and verifiable', async (t) => {
     },
   )
 
-  await t.test('the log book command shows the order book of an earlier time', async () => {
+  await t.test('the command sibyl log book shows the order book at an earlier time', async () => {
     const then = await ann.orderbook(market.id, 'YES')
     const later = await ann.orders.place({ ...terms, side: 'sell', size: '5', price: '0.66' })
     await proofOf(`/api/v1/orders/${later.orderHash}/proof`)

@@ -24,7 +24,7 @@ async function assertHolds(options: SimulationOptions): Promise<void> {
   assert.equal(violation, undefined, `${again}\n${trace.lines.slice(-30).join('\n')}`)
 }
 
-test('a simulated process runs actions that came due during a pause later, in the order in which they came due', async () => {
+test('after a pause, a simulated process runs the missed actions in the order in which they were due', async () => {
   const scheduler = new Scheduler(0)
   const life = newLife('paused')
   const acts: string[] = []
@@ -124,7 +124,7 @@ test('the simulator detects a log that acknowledges writes before they are durab
   assert.equal(result.violation?.invariant, 'accepted-logged')
 })
 
-test('the simulator detects a partition owner that skips confirming its ownership, and removes needless faults', async () => {
+test('the simulator detects a partition owner that skips ownership checks, and reduces the failing run to fewer faults', async () => {
   const careless = (log: Log): Log => ({ ...log, takenOver: async () => [] })
   const { options, result } = await firstFailure(careless, 'server')
   const shrunk = await shrink(result, options, 12)

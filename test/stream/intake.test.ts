@@ -27,7 +27,7 @@ function fixture() {
   return { intake, handled, emptied, connection, take, turn: () => slices.shift()?.() }
 }
 
-test('a connection’s frames that exceed the work of one turn wait for later turns, in their order', () => {
+test('frames above the limit per event-loop turn are handled in later turns, in the order of arrival', () => {
   const { handled, emptied, connection, take, turn } = fixture()
   const one = connection('one', 'a')
   const names = Array.from({ length: 14 }, (_, index) => `${index}`)

@@ -31,7 +31,7 @@ function fixture() {
   return { pumped, waiting, later, pumpInTurn, connection, setFull }
 }
 
-test('a connection queues for only one turn to send, however many of its snapshots are ready', () => {
+test('a connection waits in the send queue only once, however many of its snapshots are ready', () => {
   const { pumped, waiting, pumpInTurn, connection } = fixture()
   const one = connection('one')
   for (let count = 0; count < 200; count++) pumpInTurn(one)

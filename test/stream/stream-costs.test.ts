@@ -247,7 +247,7 @@ test('a ticker subscription to many markets is charged once, before its messages
   assert.equal((await client.ask(unknown, 'error')).code, 'MARKET_NOT_FOUND')
 })
 
-test('a connection without units is closed after fewer refused frames if its frames are long', async (t) => {
+test('a connection without rate-limit units is closed sooner if its refused frames are long', async (t) => {
   const settings = { messagesPerSecond: 20, messagesBurst: 1_000, payloadBytesMax: 16_384 }
   const stream = await startStream(t, { settings, parts: { draw: () => ({ allowed: false }) } })
   const refusalsBefore = async (frame: string) => {

@@ -639,7 +639,7 @@ test('an immediate shutdown of the stream does not wait for requests in flight',
   assert.equal((await client.ended()).code, 1012)
 })
 
-test('only snapshots of markets whose owner is not confirmed are marked as stale', async (t) => {
+test('only snapshots of markets whose market thread is not confirmed are marked as stale', async (t) => {
   let cut: readonly string[] = []
   const other = marketIdOf(1)
   const stream = await startStream(t, {

@@ -226,7 +226,7 @@ function finds(change: (events: MarketEvent[]) => MarketEvent[], difference: Reg
   assert.throws(() => replay(numbered), difference)
 }
 
-test('the replay finds two orders at one price whose order of placement was swapped', () => {
+test('the replay finds two orders at one price that were recorded in the wrong sequence', () => {
   // Finds a match with two makers at one price.
   const match = life.find(
     (event) =>

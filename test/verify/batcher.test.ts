@@ -54,7 +54,7 @@ function codeOf(answer: string | Rejection): string {
   return isRejection(answer) ? answer.rejected : answer
 }
 
-test('a single signature check is sent alone at the end of the turn', async () => {
+test('a single signature check is sent alone at the end of the event-loop turn', async () => {
   const { batcher, tasks, endTurn } = createBench()
   const answer = batcher.ask(7)
   assert.equal(tasks.length, 0)
@@ -68,7 +68,7 @@ test('a single signature check is sent alone at the end of the turn', async () =
   assert.equal(batcher.held(), 0)
 })
 
-test('the signature checks of one turn are divided evenly between the workers', () => {
+test('the signature checks of one event-loop turn are divided evenly between the workers', () => {
   for (const [count, sizes] of [
     [2, [1, 1]],
     [5, [3, 2]],

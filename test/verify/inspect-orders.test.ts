@@ -221,7 +221,7 @@ test('an order for a chain without a settlement contract is rejected without aff
   }
 })
 
-test('the results for a batch of signed orders have the order of the batch', async () => {
+test('the results for a batch of signed orders are in the same sequence as the orders', async () => {
   const batch: SignedOrder[] = []
   for (let index = 1; index <= 40; index++) {
     const signed = await signedOrder(index % 3 === 0 ? bob : alice, { size: index as Shares })

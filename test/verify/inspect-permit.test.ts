@@ -116,7 +116,7 @@ test('a permit with a high s is refused, as the token refuses it', async () => {
   assert.match(flawOf(signed) ?? 'no flaw', /s must be in the lower half of its range/)
 })
 
-test('an order with a permit is inspected in one batch with orders without', async () => {
+test('orders with and without permits can be inspected in one batch', async () => {
   const memory = makePackedMemory(1)
   const recovery = await loadRecovery()
   const shared = { memory, domains: [DOMAIN] }

@@ -97,7 +97,7 @@ test('the typed-data digest of every relayer message equals the digest by the li
   assert.equal(messages, 11)
 })
 
-test('a batch of redemptions increments its message nonces, and a bond uses the stablecoin’s nonce', () => {
+test('each redemption in a batch uses the next nonce, and a bond permit uses the stablecoin’s nonce', () => {
   const [, , , , batch, proposal] = operations
   assert.ok(batch && proposal)
   const nonces = { nonce: 4n, bond: { nonce: 9n, amount: 500_000_000n } }

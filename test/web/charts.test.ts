@@ -19,7 +19,7 @@ const trade = (sec: number, part: Partial<TapeTrade> = {}): TapeTrade => ({
   ...part,
 })
 
-test('the chart marks own fills per candle and side, and other trades per price, on their outcome’s line', () => {
+test('on each outcome’s line, a chart marks own fills per candle and side, and others’ trades per price', () => {
   const tape = [
     trade(130, { outcome: 1, price: 600_000 }),
     trade(70, { buyer: '0xMe' }),

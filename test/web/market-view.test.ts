@@ -70,7 +70,7 @@ test('the order ladder of a complementary market marks implied sizes and own ord
   ])
 })
 
-test('the seller in a mint buys, and the buyer in a merge sells, the other outcome at one dollar less the price', () => {
+test('own trades show a mint as a purchase, and a merge as a sale, for both traders', () => {
   const mint = { buyer: '0xa', seller: '0xb', outcome: 1, price: 400_000, kind: 'mint' } as const
   assert.deepEqual(ownLegOf(mint, '0xa'), { side: 'buy', outcome: 1, price: 400_000 })
   assert.deepEqual(ownLegOf(mint, '0xb'), { side: 'buy', outcome: 0, price: 600_000 })
@@ -171,7 +171,7 @@ const assertion = {
 const steps = (standing: Parameters<typeof resolutionSteps>[0]) =>
   resolutionSteps(standing).map(({ name, state }) => (state === 'now' ? `[${name}]` : name))
 
-test('the resolution goes from open to redeemed, and lists the possible actions', () => {
+test('the resolution view shows each step from open to redeemed, and the action possible at that step', () => {
   const at = (nowSec: number, status: ResolutionStatus | undefined) => ({
     ...market,
     nowSec,

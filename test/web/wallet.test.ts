@@ -18,7 +18,7 @@ import { readFunds } from '#web/wallet/token-reads.ts'
 
 const ACCOUNT = `0x${'11'.repeat(20)}`
 
-test('a wallet on another chain is asked to switch, with the details of an unknown chain', async () => {
+test('the page switches a wallet to the exchange’s chain, and adds the chain if the wallet lacks it', async () => {
   const asked: { method: string; params?: readonly unknown[] }[] = []
   const chain = { chainId: 31_337, role: 'test', rpcUrl: 'http://127.0.0.1:8545' } as ChainConfig
   const wallet = (chainId: string) => ({

@@ -89,7 +89,7 @@ const events = lives()
 const seen = followed(events)
 
 await onBothDatabases('books of the past can be computed', ({ migrated, giveBack }) => {
-  test('the order book of any earlier seq or time equals the live book of that moment, even after the last stored segment', async (t) => {
+  test('a book computed for any earlier seq or time equals the live book of that moment', async (t) => {
     const url = await migrated()
     const database = await openDatabase(url)
     const reads = makeReads(url)

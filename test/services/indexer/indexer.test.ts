@@ -284,7 +284,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     assert.deepEqual(await knowledge(database), await readAfresh())
   })
 
-  it('the indexer books mints and merges to the traders, and no shares to the settlement contract', async () => {
+  it('the indexer attributes mints and merges to the traders, and no shares to the settlement contract', async () => {
     const { ann, bob, settlement } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -435,7 +435,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
   )
 
   withOne(
-    'a lagging Ethereum node loses no events, and its older block is not taken for a reorg',
+    'while an Ethereum node lags, the indexer loses no events and detects no reorg',
     async () => {
       const database = await freshDatabase()
       const follower = follow({ database })
@@ -510,11 +510,11 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
       const further = { toBlock: 'latest' }
       const madness: [RegExp, (filter: object, logs: object[]) => unknown][] = [
         [
-          /has two logs of the number 7/,
+          /has two different logs with the number 7/,
           (_filter, logs) => logs.map((log) => ({ ...log, logIndex: '0x7' })),
         ],
         [
-          /was not asked for/,
+          /was not requested/,
           (filter) => world.chain.request('eth_getLogs', [{ ...filter, ...further }]),
         ],
         [
@@ -700,7 +700,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     assert.deepEqual((await auditPositions(database)).differences, [])
   })
 
-  it('the indexer books no profit for a holder whose contract merges shares during a split', async () => {
+  it('the indexer records no profit for a holder whose contract merges shares during a split', async () => {
     const { ann, chain, conditionalTokens, collateral } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -807,22 +807,25 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     },
   )
 
-  withOne('an Ethereum node that refuses receipts too is queried less and less often', async () => {
-    const database = await freshDatabase()
-    await world.createMarket()
-    const refused = ['eth_getLogs', 'eth_getBlockReceipts', 'eth_getTransactionReceipt']
-    const error = { code: -32005, message: 'query returned more than 1 results' }
-    proxy.refuse = (method) => (refused.includes(method) ? error : undefined)
-    proxy.requests.clear()
-    const follower = follow({ database })
-    await eventually(() => assert(follower.state.failures >= 3, follower.state.why))
-    const requests = [...proxy.requests.values()].reduce((sum, count) => sum + count, 0)
-    assert(requests < 150, `${requests} requests`)
-    assert.match(follower.state.why, /more than 1 results/)
-    proxy.refuse = undefined
-    await caughtUp(follower)
-    assert.equal((await listed(database)).length, 1)
-  })
+  withOne(
+    'the indexer queries an Ethereum node less and less often while the node refuses logs and receipts',
+    async () => {
+      const database = await freshDatabase()
+      await world.createMarket()
+      const refused = ['eth_getLogs', 'eth_getBlockReceipts', 'eth_getTransactionReceipt']
+      const error = { code: -32005, message: 'query returned more than 1 results' }
+      proxy.refuse = (method) => (refused.includes(method) ? error : undefined)
+      proxy.requests.clear()
+      const follower = follow({ database })
+      await eventually(() => assert(follower.state.failures >= 3, follower.state.why))
+      const requests = [...proxy.requests.values()].reduce((sum, count) => sum + count, 0)
+      assert(requests < 150, `${requests} requests`)
+      assert.match(follower.state.why, /more than 1 results/)
+      proxy.refuse = undefined
+      await caughtUp(follower)
+      assert.equal((await listed(database)).length, 1)
+    },
+  )
 
   withOne(
     'the indexer does not request logs of other contracts that look like those of markets',

@@ -7,7 +7,7 @@ import { given, START_SEC } from './market-fixture.ts'
 
 const cancelled = (name: string) => ({ status: 'cancelled', orderHash: hashNamed(name) })
 
-test('a cancelled order leaves the book, and the answer has its quantity that is still pending settlement', () => {
+test('a cancelled order leaves the book, and the answer states the order’s quantity that is pending settlement', () => {
   const market = given()
   market.place(buy('YES').at(0.4).size(10).named('a'))
   market.place(sell('YES').at(0.4).size(4).named('s'))
@@ -31,7 +31,7 @@ test('a cancel of an unknown hash is answered as not found', () => {
   assert.deepEqual(given().cancel('nobody', 'buy'), { rejected: 'ORDER_NOT_FOUND' })
 })
 
-test('a cancel that requires an owner is refused if the order belongs to another trader', () => {
+test('a cancel that names a trader is refused if the order belongs to another trader', () => {
   const market = given()
   market.place(buy('YES').by('ann').named('a'))
   assert.deepEqual(market.cancel('a', 'buy', 'bob'), { rejected: 'NOT_ORDER_OWNER' })

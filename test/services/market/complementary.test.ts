@@ -15,7 +15,7 @@ const complementary = (more: Given = {}) =>
 const failedBy = (fault: 'buyer' | 'seller' | 'both' | 'none', reason = 'InsufficientShares') =>
   ({ status: 'failed', fault, reason }) as const
 
-test('a buyer of YES and a buyer of NO trade by a mint, and the buyer with the older order is the maker', () => {
+test('buyers of YES and NO trade by a mint, and the buyer with the older order is the maker', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.65).size(25).by('bob').named('b'))
@@ -35,7 +35,7 @@ test('a buyer of YES and a buyer of NO trade by a mint, and the buyer with the o
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('a seller of YES and a seller of NO trade by a merge, and the seller with the older order is the maker', () => {
+test('sellers of YES and NO trade by a merge, and the seller with the older order is the maker', () => {
   const market = complementary()
   market.place(sell('YES').at(0.3).size(10).by('ann').named('a'))
   market.place(sell('NO').at(0.6).size(10).by('bob').named('b'))

@@ -64,7 +64,7 @@ test('a market cancels very many orders of a trader at fault in steps, and then 
 })
 
 inFolder(
-  'orders that all expire in one second end over many batches, each of them once',
+  'many orders that expire in the same second end in several batches, and each order ends once',
   async (dataDir) => {
     const host = startHost(dataDir)
     const orders = 2 * EXPIRATIONS_MAX + 300

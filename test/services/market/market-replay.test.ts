@@ -152,7 +152,7 @@ test('a replay of a market’s events gives the state of the market that wrote t
   })
 })
 
-test('a snapshot taken while a market changes, and the events after it, give the market’s state', () => {
+test('a market’s state can be restored from a snapshot made during changes and the later events', () => {
   withSeeds(SEEDS, (random) => {
     const market = given()
     const flow = randomFlow(market, random)

@@ -71,39 +71,42 @@ function batches(seed: number, count: number, from = 0): Command[][] {
 
 const openAll = [open(1), open(2), open(3), open(4)]
 
-inFolder('a command for an unknown market is answered', async (dataDir) => {
-  const host = startHost(dataDir, { own: [0] })
-  const notFound = { rejected: 'MARKET_NOT_FOUND' }
-  const trade = failed(2, 1, signed(buy('YES')), signed(sell('YES')))
-  const answers = await host.run(
-    place(2, buy('YES')),
-    cancel(2, 'a', 0),
-    { type: 'CancelOrders', message: { marketId: marketId(2), trader: traderNamed('ann') } },
-    { type: 'CloseMarket', message: { marketId: marketId(2), reason: 'resolved' } },
-    { type: 'Snapshot', message: { marketId: marketId(2) } },
-    trade,
-    open(1),
-    { type: 'Expire', message: { marketId: marketId(2) } },
-    {
-      type: 'OpenOrdersPage',
-      message: { trader: traderNamed('ann'), marketId: marketId(2), limit: 10 },
-    },
-    { type: 'Markets', message: {} },
-    projectedTo(77, 5),
-  )
-  assert.deepEqual(answers.slice(0, 6), Array(6).fill(notFound))
-  assert.deepEqual(answers[6], notFound, 'a market of a partition that another thread owns')
-  assert.deepEqual(answers.slice(7), [
-    undefined,
-    { orders: [], count: 0 },
-    { views: [], more: false, away: false, dozes: true },
-    undefined,
-  ])
-  assert.deepEqual(await host.run(open(2, { expiration: START_SEC })), [
-    { rejected: 'MARKET_CLOSED' },
-  ])
-  await host.stop()
-})
+inFolder(
+  'a command for an unknown market is refused, and a list of its open orders is empty',
+  async (dataDir) => {
+    const host = startHost(dataDir, { own: [0] })
+    const notFound = { rejected: 'MARKET_NOT_FOUND' }
+    const trade = failed(2, 1, signed(buy('YES')), signed(sell('YES')))
+    const answers = await host.run(
+      place(2, buy('YES')),
+      cancel(2, 'a', 0),
+      { type: 'CancelOrders', message: { marketId: marketId(2), trader: traderNamed('ann') } },
+      { type: 'CloseMarket', message: { marketId: marketId(2), reason: 'resolved' } },
+      { type: 'Snapshot', message: { marketId: marketId(2) } },
+      trade,
+      open(1),
+      { type: 'Expire', message: { marketId: marketId(2) } },
+      {
+        type: 'OpenOrdersPage',
+        message: { trader: traderNamed('ann'), marketId: marketId(2), limit: 10 },
+      },
+      { type: 'Markets', message: {} },
+      projectedTo(77, 5),
+    )
+    assert.deepEqual(answers.slice(0, 6), Array(6).fill(notFound))
+    assert.deepEqual(answers[6], notFound, 'a market of a partition that another thread owns')
+    assert.deepEqual(answers.slice(7), [
+      undefined,
+      { orders: [], count: 0 },
+      { views: [], more: false, away: false, dozes: true },
+      undefined,
+    ])
+    assert.deepEqual(await host.run(open(2, { expiration: START_SEC })), [
+      { rejected: 'MARKET_CLOSED' },
+    ])
+    await host.stop()
+  },
+)
 
 inFolder('open orders of a trader are listed for one market or for all', async (dataDir) => {
   const host = startHost(dataDir)
@@ -183,7 +186,7 @@ inFolder('after a restart every market has the same state', async (dataDir) => {
 })
 
 inFolder(
-  'snapshots, and removing old events from the log, change only what is replayed',
+  'snapshots and the removal of old log events do not change the state of any market',
   async (dataDir) => {
     const options = { snapshotEvery: 100 }
     let host = startHost(dataDir, options)
@@ -242,27 +245,33 @@ for (const [step, code] of [
   ['forgetClosed', 'LOG_MERGE_FAILED'],
   ['beginSnapshot', 'LOG_SNAPSHOT_FAILED'],
 ] as const) {
-  inFolder(`others are truncated if a partition fails to ${step}`, async (dataDir) => {
-    const failing = (log: EventLog<MarketEvent>) => {
-      const work = log[step].bind(log) as (partition: number, ...args: unknown[]) => unknown
-      log[step] = ((partition: number, ...args: unknown[]) => {
-        if (partition === 0) throw new Fault(code, 'no room', { retryable: true })
-        return work(partition, ...args)
-      }) as never
-      return log
-    }
-    const host = startHost(dataDir, { snapshotEvery: 100, between: failing })
-    await host.run(...openAll)
-    for (const batch of batches(9, 100)) await host.run(...batch)
-    for (let turn = 0; turn < 4; turn++) {
-      await host.run(projectedTo(0, host.log.lastOffset(0)), projectedTo(1, host.log.lastOffset(1)))
-      host.tidy()
-      await host.keepHouse()
-    }
-    assert.match(takeTrouble(host.thread), /no room/)
-    assert.ok(host.log.state(1).firstOffset > 40, `${host.log.state(1).firstOffset}`)
-    await host.stop()
-  })
+  inFolder(
+    `old events of other partitions are removed even if one partition’s log fails to ${step}`,
+    async (dataDir) => {
+      const failing = (log: EventLog<MarketEvent>) => {
+        const work = log[step].bind(log) as (partition: number, ...args: unknown[]) => unknown
+        log[step] = ((partition: number, ...args: unknown[]) => {
+          if (partition === 0) throw new Fault(code, 'no room', { retryable: true })
+          return work(partition, ...args)
+        }) as never
+        return log
+      }
+      const host = startHost(dataDir, { snapshotEvery: 100, between: failing })
+      await host.run(...openAll)
+      for (const batch of batches(9, 100)) await host.run(...batch)
+      for (let turn = 0; turn < 4; turn++) {
+        await host.run(
+          projectedTo(0, host.log.lastOffset(0)),
+          projectedTo(1, host.log.lastOffset(1)),
+        )
+        host.tidy()
+        await host.keepHouse()
+      }
+      assert.match(takeTrouble(host.thread), /no room/)
+      assert.ok(host.log.state(1).firstOffset > 40, `${host.log.state(1).firstOffset}`)
+      await host.stop()
+    },
+  )
 }
 
 inFolder(
@@ -429,7 +438,7 @@ inFolder('an order that is closed, reopened and closed in one batch is closed', 
 })
 
 inFolder(
-  'after a failed append the outcome is unknown; the log decides it, and resubmitting is safe',
+  'after a failed append the log decides whether an order was accepted, and resubmitting the order is safe',
   async (dataDir) => {
     const partitionBytesMax = 400_000
     const host = startHost(dataDir, { partitions: 1, partitionBytesMax })
@@ -467,14 +476,14 @@ inFolder(
   },
 )
 
-inFolder('a partition that cannot remember more orders accepts no new ones', async (dataDir) => {
+inFolder('a partition at its limit of remembered orders accepts no new orders', async (dataDir) => {
   const host = startHost(dataDir, { partitions: 1, closedOrdersMax: 2 })
   await host.run(open(1))
   await host.run(place(1, sell('YES').named('a')), place(1, buy('YES').named('b')))
   const [answer] = await host.run(place(1, buy('YES').named('c')))
   assert.deepEqual(answer, {
     rejected: 'OVERLOADED',
-    detail: 'the exchange has the maximum number of open orders: retry later',
+    detail: 'too many open orders on this exchange: retry later',
   })
   await host.stop()
 })
@@ -510,7 +519,7 @@ inFolder('expired orders are forgotten, and still cannot be placed again', async
 })
 
 inFolder(
-  'a market is unloaded by the time stored in the log, which no restart sets back',
+  'a market is unloaded only when the time stored in the log is late enough, also after a restart',
   async (dataDir) => {
     const options = { partitions: 1, snapshotEvery: 2 }
     let host = startHost(dataDir, options)
@@ -543,7 +552,7 @@ inFolder(
 )
 
 inFolder(
-  'a partition that cannot remember more orders still answers for those it remembers',
+  'a partition at its limit of remembered orders still gives resubmitted orders their first answer',
   async (dataDir) => {
     const host = startHost(dataDir, { partitions: 1, closedOrdersMax: 2 })
     const resting = place(1, buy('YES').at(0.1).named('resting'))

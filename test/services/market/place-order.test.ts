@@ -199,7 +199,7 @@ test('an expired order cannot be placed again, before and after the expiry timer
   assert.deepEqual(market.said(), [])
 })
 
-test('a resubmitted order gets its first answer even if it is too late for a new order or the market is closed', () => {
+test('a resubmitted order gets its first answer even shortly before its expiration or after its market has closed', () => {
   const market = given()
   const filled = sell('YES')
     .at(0.4)

@@ -21,7 +21,7 @@ const confirmed = { status: 'confirmed', txHash: '0x01' } as const
 const reverted = { status: 'reverted', txHash: '0x01' } as const
 const failed = { status: 'failed', txHash: '0x01' } as const
 
-test('a market publishes each step of a trade once when it is submitted and confirmed', () => {
+test('a market publishes each change of a trade’s state once, even if the report is repeated', () => {
   const market = traded(10)
   assert.deepEqual(market.report('b', submitted), { status: 'submitted' })
   assert.deepEqual(market.report('b', submitted), { status: 'submitted' })
@@ -212,7 +212,7 @@ test('a failed trade of a trader with themselves returns no quantity if the trad
   assert.deepEqual(market.said(), ['TradeFailed 3-0 0x01', 's ended: unfunded, 2 rested'])
 })
 
-test('a market refuses a report about a trade that cannot be its own, and changes nothing', () => {
+test('a market refuses a report that does not fit one of its trades, and changes nothing', () => {
   const market = traded(10)
   const report = market.reportOf('b', { ...failed, fault: 'buyer' })
   const ask = (told: TradeReport) =>

@@ -101,7 +101,7 @@ test('open orders and unsettled fills count against the daily budgets, multiplie
   )
 })
 
-test('a trader whose failed fills exceed the gas budget is reported once, and late sums of an earlier day are ignored', () => {
+test('a trader above the failed-fill gas budget is reported once, and sums of an earlier day are ignored', () => {
   const budgets = new TraderBudgets(limits({ failedGasPerDay: 500 }), 1)
   const day = dayOf(NOW)
   assert.deepEqual(budgets.merge(CHAIN, day, [spending(eve, { failedGas: 499 })]), [])

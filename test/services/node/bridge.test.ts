@@ -447,7 +447,7 @@ test('nodes that sign their messages drop messages of a client without the key',
   await eventually(() => assert.equal(back.bridge.nodes().length, 3))
 })
 
-test('a thread that its node released before it started does not start if another node runs it', {
+test('a node does not start a thread that another node took over before the start was complete', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t)

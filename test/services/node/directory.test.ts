@@ -248,7 +248,7 @@ test('a new node reports why it cannot join if its name is taken or its settings
     { type: 'unfit', why: 'SIBYL_NODE: another node of the cluster is called a' },
   ])
   assert.deepEqual(stranger.receive(a.beat(w.nowMs), w.nowMs), [
-    { type: 'unfit', why: 'node a has m2, and this one has m4' },
+    { type: 'unfit', why: 'node a has m2, but this node has m4: all nodes need the same values' },
   ])
   const before = w.owners(SLOTS)
   for (const odd of [namesake, stranger]) w.done('a', a.receive(odd.beat(w.nowMs), w.nowMs))
@@ -265,7 +265,7 @@ test('a leave message of an earlier incarnation of a node does not affect the cu
   assert.equal(b.ownerOf('market-0')?.incarnation, 'a')
 })
 
-test('if a replacement with the same name has joined, the node that was silent leaves when it returns', () => {
+test('a silent node that returns leaves the cluster if another node of the same name has joined', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   const b = w.add('b', SLOTS)
@@ -305,7 +305,7 @@ test('after a network split, one of two nodes with the same name leaves the clus
   assert.deepEqual([goes(one!, two!), goes(two!, one!)], [true, false])
 })
 
-test('after any node deaths and network splits every thread runs on one node, and all nodes agree which node it is', () => {
+test('after any node deaths and network splits each thread runs on one node that all nodes agree on', () => {
   withSeeds([1, 2, 3, 4, 5, 6, 7, 8], (random) => {
     const w = world({ moveAfterMs: random.chance(0.5) ? 0 : random.int(1, 3_000) })
     const names = ['a', 'b', 'c', 'd']

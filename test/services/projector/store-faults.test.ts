@@ -69,43 +69,46 @@ await onServerDatabase('the projector survives an unreachable database', ({ fres
     }))
 })
 
-await onServerDatabase('one partition does not delay the others', ({ fresh }) => {
-  it('the projector writes a partition without waiting for partitions whose rows are locked in the database', () =>
-    withExchanges(async (start, dataDir) => {
-      const databaseUrl = await fresh()
-      const exchange = await start({
-        env: { SIBYL_DATABASE_URL: databaseUrl, SIBYL_LOG_PARTITIONS: '8' },
-      })
-      const stream = orderStream(23, 8)
-      await openMarkets(exchange, stream)
-      await untilProjected(expectedFrom(dataDir), databaseUrl)
-      const locker = await openDatabase(databaseUrl)
-      try {
-        await transact(locker, async (transaction, connection) => {
-          // Locks each row by itself, because a query of a range would also lock the row behind it.
-          for (let partition = 0; partition < 7; partition++) {
-            const lock = 'select * from checkpoints where log_partition = ? for update'
-            await connection.execute(lock, [partition], 'all', transaction)
-          }
-          await exchange.askAll(stream.take(200))
-          // Each of the seven locked partitions waits on a connection of its own. With fewer connections, the eighth
-          // partition would wait, too.
-          await eventually(async () => {
-            const waiting = await onServer(
-              `select 1 from information_schema.processlist
-                where db = '${new URL(databaseUrl).pathname.slice(1)}' and info like 'update checkpoints%'`,
-            )
-            assert.equal(waiting.length, 7)
-          })
-          await exchange.askAll(stream.take(200))
-          const [, , , , , , , last] = expectedFrom(dataDir).offsets
-          await eventually(async () => assert.equal((await projectedTo(databaseUrl))[7], last))
+await onServerDatabase(
+  'a blocked partition does not delay the projection of other partitions',
+  ({ fresh }) => {
+    it('the projector writes a partition without waiting for partitions whose rows are locked in the database', () =>
+      withExchanges(async (start, dataDir) => {
+        const databaseUrl = await fresh()
+        const exchange = await start({
+          env: { SIBYL_DATABASE_URL: databaseUrl, SIBYL_LOG_PARTITIONS: '8' },
         })
-      } finally {
-        await closeDatabase(locker)
-      }
-      const expected = expectedFrom(dataDir)
-      await untilProjected(expected, databaseUrl)
-      await assertProjected(expected, databaseUrl)
-    }))
-})
+        const stream = orderStream(23, 8)
+        await openMarkets(exchange, stream)
+        await untilProjected(expectedFrom(dataDir), databaseUrl)
+        const locker = await openDatabase(databaseUrl)
+        try {
+          await transact(locker, async (transaction, connection) => {
+            // Locks each row by itself, because a query of a range would also lock the row behind it.
+            for (let partition = 0; partition < 7; partition++) {
+              const lock = 'select * from checkpoints where log_partition = ? for update'
+              await connection.execute(lock, [partition], 'all', transaction)
+            }
+            await exchange.askAll(stream.take(200))
+            // Each of the seven locked partitions waits on a connection of its own. With fewer connections, the eighth
+            // partition would wait, too.
+            await eventually(async () => {
+              const waiting = await onServer(
+                `select 1 from information_schema.processlist
+                where db = '${new URL(databaseUrl).pathname.slice(1)}' and info like 'update checkpoints%'`,
+              )
+              assert.equal(waiting.length, 7)
+            })
+            await exchange.askAll(stream.take(200))
+            const [, , , , , , , last] = expectedFrom(dataDir).offsets
+            await eventually(async () => assert.equal((await projectedTo(databaseUrl))[7], last))
+          })
+        } finally {
+          await closeDatabase(locker)
+        }
+        const expected = expectedFrom(dataDir)
+        await untilProjected(expected, databaseUrl)
+        await assertProjected(expected, databaseUrl)
+      }))
+  },
+)

@@ -127,41 +127,44 @@ const MATCHES = {
 
 for (const [what, { rests, comes }] of Object.entries(MATCHES)) {
   for (const at of [...STEPS.flatMap((step) => [`before ${step}`, `after ${step}`]), 'mined']) {
-    inFolder(`a match by ${what} ${at} never meets a revocation that was sent`, async (dataDir) => {
-      const host = startHost(dataDir)
-      const place = (order: ReturnType<typeof signed>): Command => ({
-        type: 'PlaceOrder',
-        message: { order },
-      })
-      const taker = what.startsWith('the owner') ? 'ann' : 'eve'
-      await host.run(open(1), place(signed(rests.at(0.5).size(2), marketId(1))))
-      let placed: unknown
-      const match = async () => {
-        const order = signed(comes.at(0.5).size(2).by(taker).named('comes'), marketId(1))
-        ;[placed] = await host.run(place(order))
-      }
-      const world = new World()
-      world.guard = REVOCATION
-      world.ports.hold = async (key, owner, orders) => {
-        world.held.set(key, { owner, orders })
-        const untilMs = host.nowMs + 30_000
-        const message = { chainId: CHAIN, trader: owner, orders: [orders], untilMs }
-        const [answer] = await host.run({ type: 'HoldTrader', message })
-        return answer as TraderNeeds
-      }
-      interleave(world.ports, at, match)
-      const { relay, advance } = await start(world)
-      const revocation = { ...approval('a'), owner: traderNamed('ann') as (typeof LANES)[number] }
-      const answer = await relay(revocation)
-      if (at === 'mined') await match()
-      await advance(1_000)
-      const pending = host.thread.counts.get(CHAIN)?.of(traderNamed('ann')) ?? 0
-      const isSent = world.sent.length > 0
-      assert.ok(!isSent || pending === 0, `${code(answer)}, ${JSON.stringify(placed)}`)
-      // Either the order or the operation succeeds, never both.
-      assert.ok(isSent || pending === 1 || what.startsWith('an order'), code(answer))
-      await host.stop()
-    })
+    inFolder(
+      `an owner never has a sent revocation and a pending trade at once (match by ${what}, ${at})`,
+      async (dataDir) => {
+        const host = startHost(dataDir)
+        const place = (order: ReturnType<typeof signed>): Command => ({
+          type: 'PlaceOrder',
+          message: { order },
+        })
+        const taker = what.startsWith('the owner') ? 'ann' : 'eve'
+        await host.run(open(1), place(signed(rests.at(0.5).size(2), marketId(1))))
+        let placed: unknown
+        const match = async () => {
+          const order = signed(comes.at(0.5).size(2).by(taker).named('comes'), marketId(1))
+          ;[placed] = await host.run(place(order))
+        }
+        const world = new World()
+        world.guard = REVOCATION
+        world.ports.hold = async (key, owner, orders) => {
+          world.held.set(key, { owner, orders })
+          const untilMs = host.nowMs + 30_000
+          const message = { chainId: CHAIN, trader: owner, orders: [orders], untilMs }
+          const [answer] = await host.run({ type: 'HoldTrader', message })
+          return answer as TraderNeeds
+        }
+        interleave(world.ports, at, match)
+        const { relay, advance } = await start(world)
+        const revocation = { ...approval('a'), owner: traderNamed('ann') as (typeof LANES)[number] }
+        const answer = await relay(revocation)
+        if (at === 'mined') await match()
+        await advance(1_000)
+        const pending = host.thread.counts.get(CHAIN)?.of(traderNamed('ann')) ?? 0
+        const isSent = world.sent.length > 0
+        assert.ok(!isSent || pending === 0, `${code(answer)}, ${JSON.stringify(placed)}`)
+        // Either the order or the operation succeeds, never both.
+        assert.ok(isSent || pending === 1 || what.startsWith('an order'), code(answer))
+        await host.stop()
+      },
+    )
   }
 }
 

@@ -137,7 +137,7 @@ test('if the result of storing an operation is unknown, the client’s next requ
   assert.equal(world.sent.length, 1)
 })
 
-test('an operation stored with an unknown result and not requested again fails without using gas', async () => {
+test('if an operation’s storage result is unknown and no client retries, the operation fails without using gas', async () => {
   const { world, relay, advance, state } = await start()
   const operation = approval('a')
   world.lostAfter = 'open'
@@ -189,7 +189,7 @@ test('after a restart the relayer fails an unsent attempt even if an earlier att
   world.sent.push({ lane, reference, nonce: 0 })
   const { advance } = await start(world)
   const unsent = world.rows.get(key)
-  assert.deepEqual([unsent?.status, unsent?.reason], ['failed', 'it was not sent'])
+  assert.deepEqual([unsent?.status, unsent?.reason], ['failed', 'the transaction was not sent'])
   world.tell(0, 'finished')
   await advance(1_000)
   const { status, txHash, gas } = world.rows.get(key)!
@@ -263,7 +263,7 @@ test('a reorg reopens an operation that had ended', async () => {
   assert.equal(world.rows.get(keyOf(approval('a')))?.status, 'confirmed')
 })
 
-test('an operation that a reorg moves to another block costs its gas once', async () => {
+test('the gas of an operation counts once, even if reorgs move the operation to another block', async () => {
   const { world, relay, advance, state } = await start()
   await relay(approval('a'))
   for (let reorgs = 0; reorgs < 3; reorgs++) {
@@ -280,7 +280,7 @@ test('an operation that a reorg moves to another block costs its gas once', asyn
   assert.equal(state.gasToday.other, 60_000)
 })
 
-test('an operation that a reorg moves to another block between two polls costs its gas there', async () => {
+test('if a reorg moves an operation between two polls, the operation’s gas in the new block counts', async () => {
   const { world, relay, advance, state } = await start()
   await relay(approval('a'))
   world.tell(0, 'mined')

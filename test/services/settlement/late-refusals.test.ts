@@ -48,7 +48,7 @@ async function resold(confirmations: number, isGood = true) {
   return { world, bought, sold, answer }
 }
 
-describe('settlement handles a refusal that was simulated before the missing balance arrived', () => {
+describe('settlement ignores a refusal if the missing balance arrived after the simulation', () => {
   for (const confirmations of [0, 3]) {
     it(`a refusal simulated before the missing shares arrived does not fail the trade (${confirmations} confirmations)`, async () => {
       const { world, bought, sold, answer } = await resold(confirmations)

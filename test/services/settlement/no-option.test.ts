@@ -33,7 +33,7 @@ async function resold(size: { readonly bought: number; readonly sold: number }) 
   return { world, bought, sold }
 }
 
-describe('a trade whose side lacks funds, shares or an approval fails, or waits for older trades only', () => {
+describe('a trade without the needed funds, shares or approval fails, or waits only for older trades', () => {
   for (const reason of ['InsufficientAllowance', 'SharesNotApproved', 'CollateralRefused']) {
     it(`a trade refused with ${reason} fails at once, even while older trades of the trader are being settled`, async () => {
       const { world, sold } = await resold({ bought: 1, sold: 1 })
@@ -169,7 +169,7 @@ describe('a trade whose side lacks funds, shares or an approval fails, or waits 
     )
   })
 
-  it('a trade with too low a balance does not wait for an older trade whose shares that balance already includes', async () => {
+  it('a seller’s trade does not wait for an older purchase that is already part of the seller’s balance', async () => {
     const world = new World()
     world.automine = false
     const bought = world.trade({ seller: MAKER, buyer: RESELLER, size: 5 })
@@ -219,7 +219,7 @@ describe('a trade whose side lacks funds, shares or an approval fails, or waits 
     assert.deepEqual([world.status(bought), world.wayOf(sold)], ['failed', ['failed']])
   })
 
-  it('a chain of trades in which each needs the one before settles from oldest to youngest', async () => {
+  it('a chain of trades that depend on each other settles from oldest to youngest', async () => {
     const { world, bought, sold } = await resold({ bought: 1, sold: 1 })
     const soldOn = world.trade({ seller: BUYER, buyer: MAKER })
     const needs = new Map([
@@ -262,13 +262,13 @@ describe('a trade whose side lacks funds, shares or an approval fails, or waits 
   })
 })
 
-describe('a trade that breaks the submission of its batch fails without the other trades', () => {
+describe('if a trade prevents the submission of its batch, only that trade fails', () => {
   for (const [what, error] of [
     ['this process does not understand it', new TypeError('not a number')],
     ['a node refuses the request', new Fault('CHAIN_REFUSED', 'too large', { retryable: false })],
     ['a node never answers about it', AWAY],
   ] as const) {
-    it(`a bad trade does not stop other trades when ${what}`, async () => {
+    it(`a trade that cannot be submitted does not stop other trades when ${what}`, async () => {
       const world = new World({ maxLagMs: 600_000, tradeDeadlineMs: 300_000 })
       const trades = several(world, 9)
       const bad = trades[4]
@@ -287,7 +287,7 @@ describe('a trade that breaks the submission of its batch fails without the othe
     })
   }
 
-  it('a trade with data that settlement cannot encode fails without a retry and without the other trades', async () => {
+  it('a trade with data that settlement cannot encode fails alone and is not retried', async () => {
     const world = new World()
     const trades = several(world, 8)
     const [bad] = trades

@@ -120,7 +120,7 @@ describe('settlement sends trades in batches', () => {
     assertIdle(world.state)
   })
 
-  it('trades that arrive during the batch wait join the waiting batch', async () => {
+  it('a trade that arrives while a batch waits is added to that batch', async () => {
     const world = new World({ batchWaitMs: 5_000 })
     const first = world.trade()
     await world.steps(3)
@@ -254,7 +254,7 @@ describe('settlement sends trades in batches', () => {
   })
 })
 
-describe('settlement handles bad trades and missing markets', () => {
+describe('settlement isolates trades that revert or whose market is not on chain', () => {
   it('settlement halves a reverting batch until the bad trade is alone, and settles the other trades', async () => {
     const world = new World({ inFlightMax: 1 })
     const trades = several(world, 8)
@@ -512,7 +512,7 @@ describe('settlement fails refused trades', () => {
     assertIdle(world.state)
   })
 
-  it('a refused trade counts only its share of the gas of its batch towards retryGasMax', async () => {
+  it('only a refused trade’s share of its batch’s gas counts towards retryGasMax', async () => {
     const world = new World({ retryGasMax: 50_000 })
     world.foresees = false
     const [bad] = several(world, 4)
@@ -794,7 +794,7 @@ describe('settlement continues after a kill', () => {
   })
 })
 
-describe('settlement handles a reorg that removes a batch', () => {
+describe('settlement reverts and resends the trades of a batch that a reorg removes', () => {
   it('if a reorg removes an acknowledged batch, settlement reverts its trades and resends its transaction', async () => {
     const world = new World()
     const trades = several(world, 2)
@@ -959,7 +959,7 @@ describe('settlement handles a reorg that removes a batch', () => {
   })
 })
 
-describe('settlement handles a kill during a reorg', () => {
+describe('settlement recovers after a kill during a reorg', () => {
   it('settlement logs a contradiction if a failed trade settles after a reorg and a kill', async () => {
     const world = new World()
     world.foresees = false

@@ -48,7 +48,7 @@ function relayOf(read: ReturnType<typeof journalOf>['read']) {
   return { relay, told, fills: () => told.at(-1)?.spending[0]?.fills }
 }
 
-test('the first read of settlement costs covers the whole day, and no earlier time', async () => {
+test('when settlement costs are first read, all transactions of the day are included, and no earlier ones', async () => {
   // Ten hours of the three days are today: 600 transactions and the one at midnight.
   const { asked, read } = journalOf(3 * 1_440)
   const { relay, fills } = relayOf(read)

@@ -26,7 +26,7 @@ function tradeOf(taker: Address, matchedAtMs = ++made): TradeToSettle {
   return { tradeId, ...parts } as unknown as TradeToSettle
 }
 
-describe('takers share the batches of settlement', () => {
+describe('settlement divides its batches fairly between takers', () => {
   it('a settlement batch takes each taker’s oldest trades in turn, and sorts the chosen trades by age', () => {
     const a = Array.from({ length: 9 }, () => tradeOf(ANN))
     const [b1, c1, c2] = [tradeOf(BOB), tradeOf(CID), tradeOf(CID)]
@@ -42,7 +42,7 @@ describe('takers share the batches of settlement', () => {
     assert.deepEqual(inTurns([a, b, c], new Set([CID, ANN, BOB]), 2), [a, c])
   })
 
-  it('a trade uses up a turn of its taker, whether the taker is the buyer or the seller', () => {
+  it('a trade counts towards its taker’s turns, whether the taker is the buyer or the seller', () => {
     const trade = tradeOf(ANN)
     assert.equal(takerOf(trade), ANN)
     assert.equal(takerOf({ ...trade, takerSide: SELL }), MAKER)

@@ -208,7 +208,7 @@ await onBothDatabases(
       // Cases that break a rule run on one database only.
       if (dialect === 'mysql' && found.length > 0) continue
       const kept = `${rules.pure ? 'pure' : 'random'} entries, ${rules.storedFirst ? 'stored before' : 'signed before stored'}`
-      test(`if the public log has ${kept}, a witness sees a contradiction after: ${found.join(', ') || 'nothing'}`, async (t) => {
+      test(`with ${kept}, the public log contradicts itself only after: ${found.join(', ') || 'nothing'}`, async (t) => {
         for (const life of ['kills', 'two at once', 'lost database'] as const) {
           const url = await migrated()
           const database = await openDatabase(url)

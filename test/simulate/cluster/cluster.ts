@@ -234,7 +234,7 @@ class ClusterNode {
   async #begin(slot: string, isWanted: () => boolean): Promise<void> {
     await this.#wait(10_000, this.isWarm ? 500_000 : 8_000_000)
     if (!isWanted())
-      throw new Error('this node released the thread to another node before it had started')
+      throw new Error('this node released the thread to another node before the thread had started')
     const { life } = this
     const started = this.#started(slot)
     this.#starting.set(slot, started)

@@ -97,7 +97,7 @@ await onBothDatabases('events', (databases) => {
       const written = await write(database, mark(0), mark(1), ...many.flat(), stray!)
       assert.deepEqual(
         written.setAside.map(({ why }) => why),
-        [`the event games has ${EVENT_MARKETS_MAX} markets`, 'its market is not listed'],
+        [`the event games has ${EVENT_MARKETS_MAX} markets`, 'the market is not listed'],
       )
       const asked = { chainId: CHAIN, hashes: [word(100)], perEvent: 3 }
       const [members] = await marketsOfEvents(database, asked)

@@ -115,88 +115,91 @@ test('a file that is not a database causes a permanent fault, and a missing file
   }
 })
 
-await onBothDatabases('a database connection refuses what it must', (databases) => {
-  it('a query on a closed database fails and does not reopen the database', async () => {
-    const url = await databases.fresh()
-    const database = await openDatabase(url)
-    const reads = makeReads(url)
-    await closeDatabase(database)
-    await reads.close()
-    const closed = fault('STORE_UNAVAILABLE', true)
-    await assert.rejects(
-      transact(database, async () => {}),
-      closed,
-    )
-    await assert.rejects(
-      read(database, (em) => em.getConnection().execute('select 1')),
-      closed,
-    )
-    await assert.rejects(reads.query('openMarketContracts', { chainId: 1, limit: 1 }), closed)
-  })
-
-  it('a query of a database without tables fails with a fault that is not retryable', async () => {
-    const database = await openDatabase(await databases.fresh())
-    try {
-      await assert.rejects(
-        recentTrades(database, { marketId: id('m'), limit: 1 }),
-        fault('STORE_FAILED', false),
-      )
-    } finally {
+await onBothDatabases(
+  'a database connection refuses invalid queries and values, and never writes if opened for reading',
+  (databases) => {
+    it('a query on a closed database fails and does not reopen the database', async () => {
+      const url = await databases.fresh()
+      const database = await openDatabase(url)
+      const reads = makeReads(url)
       await closeDatabase(database)
-    }
-  })
-
-  it('the database refuses a value that does not fit its column', async () => {
-    await withStore(databases, async (database) => {
-      const broken = orderRow(order('o'), { remaining: 0.5 })
-      const overlong = orderRow(order('o', { signature: `0x${'ab'.repeat(66)}` }))
-      if (databases.dialect === 'sqlite') {
-        await assert.rejects(
-          project(database, batch(1, 2, { orders: [broken] })),
-          fault('STORE_CONSTRAINT', false),
-        )
-      } else {
-        await assert.rejects(
-          project(database, batch(1, 2, { orders: [overlong] })),
-          fault('STORE_CONSTRAINT', false),
-        )
-      }
-      assert.equal((await checkpoints(database))[0]?.offset, 1)
+      await reads.close()
+      const closed = fault('STORE_UNAVAILABLE', true)
+      await assert.rejects(
+        transact(database, async () => {}),
+        closed,
+      )
+      await assert.rejects(
+        read(database, (em) => em.getConnection().execute('select 1')),
+        closed,
+      )
+      await assert.rejects(reads.query('openMarketContracts', { chainId: 1, limit: 1 }), closed)
     })
-  })
 
-  it('a database that was opened for reading never writes', async () => {
-    await withStore(databases, async (database, url) => {
-      const reader = await openDatabase(url, { readOnly: true })
+    it('a query of a database without tables fails with a fault that is not retryable', async () => {
+      const database = await openDatabase(await databases.fresh())
       try {
-        await assert.rejects(project(reader, batch(1, 2, { trades: [trade(2, 0)] })))
-        await assert.rejects(sqlConnection(reader).execute('delete from checkpoints'))
-        await project(database, batch(1, 2, { trades: [trade(2, 0)] }))
-        const seen = await recentTrades(reader, { marketId: id('m'), limit: 9 })
-        assert.equal(seen.length, 1)
+        await assert.rejects(
+          recentTrades(database, { marketId: id('m'), limit: 1 }),
+          fault('STORE_FAILED', false),
+        )
       } finally {
-        await closeDatabase(reader)
+        await closeDatabase(database)
       }
     })
-  })
 
-  it('a database returns committed rows during a write', async () => {
-    await withStore(databases, async (database, url) => {
-      const reader = await openDatabase(url, { readOnly: true })
-      try {
-        await transact(database, async (transaction, connection) => {
-          await connection.execute('delete from markets', [], 'run', transaction)
-          assert.equal((await checkpoints(reader))[0]?.offset, 1)
-          const rows = await sqlConnection(reader).execute('select 1 from markets')
-          assert.equal(rows.length, 1)
-        })
-        assert.equal((await sqlConnection(reader).execute('select 1 from markets')).length, 0)
-      } finally {
-        await closeDatabase(reader)
-      }
+    it('the database refuses a value that does not fit its column', async () => {
+      await withStore(databases, async (database) => {
+        const broken = orderRow(order('o'), { remaining: 0.5 })
+        const overlong = orderRow(order('o', { signature: `0x${'ab'.repeat(66)}` }))
+        if (databases.dialect === 'sqlite') {
+          await assert.rejects(
+            project(database, batch(1, 2, { orders: [broken] })),
+            fault('STORE_CONSTRAINT', false),
+          )
+        } else {
+          await assert.rejects(
+            project(database, batch(1, 2, { orders: [overlong] })),
+            fault('STORE_CONSTRAINT', false),
+          )
+        }
+        assert.equal((await checkpoints(database))[0]?.offset, 1)
+      })
     })
-  })
-})
+
+    it('a database that was opened for reading never writes', async () => {
+      await withStore(databases, async (database, url) => {
+        const reader = await openDatabase(url, { readOnly: true })
+        try {
+          await assert.rejects(project(reader, batch(1, 2, { trades: [trade(2, 0)] })))
+          await assert.rejects(sqlConnection(reader).execute('delete from checkpoints'))
+          await project(database, batch(1, 2, { trades: [trade(2, 0)] }))
+          const seen = await recentTrades(reader, { marketId: id('m'), limit: 9 })
+          assert.equal(seen.length, 1)
+        } finally {
+          await closeDatabase(reader)
+        }
+      })
+    })
+
+    it('a database returns committed rows during a write', async () => {
+      await withStore(databases, async (database, url) => {
+        const reader = await openDatabase(url, { readOnly: true })
+        try {
+          await transact(database, async (transaction, connection) => {
+            await connection.execute('delete from markets', [], 'run', transaction)
+            assert.equal((await checkpoints(reader))[0]?.offset, 1)
+            const rows = await sqlConnection(reader).execute('select 1 from markets')
+            assert.equal(rows.length, 1)
+          })
+          assert.equal((await sqlConnection(reader).execute('select 1 from markets')).length, 0)
+        } finally {
+          await closeDatabase(reader)
+        }
+      })
+    })
+  },
+)
 
 await onServerDatabase('a database survives killed connections', (databases) => {
   it('reads succeed although their database connections were killed', async () => {

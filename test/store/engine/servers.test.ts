@@ -112,42 +112,48 @@ async function stoppingProxy(t: TestContext, target: URL, bytesMax: number): Pro
   })
 }
 
-await onServerDatabase('a database server stops in the middle of an answer', ({ fresh }) => {
-  test('if a database server stops in the middle of an answer, the read is repeated at the next server', async (t) => {
-    const target = new URL(await fresh())
-    const proxy = await stoppingProxy(t, target, 100_000)
-    const url = target.href.replace('@', `@127.0.0.1:${proxy.port},`)
-    const database = await openDatabase(url, { silentMsMax: 2_000 })
-    try {
-      const ask = (sql: string) => read(database, (em) => em.getConnection().execute(sql))
-      assert.deepEqual(await ask('select 7 as seven'), [{ seven: 7 }])
-      const rows = await ask(
-        'with recursive n(i) as (select 1 union all select i + 1 from n where i < 900) ' +
-          "select i, repeat('x', 1000) as text from n",
-      )
-      assert.equal(rows.length, 900)
-      assert.equal(database.servers?.place.port, Number(target.port || 3306))
-    } finally {
-      await closeDatabase(database)
-    }
-  })
-})
+await onServerDatabase(
+  'reads continue if a database server stops in the middle of an answer',
+  ({ fresh }) => {
+    test('if a database server stops in the middle of an answer, the read is repeated at the next server', async (t) => {
+      const target = new URL(await fresh())
+      const proxy = await stoppingProxy(t, target, 100_000)
+      const url = target.href.replace('@', `@127.0.0.1:${proxy.port},`)
+      const database = await openDatabase(url, { silentMsMax: 2_000 })
+      try {
+        const ask = (sql: string) => read(database, (em) => em.getConnection().execute(sql))
+        assert.deepEqual(await ask('select 7 as seven'), [{ seven: 7 }])
+        const rows = await ask(
+          'with recursive n(i) as (select 1 union all select i + 1 from n where i < 900) ' +
+            "select i, repeat('x', 1000) as text from n",
+        )
+        assert.equal(rows.length, 900)
+        assert.equal(database.servers?.place.port, Number(target.port || 3306))
+      } finally {
+        await closeDatabase(database)
+      }
+    })
+  },
+)
 
-await onServerDatabase('the first of several database servers is unavailable', ({ fresh }) => {
-  test('after a database server is lost, reads and transactions use the next one', async () => {
-    const url = (await fresh()).replace('@', '@127.0.0.1:1,')
-    const database = await openDatabase(url)
-    try {
-      const found = await read(database, (em) => em.getConnection().execute('select 7 as seven'))
-      assert.deepEqual(found, [{ seven: 7 }])
-      await transact(database, (transaction, connection) =>
-        connection.execute('create table things (id int primary key)', [], 'run', transaction),
-      )
-    } finally {
-      await closeDatabase(database)
-    }
-  })
-})
+await onServerDatabase(
+  'reads and transactions use the next database server if the first is unavailable',
+  ({ fresh }) => {
+    test('after a database server is lost, reads and transactions use the next one', async () => {
+      const url = (await fresh()).replace('@', '@127.0.0.1:1,')
+      const database = await openDatabase(url)
+      try {
+        const found = await read(database, (em) => em.getConnection().execute('select 7 as seven'))
+        assert.deepEqual(found, [{ seven: 7 }])
+        await transact(database, (transaction, connection) =>
+          connection.execute('create table things (id int primary key)', [], 'run', transaction),
+        )
+      } finally {
+        await closeDatabase(database)
+      }
+    })
+  },
+)
 
 /** Starts a proxy to a database server that hides the variables of Galera, so that the server looks like MySQL. */
 async function withoutGalera(t: TestContext, target: URL): Promise<AddressInfo> {
@@ -163,30 +169,35 @@ async function withoutGalera(t: TestContext, target: URL): Promise<AddressInfo> 
   })
 }
 
-await onServerDatabase('a database has a single server', ({ fresh }) => {
-  const waits = "show session variables like 'wsrep_sync_wait'"
+await onServerDatabase(
+  'reads wait for commits on other servers only if the database supports Galera',
+  ({ fresh }) => {
+    const waits = "show session variables like 'wsrep_sync_wait'"
 
-  test('reads wait for commits on other servers of a cluster, even if the URL names only one server', async () => {
-    const database = await openDatabase(await fresh())
-    try {
-      const found = await read(database, (em) => em.getConnection().execute(waits))
-      // MySQL has no such variable.
-      for (const { Value } of found as { Value: string }[]) assert.equal(Value, '7')
-    } finally {
-      await closeDatabase(database)
-    }
-  })
+    test('reads wait for commits on other servers of a cluster, even if the URL names only one server', async () => {
+      const database = await openDatabase(await fresh())
+      try {
+        const found = await read(database, (em) => em.getConnection().execute(waits))
+        // MySQL has no such variable.
+        for (const { Value } of found as { Value: string }[]) assert.equal(Value, '7')
+      } finally {
+        await closeDatabase(database)
+      }
+    })
 
-  test('reads from a database server without Galera do not wait for commits on other servers', async (t) => {
-    const target = new URL(await fresh())
-    const proxy = await withoutGalera(t, target)
-    const database = await openDatabase(target.href.replace(target.host, `127.0.0.1:${proxy.port}`))
-    try {
-      const ask = (sql: string) => read(database, (em) => em.getConnection().execute(sql))
-      assert.deepEqual(await ask('select 7 as seven'), [{ seven: 7 }])
-      for (const { Value } of (await ask(waits)) as { Value: string }[]) assert.equal(Value, '0')
-    } finally {
-      await closeDatabase(database)
-    }
-  })
-})
+    test('reads from a database server without Galera do not wait for commits on other servers', async (t) => {
+      const target = new URL(await fresh())
+      const proxy = await withoutGalera(t, target)
+      const database = await openDatabase(
+        target.href.replace(target.host, `127.0.0.1:${proxy.port}`),
+      )
+      try {
+        const ask = (sql: string) => read(database, (em) => em.getConnection().execute(sql))
+        assert.deepEqual(await ask('select 7 as seven'), [{ seven: 7 }])
+        for (const { Value } of (await ask(waits)) as { Value: string }[]) assert.equal(Value, '0')
+      } finally {
+        await closeDatabase(database)
+      }
+    })
+  },
+)

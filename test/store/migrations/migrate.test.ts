@@ -59,8 +59,8 @@ await onBothDatabases('the schema of the database can be upgraded', (databases) 
       await assert.rejects(migrate(database), {
         code: 'STORE_OLDER',
         message:
-          'the database was written by an older version that this one cannot upgrade, it has the migration ' +
-          `${first}: start that version, or name an empty database and run npm run rebuild`,
+          'the database was written by an older version with the migration ' +
+          `${first}, which this version cannot upgrade: start that version, or name an empty database and run npm run rebuild`,
       })
       assert.deepEqual(
         (await rowsOf(database, 'select name from migrations')).map(({ name }) => name),

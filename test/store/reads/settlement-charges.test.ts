@@ -40,7 +40,7 @@ const filter: ChargesFilter = {
 }
 
 await onBothDatabases('the gas of a settlement transaction is charged to traders', (databases) => {
-  it('settlement gas is charged to each fully used maker, to the taker for the last fill, or to the side at fault', async () => {
+  it('takers pay gas for a match’s last fill, makers for other fills, and faulty sides for failures', async () => {
     await withStore(databases, async (database) => {
       const buying = order('buy')
       const selling = order('sell', { trader: bob, side: SELL })

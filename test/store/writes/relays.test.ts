@@ -95,7 +95,7 @@ await onBothDatabases('operations of the relayer are stored', ({ fresh }) => {
 
   it('a relayer operation is confirmed if an earlier attempt succeeds after the last attempt failed', async () => {
     const relay = relayOf()
-    const failed = { status: 'failed', reason: 'it was not sent' } as const
+    const failed = { status: 'failed', reason: 'the transaction was not sent' } as const
     await openRelay(database, relay)
     await changeRelay(database, changeOf(relay, failed))
     await openRelay(database, { ...relay, attempt: 2, claims: [claimOf(relay)] })

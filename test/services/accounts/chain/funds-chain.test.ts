@@ -378,7 +378,7 @@ test('new blocks show which accounts have changed', async (t) => {
   )
 
   await t.test(
-    'changes are found even if the Bloom filters of the Ethereum node are empty or full',
+    'changed accounts and trades are found even if the Ethereum node’s Bloom filters are empty or full',
     async () => {
       const crowd = Array.from({ length: 500 }, (_, index) =>
         toAddress(`0xaa${index.toString(16).padStart(38, '0')}`),

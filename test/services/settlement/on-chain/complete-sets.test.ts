@@ -71,7 +71,7 @@ const faultsOf = async (world: SettlementWorld) =>
     each.type === 'TradeEnded' && each.status === 'failed' ? [each.fault] : [],
   )
 
-describe('settlement handles mints and merges', () => {
+describe('settlement settles mints and merges on the chain, or fails them with the side at fault', () => {
   it(
     'settlement mints shares for two buyers and merges shares of two sellers, at the maker’s price',
     inWorld(async (world) => {

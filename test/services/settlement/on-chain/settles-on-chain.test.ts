@@ -324,7 +324,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives a kill between broadcasting a transaction and recording this',
+    'settlement survives a kill between broadcasting a transaction and recording the broadcast',
     inWorld(async (world) => {
       await world.trade()
       await chain.automine(false)
@@ -385,7 +385,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives an RPC that is down or answers errors',
+    'settlement survives an RPC node that is down or returns errors',
     inWorld(async (world) => {
       await world.trade()
       for (const faults of [
@@ -725,7 +725,7 @@ describe('settlement survives faults', () => {
   )
 })
 
-describe('settlement handles a stablecoin that blocks a wallet or all transfers', () => {
+describe('settlement fails only trades of wallets that the stablecoin blocks, and waits while all transfers are blocked', () => {
   const CAROL = 12
   const STAKE = 1_000_000_000n
   let token: Contract<typeof hostileCollateralAbi>
