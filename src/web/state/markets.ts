@@ -86,9 +86,11 @@ async function readMarkets(): Promise<void> {
     for (const status of isEndedWanted ? (['open', 'ended'] as const) : (['open'] as const)) {
       for await (const market of reader.eachMarket({ status, pageSize: PAGE_SIZE })) {
         all.push(market)
-        if (isFirst && all.length % PAGE_SIZE === 0) markets.value = [...all]
+        const isLonger = all.length > (markets.value?.length ?? 0)
+        if (isFirst && isLonger && all.length % PAGE_SIZE === 0) markets.value = [...all]
         if (all.length === MARKETS_MAX) break
       }
+      if (all.length === MARKETS_MAX) break
     }
     markets.value = all
     isWhole.value = true
