@@ -153,7 +153,7 @@ test('cancels of a session that a market refuses immediately are retried later, 
     asked++
     answered(full ? reject('OVERLOADED') : cancelled)
   })
-  ends.end('s', 0)
+  ends.suspend('s', 0)
   assert.deepEqual([asked, index.sizeOf('s')], [50_000, 50_000])
   full = false
   ends.retry(0)
@@ -162,7 +162,7 @@ test('cancels of a session that a market refuses immediately are retried later, 
 
 test('an order that reaches its market after its session has ended is cancelled', () => {
   const { index, ends, take } = fixture({})
-  ends.end('s', 0)
+  ends.end('s', 0, () => {})
   index.add('s', order('late'))
   ends.retry(1_000)
   const [sent] = take()
@@ -176,12 +176,30 @@ test('an order that reaches its market after its session has ended is cancelled'
 
 test('a session whose front returns keeps the orders that are not cancelled yet', () => {
   const { ends, take } = fixture({ s: ['a'] })
+  ends.suspend('s', 0)
+  take()[0]!.answer(reject('OVERLOADED'))
+  assert.equal(ends.continue('s'), true)
+  ends.retry(1_000)
+  assert.deepEqual(take(), [])
+})
+
+test('an order on its way neither revives a session that its front has ended nor confirms the end too early', () => {
+  const { index, ends, take } = fixture({ s: ['a'] })
   let done = 0
   ends.end('s', 0, () => done++)
-  take()[0]!.answer(reject('OVERLOADED'))
-  ends.continue('s')
+  const [first] = take()
+  assert.equal(ends.continue('s', hashNamed('late')), false)
+  index.add('s', order('late'))
+  first!.answer(cancelled)
+  assert.equal(done, 0, 'the late order is still open')
   ends.retry(1_000)
-  assert.deepEqual([take(), done], [[], 1])
+  const [late] = take()
+  assert.equal(late?.name, 'late')
+  // The loss of the front does not make the end of the session revocable.
+  ends.suspend('s', 1_000)
+  assert.equal(ends.continue('s'), false)
+  late?.answer(cancelled)
+  assert.equal(done, 1)
 })
 
 test('requests to keep orders after their session are repeated until the market has recorded them', () => {

@@ -31,6 +31,8 @@ type Ended = {
   /** Number of cancels that wait or are in flight. */
   left: number
   isProving: boolean
+  /** True if the front ended the session. False if the session only counts as ended because its front is lost. */
+  isFinal: boolean
   /** Called when all orders are cancelled. */
   readonly done: (() => void)[]
 }
@@ -60,27 +62,45 @@ export class SessionEnds {
     this.#prove = prove
   }
 
-  /** Cancels the orders of an ended session. Orders that arrive up to 30 s later are cancelled by `retry`. */
-  end(session: string, nowMs: number, done: () => void = () => {}): void {
+  /**
+   * Cancels the orders of a session that the front has ended. Orders that arrive up to 30 s later are cancelled by
+   * `retry`. Calls `done` when all orders are cancelled.
+   */
+  end(session: string, nowMs: number, done: () => void): void {
+    const ended = this.#end(session, nowMs)
+    ended.isFinal = true
+    ended.done.push(done)
+    this.#start(ended)
+  }
+
+  /** Cancels the orders of a session whose front is lost, until a front continues the session. */
+  suspend(session: string, nowMs: number): void {
+    this.#start(this.#end(session, nowMs))
+  }
+
+  #end(session: string, nowMs: number): Ended {
     const untilMs = nowMs + LATE_ORDERS_MS
     const ended = this.#ended.get(session) ?? newEnded(session)
     ended.untilMs = untilMs
-    ended.done.push(done)
     this.#ended.set(session, ended)
+    return ended
+  }
+
+  #start(ended: Ended): void {
     // If cancels are already in flight, `retry` later finds the orders that were placed since.
     if (ended.left === 0) this.#cancel(ended)
   }
 
   /**
    * Stops cancelling the orders of a session that is still alive. This happens if its front was unreachable only for a
-   * moment, or sends an order of the session.
+   * moment, or sends an order of the session. Returns false if the front has ended the session: an order that was on its
+   * way then does not revive the session.
    */
-  continue(session: string, orderHash?: OrderHash): void {
+  continue(session: string, orderHash?: OrderHash): boolean {
     if (orderHash !== undefined) this.#keeping.delete(orderHash)
-    const ended = this.#ended.get(session)
-    if (ended === undefined) return
+    if (this.#ended.get(session)?.isFinal === true) return false
     this.#ended.delete(session)
-    for (const done of ended.done.splice(0)) done()
+    return true
   }
 
   /** Returns whether the session's orders are being cancelled or kept. */
@@ -175,7 +195,7 @@ export class SessionEnds {
 }
 
 function newEnded(session: string): Ended {
-  return { session, untilMs: 0, left: 0, isProving: false, done: [] }
+  return { session, untilMs: 0, left: 0, isProving: false, isFinal: false, done: [] }
 }
 
 /** Returns true if the order may still be open after this answer to its cancel. */

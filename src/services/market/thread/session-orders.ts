@@ -79,7 +79,7 @@ export function makeSessionOrders(
     const unclaimed = index.sessions().filter((session) => !isKnown(session))
     if (unclaimed.length === 0) return
     log.warn({ sessions: unclaimed.length }, 'orders of ended sessions are cancelled')
-    for (const session of unclaimed) ends.end(session, monotonicMs())
+    for (const session of unclaimed) ends.suspend(session, monotonicMs())
   }
 
   function link(): FrontSessions {
@@ -87,14 +87,12 @@ export function makeSessionOrders(
     fronts.add(claimed)
     return {
       placed(session, orderHash) {
-        claimed.add(session)
-        ends.continue(session, orderHash)
+        if (ends.continue(session, orderHash)) claimed.add(session)
       },
       handlers: {
         ClaimSessions({ sessions }, reply) {
           for (const session of sessions) {
-            claimed.add(session)
-            ends.continue(session)
+            if (ends.continue(session)) claimed.add(session)
           }
           reply({ claimed: true })
         },
@@ -110,7 +108,7 @@ export function makeSessionOrders(
       },
       unlink(isLost) {
         fronts.delete(claimed)
-        if (isLost) for (const session of claimed) ends.end(session, monotonicMs())
+        if (isLost) for (const session of claimed) ends.suspend(session, monotonicMs())
       },
     }
   }
