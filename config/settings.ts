@@ -154,7 +154,7 @@ function checkTogether(settings: Settings): void {
   const { transparency } = settings
   if (transparency.mode === 'on' && !transparency.keys.some((key) => key !== '')) {
     throw new SettingsError(
-      'SIBYL_TRANSPARENCY_KEYS: a public log needs a key: 0x and the output of openssl rand -hex 32',
+      'SIBYL_TRANSPARENCY_KEYS: must have a key if the log is public: 0x and the output of openssl rand -hex 32',
     )
   }
   for (const [name, burst] of [
@@ -267,7 +267,7 @@ function withKeyFiles(text: string, leaf: Leaf): string {
       return readFileSync(named, 'utf8').trim()
     } catch (error) {
       if (error instanceof SettingsError) throw error
-      throw new SettingsError(`${leaf.env}: must be a key (0x…) or a readable file`)
+      throw new SettingsError(`${leaf.env}: must be a key (0x…) or the path of a readable file`)
     }
   })
   return keys.join(',')

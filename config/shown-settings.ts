@@ -14,7 +14,10 @@ export function settingsLines(settings: Settings, env: Environment = environment
   )
 }
 
-/** Returns the settings by their names in the environment: secrets are replaced, keys in addresses hidden. */
+/**
+ * Returns the settings by their names in the environment. Secrets are replaced, and keys in addresses are
+ * hidden.
+ */
 export function shownSettings(settings: Settings): Record<string, unknown> {
   const shown: Record<string, unknown> = {}
   for (const { path, leaf } of settingsList()) {

@@ -84,7 +84,10 @@ export const BRIDGE_THREAD = 'bridge'
 export const LOG_COPY_THREAD = 'log-copy'
 export const ADMIN_THREAD = 'admin'
 
-/** The worker that threads share if they mostly wait for a chain or for prices. */
+/**
+ * Name of the worker that the threads for chains and prices share on a machine with few cores. These threads
+ * mostly wait.
+ */
 export const CHAIN_WORKER = 'chain'
 
 /** Returns the name of an accounts thread, which reserves funds for a part of the traders. */

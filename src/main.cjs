@@ -5,8 +5,8 @@
  * be ended would keep the process alive. In that case the process kills itself after everything else was
  * closed.
  *
- * Plain CommonJS, so that any version of Node can read it and report what is missing: Node 20 refuses a `.ts`
- * file with a stack trace before it reads a line. `src/main.ts` is a link to this file.
+ * This file is plain CommonJS, so that any version of Node can read it and report what is missing. For a
+ * `.ts` file, Node 20 only prints a stack trace and runs nothing. `src/main.ts` is a link to this file.
  */
 
 const NODE_MAJOR = 22
@@ -19,7 +19,8 @@ const HELP = `Runs the exchange until Ctrl-C or SIGTERM; every setting is an env
 README.md has the first steps, docs/operating.md what an operator needs.
 `
 /**
- * Ctrl-C sends a signal from the terminal and another one from npm. A second signal within this time does not count.
+ * Milliseconds after the first signal in which a second signal is ignored: Ctrl-C sends one signal from the
+ * terminal and another one from npm.
  */
 const SAME_SIGNAL_MS = 1_000
 /** Milliseconds from a failure until the process is killed if threads still run. */

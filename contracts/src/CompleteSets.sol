@@ -8,8 +8,9 @@ import {IConditionalTokens} from "./interfaces/IConditionalTokens.sol";
 import {SettlementFunds} from "./SettlementFunds.sol";
 import {Execution, OUTCOMES} from "./SettlementTypes.sol";
 
-/// Mints complete sets for two buyers of opposite outcomes, and merges those of two sellers. Tokens
-/// and collateral pass through this contract within one call and never stay.
+/// Mints complete sets for two buyers of opposite outcomes, and merges the outcome tokens of two
+/// sellers into complete sets. Tokens and collateral pass through this contract within one call
+/// and never stay.
 abstract contract CompleteSets is SettlementFunds {
     /// Gas of a mint or a merge: four transfers, and a split or merge that may use `SET_GAS`.
     /// Most of `SET_GAS` is for markets whose token ids take long to compute.
@@ -89,8 +90,8 @@ abstract contract CompleteSets is SettlementFunds {
     }
 
     /// Returns this contract's balance of collateral. Outside a mint or a merge, this is only
-    /// collateral sent by mistake. No mint or merge may reduce it: a token that charges a fee on
-    /// transfers would otherwise pay a trader from it.
+    /// collateral sent by mistake. No mint or merge may reduce this balance. Otherwise, with a
+    /// token that charges a fee on transfers, a trader would be paid from this balance.
     function _held() private view returns (uint256) {
         return BoundedCalls.read(
             address(collateral), abi.encodeCall(IERC20.balanceOf, (address(this)))

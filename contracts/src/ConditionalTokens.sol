@@ -68,7 +68,7 @@ contract ConditionalTokens is ERC1155Ledger, EIP712, Nonces {
 
     /// The deadline of a signed approval or redemption has passed.
     error PermitExpired(uint256 deadline);
-    /// Another account made the signature, or it is for other data (another nonce, chain or
+    /// The signature was made by another account, or for other data (another nonce, chain or
     /// contract).
     error PermitSignerMismatch(address signer, address owner);
 
@@ -175,7 +175,8 @@ contract ConditionalTokens is ERC1155Ledger, EIP712, Nonces {
         );
     }
 
-    /// Burns the caller's whole balance of each index set and pays what it is worth.
+    /// Burns the caller's whole balance of each index set, and pays out the value of these
+    /// balances.
     function redeemPositions(
         IERC20 collateralToken,
         bytes32 parentCollectionId,

@@ -5,10 +5,10 @@ import {IERC1271} from "@openzeppelin/contracts/interfaces/IERC1271.sol";
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 
-/// Decides which signatures count for an account in `Settlement`, besides those of the account's
-/// own key: signatures of keys that the account appointed (delegates), and signatures that the
-/// account's code accepts (EIP-1271). `Settlement` deploys and queries this contract. It has no
-/// owner, holds no funds and moves no funds.
+/// Decides which signatures count for an account in `Settlement`, besides signatures of the
+/// account's own key. These are signatures of keys that the account appointed (delegates), and
+/// signatures that the account's code accepts (EIP-1271). `Settlement` deploys and queries this
+/// contract. It has no owner, holds no funds and moves no funds.
 ///
 /// A delegate signs orders and cancellations of single orders. It cannot appoint, approve, move
 /// or redeem anything, because no other contract queries this one. `Settlement` does not know the
@@ -79,8 +79,9 @@ contract Delegates is EIP712 {
         _setDelegate(msg.sender, delegate, until, limits);
     }
 
-    /// Does `setDelegate` for `account`. Any caller may send the account's signature: by its key,
-    /// or one that its code accepts. A delegate's signature is not enough.
+    /// Does `setDelegate` for `account`. Any caller may send the account's signature: one made by
+    /// the account's key, or one that the account's code accepts. A delegate's signature is not
+    /// enough.
     function setDelegateWithPermit(
         address account,
         address delegate,

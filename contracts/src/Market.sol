@@ -152,14 +152,15 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         _bondFloor = bondFloor_;
     }
 
-    /// Called by the factory, once, right after the clone is made.
+    /// Initialises the clone. The factory calls this function once, right after it made the
+    /// clone.
     function initialize(Terms calldata terms_) external {
         if (msg.sender != factory) revert NotFactory(msg.sender);
         if (marketId != bytes32(0)) revert AlreadyInitialized();
         _terms = terms_;
         marketId = CTHelpers.getConditionId(address(this), terms_.questionId, OUTCOMES);
-        // Any account can compute the id beforehand and prepare the condition. That only saves
-        // the factory's caller the gas, and must not block the market.
+        // Any account can compute the id beforehand and prepare the condition. A prepared
+        // condition only saves gas for the factory's caller, and must not block the market.
         if (conditionalTokens.getOutcomeSlotCount(marketId) == 0) {
             conditionalTokens.prepareCondition(address(this), terms_.questionId, OUTCOMES);
         }
@@ -280,13 +281,15 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         emit ResolutionDisputed(marketId, assertionId);
     }
 
-    /// The bond of a proposal: the configured one, or the oracle's minimum if that is higher.
+    /// Returns the bond of a proposal: the configured bond, or the oracle's minimum if that is
+    /// higher.
     function bond() public view returns (uint256) {
         uint256 minimum = oracle.getMinimumBond(address(collateral));
         return minimum > _bondFloor ? minimum : _bondFloor;
     }
 
-    /// The open assertion, or the one that resolved the market; its id is zero if there is none.
+    /// Returns the open assertion, or the assertion that resolved the market. Its id is zero if
+    /// there is none.
     function assertion() external view returns (Assertion memory) {
         return _assertion;
     }

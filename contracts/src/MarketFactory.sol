@@ -13,8 +13,9 @@ import {IOptimisticOracleV3} from "./interfaces/IOptimisticOracleV3.sol";
 import {Market} from "./Market.sol";
 
 /// Creates markets. The address and the id of an ordinary market follow from its maker and its
-/// terms, those of a quick market from its asset, start and interval. Both can be computed before
-/// the transaction exists, so a quick market can be traded before it is mined.
+/// terms. The address and the id of a quick market follow from its asset, start and interval.
+/// Both can be computed before the transaction exists, so a quick market can be traded before it
+/// is mined.
 ///
 /// The factory holds no funds. Its operators create quick markets and resolve them by price. Its
 /// makers create ordinary markets and have no part in resolving them.
@@ -46,9 +47,9 @@ contract MarketFactory is EIP712, Ownable2Step {
     bytes32 private constant EVENT_MARKET_TYPEHASH =
         keccak256("EventMarket(address market,bytes32 eventHash)");
     uint32 private constant INTERVAL_MAX = 1 days;
-    /// Maximum time before its start at which a quick market may be created.
+    /// Maximum time before a quick market's start at which the market may be created.
     uint64 private constant QUICK_LEAD = 1 hours;
-    /// Time after its end for which a quick market waits for the operator. After that, any
+    /// Time for which a quick market waits for the operator after its end. After that, any
     /// account may propose its outcome at the oracle.
     uint64 public constant QUICK_FALLBACK = 7 days;
 

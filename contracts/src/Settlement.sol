@@ -120,9 +120,9 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
     /// example if another account has submitted it already. Only the allowance at the time of the
     /// fill counts.
     ///
-    /// Returns a byte for each fill, for callers that simulate the transaction: zero if the fill
-    /// settles, otherwise the fault in the upper two bits and the reason in the lower six. In a
-    /// transaction, the events contain the same information.
+    /// Returns a byte for each fill, for callers that simulate the transaction. The byte is zero
+    /// if the fill settles. Otherwise its upper two bits are the fault, and its lower six bits
+    /// are the reason. In a transaction, the events contain the same information.
     function settle(
         SignedOrder[] calldata orders,
         Fill[] calldata fills,
@@ -230,7 +230,8 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         );
     }
 
-    /// Whether a trade has settled. The hashes are those of its two orders.
+    /// Returns whether a trade has settled. `buyHash` and `sellHash` are the hashes of its two
+    /// orders.
     function isSettled(bytes32 tradeId, bytes32 buyHash, bytes32 sellHash)
         public
         view
@@ -334,8 +335,9 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         uint256 price = e.price;
         if (e.size == 0) return (Reason.SizeZero, kind);
         if (price == 0 || price >= ONE) return (Reason.PriceOutOfRange, kind);
-        // The order that stands in has the limit 1 − q, where q is its signed price. Compare
-        // sums, because q may be any number and 1 − q could underflow.
+        // In a mint or a merge, the order that stands in (see `Fill`) has the limit 1 − q, where
+        // q is its signed price. Compare sums, because q may be any number and 1 − q could
+        // underflow.
         if (kind == MERGE ? price + buy.price > ONE : price > buy.price) {
             return (Reason.PriceAboveBuyLimit, kind);
         }

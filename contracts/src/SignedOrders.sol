@@ -58,8 +58,8 @@ abstract contract SignedOrders is EIP712, Pausable {
     /// the epoch is not read, which saves 2,100 gas per order.
     uint88 private _groupsWithEpoch;
 
-    /// Time after its expiration for which an order's trades may still settle, because they were
-    /// matched before it expired.
+    /// Time after an order's expiration for which its trades may still settle, because they were
+    /// matched before the order expired.
     uint64 public immutable settlementGrace;
     /// Time after a cancellation on chain for which an order's trades may still settle. It is
     /// longer than `settlementGrace`, so that cancelling is never a free option against a match
@@ -78,7 +78,7 @@ abstract contract SignedOrders is EIP712, Pausable {
     error NotTrader(bytes32 orderHash);
     /// The deadline of a signed cancellation has passed.
     error PermitExpired(uint256 deadline);
-    /// Another account made the signature, or it is for other data (another chain or contract).
+    /// The signature was made by another account, or for other data (another chain or contract).
     error PermitSignerMismatch(address signer, address owner);
     /// The trader's last `cancelAllBefore` has not taken effect yet. Until then the trader cannot
     /// make another one.
@@ -140,7 +140,7 @@ abstract contract SignedOrders is EIP712, Pausable {
         _cancelAllBefore(trader, nonce);
     }
 
-    /// The EIP-712 digest that the trader signs: the order's identity.
+    /// Returns the EIP-712 digest that the trader signs. The digest identifies the order.
     function hashOrder(Order calldata order) public view returns (bytes32) {
         return MessageHashUtils.toTypedDataHash(_domainSeparatorV4(), _structHash(order));
     }
@@ -192,8 +192,8 @@ abstract contract SignedOrders is EIP712, Pausable {
     }
 
     /// Queries `Delegates` about the orders that their traders' keys did not sign. Reverts if
-    /// less gas than `gasNeeded` is left: the maximum that the batch needs from here on, whatever
-    /// its traders do.
+    /// less gas than `gasNeeded` is left. `gasNeeded` is the maximum that the batch needs from
+    /// here on, whatever its traders do.
     function _askDelegates(
         SignedOrder[] calldata orders,
         bytes32[] memory hashes,

@@ -374,8 +374,8 @@ export class Book {
   }
 
   /**
-   * Returns the number of orders of the trader whose order is in this slot, and the placement time of the trader's
-   * newest order.
+   * Returns how many orders the trader of the order in this slot has, and when the newest of these orders was
+   * placed.
    */
   sumsOfTrader(slot: number): { readonly count: number; readonly newestMs: number } {
     const owner = this.traderSlotOf(slot)
@@ -752,8 +752,8 @@ export class Book {
   }
 
   /**
-   * Sorts a trader's orders by age. The orders of a snapshot may be unsorted, because an earlier version appended an
-   * order that re-entered the book after a failed trade.
+   * Sorts a trader's orders by age. Orders in old snapshots may be unsorted, because earlier versions of the
+   * exchange appended an order that re-entered the book after a failed trade.
    */
   #sortOrdersOf(owner: number): void {
     const orders = this.#orders

@@ -43,7 +43,7 @@ export function readKey(key: string, words: Int32Array, count: number): void {
 }
 
 function checkLength(key: string, count: number): void {
-  if (key.length !== 2 + 8 * count) assert.fail(`a key of ${4 * count} bytes, not ${key}`)
+  if (key.length !== 2 + 8 * count) assert.fail(`the key must have ${4 * count} bytes: ${key}`)
 }
 
 /** Character codes of the two hex digits of each byte. */

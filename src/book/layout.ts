@@ -45,7 +45,7 @@ export const MATCHES = 15
 /** Indices of further doubles. */
 export const REMAINING = 8
 export const EXPIRES = 9
-/** Links in the level's queue, the trader's list and the wheel's bucket. */
+/** Links to the neighbours in the level's queue, the trader's list and the wheel's bucket. */
 export const PREV = 20
 export const NEXT = 21
 export const TRADER_PREV = 22

@@ -75,8 +75,8 @@ export class TagIndex {
     const { cells, mask } = home
     let hole = tag & mask
     while (cells[2 * hole + 1] !== slot + 1) hole = (hole + 1) & mask
-    // Moves later entries back into the hole, unless an entry would then be before its first possible cell. So no
-    // search stops at an empty cell before the wanted entry, and removed entries need no marks.
+    // Moves a later entry back into the hole if the hole is not before the entry's first possible cell. So a
+    // search never stops at an empty cell before its entry, and removed entries need no marks.
     for (let at = (hole + 1) & mask; cells[2 * at + 1] !== 0; at = (at + 1) & mask) {
       const wanted = cells[2 * at]! & mask
       if (((at - wanted) & mask) < ((at - hole) & mask)) continue

@@ -43,7 +43,7 @@ import { threadSpecs, workersAhead } from './thread-specs.ts'
 import { watchClock } from './watch-clock.ts'
 
 const READY_POLL_MS = 20
-// `node:http` is loaded without an `import`, which would load the client of `fetch` as well.
+// An `import` of `node:http` would also load the client of `fetch`; `getBuiltinModule` does not.
 const { get } = process.getBuiltinModule('node:http')
 
 /**
@@ -266,7 +266,7 @@ function makePage({ service, web }: Settings): () => Promise<object> {
   return web.reload ? make : lazily(make)
 }
 
-/** Makes the memory that all fronts, or all threads, share. */
+/** Makes the memory that threads share: some parts for all threads, others only for the fronts. */
 function sharedMemory(settings: Settings, clock: ClockMemory) {
   const { auth, limits, front } = settings
   return {

@@ -29,8 +29,8 @@ const READERS: ReadonlySet<string> = new Set(['store', 'accounts', 'transparency
 
 type NodeSpecs = {
   /**
-   * `threads` always run on this node. The bridge thread starts a thread of `onCall` while this node, and no other, has
-   * the right to run it.
+   * `threads` always run on this node. A thread of `onCall` runs only while this node alone has the right to
+   * run it; the bridge thread starts and stops it.
    */
   readonly threads: readonly ThreadSpec[]
   readonly onCall: readonly ThreadSpec[]

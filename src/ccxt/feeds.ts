@@ -23,7 +23,10 @@ export class Feed<Item> {
     resolve(this.#take())
   }
 
-  /** Replaces updates that no caller has received by the newest one, because only the newest state matters. */
+  /**
+   * Drops all updates that no caller has received yet, and stores this one, because only the newest state
+   * matters.
+   */
   replace(item: Item): void {
     this.#fresh = []
     this.push([item])

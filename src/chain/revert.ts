@@ -74,7 +74,8 @@ const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = 
   SignatureExpired: (deadline) => `the signature expired at ${deadline} (Unix seconds)`,
   SignerMismatch: (signer, expected) =>
     `invalid signature: the recovered signer is ${signer}, not ${expected}`,
-  StartTooFarAhead: (start) => `the start ${start} of the quick market is too far in the future`,
+  StartTooFarAhead: (start) =>
+    `the start ${start} (Unix seconds) of the quick market is too far in the future`,
   StrikeMismatch: (price, strike) =>
     `the start price ${price} must be the strike ${strike} of the quick market`,
   TooLittleGas: (fill) => `too little gas was left for fill ${fill}`,

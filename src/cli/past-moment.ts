@@ -4,7 +4,7 @@ import type { PastMoment } from '#client/orderbook.ts'
 import { OptionError, readInteger } from '#devnet/command.ts'
 
 export const MOMENT_OPTIONS = {
-  seq: { value: '<n>', help: 'as of the event with this number' },
+  seq: { value: '<n>', help: 'as of the market event with this sequence number' },
   at: { value: '<time>', help: 'as of this time: 2026-11-18T12:00:00Z' },
 } as const
 

@@ -17,7 +17,9 @@ export type NamedLog = RemoteLog & { readonly origin: string; readonly partition
 export async function namedLogs(url: string, trusted: string | undefined): Promise<NamedLog[]> {
   const response = await fetch(`${url}/api/v1/transparency`)
   if (!response.ok)
-    throw new CommandError(`${url} answered ${response.status}; does it publish a log?`)
+    throw new CommandError(
+      `${url} answered with HTTP status ${response.status}; this server may not publish a log`,
+    )
   const { logs } = (await response.json()) as TransparencyAnswer
   if (logs.length === 0) throw new CommandError('this exchange does not publish its log')
   const names = new Set(logs.map(({ origin }) => origin))

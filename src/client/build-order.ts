@@ -86,8 +86,8 @@ function readPrice(amount: Amount): Price {
     throw refuse(
       'PRICE_OUT_OF_RANGE',
       'price',
-      `${amount} as a number counts millionths, which is ${counted} dollars; write '${meant}' for ${amount} cents, ` +
-        `or '${counted}' if that is meant`,
+      `a number counts millionths, so ${amount} means ${counted} dollars; write '${meant}' for ${amount} cents, ` +
+        `or '${counted}' for ${counted} dollars`,
     )
   }
   if (isPrice(price)) return price
@@ -113,7 +113,7 @@ function readExpiration(intent: OrderIntent): Uint64 {
   }
   const value = readUint64('expiration', expiration ?? nowSec + (ttlSeconds ?? 0))
   if (expiresAtSec(value) < nowSec + ORDER_EXPIRATION_AHEAD_SEC_MIN) {
-    const least = `${ORDER_EXPIRATION_AHEAD_SEC_MIN} seconds ahead`
+    const least = `${ORDER_EXPIRATION_AHEAD_SEC_MIN} seconds in the future`
     throw refuse('EXPIRATION_TOO_SOON', 'expiration', `${value} must be at least ${least}`)
   }
   return value

@@ -1,6 +1,7 @@
 /**
- * Transactions for a trader who has ether: full sets of outcome tokens, approvals and transfers; also reads balances.
- * The exchange provides the addresses of the contracts; the RPC address is the caller's own, or that of a devnet.
+ * Sends transactions for a trader who has ether: splits and merges of shares, approvals, and transfers. Also
+ * reads balances. The exchange provides the addresses of the contracts; the RPC address is the caller's own,
+ * or that of a devnet.
  */
 
 import {
@@ -80,8 +81,8 @@ type SendingWallet = {
 }
 
 /**
- * Errors of the stablecoin and of the conditional tokens: one contract calls the other, so a call can fail with
- * either's error.
+ * Errors of the stablecoin and of the conditional tokens. The conditional tokens call the stablecoin, so a
+ * call can fail with an error of either contract.
  */
 const ERRORS: Abi = [...testUSDCAbi, ...conditionalTokensAbi].filter(({ type }) => type === 'error')
 const HALF_OF_ALL = 2n ** 255n

@@ -329,7 +329,7 @@ export function createClient(options: ClientOptions): Client {
       return orders.map((submission, at) => {
         const result = results[at]
         if (result === undefined) {
-          const message = `${path}: ${results.length} results for ${orders.length} orders`
+          const message = `the answer of POST ${path} has ${results.length} results for ${orders.length} orders`
           return failure(submission, 'UNEXPECTED_ANSWER', message)
         }
         if (!('code' in result)) return { ok: true, placed: seen.wrote(result), submission }

@@ -1,4 +1,7 @@
-/** Reads of markets, history and statistics: everything that a trading page shows except order books. */
+/**
+ * Functions that read markets, history and statistics: everything that a trading page shows except order
+ * books.
+ */
 
 import type { TimeAnswer } from '#protocol/shapes/config.ts'
 import type { Event, EventDetail } from '#protocol/shapes/events.ts'

@@ -110,7 +110,9 @@ export function openConnection(options: StreamOptions) {
       clearTimeout(timer)
       replies.delete(id)
       const details = { attempts: 1, outcomeUnknown: true }
-      reject(new SibylError('NETWORK', 'the connection broke before the answer', details))
+      reject(
+        new SibylError('NETWORK', 'the connection was closed before the answer arrived', details),
+      )
     }
     subscriptions.lost()
     awaitOpening()

@@ -23,7 +23,10 @@ import type { HeaderLines } from './transport.ts'
 export type StreamOptions = {
   /** Address of the exchange: `http://127.0.0.1:8080`. */
   readonly url: string
-  /** Returns headers as for REST. Only their bearer token is used, to authenticate each new connection. */
+  /**
+   * Returns headers in the form of REST headers. Only their bearer token is used, to authenticate each new
+   * connection.
+   */
   readonly headers?: (() => HeaderLines | Promise<HeaderLines>) | undefined
   /** True to request receipts of orders and cancels. */
   readonly receipts?: boolean
@@ -158,8 +161,8 @@ export type SibylStream = {
   /**
    * Turns cancel on disconnect on or off: when a connection ends, the exchange cancels the orders that were
    * placed on it after this request. Needs a token. The client repeats this request on each new connection,
-   * and places no order on that connection until the exchange agrees. If the exchange refuses, the event
-   * `error` has the reason, and the client repeats the request.
+   * and places no order on that connection until the exchange has accepted the request. If the exchange
+   * refuses, the event `error` has the reason, and the client repeats the request.
    */
   cancelOnDisconnect(enabled: boolean): Promise<void>
   /** Returns the round-trip time to the exchange in milliseconds. */

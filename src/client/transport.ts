@@ -1,7 +1,7 @@
 /**
- * Sends one request of the SDK, and returns its answer or throws a `SibylError`. Retries are safe, because every
- * request that is retried is idempotent. A rejection by the server is final unless `Retry-After` says that a later
- * attempt can succeed.
+ * Sends one request of the SDK, and returns its answer or throws a `SibylError`. Retries are safe, because
+ * every request that is retried is idempotent. A rejection by the server is final, except if its
+ * `Retry-After` header asks for a later attempt.
  */
 
 import { backoff } from '#domain/backoff.ts'

@@ -34,7 +34,7 @@ export function createTrust(pins: ContractPins): TrustChain {
       const origin = pinned[name] === undefined ? 'its first answer was' : 'createClient was given'
       throw new SibylError(
         'EXCHANGE_CHANGED',
-        `${name} of chain ${chainId} is ${said[name]} according to the exchange, but ${origin} ${expected}; nothing was signed`,
+        `${name} of chain ${chainId}: the exchange now gives ${said[name]}, but ${origin} ${expected}; nothing was signed`,
         { field: `pins.${name}` },
       )
     }

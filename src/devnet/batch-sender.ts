@@ -122,7 +122,8 @@ export function makeBatchSender(rpc: RpcBatch): BatchSender {
         const failed = found.findIndex((receipt) => receipt !== null && receipt.status !== '0x1')
         if (failed >= 0) throw new Error(`${transactions[failed]?.what} reverted`)
         if (found.every((receipt) => receipt !== null)) return
-        if (block === BLOCKS_MAX) throw new Error('some transactions are in no block')
+        if (block === BLOCKS_MAX)
+          throw new Error('some transactions were not included in any block')
         await rpc([{ method: 'evm_mine', params: [] }])
       }
     },

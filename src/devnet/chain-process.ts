@@ -82,7 +82,7 @@ export async function startChainProcess(options: ChainProcessOptions): Promise<C
     ready.reject(new ChainStartError(`the chain was not ready after ${START_TIMEOUT_MS} ms`))
   }, START_TIMEOUT_MS)
   const output = child.stdout
-  if (output === null) throw new Error('the chain has no output')
+  if (output === null) throw new Error('the process of the local chain has no standard output')
   const lines = createInterface(output)
   lines.once('line', (line) => {
     const { port, genesis } = JSON.parse(line) as { port: number; genesis: string }

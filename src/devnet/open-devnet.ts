@@ -26,8 +26,8 @@ type DevnetOptions = {
   readonly lingerMs: number
   readonly disputeSeconds: number
   /**
-   * Called with the number of seconds by which the chain's clock is ahead: immediately, and after each move of the
-   * clock.
+   * Called with the number of seconds by which the chain's clock is ahead of this machine's: immediately, and
+   * after each move of the chain's clock.
    */
   readonly onClock: (aheadSeconds: number) => void
   readonly onLost: () => void

@@ -36,7 +36,7 @@ const PROVIDERS: Readonly<Record<PriceSource, SimulatedProvider>> = {
  * The faults of a provider:
  * - `stall`: connections stay open and silent; the latest price does not change.
  * - `drop`: every connection is closed, and no new connection or request is answered.
- * - `garbage`: pushed and latest prices are unreadable, or no prices.
+ * - `garbage`: pushed and latest messages are unreadable, or contain a text that is not a price.
  * - `wild`: pushed and latest prices are far off; past prices are right.
  * - `repeat`: the provider sends the same report again and again.
  * - `backwards`: each report is older than the one before.

@@ -1,4 +1,4 @@
-/** Quotes of the demo maker in one outcome: a ladder of prices around the outcome's fair value. */
+/** The quotes of the demo maker in one outcome: a ladder of prices around the outcome's fair value. */
 
 import type { OrderIntent } from '#client/build-order.ts'
 import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
@@ -53,10 +53,10 @@ export function fairOfPrice(startPrice: number, price: number): number {
 export const OUTCOMES = ['YES', 'NO'] as const
 
 /**
- * Splits the old quotes into `now` and `later`. The rejected new quotes would have matched old quotes: the
- * other side of the same book or, in a complementary market, the same side of the other outcome's book. `now`
- * contains the old quotes of these sides, to cancel before the rejected quotes are placed again. `later`
- * contains the others, to cancel afterwards.
+ * Splits the old quotes into `now` and `later`. Each rejected new quote would have matched old quotes: those
+ * on the other side of its book or, in a complementary market, those on the same side of the other outcome's
+ * book. `now` contains these old quotes, to cancel before the rejected quotes are placed again. `later`
+ * contains all other old quotes, to cancel afterwards.
  */
 export function cancelOrder<Old extends Pick<OpenOrder, 'side' | 'outcome'>>(
   old: readonly Old[],

@@ -1,4 +1,7 @@
-/** The reader of a command's output may close the pipe early, as in `npm run settings | head`. */
+/**
+ * Handles the early end of a command's output: its reader may close the pipe, as in `npm run settings |
+ * head`.
+ */
 
 /** Ends the process quietly when its output no longer has a reader. */
 export function endWithReader(): void {

@@ -119,7 +119,7 @@ export type SettledTrade = {
   readonly sellOrderHash: OrderHash
 }
 
-/** Changes on a chain between two steps. */
+/** The newest block of a chain, and the changes since the last step. */
 export type FundsStep = BlockPlace & {
   /** Every trade that settled in these blocks, of all owners. */
   readonly settled: readonly SettledTrade[]

@@ -22,8 +22,8 @@ export const BATCH_ORDERS_MAX = 100
 export const CHANNEL_IN_FLIGHT_MAX = 16_384
 
 /**
- * Maximum number of messages in one `postMessage`. Larger batches save little more, and the other thread waits longer
- * for them.
+ * Maximum number of messages in one `postMessage`. A larger batch would save hardly any more time, and would
+ * reach the other thread later.
  */
 export const CHANNEL_BATCH_MAX = 128
 
@@ -34,8 +34,8 @@ export const COMMIT_COMMANDS_MAX = 4_096
 export const MARKETS_OPEN_MAX = 100_000
 
 /**
- * Maximum number of removed markets that a front remembers, so that it answers requests for them differently than for
- * unknown markets.
+ * Maximum number of removed markets that a front remembers. Orders for a remembered market are rejected with
+ * `MARKET_CLOSED`, orders for an unknown market with `MARKET_NOT_FOUND`.
  */
 export const MARKETS_GONE_KNOWN_MAX = 10_000
 
@@ -46,8 +46,8 @@ export const ORDERS_PER_MARKET_MAX = 4_000_000
 export const ORDERS_PER_TRADER_MAX = 10_000
 
 /**
- * Maximum number of traders per market thread whose cancels without a fill are counted; above it the trader with the
- * oldest cancel is dropped.
+ * Maximum number of traders per market thread whose cancels without a fill are counted. If there are more,
+ * the trader whose last cancel is oldest is dropped.
  */
 export const QUOTA_TRADERS_MAX = 50_000
 /**
@@ -121,8 +121,8 @@ export const HOLDERS_LISTED_MAX = 10
 export const POSITIONS_LISTED_MAX = 1_000
 
 /**
- * Maximum number of positions that are read from the chain because the indexer is behind: per user, per market and per
- * chain. Above it the oldest are dropped.
+ * Maximum number of stored positions that were read from the chain because the indexer was behind: per user,
+ * per market and per chain. If there are more, the oldest are deleted.
  */
 export const POSITION_SYNCS_PER_HOLDER_MAX = 100
 export const POSITION_SYNCS_PER_MARKET_MAX = 1_000
@@ -184,7 +184,10 @@ export const HISTORY_TAIL_LEAVES_MAX = 8_192
 export const HISTORY_WAITING_MAX = 32
 export const HISTORY_PER_ADDRESS_MAX = 4
 
-/** Maximum number of orders in one task for the verify pool; more orders that arrive together become several tasks. */
+/**
+ * Maximum number of orders in one task for the verify pool. If more orders arrive together, they are split
+ * into several tasks.
+ */
 export const VERIFY_BATCH_MAX = 32
 
 /**
@@ -231,7 +234,7 @@ export const QUICK_MARKETS_LISTED_MAX = 100
  */
 export const QUICK_MARKETS_UNFINISHED_MAX = 10_000
 
-/** Maximum number of prices that wait for the database; above it the oldest are dropped. */
+/** Maximum number of prices that wait for the database. If there are more, the oldest prices are dropped. */
 export const PRICES_WAITING_MAX = 10_000
 
 /** Maximum number of operations per chain that the relayer has accepted and not finished. */
@@ -254,8 +257,8 @@ export const TRADES_NAMED_MAX = 100
 export const TRADERS_HELD_MAX = 10_000
 
 /**
- * Maximum number of a trader's open orders that a market thread adds up for the relayer. If a trader has at
- * least this many open orders, the cost of the buys counts as unknown.
+ * Maximum number of a trader's open orders whose costs a market thread adds up for the relayer. If a trader
+ * has at least this many open orders, the cost of the buys counts as unknown.
  */
 export const ORDERS_WEIGHED_MAX = 1_000
 
@@ -352,7 +355,8 @@ export const EVENT_MARKETS_LISTED = 5
 export const EVENTS_SCANNED_MAX = 1_000
 
 /**
- * Maximum number of markets whose event a front remembers, and of traded markets whose events wait for a volume update.
+ * Maximum number of markets whose event a front remembers. `EVENT_VOLUMES_WAITING_MAX`: maximum number of
+ * traded markets whose events wait for a volume update.
  */
 export const MARKET_EVENTS_KEPT_MAX = 100_000
 export const EVENT_VOLUMES_WAITING_MAX = 100_000
@@ -376,11 +380,15 @@ export const SEARCH_CHARS_MAX = 200
  */
 export const SPENDING_TRADERS_MAX = 100_000
 
-/** Maximum number of traders per chain whose faults are remembered; above it the oldest are dropped. */
+/**
+ * Maximum number of traders per chain whose faults are remembered. If there are more, the traders whose last
+ * faults are oldest are dropped.
+ */
 export const PAUSED_TRADERS_MAX = 50_000
 
 /**
- * Maximum number of unsettled trades per chain in a market thread; above it the chain's markets accept cancels only.
+ * Maximum number of unsettled trades per chain in a market thread. At this number, the chain's markets accept
+ * only cancels.
  */
 export const PENDING_TRADES_MAX = 1_000_000
 

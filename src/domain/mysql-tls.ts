@@ -28,8 +28,8 @@ export function readTlsOptions(
 }
 
 /**
- * Refuses IP addresses as hosts if TLS is on: the driver compares names only, and would check an IP address as
- * `localhost`.
+ * Returns the options, or a refusal text if TLS is on and a host is an IP address. The driver compares a
+ * certificate with host names only, and would check an IP address as `localhost`.
  */
 function checkHosts(options: MysqlTls, hosts: readonly string[]): MysqlTls | string {
   if (!options.tls || hosts.every((host) => isIP(host) === 0)) return options

@@ -121,7 +121,7 @@ export function notionalFlaw(
   return reject('NOTIONAL_TOO_SMALL', 'order.size', detail)
 }
 
-/** Cursor for a page of open orders: identifies the last order of the page before. */
+/** Cursor for a page of open orders: identifies the last order of the previous page. */
 export type OpenOrderPlace = { readonly placedAtMs: number; readonly orderHash: OrderHash }
 
 /** Compares two open orders by age, oldest first, so that a list does not jump when orders are added. */

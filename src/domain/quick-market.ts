@@ -20,8 +20,8 @@ export type Mark = {
   readonly receivedAtMs: number
   readonly via: ObservedVia
   /**
-   * True if this is certainly the provider's first observation at or after the boundary. It was pushed by a stream
-   * without a gap, or it comes from the provider's history.
+   * True if this is certainly the provider's first observation at or after the boundary, because a stream
+   * without a gap pushed it, or because it comes from the provider's history.
    */
   readonly exact: boolean
   /** The provider's report, unchanged. */
@@ -37,11 +37,11 @@ export type QuickResolution = {
   readonly start: Mark
   readonly end: Mark
   readonly outcome: Outcome
-  /** Reports of every source for start and end, including the deciding source. */
+  /** The reports of every source for start and end, including the deciding source. */
   readonly sources?: readonly SourceMarks[]
   /**
-   * Marks of the other sources that reported the end of the market. Rows of earlier versions have this instead of
-   * `sources`.
+   * The marks of the other sources that reported the end of the market. Rows of earlier versions have this
+   * field instead of `sources`.
    */
   readonly compared?: readonly { readonly start: Mark | null; readonly end: Mark }[]
   /** Average that decided the outcome in place of the end mark. */
@@ -86,8 +86,8 @@ export type QuickTerms = {
 export type QuickMarket = QuickTerms & {
   readonly id: number
   /**
-   * Reports of the sources if they contradict each other; null if the market is not contested. The `outcome`
-   * in this record follows from the prices of one source, and does not resolve the market.
+   * The sources' reports if they contradict each other; null if the market is not contested. The `outcome` in
+   * this record follows from the prices of one source, and does not resolve the market.
    */
   readonly contested: QuickResolution | null
   readonly resolution: QuickResolution | null

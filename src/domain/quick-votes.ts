@@ -9,10 +9,7 @@ import { type Mark, outcomeOf, type QuickResolution, type SourceMarks } from './
 
 const BPS = 10_000
 
-/**
- * Returns the move of a source's price in basis points; undefined unless the source reported both the start and the
- * end.
- */
+/** Returns the move of a source's price in basis points; undefined if the start or the end is missing. */
 export function moveBps({ start, end }: Pick<SourceMarks, 'start' | 'end'>): number | undefined {
   if (start === null || end === null) return undefined
   return ((end.price - start.price) / start.price) * BPS

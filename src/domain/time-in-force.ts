@@ -3,8 +3,10 @@
 import { notFilled, type Rejection, wouldMatch } from './rejection.ts'
 
 /**
- * Times in force that a client can name: good till cancelled (matches, then rests), immediate or cancel (the part that
- * is not filled on arrival is cancelled), fill or kill (filled completely on arrival, or rejected).
+ * Times in force that a client can name.
+ * - GTC (good till cancelled): the order matches, then rests.
+ * - IOC (immediate or cancel): the part that is not filled on arrival is cancelled.
+ * - FOK (fill or kill): the order is filled completely on arrival, or rejected.
  */
 export const TIMES_IN_FORCE = ['GTC', 'IOC', 'FOK'] as const
 export type NamedTimeInForce = (typeof TIMES_IN_FORCE)[number]

@@ -1,7 +1,7 @@
 /**
- * A hold: while the relayer revokes an approval or an allowance of a trader, the market threads reject new orders of
- * the trader that would need that approval or allowance. A market thread answers a hold with the needs of the trader's
- * open orders and unsettled trades. Because new orders are rejected, these needs stay complete while the relayer
+ * A hold. While the relayer revokes an approval or an allowance of a trader, the market threads reject the
+ * trader's new orders that would need it. A market thread answers a hold with the needs of the trader's open
+ * orders and unsettled trades. Because new orders are rejected, these needs stay complete while the relayer
  * decides.
  */
 

@@ -32,8 +32,8 @@ export class TraderPauses {
   }
 
   /**
-   * Merges pauses from another thread. Returns those that are new here or end later than the known pause of their
-   * trader.
+   * Merges pauses from another thread. Returns pauses of traders without a known pause, and pauses that end
+   * later than their trader's known pause.
    */
   merge(pauses: readonly TraderPause[]): TraderPause[] {
     return pauses.filter((pause) => {

@@ -1,16 +1,18 @@
 /**
- * The operator's cost of settling a trader's trades in a day (UTC), and its limits. Settlement has no fees, so the
- * operator pays the gas of every fill.
+ * The operator's cost of settling a trader's trades in a day (UTC), and its limits. Settlement has no fees,
+ * so the operator pays the gas of every fill.
  *
- * An order pays for at most one fill. In one match every fill but the last uses up a maker, and that maker pays for
- * it. The taker pays for the last fill. So the trader who splits an amount into many small orders pays for each of
- * them, on either side, and no trader can use up the budget of another by trading with them.
+ * An order pays for at most one fill. In one match, every fill but the last completely fills a maker's order,
+ * and that maker pays for the fill. The taker pays for the last fill. So a trader who splits an amount into
+ * many small orders pays for each of them, as maker or taker. No trader can use up the budget of another by
+ * trading with them.
  *
  *   Eve places 500 asks of $1, Ann buys all of them for $500   Eve pays for 499 fills, Ann for 1
  *   Ann places one ask of $500, Eve buys $1 of it 500 times   Eve pays for 500 fills, Ann for none
  *
- * Gas of a fill that failed on chain by the fault of one side is charged to that side, in a separate budget. Gas that an
- * account adds by its code or its permits is charged to that account, even if another trader pays for the fill.
+ * Gas of a fill that failed on chain by the fault of one side is charged to that side, in a separate budget.
+ * Gas that an account adds by its code or its permits is charged to that account, even if another trader pays
+ * for the fill.
  */
 
 import type { Address } from './ids.ts'

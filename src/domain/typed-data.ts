@@ -135,7 +135,8 @@ export const SETTLE_MARKET_TYPES = {
 } as const
 
 /**
- * An account appoints a key that may sign orders for the account until a given time. The exchange enforces the limits.
+ * Message in which an account appoints a key that may sign orders for the account until a given time, within
+ * limits that the exchange enforces.
  */
 export const SET_DELEGATE_TYPES = {
   SetDelegate: [
@@ -151,7 +152,8 @@ export const SET_DELEGATE_TYPES = {
 } as const
 
 /**
- * An operator of the factory assigns a market, named by its predicted address, to the event with this metadata hash.
+ * Message in which an operator of the factory assigns a market, named by its predicted address, to the event
+ * with this metadata hash.
  */
 export const EVENT_MARKET_TYPES = {
   EventMarket: [

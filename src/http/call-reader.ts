@@ -49,8 +49,8 @@ export function makeCallReader(options: {
   }
 
   /**
-   * Returns a record for the stages of a measured or traced request. For other requests it reads no header, to save
-   * time.
+   * Returns a record for the stages of a measured or traced request; undefined for any other request. If the
+   * route is neither measured nor traced, reads no header, to save time.
    */
   function stagesOf(
     { staged, traced, method, path }: CompiledRoute['route'],
@@ -102,7 +102,7 @@ export function makeCallReader(options: {
           : '',
       ifNoneMatch: route.revalidates === true ? req.getHeader('if-none-match') : '',
       rawPath,
-      // The library returns undefined although its types say string.
+      // The library may return undefined, although its types declare a string.
       rawQuery: req.getQuery() ?? '',
       request: {
         path: NOTHING,

@@ -1,4 +1,4 @@
-/** Lets a call continue when its IP address has its turn on the event loop. */
+/** Continues a call at once, or delays the call until its IP address gets a turn on the event loop. */
 
 import { reject } from '#domain/rejection.ts'
 import type { Call, Sender } from './call.ts'

@@ -184,8 +184,8 @@ function makeWriter(options: SenderOptions): Pick<Sender, 'writeHead' | 'sendRaw
     if (headers !== undefined) writeLines(res, headers)
     const closes = call.closeAfter || draining()
     if (call.closeAfter && (call.isHead || status === 204 || status === 304)) {
-      // `end` can close the connection. It adds a content length of 0, which clients ignore in an answer to HEAD, in a
-      // 204 and in a 304.
+      // `end` is used here because it can close the connection. It adds a content length of 0, which clients
+      // ignore in an answer to HEAD, in a 204 and in a 304.
       res.end('', true)
     } else if (call.isHead || status === 204 || status === 304) {
       // `endWithoutBody` with an argument would write its own content length and wait for the body. So the content
@@ -253,7 +253,8 @@ export function makeSender(options: SenderOptions): Sender {
 
   function sendPaid(call: Call, reply: RawReply): void {
     const { length } = reply.raw
-    // A front keeps a long answer in memory until its client has read it, however slowly.
+    // A front keeps a long answer in memory until its client has read it. So an IP range with too many unread
+    // bytes gets no further long answer.
     if (length > COPIED_BYTES_MAX && options.isUnread(call.request.ip)) {
       sendRejection(call, UNREAD)
     } else if (options.pays(call, length)) sendRaw(call, reply)

@@ -18,7 +18,7 @@ export type CompiledRoute = {
   /** Path parameters, in the order in which they occur in the path. */
   readonly params: readonly Parameter[]
   readonly query: readonly Parameter[]
-  /** True if the query has required parameters, so that a missing query must be validated as well. */
+  /** True if the query has required parameters, so that even a missing query must be validated. */
   readonly queryRequired: boolean
   readonly body: Validator | undefined
   readonly bodyOptional: boolean
@@ -26,7 +26,8 @@ export type CompiledRoute = {
   readonly headerNames: readonly string[]
   readonly meter: Meter
   /**
-   * Fixed header lines of a response, by content type. All lines are written as the value of one `content-type` header.
+   * Values of the `content-type` header, by content type. Each value also contains the fixed header lines of
+   * a response, separated by line breaks.
    */
   readonly heads: Map<string, string>
   readonly jsonHead: string
@@ -87,8 +88,8 @@ export function compileRoute(route: Route, corsLines: readonly HeaderLine[]): Co
 }
 
 /**
- * Joins the constant lines, because each `writeHeader` is a call into native code. The lines are appended to the value
- * of the content type header.
+ * Joins the content type and the constant header lines with line breaks. The front writes them as the value
+ * of one header, because each `writeHeader` is a call into native code.
  */
 function headBlock(contentType: string, lines: readonly HeaderLine[]): string {
   return [contentType, ...lines.map(([name, value]) => `${name}: ${value}`)].join('\r\n')

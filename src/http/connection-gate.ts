@@ -35,8 +35,8 @@ export type Refusal = {
 /** Minimum time between two reads of the kernel's list, in milliseconds. */
 const COUNT_EVERY_MS = 3_000
 /**
- * The kernel's list is read while this thread has more connections than this share of the limit per IP range. A range
- * may have more connections in other threads.
+ * The kernel's list is read only while this thread has more connections than this share of the limit per IP
+ * range. The share is small, because a range may have more connections in other threads.
  */
 const WATCHED_SHARE = 0.1
 

@@ -49,10 +49,16 @@ export const QUIET_MS = 10
  * used time still counts.
  */
 const FORGOTTEN_MS = 1_000
-/** Maximum number of waiting tasks of one IP address, and of all IP addresses together. */
+/**
+ * Maximum number of waiting tasks of one IP address, and of all IP addresses together. Tasks above a maximum
+ * are refused.
+ */
 const WAITING_PER_IP_MAX = 1_000
 const WAITING_MAX = 5_000
-/** Maximum number of IP addresses that are remembered. */
+/**
+ * Maximum number of IP addresses whose used time is remembered. When it is reached, all used times are
+ * forgotten.
+ */
 const ADDRESSES_MAX = 10_000
 /**
  * Number of waiting addresses that are compared to choose the next task. After each of its tasks an address moves to
@@ -120,8 +126,8 @@ export function makeFairTurns(
   let [spentMs, spentAtMs] = [0, 0]
   let isPlanned = false
   /**
-   * The last task, if it continues after `run` returned. Only the time of `run` has been counted for its address so
-   * far.
+   * The last task, if it still continued after `run` had returned. Until the next slice, only the time of
+   * `run` is counted for its IP address.
    */
   let going: { readonly address: Address; readonly sinceMs: number } | undefined
 

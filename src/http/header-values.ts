@@ -1,6 +1,6 @@
 /**
- * Request headers with structured values. They are split and compared, and never matched by a regular expression,
- * because a header is up to 4 KiB of arbitrary text from a sender that is not authenticated yet.
+ * Request headers with structured values. They are split and compared, and never matched by a regular
+ * expression. A header is up to 4 KiB of arbitrary text, and its sender is not authenticated yet.
  */
 
 /** Maximum length of a media type: longer than any that is accepted. */

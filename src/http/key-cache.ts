@@ -12,15 +12,18 @@ import { remember } from '#domain/remember.ts'
 import type { Clock } from '#runtime/clock.ts'
 
 /**
- * Time in milliseconds after the read of a key for which the key is used without another query, if no change
- * of the store was missed.
+ * Time in milliseconds after its last read for which a key is used without another query. If a change of the
+ * store may have been missed, the key is read again earlier.
  */
 const KEY_FRESH_MS = 60_000
 /** Maximum time that a request waits for the database to confirm a known key. After this time the known key is used. */
 const KEY_PATIENCE_MS = 500
-/** Time after the last read of a known key for which the key stays valid while the database is unavailable. */
+/**
+ * While the database is unavailable, a known key stays valid for this time in milliseconds after its last
+ * read.
+ */
 const KEY_GRACE_MS = 600_000
-/** Maximum number of keys in the memory of one front, and of ids for which there is no key. */
+/** Maximum number of keys, and maximum number of ids without a key, that one front caches. */
 const KEYS_CACHED_MAX = 10_000
 /** Maximum number of unknown ids that are looked up at the same time; further ones are rejected with OVERLOADED. */
 const LOOKUPS_MAX = 64

@@ -64,9 +64,10 @@ export type Asker = {
 }
 
 /**
- * Limits orders that their traders cannot pay for. Such an order costs as much work as a valid order, and the missing
- * funds are found only at the end. It is counted then, in a separate bucket that may go into debt. A client in debt
- * cannot place orders until the debt has refilled; reads and cancels are not affected.
+ * Limits orders that their traders cannot pay for. Such an order costs as much work as a valid order, because
+ * the missing funds are found only at the end. The order is then counted in a separate bucket that may go
+ * into debt. A client in debt cannot place orders until the bucket has refilled; reads and cancels are not
+ * affected.
  */
 export type UnfundedLimit = {
   count(ip: string, principal: Principal | undefined): void

@@ -7,7 +7,7 @@
 import { limitedRange, siteOf } from './client-ip.ts'
 
 export type RangeCounts = {
-  /** Adds to the counts of the address's ranges. An empty address is not counted. */
+  /** Adds `by` to the counts of the ranges that contain the address. An empty address is not counted. */
   add(ip: string, by: number): void
   /** Returns whether a range of the address has reached its maximum. */
   isFull(ip: string): boolean

@@ -238,7 +238,10 @@ function rejectionsOf(schema: TSchema, flaws: readonly Flaw[]): Rejection[] {
   return [...byField.values()]
 }
 
-/** Returns the end of an error sentence, which describes the value that the first flaw expected. */
+/**
+ * Returns the end of an error message: the requirement that the value violates according to the first flaw,
+ * such as `must be a string`.
+ */
 function expectation(schema: TSchema, flaws: readonly Flaw[]): string {
   const flaw = flaws[0]
   assert.ok(flaw !== undefined, 'the validator reports no flaw of an invalid value')

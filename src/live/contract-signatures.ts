@@ -1,9 +1,9 @@
 /**
- * Asks contract accounts whether they accept a signature (EIP-1271). A query costs a call to an Ethereum node, so the
- * number of queries is limited. Each client and each account has a rate limit, a front sends few queries at the same
- * time, and an answer is remembered until the next block. The settlement contract checks the signature again. If a
- * contract rejects a signature after the match, the failure is its trader's fault, as if the trader had moved the
- * funds.
+ * Asks contract accounts whether they accept a signature (EIP-1271). A query costs a call to an Ethereum
+ * node, so the number of queries is limited. Each client and each account has a rate limit, a front sends few
+ * queries at the same time, and an answer is remembered until the next block. The settlement contract checks
+ * the signature again. If an account rejects the signature after the match, the trade fails by the fault of
+ * that trader, as if the trader had moved the funds.
  */
 
 import { Fault } from '#domain/fault.ts'

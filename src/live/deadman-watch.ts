@@ -17,8 +17,8 @@ const AHEAD_MS = 60_000
  */
 const ANSWER_MS_MAX = 2_000
 /**
- * Maximum number of switches that fire at the same time. Slow cancels for a few traders then do not delay the cancels
- * for all other traders.
+ * Maximum number of switches that fire at the same time. Switches fire in parallel, so that slow cancels for
+ * a few traders do not delay the cancels for all other traders.
  */
 const FIRING_MAX = 256
 /** Maximum number of fired switches that one write clears. */

@@ -1,7 +1,7 @@
 /**
- * The planned move of a market thread to another node, as a front sees it. During the move, orders wait for the next
- * owner until their deadline, so the front counts as ready for that long. A thread that crashes announces no move, so
- * the front then does not count as ready.
+ * The planned move of a market thread to another node, as a front sees it. During the move, orders wait for
+ * the next owner until their deadline. So the front counts as ready for at most this time after the move was
+ * announced. A thread that crashes announces no move, so the front then does not count as ready.
  */
 
 type HandOver = {

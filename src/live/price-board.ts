@@ -45,8 +45,8 @@ export type PriceListener = {
 export type PriceBoard = {
   readonly assets: ReadonlyMap<string, ShownAsset>
   /**
-   * Replaces the state of each asset by that of the prices thread. Passes on the prices and quick markets
-   * that are new here.
+   * Replaces the state of each asset by the state from the prices thread. Passes on the prices and quick
+   * markets that are newer than those on the board.
    */
   load(assets: readonly AssetPrices[], active: readonly QuickMarketRecord[], atMs: number): void
   priced(price: PublishedPrice): void

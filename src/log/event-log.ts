@@ -89,7 +89,7 @@ export type LogRow = {
   readonly payload: Buffer
 }
 
-/** Offsets that an append made durable; without events, `last` is `first` − 1. */
+/** Offsets that an append made durable. If the append had no events, `lastOffset` is `firstOffset` − 1. */
 export type Appended = {
   readonly firstOffset: number
   readonly lastOffset: number

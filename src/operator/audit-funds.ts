@@ -84,8 +84,8 @@ export async function auditFunds(
       if (wanted.length === 0) break
     }
     const differences = looked.differences.filter(({ what }) => lasting?.has(what))
-    // An owner may differ in the last round, but not in every round. The reason may only be a change of their
-    // needs, so such owners count as busy.
+    // An owner may have a difference in the last round, but not in every round. A change of the owner's needs
+    // alone can cause such a difference, so the owner counts as busy.
     const busy = (wanted?.length ?? 0) - ownersOf(differences).length
     return { traders, busy, differences }
   } finally {

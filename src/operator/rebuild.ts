@@ -43,7 +43,9 @@ export async function rebuild(
   for (const [partition, offset] of from.entries()) {
     const last = log.lastOffset(partition)
     if (last === offset) continue
-    say(`partition ${partition}: ${last - offset} events, from offset ${offset + 1} to ${last}`)
+    say(
+      `partition ${partition}: writing ${last - offset} events, from offset ${offset + 1} to ${last}`,
+    )
     events += await replay(options, partition, { from: offset, to: last })
     if (signal?.aborted === true) return { events, ended: false }
   }

@@ -11,8 +11,8 @@ type Reserve = AccountsRequests['Reserve']['takes']
 const reserve: Form<Reserve> = {
   cells: 10,
   write({ order, deadlineAtMs }, into) {
-    // The form has no place for the value of a permit. Few orders have such a value, and each of them is sent as an
-    // object.
+    // The form has no place for the value of a permit, so the few orders with such a value are sent as
+    // objects.
     if (order.permitValue !== undefined) return false
     into.push(
       order.chainId,

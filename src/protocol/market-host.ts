@@ -49,8 +49,8 @@ export type StandingProtocol = {
   /** Returns the pauses that this thread knows. */
   PausedTraders: { takes: object; answers: { pauses: TraderPause[] } }
   /**
-   * Sends what the settlement of traders' trades cost on one day: the new totals of each trader whose totals
-   * have changed.
+   * Sends the costs of settling traders' trades on one day: the new totals of each trader whose totals have
+   * changed.
    */
   TradersSpent: {
     takes: { chainId: number; day: number; spending: readonly TraderSpending[] }

@@ -430,7 +430,8 @@ export class Channel<Out extends Protocol> {
         at += 2 + form.cells
       }
     }
-    // If many bytes were read since the last report, report them to the peer even without another message.
+    // If the bytes read since the last report exceed a certain share of the limit (`credit.ts`), report them
+    // to the peer even without another message.
     if (this.#open && this.#credit.owesWord) this.#post()
   }
 

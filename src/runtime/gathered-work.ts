@@ -14,7 +14,10 @@ type Waiting<Task, Result> = {
 }
 
 export function gatherWork<Task, Result>(options: {
-  /** Runs the tasks of a batch, or only the first of them, but at least one. Returns the results in order. */
+  /**
+   * Runs all tasks of a batch, or only some tasks at its beginning (at least one). Returns their results in
+   * order.
+   */
   readonly run: (tasks: readonly Task[]) => Promise<readonly Result[]>
   readonly underWayMax: number
   readonly togetherMax: number

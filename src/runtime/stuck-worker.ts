@@ -21,9 +21,9 @@ type Attached = {
 const STOPPING_TIMES = 6
 
 /**
- * Ends a stuck worker: calls `stop`, which asks the worker to end, interrupts the code that the worker runs,
- * and waits until the worker has ended. If the event loop runs after all, only returns `turns`. If the worker
- * does not end before the timeout, returns `stuck`.
+ * Ends a stuck worker. If the worker's heartbeat has changed since the worker was found stuck, only returns
+ * `turns`. Otherwise calls `stop`, which asks the worker to end, and interrupts the code that the worker
+ * runs. Returns `ended` when the worker has ended, or `stuck` if it does not end before the timeout.
  */
 export async function endStuck(
   { worker, exited, heartbeat, beats: seen }: StuckWorker,

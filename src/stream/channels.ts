@@ -33,7 +33,10 @@ import type { Replay } from './topic.ts'
 export type Channels<M> = BoardListener & {
   happened(marketId: MarketId, resolutionUpdate: ResolutionUpdate): void
   fundsChanged(trader: Address, chainId: number): void
-  /** Reports that events of these kinds were missed, so that followers receive the current state. */
+  /**
+   * Sends the current state to the followers of feeds of these kinds. Called when events of these kinds were
+   * missed.
+   */
   missed(kinds: readonly OutsideKind[]): void
   knowAsset(asset: string): void
   priced(asset: string, event: StreamPrice): void
@@ -44,7 +47,7 @@ export type Channels<M> = BoardListener & {
   eventFeedOf(event: EventMarkets): Feed<M>
   /** Returns the events whose tickers have followers. */
   followedEvents(): readonly Omit<EventMarkets, 'marketIds'>[]
-  /** Reports that a market has joined an event. */
+  /** Adds a market to the ticker feed of its event, if that feed exists. */
   joinedEvent(event: Omit<EventMarkets, 'marketIds'>, marketId: MarketId): void
   join(feed: Feed<M>, member: M): void
   leave(feed: Feed<M>, member: M): void
@@ -57,7 +60,7 @@ export type Channels<M> = BoardListener & {
   shownPosition(feed: Feed<M>, at: number): number | string
   /** Makes the subscribers of topics with missed events start over. Must be called before any reader is served. */
   breakChains(): void
-  /** Returns the markets that clients follow, or followed a moment ago. */
+  /** Returns the markets that clients follow, or have followed within the last `lingerMs`. */
   watched(): 'all' | ReadonlySet<MarketId>
   /** Forgets topics without followers. */
   tidy(): void

@@ -41,9 +41,9 @@ export type Delivery = {
   answer(connection: Connection, body: object): void
   answerError(connection: Connection, id: FrameId | undefined, rejection: Rejection): void
   end(connection: Connection, code: number, reason: string): void
-  /** Reports that the library dropped this message. */
+  /** Records that the WebSocket library dropped this message. The connection then counts as lagging. */
   dropped(connection: Connection, message: ArrayBuffer): void
-  /** Closes connections that have lagged for too long. */
+  /** Closes connections that have lagged for longer than `lagMsMax`, and serves the other lagging connections. */
   checkLagging(nowMs: number): void
   isLagging(connection: Connection): boolean
   forget(connection: Connection): void

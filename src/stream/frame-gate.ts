@@ -12,7 +12,7 @@ import { idOf, isMisread, type Request, readFrame } from './frames.ts'
 import { makeIntake } from './intake.ts'
 import { type Draw, frameWeight, MISFIT_WEIGHT } from './weights.ts'
 
-/** Close codes for clients that break the rules. */
+/** WebSocket close codes for clients that break the rules. */
 const CLOSE_MALFORMED = 4400
 const CLOSE_FLOOD = 4429
 const CLOSE_TOO_BIG = 1009

@@ -35,7 +35,7 @@ export function makeHeartbeats(
 
   const slotOf = ({ number }: Connection): Set<Connection> => wheel[number % SLOTS]!
 
-  /** Runs one tick: sends the heartbeats of one slot, and closes connections that have lagged for too long. */
+  /** Runs one tick: sends the heartbeats of one slot, and checks all lagging connections. */
   function tick(): void {
     ticking = connections.size > 0 || channels.lingering() > 0
     if (ticking) clock.after(settings.heartbeatMs / SLOTS, tick)

@@ -1,7 +1,7 @@
 /**
- * Cancel on disconnect, at a front: remembers the sessions of its connections that have this option on. The market
- * threads cancel the orders (`services/market/thread/session-orders.ts`). The front only reports which sessions are
- * alive and which have ended.
+ * Cancel on disconnect, at a front: remembers the sessions of connections for which the option is on. The
+ * market threads cancel the orders (`services/market/thread/session-orders.ts`). The front only reports which
+ * sessions are alive and which have ended.
  */
 
 import { partsOf } from '#domain/parts-of.ts'
@@ -11,11 +11,11 @@ import type { Clock } from '#runtime/clock.ts'
 import type { Ref } from '#runtime/ref.ts'
 
 export type HeldSessions = {
-  /** Turns cancel on disconnect on for the session, so that its orders are cancelled when it ends. */
+  /** Turns on the option `cancelOnDisconnect` for the session, so that its orders are cancelled when it ends. */
   hold(session: string): void
   /** Ends the session, so that the market threads cancel its orders. */
   end(session: string): void
-  /** Turns cancel on disconnect off for the session, so that its orders stay open when it ends. */
+  /** Turns off the option `cancelOnDisconnect` for the session, so that its orders stay open when it ends. */
   keep(session: string): void
   /** Reports all sessions as alive to a market thread, after that thread was linked or lost messages. */
   claim(thread: number): Promise<void>
@@ -37,9 +37,12 @@ export function makeHeldSessions(ports: {
   const live = new Set<string>()
   const links = ports.threads.map((ref) => ({
     ref,
-    /** Changes that the market thread has not acknowledged. */
+    /** By session: the change that the market thread has not acknowledged yet. */
     unanswered: new Map<string, Change>(),
-    /** Number of rounds so far that report all sessions to this thread. A new round stops the earlier round. */
+    /**
+     * Number of rounds that have begun. A round reports all sessions to this thread; a new round stops the
+     * earlier round.
+     */
     claims: 0,
   }))
   const sending = new Set<Promise<void>>()

@@ -116,9 +116,12 @@ export type StreamHub = BoardListener & {
   revoked(keyIds: readonly string[]): void
   /** Looks up the keys of all sessions again. Called when revocations may have been missed. */
   mayHaveMissed(): void
-  /** Reports that events of these kinds were missed, so that subscribers receive the current state. */
+  /**
+   * Sends the current state to the subscribers of feeds of these kinds. Called when events of these kinds
+   * were missed.
+   */
   missed(kinds: readonly OutsideKind[]): void
-  /** Returns the markets that clients follow, or followed a moment ago. */
+  /** Returns the markets that clients follow, or have followed within the last `lingerMs`. */
   watched(): NeededMarkets
   /**
    * Called when followed markets that were idle have become active. Sends snapshots to the clients that wait for these

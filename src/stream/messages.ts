@@ -141,7 +141,7 @@ export type OrderChange = {
   readonly side: Side
   readonly outcome: Outcome
   readonly price: Price
-  /** Signed size of the order; undefined if the event does not contain it. */
+  /** Size in the signed order; undefined if the event does not contain it. */
   readonly size: Shares | undefined
   readonly status: 'accepted' | 'partially_filled' | 'filled' | 'cancelled' | 'expired'
   /** Reason for the cancellation; empty if a client requested it. */

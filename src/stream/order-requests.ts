@@ -1,4 +1,4 @@
-/** Orders of the stream: placing, cancelling, and cancel on disconnect. */
+/** Handles orders on the stream: placing, cancelling, and the option to cancel on disconnect. */
 
 import { optionsOf } from '#api/orders/order-options.ts'
 import { withReceipt } from '#api/transparency/receipts.ts'
@@ -56,7 +56,8 @@ export function makeOrderRequests(
     // Reject: the client has disconnected, and the order should not outlive the connection.
     if (connection.ws === undefined) return reject('OVERLOADED')
     const placed = await orders.enter(order, { ...context, session })
-    // Reserving funds takes time. Meanwhile the client may have disconnected, or turned cancel on disconnect off.
+    // Reserving funds takes time. Meanwhile the client may have disconnected, or may have turned off the
+    // option to cancel on disconnect.
     if (connection.ws === undefined) held?.end(session)
     else if (!connection.cancelsOnDisconnect) held?.keep(session)
     return placed

@@ -1,4 +1,4 @@
-/** Requests of clients on the stream, with one handler per kind of request. */
+/** Handles the requests of clients on the stream, with one handler per kind of request. */
 
 import { traced } from '#api/orders/order-trace.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'

@@ -92,7 +92,10 @@ export function makeSlowReaders({
       if (sub !== undefined) sub.missed++
       if (connection.ws !== undefined) lagged(connection)
     },
-    /** Closes connections that have lagged for too long. */
+    /**
+     * Closes connections that have lagged for longer than `lagMsMax`, and serves the other lagging
+     * connections.
+     */
     check(nowMs: number): void {
       for (const connection of lagging) {
         if (connection.doomedAtMs !== undefined) dismiss(connection)

@@ -50,8 +50,8 @@ export function makeTickerUpdates<M>(
   }
 
   /**
-   * Sends the markets that have waited longest, as many as fit into one message. The other changed markets wait for the
-   * next interval.
+   * Sends the tickers of the markets that have waited longest, as many as fit into one message. The other
+   * changed markets wait for the next interval.
    */
   async function flush(): Promise<void> {
     const some: MarketId[] = []
@@ -65,8 +65,8 @@ export function makeTickerUpdates<M>(
     underway = []
     const entries = new Map<TickerFeed<M>, string[]>()
     for (const marketId of some) {
-      // The board may have missed trades of this market, so its figures in the database may still change. Check the
-      // market again.
+      // In the last 5 s, the board missed trades of this market, or one of its trades failed. The database
+      // may not contain this change yet, so check the market again.
       if (figures.isUnsure(marketId)) changed.add(marketId)
       const shown = board().markets.get(marketId)
       if (shown === undefined) continue

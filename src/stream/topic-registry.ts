@@ -1,6 +1,7 @@
 /**
- * Topics with subscribers, and topics whose last subscriber left a moment ago. So a client that reconnects soon can get
- * the messages it missed. The total size of the messages kept by all topics is limited.
+ * Keeps topics with subscribers, and keeps other topics for `lingerMs` after their last subscriber left. So a
+ * client that reconnects within this time can get the messages that it missed. The total size of the messages
+ * kept by all topics is limited.
  */
 
 import { randomBytes } from 'node:crypto'

@@ -102,8 +102,8 @@ export function makeReplay(seen: (order: PublicOrder, market: Market) => void): 
       }
       const market = markets.get(event.marketId)
       check(market !== undefined, 'the market was never opened')
-      check(event.seq === market!.seq + 1, `the event before has the number ${market!.seq}`)
-      check(event.atMs >= market!.atMs, 'its time is before that of the event before')
+      check(event.seq === market!.seq + 1, `the previous event has the number ${market!.seq}`)
+      check(event.atMs >= market!.atMs, 'the event is earlier than the previous event')
       if (event.atMs > market!.atMs) market!.filledTraders.clear()
       market!.seq = event.seq
       market!.atMs = event.atMs
@@ -146,7 +146,7 @@ function applyTo(
   noted: Noted,
 ): void {
   const isEnd = event.type === 'OrderClosed' && market.filled.has(event.orderHash)
-  check(isEnd || market.filled.size === 0, 'an order that was filled has not ended')
+  check(isEnd || market.filled.size === 0, 'the OrderClosed event of a filled order is missing')
   const { taking } = market
   const isOfTaking =
     taking === undefined ||
@@ -154,7 +154,7 @@ function applyTo(
     (event.type === 'OrdersMatched' && event.taker.orderHash === taking.orderHash) ||
     (event.type === 'OrderRested' && event.orderHash === taking.orderHash) ||
     (event.type === 'OrderClosed' && event.orderHash === taking.orderHash)
-  check(isOfTaking, `no event says what became of the rest of order ${taking?.orderHash}`)
+  check(isOfTaking, `the event about the unfilled rest of order ${taking?.orderHash} is missing`)
   const isRemoval =
     event.type === 'OrderClosed' && (event.reason === 'expired' || event.reason === 'self-trade')
   switch (event.type) {
@@ -192,8 +192,11 @@ function introduce(market: ReplayMarket, order: PublicOrder, check: Check, noted
   )
   const replaced = replaces === undefined ? undefined : market.orders.get(replaces)
   if (replaced !== undefined) {
-    check(replaced.trader === trader, `it replaces order ${replaces} of another trader`)
-    check(!market.books[replaced.outcome].has(replaced), `order ${replaces}, now replaced, rests`)
+    check(replaced.trader === trader, `the order replaces order ${replaces} of another trader`)
+    check(
+      !market.books[replaced.outcome].has(replaced),
+      `the replaced order ${replaces} is still in the book`,
+    )
   }
   const known: Known = {
     ...{ orderHash, trader, side, outcome, price, size, expiresAtSec: expires, timeInForce },
@@ -316,7 +319,7 @@ function applyRested(market: ReplayMarket, event: PublicRested, check: Check, no
     if (book.has(order)) return
   }
   const maker = crossing(market, order)
-  check(maker === undefined, `it rests although it would match ${maker?.orderHash}`)
+  check(maker === undefined, `the order rests, although it would match order ${maker?.orderHash}`)
   order.remaining = remaining
   order.closed = ''
   order.arrival = event.seq
@@ -332,24 +335,33 @@ function applyClosed(market: ReplayMarket, event: PublicClosed, check: Check): v
   )
   check(
     cause !== 'protection' || market.filledTraders.has(event.trader),
-    'no fill of its trader has triggered the protection of a group',
+    'protection cancelled the order, but no fill of the trader has triggered protection',
   )
   const book = market.books[order.outcome]
   const rests = book.has(order)
-  check(remaining === (rests ? order.remaining : 0), `${order.remaining} of the order rest`)
+  check(
+    remaining === (rests ? order.remaining : 0),
+    `remaining must be ${rests ? order.remaining : 0}, not ${remaining}`,
+  )
   if (reason === 'expired') {
     const nowSec = Math.floor(event.atMs / 1_000)
-    check(order.expiresAtSec <= nowSec, `the order expires at ${order.expiresAtSec}`)
+    check(
+      order.expiresAtSec <= nowSec,
+      `the order expires only at ${order.expiresAtSec} (Unix seconds)`,
+    )
   }
   const { taking } = market
   if (taking?.orderHash === orderHash) {
     const isFilled = reason === 'filled' || reason === 'taken'
-    check(isFilled === (taking.remaining === 0), `${taking.remaining} of the order remain`)
-    check(isFilled || order.timeInForce !== 'FOK', 'an order that must be filled whole is not')
+    check(
+      isFilled === (taking.remaining === 0),
+      `the reason ${reason} is wrong: ${taking.remaining} of the order remain`,
+    )
+    check(isFilled || order.timeInForce !== 'FOK', 'a FOK order ended without a complete fill')
     const maker = crossing(market, order)
     check(
       isFilled || maker === undefined || taking.makers >= MAKERS_PER_ORDER_MAX,
-      `its rest ended although it would match ${maker?.orderHash}`,
+      `the rest of the order ended, although it would match order ${maker?.orderHash}`,
     )
     market.taking = undefined
   } else if (reason === 'filled' || reason === 'taken') {

@@ -1,7 +1,7 @@
 /**
- * Parses signatures and checks the rules that need no curve arithmetic: 65 bytes, `v` 0, 1, 27 or 28, `r` and `s` in
- * range, and `s` in the lower half of its range. Without the last rule, each signature would have a second valid form,
- * with the complement of `s`, that recovers the same key.
+ * Parses signatures and checks the rules that need no curve arithmetic. A signature has 65 bytes, `v` is 0,
+ * 1, 27 or 28, `r` and `s` are in range, and `s` is in the lower half of its range. Without the last rule,
+ * each signature would have a second valid form, with the complement of `s`, that recovers the same key.
  */
 
 /** Reason why a signature is invalid. The text is the end of a sentence for the client; callers add its beginning. */

@@ -115,7 +115,7 @@ test('the SDK rejects a public log that does not continue the previously verifie
   assert.equal((await ann.transparency.proveOrder(ORDER)).size, 5)
 })
 
-test('during a rotation of keys a proof is accepted if any trusted key has signed its checkpoint', async () => {
+test('during a rotation of keys, a proof is accepted if any trusted key has signed its checkpoint', async () => {
   const { verifyProof } = await import('#client/verify-log.ts')
   const log = logOf(ORIGIN)
   const text = await proofIn(log)

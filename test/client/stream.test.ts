@@ -387,7 +387,7 @@ test('the error of a refused subscription has the reason', async (t) => {
   assert.ok((await stream.ping()) > 0)
 })
 
-test('after a shutdown of the exchange the client reconnects at the announced time', async (t) => {
+test('after a shutdown of the exchange, the client reconnects at the announced time', async (t) => {
   const server = await startStream(t)
   const { stream, news } = openStream(t, server.url.replace('ws', 'http'))
   await stream.book({ marketId: M, outcome: 'YES' }).ready

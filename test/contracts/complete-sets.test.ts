@@ -133,7 +133,7 @@ describe('the settlement contract mints complete sets for two buyers', () => {
     }
   })
 
-  test('the price of a mint applies to the order in the buy position, whether the order buys YES or NO', async () => {
+  test('the price of a mint is the price of the order passed as the buy order, whether that order buys YES or NO', async () => {
     const { ann, carol, settle } = world
     const [yes, no] = await pair(BUY, { price: 600_001n }, { price: 400_001n })
     // The buy order is Carol's, for NO. 3 units at 0.400001 cost 1.200003 units; rounded up she pays 2, and Ann pays

@@ -337,7 +337,7 @@ test('a request whose body length is ambiguous is refused, and its connection is
   }
 })
 
-test('after a chunked body the connection serves no further request, because servers may disagree on the body’s end', async (t) => {
+test('after a chunked body, the connection serves no further request, because servers may disagree on the body’s end', async (t) => {
   const { front } = await startObserved(t)
   const next = 'GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n'
   const json = 'content-type: application/json\r\n'

@@ -17,7 +17,7 @@ const KEY: Principal = { keyId: 'k', address: `0x${'11'.repeat(20)}` as Address 
 const PROMPT = 100
 const WHO = 'GET /who HTTP/1.1\r\nhost: a\r\n\r\n'
 
-test('after 100 refusals an IP address counts as insistent for a while, without affecting other addresses or keys', () => {
+test('after 100 refusals, an IP address counts as insistent for a while, without affecting other addresses or keys', () => {
   let nowMs = 1
   const settings = { ...LIMITS, ipBurst: 1, ipPerSecond: 0.001, keyBurst: 1, keyPerSecond: 0.001 }
   const { limit } = makeLimiter(settings, makeSharedTable(100, 's'), () => nowMs)

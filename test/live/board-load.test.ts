@@ -327,7 +327,7 @@ test('a front receives only openings and closings of markets in an idle partitio
   assert.equal(figures.facts, 1)
 })
 
-test('a front sends no idle requests to a market thread of an older version, and receives all events of the thread', async (t) => {
+test('a front never asks a market thread of an older version to pause events, and still receives all its events', async (t) => {
   const link = startLink(randomFrom(1), true)
   t.after(link.close)
   const { figures, board, load, markets } = link

@@ -108,7 +108,7 @@ test('a front computes a market’s figures without a database read if it has fo
   assert.deepEqual(asked, [])
 })
 
-test('after a restart a front reads a market’s figures from the database and adds each later trade once', async () => {
+test('after a restart, a front reads a market’s figures from the database and adds each later trade once', async () => {
   const { clock, asked, database, trade, now } = fixture({ restarted: true })
   database.says = [stored()]
   const before = await now()

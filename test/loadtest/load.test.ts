@@ -176,7 +176,7 @@ test('the load tester checks an exchange and reports the figures', async (t) => 
     },
   )
 
-  await t.test('without an exchange the load tester prints one line and fails', async () => {
+  await t.test('without an exchange, the load tester prints one line and fails', async () => {
     const out = join(folder, 'nobody')
     const { code, complaints } = await cli(['--url', url, '--out', out])
     assert.equal(code, 1)

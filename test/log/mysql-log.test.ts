@@ -50,7 +50,7 @@ test('the address of a log names one or more database servers and a database', (
   for (const url of wrong) assert.equal(parseMysqlAddress(url), undefined, url)
 })
 
-test('after a database error with an unknown code the result of the statement counts as unknown', () => {
+test('after a database error with an unknown code, the result of the statement counts as unknown', () => {
   assert.equal(meaningOf({ errno: 1062 }), 'taken')
   assert.equal(meaningOf({ errno: 1213 }), 'again')
   assert.equal(meaningOf({ errno: 1180 }), 'unknown')

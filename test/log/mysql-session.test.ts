@@ -153,7 +153,7 @@ describe('the log works on a database server with other default settings', {
   }
 
   // After a Galera server was away from its cluster, its old sessions may answer every statement with this error.
-  test('after a lock wait error the log moves to the next server of its address', async () => {
+  test('after a lock wait error, the log moves to the next server of its address', async () => {
     const url = servers.urlOf(0, 'sibyl')
     const twice = url.replace(/@(.*)\//, '@$1,$1/')
     await whileLocked(async () => {

@@ -30,7 +30,7 @@ const memory = '/dev/shm'
 const folder = mkdtempSync(join(existsSync(memory) ? memory : tmpdir(), 'sibyl-power-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 
-test('after a power failure at any moment the log opens with every answered event', async (t) => {
+test('after a power failure at any moment, the log opens with every answered event', async (t) => {
   const dataDir = join(folder, 'data')
   mkdirSync(dataDir)
   createLog(dataDir, 1)

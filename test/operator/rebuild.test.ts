@@ -83,7 +83,7 @@ await onBothDatabases('a lost database can be rebuilt', ({ fresh }) => {
       assert(rest.ended && rest.events > 100)
       assert.deepEqual(await rebuild({ log, database, say: quiet }), { events: 0, ended: true })
     })
-    assert.match(lines.join('\n'), /partition 1: \d+ events, from offset 1 to \d+/)
+    assert.match(lines.join('\n'), /partition 1: writing \d+ events, from offset 1 to \d+/)
     assert.deepEqual(await withDatabase(lost, tablesOf), expected)
 
     await withDatabase(older, (database) => rebuild({ log, database, say }))

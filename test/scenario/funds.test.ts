@@ -276,7 +276,7 @@ describe('an exchange reserves the funds of orders', () => {
     await client.orders.cancel({ ...second, marketId: s.marketId, side: 'buy' })
   })
 
-  it('after a kill the reservations of funds are the same as before', async () => {
+  it('after a kill, the reservations of funds are the same as before', async () => {
     const before = cashOf(await s.clientOf(BOB).funds())
     await s.exchange.kill()
     await s.exchange.start()

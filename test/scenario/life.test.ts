@@ -107,7 +107,7 @@ test('every read is correct in each stage of a market', async (t) => {
     })
   })
 
-  await t.test('after a split the trader has shares of both outcomes', async () => {
+  await t.test('after a split, the trader has shares of both outcomes', async () => {
     await chain.fund(ann, { collateral: 1_000_000_000n })
     await chain.fund(bob, { shares: 100_000_000n, market: id })
     await position(bob, [100, 50, 100, 50])

@@ -102,7 +102,7 @@ describe('settlement survives forged permits in the exchange’s database', () =
     return orderHashes
   }
 
-  it('after a kill trades settle although another trade has a permit that cannot be encoded', async () => {
+  it('after a kill, trades settle although another trade has a permit that cannot be encoded', async () => {
     const poisoned = await plant(
       async () => [await trade(MAKER, ATTACKER, '0.5')],
       () => ({ ...FORGED, nonce: '0', value: String(2n ** 256n) }),

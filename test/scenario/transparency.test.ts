@@ -514,7 +514,7 @@ test('the log of a running exchange is public and verifiable', async (t) => {
     },
   )
 
-  await t.test('after a kill the public log continues where it ended', async () => {
+  await t.test('after a kill, the public log continues where it ended', async () => {
     const before = await logsNow()
     await exchange.kill()
     await exchange.start()

@@ -57,7 +57,7 @@ const TRADE_JSON: Readonly<Record<TradeList, (trade: ListedTrade) => string>> = 
   activity: (trade) => `${openTradeJson(trade)},"takerSide":${trade.takerSide}}`,
 }
 
-/** Returns a page of these trades; a full page includes the position where the next one begins. */
+/** Returns a page of these trades as JSON. A full page includes the position at which the next page begins. */
 export function tradesPageJson(
   list: TradeList,
   marketId: MarketId,

@@ -1,6 +1,6 @@
 /**
- * Checks of a submitted order before it is sent to its market: values, market, permit, signature. The same checks apply
- * to one order, to a batch, and to a request that only validates an order.
+ * Checks submitted orders (values, market, permit, signature) and passes them to their markets. The same
+ * checks apply to one order, to a batch, and to a request that only validates an order.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -59,7 +59,10 @@ type OrderServicePorts = {
   readonly signers?: OrderSigners | undefined
   /** Returns the chains on which a key acts for an account as its delegate. */
   readonly actsOn?: Delegates['actsOn'] | undefined
-  /** Checks for cancellations on the chain; undefined if the exchange does not index them. */
+  /**
+   * Rejects orders that were cancelled on the chain; undefined if the exchange does not index these
+   * cancellations.
+   */
   readonly withdrawn?: Pick<WithdrawnOrders, 'flawOf'> | undefined
   /**
    * Returns a promise that resolves when the front has loaded the markets of this market's thread for the first time.

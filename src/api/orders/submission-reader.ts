@@ -1,4 +1,7 @@
-/** Reads the submission of an order: its shape, its flaws apart from the signature, and the input of the verifier. */
+/**
+ * Validates the shape of a submitted order, finds its flaws apart from the signature, and builds the input of
+ * the verifier.
+ */
 
 import type { MarketId } from '#domain/ids.ts'
 import { orderFlaws } from '#domain/order.ts'

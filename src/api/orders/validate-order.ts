@@ -1,4 +1,4 @@
-/** `POST /api/v1/orders/validate`: returns every error of an order at once; places nothing. */
+/** `POST /api/v1/orders/validate`: returns all errors of an order in one answer; places nothing. */
 
 import Type from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'

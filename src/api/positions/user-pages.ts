@@ -1,6 +1,6 @@
 /**
- * Answers about a user as JSON, written on the thread that reads the database. The front receives one text instead of a
- * thousand values, and sends the text unchanged.
+ * The answers about a user, as JSON. The thread that reads the database writes them. So the front receives
+ * one text instead of a thousand values, and sends the text unchanged.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'

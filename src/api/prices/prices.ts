@@ -140,7 +140,10 @@ function historyRoute({ board, nowMs }: PricePorts): Route {
 }
 
 function streamRoute({ board, hub }: PricePorts): Route {
-  /** Returns the asset of a request that `refuse` has accepted. Throws if the asset does not exist. */
+  /**
+   * Returns the asset of a stream request. Throws if the asset is unknown: `refuse` rejects such requests
+   * earlier.
+   */
   function checked(path: { readonly asset: string }): ShownAsset {
     const shown = shownAsset(board, path.asset)
     if ('rejected' in shown) throw new Error('the asset must be checked before the stream opens')

@@ -55,9 +55,9 @@ const ERRORS: readonly RejectionCode[] = [
 
 const IDEMPOTENT =
   'The answer arrives when the transaction is broadcast. If the same signed request is sent again, the answer ' +
-  'has the same transaction, which the exchange sends to the chain only once. If a request would change ' +
-  'nothing on the chain, no transaction is sent; the answer has the hash of the earlier transaction, or an ' +
-  'empty hash if that is unknown.'
+  'has the same transaction, which the exchange sends to the chain only once. If the chain already has ' +
+  'the requested state, no transaction is sent; the answer has the hash of the transaction that caused this ' +
+  'state, or an empty hash if that transaction is unknown.'
 
 const REVOCATION =
   'A reduction or revocation is rejected while unsettled trades of the owner need the approval or allowance (409 ' +

@@ -1,6 +1,6 @@
 /**
- * Requests of a lane (one key on one chain) to an Ethereum node: blocks, receipts, the key's transaction count, fees
- * and gas.
+ * The requests of a lane (one key on one chain) to an Ethereum node: for blocks, receipts, the key's
+ * transaction count, fees and gas.
  */
 
 import {

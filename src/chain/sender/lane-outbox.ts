@@ -102,7 +102,8 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
   }
 
   /**
-   * Sends a blank transaction for each missing nonce, because a nonce without a transaction blocks all later nonces.
+   * Sends a blank transaction for each missing nonce below a transaction that has been open for
+   * `bumpAfterMs`, because a missing nonce blocks all later nonces.
    */
   async function fillGaps(view: View): Promise<void> {
     const stuck = ledger
@@ -132,8 +133,8 @@ function note(entry: Entry, error: string): void {
 }
 
 /**
- * Returns whether no block would include the transaction's newest signed form, or the abandoned transaction is not
- * blank yet.
+ * Returns whether the transaction must be replaced immediately: no block would include its newest signed
+ * form, or it was abandoned and is not blank yet.
  */
 function isHopeless(entry: Entry, { head }: View): boolean {
   const tooCheap = BigInt(entry.row.maxFeePerGas) < head.baseFee

@@ -49,7 +49,7 @@ export function makeLane(options: LaneOptions): TransactionSender {
     assert(request.purpose !== BLANK_PURPOSE)
     await ledger.recover()
     if (ledger.room() <= 0) {
-      throw new Fault('SENDER_FULL', 'too many transactions of this key are open', {
+      throw new Fault('SENDER_FULL', 'this key has too many unfinished transactions: retry later', {
         retryable: true,
       })
     }
@@ -126,8 +126,8 @@ export function makeLane(options: LaneOptions): TransactionSender {
 }
 
 /**
- * Makes functions that decide whether data that a node lacks counts as gone, and whether blocks seen earlier
- * may be gone.
+ * Makes the functions that decide whether a node's missing data counts as gone, and whether the chain may
+ * have replaced blocks since the last poll.
  */
 function makeDoubt(
   { nowMs }: Pick<LaneOptions, 'nowMs'>,

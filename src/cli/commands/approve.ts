@@ -54,7 +54,8 @@ export const redeem = command({
     const { client } = await traderOf(values, io)
     if (named !== undefined) {
       const market = await findMarket(client, named)
-      if (!market.resolved) throw new CommandError(`'${market.question}' is not resolved yet`)
+      if (!market.resolved)
+        throw new CommandError(`the market '${market.question}' is not resolved yet`)
       const { tx_hash: txHash } = await client.relayer.ctfRedemption({ market })
       io.out(
         values.json ? showJson({ markets: [market.id], txHashes: [txHash] }, 2) : `${txHash}\n`,

@@ -17,7 +17,9 @@ export const deadman = command({
     const afterMs = 1_000 * readInteger('seconds', seconds, 0, SECONDS_MAX)
     const { client, hasToken } = await traderOf(values, io)
     if (!hasToken) {
-      throw new CommandError('a dead-man switch needs an API key: sibyl keys create')
+      throw new CommandError(
+        'a dead-man switch needs an API key: create one with sibyl keys create',
+      )
     }
     const answer = await client.orders.deadman(afterMs)
     if (values.json) io.out(showJson(answer, 2))

@@ -76,7 +76,9 @@ export const logReplay = command({
           : `ok  ${log.origin}  ${counts.events} events, ${counts.orders} orders, ${counts.fills} fills, ${signers} signers\n`,
       )
       if (unsigned > 0)
-        io.err(`${unsigned} orders have ended, but their signatures are not shown\n`)
+        io.err(
+          `${unsigned} orders have ended, but the exchange does not publish their signatures\n`,
+        )
       for (const other of others.slice(0, OTHERS_SHOWN_MAX)) io.err(`${other}\n`)
       if (others.length > OTHERS_SHOWN_MAX) {
         io.err(`and ${others.length - OTHERS_SHOWN_MAX} more\n`)
@@ -162,7 +164,9 @@ async function checkSigners(
       if (!hasEnded(marketId, orderHash)) continue
       unsigned++
       if (isStrict) {
-        throw new CommandError(`order ${orderHash} has ended, but its signature is not shown`)
+        throw new CommandError(
+          `order ${orderHash} has ended, but the exchange does not publish its signature`,
+        )
       }
     }
   }
@@ -197,11 +201,15 @@ async function signerOf(
 ): Promise<Address | undefined> {
   const named = `order ${order.orderHash as OrderHash}`
   if (signatureHash(signature, hexSha256) !== order.signatureHash) {
-    throw new CommandError(`${named}: its signature is not the one that was logged`)
+    throw new CommandError(
+      `${named}: the signature from the exchange does not match the hash in the log`,
+    )
   }
   const hash = permit === undefined ? undefined : permitHash(permit, hexSha256)
   if (hash !== order.permitHash) {
-    throw new CommandError(`${named}: its permit is not the one that was logged`)
+    throw new CommandError(
+      `${named}: the permit from the exchange does not match the hash in the log`,
+    )
   }
   return recoverSigner(order.orderHash, signature)
 }

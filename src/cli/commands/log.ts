@@ -74,7 +74,7 @@ function keptIn(folder: string | undefined): Checkpoint[] {
     const checkpoint = parseCheckpoint(readFileSync(join(folder, name), 'utf8'))
     if (checkpoint !== undefined) return checkpoint
     throw new CommandError(
-      `${join(folder, name)} is damaged: without it a rewritten log cannot be detected`,
+      `${join(folder, name)} is damaged: without this file, a rewritten log cannot be detected`,
     )
   })
 }

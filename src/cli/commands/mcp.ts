@@ -95,8 +95,8 @@ const CREATE_OPTIONS = '--days 7 --max-size 100 --max-notional 500'
 type Delegated = Awaited<ReturnType<typeof traderOf>> & { readonly delegation: Delegate }
 
 /**
- * Returns the account of `--for`, with the key of its delegate. Rejects the account's own key: a prompt can mislead a
- * program that holds it, and the exchange can limit only delegates.
+ * Returns the account of `--for`, with the key of its delegate. Rejects the account's own key: a prompt can
+ * mislead the program that uses the key, and the exchange enforces limits only for delegates.
  */
 async function delegateOf(
   values: Parameters<typeof traderOf>[0],
@@ -114,7 +114,7 @@ async function delegateOf(
   const create = `sibyl delegate create ${own} ${CREATE_OPTIONS} --key-file <key of ${trader.address}>`
   if (own.toLowerCase() === trader.address.toLowerCase()) {
     throw new CommandError(
-      'this key belongs to the account itself. Make a new key, and appoint it: ' +
+      'this key belongs to the account itself. Make a new key, and appoint it as a delegate: ' +
         create.replace(own, '<address of the new key>'),
     )
   }

@@ -79,7 +79,10 @@ function theOne(open: readonly OpenOrder[], named: string): OpenOrder {
   const found = open.filter(({ orderHash }) => orderHash.startsWith(named.toLowerCase()))
   const [only] = found
   if (found.length === 1 && only !== undefined) return only
-  const what = found.length === 0 ? 'no open order of this trader is' : 'more than one order is'
+  const what =
+    found.length === 0
+      ? 'no open order of this trader begins with'
+      : 'more than one open order begins with'
   throw new CommandError(`${what} '${named}'; sibyl orders lists them`)
 }
 

@@ -46,7 +46,7 @@ function placing(side: 'buy' | 'sell'): Command {
       'group-shares': { value: '<shares>', help: 'shares that --group-window allows' },
       replaces: {
         value: '<order>',
-        help: 'the hash of an open order that is cancelled in the same step',
+        help: 'hash of an open order to cancel; the cancellation and the new order take effect together',
       },
       'replace-always': { help: 'with --replaces: even if that order is no longer open' },
       validate: { help: 'signs it, reports its errors, and places nothing' },

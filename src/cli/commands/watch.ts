@@ -122,8 +122,10 @@ async function follow<Message, State>(
   stream.on('closed', ({ reconnectInMs }) => {
     if (reconnectInMs !== undefined) io.err(`sibyl: the connection was lost; reconnecting\n`)
   })
-  stream.on('gap', () => io.err('sibyl: a message is missing; a snapshot follows\n'))
-  stream.on('checksum', () => io.err('sibyl: the checksum differs; a snapshot follows\n'))
+  stream.on('gap', () => io.err('sibyl: a message is missing; waiting for a new snapshot\n'))
+  stream.on('checksum', () =>
+    io.err('sibyl: the checksum of the book differs; waiting for a new snapshot\n'),
+  )
   const { ready } = start(stream, (message, state) => {
     if (printed++ >= most) return
     io.out(values.json === true ? showJson(message) : `${show(message, state)}\n`)

@@ -29,7 +29,7 @@ async function demandWords(world: World, header: string | undefined, words: stri
   const { status, body } = await world.ask('/orders', { method: 'DELETE', headers })
   const { error } = (body ?? {}) as { error?: string }
   demandEqual(
-    `the answer to ${header === undefined ? 'no token' : 'that token'}`,
+    `the answer to ${header === undefined ? 'a request without a token' : 'an invalid token'}`,
     [status, error],
     [401, words],
   )
@@ -38,7 +38,7 @@ async function demandWords(world: World, header: string | undefined, words: stri
 export const AUTH_CHECKS: readonly Check[] = [
   {
     id: 'auth.malformed',
-    says: 'a missing token, a missing Bearer and a malformed token are 401, each with its own message',
+    says: 'a missing token, a missing Bearer and a malformed token get 401, each with a different message',
     async run(world) {
       await demandWords(world, undefined, 'missing authorization header')
       await demandWords(world, 'Basic dXNlcjpwYXNz', 'invalid authorization format')
@@ -47,7 +47,7 @@ export const AUTH_CHECKS: readonly Check[] = [
   },
   {
     id: 'auth.expired',
-    says: 'a token older than 5 minutes is 401 token expired',
+    says: 'a token older than 5 minutes gets 401 token expired',
     async run(world) {
       const tenMinutesAgo = (await world.nowMs()) - 600 * SECOND_MS
       await demandWords(world, token('nobody', tenMinutesAgo), 'token expired')
@@ -55,7 +55,7 @@ export const AUTH_CHECKS: readonly Check[] = [
   },
   {
     id: 'auth.unknown-key',
-    says: 'a token of an unregistered key is 401 API key not found',
+    says: 'a token of an unregistered key gets 401 API key not found',
     async run(world) {
       await demandWords(world, token('nobody', await world.nowMs()), 'API key not found')
     },
@@ -73,7 +73,7 @@ export const AUTH_CHECKS: readonly Check[] = [
   },
   {
     id: 'auth.key',
-    says: 'a key is registered by a signature; its token works, a forged or used token does not',
+    says: 'a token of a registered key is accepted; a forged or already used token is rejected',
     async run(world) {
       const { apiKey } = traderOf(world)
       const { auth } = await world.config()
@@ -88,13 +88,13 @@ export const AUTH_CHECKS: readonly Check[] = [
       const first = await use()
       // The request names an unknown market, so it fails even with a valid token. Any status except 401 shows that the
       // server accepted the token.
-      demandEqual('a token that is refused', first.status === 401, false)
+      demandEqual('rejection of a valid token', first.status === 401, false)
       if (auth.singleUse) demandEqual('status of a used token', (await use()).status, 401)
     },
   },
   {
     id: 'auth.revoked',
-    says: 'a revoked key is 401 API key is inactive',
+    says: 'a token of a revoked key gets 401 API key is inactive',
     async run(world) {
       const { apiKey, revoke } = traderOf(world)
       const key = await apiKey()

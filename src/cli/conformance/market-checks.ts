@@ -1,4 +1,4 @@
-/** Checks of reads: markets, books, trades, totals, and data of a user. */
+/** Checks of read requests: markets, books, trades, totals, and data of a user. */
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Check } from './check.ts'

@@ -100,7 +100,7 @@ export const PRICE_CHECKS: readonly Check[] = [
       } catch (error) {
         if (!stop.aborted) throw error
       }
-      demand(false, `an event within ${FIRST_EVENT_MS} ms`, 'none')
+      demand(false, `the first price event within ${FIRST_EVENT_MS} ms`, 'none')
     },
   },
 ]

@@ -109,7 +109,7 @@ export const STREAM_CHECKS: readonly Check[] = [
   },
   {
     id: 'stream.book-snapshot',
-    says: 'a book begins with a snapshot whose checksum fits',
+    says: 'a book begins with a snapshot that has a correct checksum',
     async run(world) {
       const { id: marketId } = await world.openMarket()
       await withStream(world, async (stream) => {
@@ -157,7 +157,7 @@ export const STREAM_CHECKS: readonly Check[] = [
   },
   {
     id: 'stream.book-deltas',
-    says: 'every change of a book names the one before, and its checksum fits',
+    says: 'every change of a book has the seq of the previous change and a correct checksum',
     async run(world) {
       const { sign } = traderOf(world)
       const { id: marketId } = await world.openMarket()

@@ -36,7 +36,7 @@ export async function openStream(url: string): Promise<StreamProbe> {
 
   function next(what: string, fits: (frame: Frame) => boolean): Promise<Frame> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => end(`no such frame within ${WAIT_MS} ms`), WAIT_MS)
+      const timer = setTimeout(() => end(`no matching frame within ${WAIT_MS} ms`), WAIT_MS)
       function end(why: string): void {
         clearTimeout(timer)
         waiting.delete(look)

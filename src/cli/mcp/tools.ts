@@ -27,7 +27,7 @@ export type Tool = {
 export type TradingLimits = {
   /** Largest size of an order. */
   readonly sizeMax: number
-  /** Maximum total loss of the orders of the run. */
+  /** Maximum sum of the losses from all orders of the run. */
   readonly notionalMax: number
   readonly isLive: boolean
 }
@@ -222,7 +222,9 @@ export function tradeTools(
           label: text('Repeated in every message about the order; public', {
             pattern: '^[ -~]{1,32}$',
           }),
-          replaces: hash('The hash of an open order that is cancelled in the same step'),
+          replaces: hash(
+            'Hash of an open order to cancel; the cancellation and the new order take effect together',
+          ),
         },
         ['marketId', 'side', 'outcome', 'price', 'size'],
       ),

@@ -14,7 +14,7 @@ type Wire = {
   close(): void
 }
 
-/** Wires from one node to all servers of a kind. */
+/** Wires to all servers of a kind (NATS or database), for example from one node. */
 export type Wires = {
   /** Returns the address with each server replaced by its wire. */
   through(url: string): string

@@ -15,7 +15,7 @@ const BITS_PER_ORDER = 12
 /** A filter is sized so that it can be halved this many times into whole pages. */
 const HALVINGS = 3
 
-/** The eight 32-bit words of an order's hash, as in memory. */
+/** The eight 32-bit words of an order's hash, in the byte order of this machine. */
 type HashWords = Int32Array
 
 export type FilterSeeds = readonly [number, number]

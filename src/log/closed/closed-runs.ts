@@ -13,9 +13,12 @@ import { removeSlowly } from '../snapshots/snapshot-writer.ts'
 import { forgetAfterSecAt, type HashKey } from './closed-order.ts'
 import { ClosedRun, type RunMeta } from './closed-run.ts'
 
-/** Number of runs of one level that are merged into one run of the next level. */
+/**
+ * Maximum number of runs of one level that are merged into one run of the next level. If four do not fit into
+ * one run, two are merged.
+ */
 const FAN_IN = 4
-/** Share of a run's orders that may be forgotten before the run is written again without them. */
+/** If at least this share of a run's orders may be forgotten, the run is written again without them. */
 const FORGOTTEN_SHARE = 0.5
 
 export type RunsOptions = {
@@ -61,7 +64,8 @@ export class ClosedRuns {
     let found = EMPTY
     const rows = db.prepare('SELECT id, json, crc FROM closed_runs ORDER BY id DESC').all() as Row[]
     for (const { id, json, crc } of rows) {
-      if (this.#crc(id, json) !== crc) throw corrupt(`${folder}: run ${id} is named wrongly`)
+      if (this.#crc(id, json) !== crc)
+        throw corrupt(`${folder}: the row of run ${id} of closed orders is damaged`)
       found = plus(found, crc)
     }
     checkTally(found, stated, 'runs of closed orders', folder)

@@ -34,8 +34,8 @@ import type { ClosedRuns } from './closed-runs.ts'
  */
 const ROW_ORDERS_MAX = 256
 /**
- * A forget step stops after the row with which it has read this many orders. Such a step takes a few
- * milliseconds.
+ * A forget step ends as soon as the rows with orders to forget contain at least this many orders. Such a step
+ * takes a few milliseconds.
  */
 const FORGET_ORDERS_MAX = 2_048
 
@@ -176,7 +176,7 @@ export class ClosedTable {
     take: (place: number, payload: Buffer, at: number) => void,
   ): void {
     const row = this.#row(id)
-    if (row === undefined) throw corrupt(`${this.#path}: row ${id} of closed orders is gone`)
+    if (row === undefined) throw corrupt(`${this.#path}: row ${id} of the closed orders is missing`)
     eachOf(row.payload, wanted, (at, places) => {
       for (const place of places) take(place, row.payload, at)
     })

@@ -53,7 +53,7 @@ export function rowCrc(
   return Buffer.isBuffer(payload) ? crc32(payload, head) : NO_CRC
 }
 
-/** Equals no stored checksum, because stored checksums are never negative. */
+/** Checksum of an invalid row. It equals no stored checksum, because stored checksums are never negative. */
 const NO_CRC = -1
 
 export function batchCrc(home: RowHome, row: Omit<BatchRow, 'crc'>): number {

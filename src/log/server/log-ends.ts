@@ -1,6 +1,7 @@
 /**
- * Reads the last offsets of a log in a database server. Threads that read a local copy compare these offsets with the
- * last offsets of the copy. So they know whether the copy contains all events up to a certain time.
+ * Reads the last offsets of a log in a database server. Threads that read a local copy compare these offsets
+ * with the last offsets of the copy. The comparison shows whether the copy contains all events that the log
+ * had when its offsets were read.
  */
 
 import { asFault } from './mysql-copy.ts'

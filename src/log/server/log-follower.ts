@@ -17,7 +17,7 @@ import { LOG_URL_SHAPE, MysqlServer, parseMysqlAddress } from './mysql-server.ts
 const PATIENCE = { totalMs: 2_000 }
 /**
  * Number of rows of closed orders that are searched for orders to forget, each time after new rows were read.
- * New rows may be read many times in a second.
+ * It is small, because new rows may be read many times in a second.
  */
 const FORGET_STEP = 200
 

@@ -49,7 +49,8 @@ export async function openHome(
   const { dataDir, partitions, watch } = options
   const server = new MysqlServer(address)
   try {
-    // This function may be retried, and may run on several machines at the same time.
+    // This callback may be called again after an error, and several machines may run it at the same time, so
+    // all of its statements are safe to repeat.
     const home = await untilKnown(
       server,
       OPEN_PATIENCE,

@@ -314,8 +314,8 @@ export class LogRows {
   }
 
   /**
-   * Runs a statement only while this epoch is the newest. `sql` must end with `WHERE` or `AND`, because this
-   * condition is appended to it.
+   * Runs a statement only while this epoch is the newest. `sql` must end with `WHERE` or `AND`, because the
+   * condition on the epoch is appended to it.
    */
   async changeAs(epoch: number, sql: string, values: readonly unknown[]): Promise<number> {
     return this.change(`${sql} ${IS_NEWEST}`, [...values, epoch, this.part])

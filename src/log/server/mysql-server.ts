@@ -222,7 +222,7 @@ async function prepareSession(connection: Connection, server: string): Promise<v
     if (Number(actual?.[name]) === value) continue
     throw new Fault(
       'LOG_SERVER_UNFIT',
-      `${server} keeps ${name} at ${actual?.[name]}, but the log needs ${value}: a proxy may override the setting`,
+      `${name} of ${server} is ${actual?.[name]}, but the log needs ${value}: a proxy may override the setting`,
       { retryable: false },
     )
   }

@@ -9,8 +9,8 @@ export const Relayed = Type.Object(
     success: Type.Literal(true),
     tx_hash: Type.String({
       description:
-        'Hash of the transaction. If the operation would change nothing on the chain, the hash of the earlier ' +
-        'transaction; empty if that is unknown',
+        'Hash of the transaction. If the chain already has the requested state, the hash of the ' +
+        'transaction that caused this state; empty if that transaction is unknown',
     }),
   },
   { title: 'Relayed' },

@@ -50,8 +50,9 @@ export function coverAgain(state: AccountsState, account: Account, context: Acco
 }
 
 /**
- * Checks accounts that the current message changed. Three reasons can leave their orders without cover: new orders
- * without a promise, changed funds, and fills that cost more than was reserved, because of rounding.
+ * Checks accounts that the current message changed. Three reasons can leave their orders without cover: new
+ * orders without a reservation (promise), changed funds, and fills that cost more than was reserved, because
+ * of rounding.
  */
 export function coverChanged(state: AccountsState, context: AccountsContext): void {
   const doubtful = new Set<Account>()

@@ -115,8 +115,8 @@ function rested(state: AccountsState, market: MarketNeeds, event: OrderRested): 
   }
   order.placedAtMs = placedAtMs
   setRemaining(state, order, remaining)
-  // End the promise only after the order’s need is counted. Otherwise the account would be unused in between, and could
-  // be removed from memory.
+  // End the order's reservation (promise) only after the order's need is counted. Otherwise nothing would use
+  // the account between the two steps, and the account could be removed from memory.
   keepPromise(state, orderHash)
 }
 

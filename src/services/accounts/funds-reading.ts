@@ -141,7 +141,7 @@ export function readNext(chain: ChainAccounts, context: AccountsContext): void {
     for (const queue of [chain.asked, chain.toRead]) {
       for (const account of queue) {
         if (accounts.length === OWNERS_READ_MAX) break
-        // If the owner is being read now, the read is repeated afterwards if necessary.
+        // An owner that is being read stays in the queue, and is read again after the current read.
         if (account.reading) continue
         queue.delete(account)
         account.reading = true

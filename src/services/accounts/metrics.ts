@@ -12,7 +12,7 @@ export function accountsMeters(
   const registers = [registry]
   const rpcErrors = new Counter({
     name: 'sibyl_accounts_rpc_errors_total',
-    help: 'Failed requests to a chain for funds, including those that another address then answered',
+    help: 'Failed requests to a chain for funds, including those that another RPC URL then answered',
     labelNames: ['chain', 'host'],
     registers,
   })

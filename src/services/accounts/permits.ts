@@ -1,9 +1,12 @@
 /**
- * Decides which permits of an account count, that is, allow the payments of their orders. The token accepts the permits of an owner only in the order of their
- * nonces. So a permit counts only while every nonce between the chain's next one and its own belongs to an open,
- * pending or promised order of the trader: settlement sends those permits along. A permit no longer counts once its
- * nonce is used on chain, by our settlement, another account or the trader: from then on the allowance on chain must
- * cover its order. The same applies after a gap, which an order leaves when it ends with its permit unused.
+ * Decides which permits of an account count, that is, allow the payments of their orders. The token accepts
+ * the permits of an owner only in the order of their nonces. So a permit counts only while every nonce from
+ * the chain's next one up to its own has an open, pending or promised order of the trader. Settlement sends
+ * those permits along.
+ *
+ * A permit stops counting in two cases. Its nonce is used on chain, by our settlement, another account or the
+ * trader. Or an order with an earlier nonce ends with its permit unused, which leaves a gap. From then on,
+ * the allowance on chain must cover the permit's order.
  *
  * If a permit does not count, its order's needs are part of the account's `unpermitted` needs.
  *
@@ -20,8 +23,8 @@ export function newSums(): Sums {
 }
 
 /**
- * Returns the permit of an order, and counts one more user of the permit: the order itself, one of its
- * trades, or its reservation (promise). Returns undefined if the order has no permit. If two orders have
+ * Returns the permit of an order, and counts one more use of it. The order itself, each of its trades and its
+ * reservation (promise) use the permit. Returns undefined if the order has no permit. If two orders have
  * permits with the same nonce, the token accepts only one of them, so the second permit cannot be used yet.
  */
 export function holdPermit(
@@ -66,8 +69,9 @@ function waitingFor({ permits }: Account, nonce: Uint64): PermitNeed | undefined
 }
 
 /**
- * Adds an amount to the needs of an order’s permit, if there is one. If there is no permit, or the token would not
- * accept it yet, the allowance must cover the amount as well.
+ * Counts an amount that an order needs. If the order has a permit, adds the amount to the permit's needs. If
+ * it has none, or the token would not accept it yet, also adds the amount to `unpermitted`, which the
+ * allowance must cover.
  */
 export function addAllowed(
   account: Account,

@@ -74,7 +74,7 @@ function sentNeeds({ trades }: AccountsState, sentIds: ReadonlySet<TradeId>): Ma
 
 /** Creates the empty state of an accounts service that never reads a chain. */
 function emptyState(chainIds: Iterable<number>): AccountsState {
-  const never = (): never => assert.fail('a shadow reads no chain')
+  const never = (): never => assert.fail('a shadow of the accounts service must not read a chain')
   return newAccounts(
     {
       load: never,

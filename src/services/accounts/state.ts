@@ -21,8 +21,8 @@ import type { Context, Deferred } from '#runtime/actor.ts'
 
 export type AccountsProtocol = AccountsRequests & {
   /**
-   * Compares the state with a fresh load and the events after its checkpoints, up to the last `Logged`; for `npm run
-   * audit`.
+   * Compares the state with a fresh load from the database plus the events after the load's checkpoints, up
+   * to the last `Logged`. Used by `npm run audit`.
    */
   Audit: {
     takes: { loaded: LoadedAccounts; events: readonly MarketEvent[] }
@@ -134,7 +134,7 @@ export type LoadedAccounts = {
   readonly trades: readonly NeedsTrade[]
 }
 
-/** Functions that the accounts service needs from outside. If a function fails, its promise rejects with a `Fault`. */
+/** Functions that the accounts service needs from outside. A function that fails rejects with a `Fault`. */
 export type AccountsPorts = {
   readonly load: () => Promise<LoadedAccounts>
   readonly chains: readonly FundsChain[]
@@ -159,7 +159,10 @@ export type AccountsRules = {
   readonly staleMs: number
   /** Every owner with open needs is read again within this time. */
   readonly sweepMs: number
-  /** Grace period after an order's deadline in which its promise may still become an order. */
+  /**
+   * Time for which a reservation (promise) is kept after the deadline of its order's request, because the
+   * order may still be appended to the log.
+   */
   readonly graceMs: number
   /**
    * Time after the start in which no funds are granted, because orders that a predecessor granted may still arrive. 0
@@ -219,7 +222,10 @@ export type Account = {
   /** Funds read at a block before this one are outdated. */
   wantBlock: number
   readonly orders: Set<OrderNeed>
-  /** Trades of the account that the chain has settled but whose end is not read from the log yet. */
+  /**
+   * Trades of the account that the chain has settled and that have not ended: they are not confirmed, or not
+   * included in both owners' funds yet.
+   */
   readonly settled: Set<TradeNeed>
   readonly waiting: Asker[]
   /** Number of orders, trades, promises and waiting requests that use the account; at 0 the account is idle. */
@@ -242,8 +248,8 @@ export type PermitNeed = {
   readonly orderHash: OrderHash
   readonly needs: Sums
   /**
-   * Number of users of the permit: the order itself, each trade that counts as a need, and the order's
-   * reservation (promise).
+   * Number of current uses of the permit: one for the order itself, one for each trade that counts as a need,
+   * and one for the order's reservation (promise).
    */
   uses: number
   /**

@@ -40,7 +40,11 @@ const TELL_EVERY_MS = 50
 const MAILBOX_MAX = 100_000
 
 /** Answer while another node owns this share of the funds, or may be taking it over. */
-const AWAY = reject('OVERLOADED', undefined, 'another node is taking over the funds: retry shortly')
+const AWAY = reject(
+  'OVERLOADED',
+  undefined,
+  'another node is taking over the tracking of funds: retry shortly',
+)
 
 type AccountsWorld = ChainWorld & Pick<Adapters, 'openLogReader' | 'openLogEnds'>
 
@@ -103,7 +107,7 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
     kit.every(TELL_EVERY_MS, tellChanged)
     log.info(
       { chains: chainPorts.chains.map(({ chainId }) => chainId) },
-      'accounts follow the log and the chains',
+      'the accounts thread now reads the log and the chains',
     )
   }
 

@@ -16,7 +16,10 @@ import type { Account, AccountsState, ChainAccounts, ReportedTrade, TradeNeed } 
  * may revert them.
  */
 const OVER_MAX = 5_000
-/** Maximum number of settled trades, per chain, whose match was not read from the log yet. */
+/**
+ * Maximum number of order pairs, per chain, with settled trades whose match was not read yet. The oldest are
+ * dropped.
+ */
 const EARLY_MAX = 10_000
 
 function pairOf(buyOrderHash: OrderHash, sellOrderHash: OrderHash): string {
@@ -48,8 +51,8 @@ export function addTrade(
 }
 
 /**
- * Adds the amounts that the trade takes to the needs of its buyer and seller. Traders of other accounts threads are
- * skipped.
+ * Registers a trade as not ended, and counts it as a need of its buyer and of its seller. A trader whom
+ * another accounts thread serves is skipped.
  */
 function hold(state: AccountsState, need: TradeNeed): void {
   const { trade, chain } = need

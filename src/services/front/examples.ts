@@ -10,7 +10,7 @@ import type { Market } from '#domain/market.ts'
 import type { LiveExamples } from '#http/openapi.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 
-/** Index of the last demo trader, which no other example uses. */
+/** Index of the demo trader who signs these examples: the last one, which no other example uses. */
 const TRADER = 19
 const TTL_SEC = 3_600
 

@@ -1,12 +1,12 @@
 /**
- * Ensures that a bearer token is used only once on all nodes that share a database. Before a front accepts tokens, it
- * records (“claims”) them in the database, many in one statement. While the database is unavailable no token is
- * accepted, and the client must retry.
+ * Ensures that a bearer token is used only once on all nodes that share a database. Before a front accepts a
+ * token, it records the token in the database (a “claim”). One statement records many tokens. While the
+ * database is unavailable, no token is accepted, and the client must retry.
  *
- * If the answer to a claim is lost after the database stored the claim, the token is refused. The number of a claim is
- * derived from its token. If the client sends the same token again to this process, its fronts recognise the claim as
- * their own and accept the token. The ledger ensures that this process does not accept the same token twice
- * (`http/nonce-ledger.ts`).
+ * If the database stores a claim but its answer is lost, the token is refused. The client may then send the
+ * same token again to this process. The number of a claim is derived from its token, so the process's fronts
+ * recognise the claim as their own and accept the token. The ledger ensures that this process does not accept
+ * the same token twice (`http/nonce-ledger.ts`).
  */
 
 import { createHmac } from 'node:crypto'
@@ -26,8 +26,8 @@ import { makeBatcher } from '#verify/batcher.ts'
 /** Maximum time that a request waits until the use of its token is recorded. */
 const CLAIM_MS = 5_000
 /**
- * Interval of deleting expired records. Records are kept for one more token lifetime, because clocks of nodes may
- * differ by that much.
+ * Interval of deleting old records. A record is kept for one token lifetime after its token has expired,
+ * because the clocks of nodes may differ by that much.
  */
 const FORGET_EVERY_MS = 10_000
 /** Maximum wait for the database when a front stops. */

@@ -15,7 +15,7 @@ export function indexerMeters(
   const registers = [registry]
   const rpcErrors = new Counter({
     name: 'sibyl_chain_rpc_errors_total',
-    help: 'Failed requests to a chain, including those that another address then answered',
+    help: 'Failed requests to a chain, including those that another RPC URL then answered',
     labelNames: ['chain', 'host'],
     registers,
   })

@@ -58,7 +58,7 @@ export function emit(state: MarketState, context: MarketContext, event: MarketEv
 /** Applies the parts of an event that are the same for new and replayed events. */
 export function note(state: MarketState, event: MarketEvent): void {
   if (event.seq !== state.seq + 1) {
-    assert.fail(`market ${state.market.id}: event ${event.seq} comes after ${state.seq}`)
+    assert.fail(`market ${state.market.id}: expected event ${state.seq + 1}, got ${event.seq}`)
   }
   state.seq = event.seq
   state.updatedAtMs = event.atMs
@@ -449,8 +449,8 @@ function closeOne(
 }
 
 /**
- * Closes the listed orders, which belong to `outcome`. After a match over both books, `met` is the taker's
- * side: orders on this side belong to the other outcome.
+ * Closes the listed orders. Without `met`, all of them belong to `outcome`. After a match over both books,
+ * `met` is the taker's side, and listed orders on this side belong to the other outcome.
  */
 export function closeAll(
   state: MarketState,

@@ -114,8 +114,8 @@ function flawOf(
 }
 
 /**
- * Returns why the new order cannot replace the order `replaces`: another trader owns that order, or it is not
- * open. In the mode `always`, it need not be open. Returns undefined if the new order can replace it.
+ * Returns why the new order cannot replace the order `replaces`; undefined if it can. The replaced order must
+ * belong to the same trader and be open. In the mode `always`, the replaced order may be closed or unknown.
  */
 function replaceFlaw(
   state: MarketState,

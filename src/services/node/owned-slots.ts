@@ -40,7 +40,7 @@ export function makeOwnedSlots(
       await beginning
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
-      log.warn({ slot, epoch, why }, `${slot} did not start here`)
+      log.warn({ slot, epoch, why }, `${slot} did not start on this node`)
       slotEnded(slot, epoch)
       return
     } finally {
@@ -51,7 +51,7 @@ export function makeOwnedSlots(
     sayBeat()
     void ports.ended(slot).then((why) => {
       if (taken.get(slot) === epoch && !releasing.has(slot))
-        log.warn({ slot, epoch, why }, `${slot} has ended here`)
+        log.warn({ slot, epoch, why }, `${slot} has ended on this node`)
       slotEnded(slot, epoch)
     })
   }

@@ -81,7 +81,7 @@ export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Threa
     meters.lookAtSilences()
     const trouble = quick?.state.trouble ?? ''
     if (trouble !== shownTrouble && trouble !== '')
-      log.warn({ why: trouble }, 'a quick market waits')
+      log.warn({ why: trouble }, 'quick markets are delayed')
     shownTrouble = trouble
   }
 

@@ -10,7 +10,7 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import type { ApiKeysRequests } from '#protocol/projector.ts'
 import type { Behaviour, Context, Deferred } from '#runtime/actor.ts'
 
-/** A change is skipped after `untilMs`, because its caller no longer waits. */
+/** Messages about API keys. A change is skipped after `untilMs`, because its caller no longer waits. */
 export type ApiKeysProtocol = ApiKeysRequests & {
   KeyWritten: {
     takes: { ticket: Deferred; registered: ApiKey | undefined; revoked: readonly string[] }

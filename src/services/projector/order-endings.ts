@@ -1,7 +1,8 @@
 /**
- * Ends orders in the database that were open when their market closed. A market may have a million such orders, so they
- * are ended in short steps, apart from the projector. At the start, the actor also scans all markets, in steps, for
- * orders that an earlier process left open. No client waits for these steps, and repeating a step changes nothing.
+ * Ends orders in the database that were open when their market closed. A market may have a million such
+ * orders, so they are ended in short steps, separately from the projector. At the start, the actor also scans
+ * all markets, in steps, for orders that an earlier process left open. No client waits for these steps, and
+ * repeating a step changes nothing.
  */
 
 import { Fault } from '#domain/fault.ts'

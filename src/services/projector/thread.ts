@@ -99,7 +99,10 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): Thread 
       kit.every(VOLUMES_EVERY_MS, () => {
         if (!stopped && !leaving && actors !== undefined) kit.detach(actors.volumes.refresh())
       })
-      log.info({ partitions: reader.partitions }, 'the projection follows the log')
+      log.info(
+        { partitions: reader.partitions },
+        'the projector now writes the events of the log to the database',
+      )
     },
     connect: links.connect,
     health: () => (actors === undefined ? 'starting' : whyBehind(actors.state)),

@@ -379,8 +379,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
   Unwritten(state, { trouble, ...writing }, context) {
     context.emit({ type: 'trouble', where: 'write', trouble })
     if (trouble.retryable) context.after(AGAIN_MS, { type: 'Write', message: writing })
-    // The database refuses the change for good. End the operation; the journal keeps its transaction as open for the
-    // next start.
+    // The database refuses the change permanently. End the operation; the journal keeps its transaction as
+    // open for the next start.
     else if (writing.transaction !== undefined) release(state, writing, context)
     return undefined
   },

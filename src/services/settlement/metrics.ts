@@ -118,7 +118,7 @@ export function settlementMeters(
           gas.inc({ chain }, event.gasUsed)
           if (event.settled > 0) gasPerTrade.observe({ chain }, event.gasUsed / event.settled)
           if (event.outcome !== 'succeeded')
-            log.warn({ chain, ...event }, 'a settlement did not succeed')
+            log.warn({ chain, ...event }, 'a settlement transaction did not succeed')
           break
         case 'TradeEnded':
           trades.inc({ chain, status: event.status })
@@ -135,11 +135,11 @@ export function settlementMeters(
           log.warn({ chain, ...event }, 'a reorg removed a settlement')
           break
         case 'BatchReverts':
-          log.warn({ chain, ...event }, 'a settlement would revert as a whole')
+          log.warn({ chain, ...event }, 'a settlement transaction would revert as a whole')
           break
         case 'Contradiction':
           contradictions.inc({ chain })
-          log.error({ chain, ...event }, 'the chain and a market disagree')
+          log.error({ chain, ...event }, 'the chain and a market disagree about a trade')
           break
         case 'TradeOverdue':
           overdue.inc({ chain })

@@ -211,7 +211,8 @@ export function resumeWaiting(state: SettlementState, context: SettlementContext
         state.older.waiting.delete(waiting)
         continue
       }
-      // Apply all decided trades first: the block that brings the missing balance may also take it away.
+      // Apply all decided trades before the check: a block that brings the missing balance may also take it
+      // away, by another trade.
       for (const [tradeId, block] of decided) {
         applyDecided(pending, tradeId, block, state.trades.get(tradeId)?.trade)
       }

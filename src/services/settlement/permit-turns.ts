@@ -119,7 +119,7 @@ type PermittedOrder = {
   readonly permit: PermitSignature
 }
 
-/** Returns the paying orders of a trade whose permit is unused: at most one, or two in a mint. */
+/** Returns the orders of a trade that pay dollars and have an unused permit: at most one, or two in a mint. */
 function permitsOf({ flight }: SettlementState, trade: TradeToSettle): PermittedOrder[] {
   return SIDES.filter((side) => isPaying(trade, side)).flatMap((side) => {
     const { orderHash, permit } = side === 'buyer' ? trade.buy : trade.sell
@@ -162,7 +162,8 @@ function waitsForNoTurn(state: SettlementState, { missing }: PendingSettlement):
 }
 
 /**
- * Returns the orders with unused permits, each with its trade, among trades that can be sent; the lowest nonce first.
+ * Returns every order with an unused permit, together with its trade, sorted by the permit's nonce. Leaves
+ * out trades that cannot be sent now.
  */
 function byNonce(
   state: SettlementState,

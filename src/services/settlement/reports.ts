@@ -1,6 +1,6 @@
 /**
- * Reports to markets and their answers, and the end of a trade. The reports of a trade are sent one after the other, and
- * each is retried until the market acknowledges or rejects it.
+ * Sends the reports of trades to their markets, handles the answers, and ends trades. The reports of a trade
+ * are sent one after the other, and each is retried until the market acknowledges or rejects it.
  */
 
 import type { TradeId } from '#domain/ids.ts'
@@ -184,8 +184,9 @@ function abandonFailed(state: SettlementState, pending: PendingSettlement): void
 }
 
 /**
- * True if the market has not acknowledged the report of the trade's end, or of a reorg that reverted the trade. Until
- * the market acknowledges it, the trade's transaction stays open in the journal, because a restart loses such a report.
+ * True if the market has not acknowledged the report of the trade's end, or of a reorg that reverted the
+ * trade. A restart loses such a report. So the trade's transaction stays open in the journal until the market
+ * has acknowledged the report.
  */
 export function isUnreported(pending: PendingSettlement | undefined): boolean {
   if (pending === undefined) return false

@@ -24,7 +24,10 @@ const SYSTEMIC_AGAIN_MS = 2_000
 const RETRY_MS = 2_000
 const RETRY_MS_MAX = 600_000
 
-/** Reverts that no single trade causes: the batch waits until the operator has fixed the cause. */
+/**
+ * Names of reverts that no single trade causes. The batch's trades are retried until the operator has fixed
+ * the cause.
+ */
 const SYSTEMIC: ReadonlySet<string> = new Set([
   'EnforcedPause',
   'NotOperator',

@@ -254,8 +254,8 @@ export type PendingSettlement = {
   /** The balance that was too low when the trade was last submitted; undefined once the trade is sent. */
   missing: MissingBalance | undefined
   /**
-   * Set if a block refused the trade with a side at fault. The refusal stays set if a reorg removes that
-   * block.
+   * The refusal of the trade by a block, with a side at fault; undefined if there was none. A reorg that
+   * removes the block does not clear it.
    */
   refusal: TradeRefusal | undefined
   /**
@@ -269,8 +269,8 @@ export type PendingSettlement = {
   /** The last known reason why the trade has not settled; empty if there is none. */
   trouble: string
   /**
-   * Value of `chain.reachableMs` when the trade was read, minus the time that was counted for the trade before a
-   * restart.
+   * Value of `chain.reachableMs` from which the trade's deadline is counted: the value when the trade was
+   * read, minus the time that was counted before a restart.
    */
   reachableAtMs: number
   /** The note about this trade in the database. */

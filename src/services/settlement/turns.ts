@@ -71,9 +71,9 @@ export function endTurns(state: SettlementState, chosen: readonly TradeToSettle[
 }
 
 /**
- * Returns the takers with enough queued trades. Enough is two batches, or one taker's equal share of half of
- * `SETTLEMENT_HELD_MAX` if that is less. Further trades of these takers stay in the database, which leaves room for
- * younger trades of other takers.
+ * Returns the takers with enough queued trades. Enough is the smaller of two numbers: the trades of two
+ * batches, and half of `SETTLEMENT_HELD_MAX` divided by the number of takers. Further trades of these takers
+ * stay in the database, which leaves room for younger trades of other takers.
  */
 export function takersAtQuota({ queue, trades, rules }: SettlementState): Address[] {
   const counts = new Map<Address, number>()

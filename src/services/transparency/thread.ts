@@ -124,7 +124,10 @@ export function transparencyThread(data: ThreadData, world: TransparencyWorld = 
     )
     if (settings.transparency.witnesses.length > 0) cosign()
     const [key] = signers.keys(originOf(settings, reader.id, 0))
-    kit.log.info({ origin: key?.name, partitions: reader.partitions }, 'the log is public')
+    kit.log.info(
+      { origin: key?.name, partitions: reader.partitions },
+      'the transparency log is now published',
+    )
   }
 
   /**

@@ -141,8 +141,8 @@ export async function insertEventRows(
 }
 
 /**
- * Returns the market, the name and the data of an event that creates, resolves or settles a market, such as a proposal;
- * undefined for other events.
+ * Returns the market, the name and the data of an event that creates a market or is a step of its resolution,
+ * such as a proposal; undefined for other events.
  */
 function resolutionUpdate(
   event: ChainEvent,

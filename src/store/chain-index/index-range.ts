@@ -34,8 +34,8 @@ export type ChainRange = {
   /** Events that the reader could not decode. */
   readonly setAside: readonly SetAside[]
   /**
-   * Markets that a reorg removed while the indexer was at this block or an earlier one are withdrawn, unless the chain
-   * contains them again.
+   * Block number. If a reorg removed a market while the indexer was at this block or an earlier one, the
+   * market is withdrawn now, unless the chain contains it again.
    */
   readonly giveUpOrphansOf: number
   readonly atMs: number

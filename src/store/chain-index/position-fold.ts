@@ -87,7 +87,10 @@ export function applyMove(
   if (to !== ZERO_ADDRESS) receive(stakeOf(to).sides[outcome], amount, cost)
 }
 
-/** Records the collateral that was received for tokens. Collateral paid into a split is the cost of its tokens. */
+/**
+ * Adds the collateral that was received for tokens to the profit. Ignores a split: its collateral is the cost
+ * of its tokens.
+ */
 export function applyConversion(
   { kind, amount }: { readonly kind: ConversionKind; readonly amount: bigint },
   stake: Stake,

@@ -1,8 +1,9 @@
 /**
- * Reads of single positions from the chain, at the request of users. The block of such a read may be newer than the
- * indexer's last block. So the result is stored beside the position, and shown instead of the position until the
- * indexer has passed the block (`index-range.ts`). A reorg deletes the result (`rewind-chain.ts`). The position itself
- * does not change, so no movement is counted twice when the indexer reaches the block.
+ * Stores shares of single positions that were read from the chain at the request of users. The block of such
+ * a read may be newer than the indexer's last block. So the result is stored beside the position, and shown
+ * instead of the position until the indexer has passed the block (`index-range.ts`). A reorg deletes the
+ * result (`rewind-chain.ts`). The position itself does not change, so no movement is counted twice when the
+ * indexer reaches the block.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'
@@ -43,8 +44,8 @@ type Amounts = {
 const NOTHING: Amounts = { yesShares: 0n, noShares: 0n, yesCost: 0n, noCost: 0n }
 
 /**
- * Returns the position with its shares replaced by the shares read from the chain. Removed shares take their cost with
- * them.
+ * Returns the position with its shares replaced by the shares read from the chain. If shares are removed,
+ * their part of the cost is removed too.
  */
 export function overlaid(
   position: Amounts = NOTHING,
@@ -135,7 +136,10 @@ async function overlay(sql: Statements, sync: PositionSync): Promise<void> {
   await keepNewest(sql, 'chain_id = ?', [sync.chainId], { max: POSITION_SYNCS_MAX })
 }
 
-/** Deletes the oldest readings above the limit; the positions of deleted readings are then shown as indexed. */
+/**
+ * Deletes the oldest rows of `position_syncs` above the limit. The positions of the deleted rows are then
+ * shown as indexed.
+ */
 async function keepNewest(
   sql: Statements,
   where: string,
@@ -160,7 +164,10 @@ async function keepNewest(
   }
 }
 
-/** Deletes readings up to a block that the indexer has reached, because the positions already contain them. */
+/**
+ * Deletes the rows of `position_syncs` up to a block that the indexer has reached, because the positions
+ * already contain these shares.
+ */
 export async function dropSyncsUpTo(
   sql: Statements,
   chainId: number,
@@ -172,7 +179,10 @@ export async function dropSyncsUpTo(
   ])
 }
 
-/** Deletes all readings of a chain: after a reorg, it is unknown whether their blocks are still on the chain. */
+/**
+ * Deletes all rows of `position_syncs` of a chain. After a reorg, it is unknown whether the blocks of these
+ * rows are still on the chain.
+ */
 export async function dropSyncs(sql: Statements, chainId: number): Promise<void> {
   await sql.run('delete from position_syncs where chain_id = ?', [chainId])
 }

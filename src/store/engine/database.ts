@@ -147,8 +147,8 @@ export async function closeDatabase({ orm, writeAhead }: Database): Promise<void
 }
 
 /**
- * Runs a read. The read may run up to `READ_ATTEMPTS_MAX` times: again if its connection was lost, or on
- * another server if the first one has left its cluster or does not keep up with it.
+ * Runs a read, at most `READ_ATTEMPTS_MAX` times. Repeats the read if its connection was lost. Also repeats
+ * the read, on another server, if the first server has left its cluster or does not keep up with it.
  */
 export async function read<T>(
   database: Database,
@@ -212,8 +212,8 @@ export async function transact<T>(
  * cluster.
  */
 function noteFailure({ servers, logins }: Database, error: unknown): void {
-  if (isServerIdle(error)) servers?.leave('the server is not part of the cluster')
-  if (isLockWait(error)) servers?.leave('the server does not keep up with the cluster')
+  if (isServerIdle(error)) servers?.leave('the database server is not part of its cluster')
+  if (isLockWait(error)) servers?.leave('the database server does not keep up with its cluster')
   const refusal = loginRefusal(error)
   if (refusal !== undefined) logins?.refused(refusal)
 }

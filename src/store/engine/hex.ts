@@ -8,7 +8,7 @@ import { Type } from '@mikro-orm/core'
 
 const HEX = /^0x(?:[0-9a-f]{2})+$/
 
-/** Returns the digits; rejects everything but lower-case hex of whole bytes. */
+/** Returns the hex digits without `0x`. Rejects everything but lower-case hex of whole bytes. */
 export function hexDigits(hex: string): string {
   assert(HEX.test(hex), 'ids, hashes, addresses and signatures must be lower-case 0x-hex')
   return hex.slice(2)

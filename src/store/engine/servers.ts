@@ -1,8 +1,8 @@
 /**
- * Connections to several servers that are one database (a Galera cluster). All connections lead to the same server: the
- * first server of the address while it works, then the next server. Two writers on one server wait for each other's
- * locks; on two servers, one of them would be rolled back at its commit. When a server is abandoned, calls in progress
- * fail like any call whose connection was lost.
+ * Connections to several servers that are one database (a Galera cluster). All connections lead to the same
+ * server: the first server of the address while it works, then the next server. On the same server, two
+ * writers wait for each other's locks. On two servers, one of the two writers would be rolled back at its
+ * commit. When a server is abandoned, calls in progress fail like any call whose connection was lost.
  */
 
 import { connect, type Socket } from 'node:net'

@@ -73,7 +73,10 @@ const REFUSED = new Map([
   [TABLE_REFUSED, 'the database user lacks rights to a table: GRANT them'],
 ])
 
-/** MariaDB's error numbers for lost connections that the driver does not know, or confuses with numbers of MySQL. */
+/**
+ * MariaDB's error numbers for lost connections that the driver does not know, or takes for MySQL errors with
+ * the same number.
+ */
 const CONNECTION_LOST_NUMBERS = new Set([1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031])
 
 /** Returns the fault of a query after its database was closed. */

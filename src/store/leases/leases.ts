@@ -1,11 +1,11 @@
 /**
- * Leases of roles: only one node at a time may do the work of a role. Each lease is a row with its holder, its epoch
- * and its expiry. The expiry is measured by the clock of the database server, the only clock that all nodes share.
- * Taking a lease raises its epoch, in one statement; if several nodes try, only one succeeds. Writes under an earlier
- * epoch are not committed (`engine/fence.ts`).
+ * Leases of roles: only one node at a time may do the work of a role. Each lease is a row with its holder,
+ * its epoch and its expiry. The expiry is measured by the clock of the database server, the only clock that
+ * all nodes share. Taking a lease raises its epoch, in one statement; if several nodes try, only one
+ * succeeds. Writes under an earlier epoch are not committed (`engine/fence.ts`).
  *
- * A holder may take its own lease again at any time: a node's name belongs to one process, so an earlier process with
- * that name has ended, or must not write any more.
+ * A holder may take its own lease again at any time. A node's name belongs to one process, so an earlier
+ * process with that name has ended, or must not write any more.
  */
 
 import type { QueryResult } from '@mikro-orm/core'
@@ -50,7 +50,10 @@ export async function takeLease(
   return { heldBy: row?.holder ?? '' }
 }
 
-/** Extends the leases and returns those still held, including expired ones that no other node has taken. */
+/**
+ * Extends the leases. Returns the leases that are still held, including expired leases that no other node has
+ * taken.
+ */
 export async function renewLeases(
   database: Database,
   leases: readonly Lease[],

@@ -48,7 +48,7 @@ const TABLES: Readonly<Record<string, Table>> = {
     key: 'order_hash',
     numbered: 'order_tags_by_hash',
   },
-  // A null `kind` means an ordinary trade, a null `fault` that no side is at fault.
+  // If `kind` is null, the trade is ordinary. If `fault` is null, no side is at fault.
   trades: {
     columns: `market_id hash, seq bigint, fill_index int, chain_id bigint, outcome tinyint,
       price_e6 int, size_e6 bigint, cost_e6 bigint, buyer address, seller address,
@@ -224,7 +224,8 @@ const TABLES: Readonly<Record<string, Table>> = {
       chain_withdrawn_orders_of_trader: '(chain_id, trader)',
     },
   },
-  // For each account and delegate, only the newest row counts. `markets` is a list of hashes without 0x; empty for all.
+  // For each account and delegate, only the newest row counts. `markets` is a list of hashes without 0x; an
+  // empty list means all markets.
   chain_delegates: {
     columns: `chain_id bigint, account address, delegate address, until_sec bigint,
       settles_until_sec bigint, max_order_size_e6 bigint, max_open_notional_e6 bigint,

@@ -34,7 +34,7 @@ import {
 
 type Sql = { readonly connection: AbstractSqlConnection; readonly transaction: Transaction }
 
-/** Changes that a batch makes to a chain's numbers of markets: all, closed and resolved. */
+/** The changes that a batch makes to a chain's numbers of markets: all, closed and resolved. */
 export type MarketCounts = { markets: number; closed: number; resolved: number }
 
 /**
@@ -259,7 +259,7 @@ async function reshapeMinute(
   )
 }
 
-/** Computes the longer candles that contained failed trades again, from the shorter candles. */
+/** Recomputes, from the shorter candles, the longer candles that contained failed trades. */
 async function followFrom(
   sql: Sql,
   failed: readonly CountedTrade[],

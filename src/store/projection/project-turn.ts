@@ -1,7 +1,7 @@
 /**
- * Writes waiting batches of different partitions in as few transactions as possible, so that they share the fixed cost
- * of a transaction: index pages that all of them change, and a sync. Used for SQLite, which has one connection; on a
- * database server, partitions are written in parallel.
+ * Writes waiting batches of different partitions in as few transactions as possible. So the batches share the
+ * fixed cost of a transaction: a sync, and the index pages that all batches change. Used for SQLite, which
+ * has one connection; on a database server, partitions are written in parallel.
  */
 
 import { Fault } from '#domain/fault.ts'

@@ -14,7 +14,7 @@ export const DAY_SEC = 86_400
 export const SPANS_SEC = [MINUTE_SEC, HOUR_SEC, DAY_SEC] as const
 export type SpanSec = (typeof SPANS_SEC)[number]
 
-/** Returns the start of the span with this instant, in Unix seconds. */
+/** Returns the start of the span that contains this instant, in Unix seconds. */
 export function spanStartSec(atMs: number, spanSec: number): number {
   const atSec = Math.floor(atMs / 1_000)
   return atSec - (atSec % spanSec)

@@ -59,7 +59,7 @@ function prepare(file: File): BulkWriter {
       for (const row of rows) run(row)
     }
   }
-  /** Inserts a row; if its key exists, adds the values after the key to the existing row. */
+  /** Inserts a row. If its key exists, adds the row's value of each column in `sums` to the existing row. */
   const add = (table: string, columns: Columns, key: string, sums: readonly string[]) =>
     insert(
       table,

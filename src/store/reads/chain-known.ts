@@ -1,6 +1,6 @@
 /**
- * Finds which contracts and tokens of a chain are known, so that the reader of the chain can ignore the
- * events of others.
+ * Finds which contracts and tokens of a chain are known, so that the reader of the chain can ignore events of
+ * unknown contracts and tokens.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'
@@ -47,7 +47,7 @@ export async function openMarketContracts(
   return rows.map((row) => hexOf(row.contract_address) as Address)
 }
 
-/** Returns the tokens that belong to a market or have moved before. */
+/** Returns the given tokens that belong to a market of the chain, or that have already moved. */
 export async function followedTokens(
   database: Database,
   { chainId, positionIds }: { readonly chainId: number; readonly positionIds: readonly string[] },

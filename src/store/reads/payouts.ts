@@ -1,6 +1,6 @@
 /**
- * Payouts of markets to a user, newest first: redemptions on chain, sent by any means, and redemptions
- * through the relayer that are pending, failed, or confirmed and not indexed yet.
+ * Payouts of markets to a user, newest first. Includes all redemptions on chain, however they were sent. Also
+ * includes redemptions through the relayer that are pending, failed, or confirmed and not indexed yet.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'

@@ -90,8 +90,8 @@ export async function positionOf(
 }
 
 /**
- * Returns the SQL condition that the contract is on the given chain, because several chains may have a contract at the
- * same address.
+ * Returns the SQL condition that selects the contract on the given chain; empty without a chain. Several
+ * chains may have a contract at the same address.
  */
 function onChain(market: MarketName): string {
   if (!('chainId' in market) || market.chainId === undefined) return ''

@@ -25,7 +25,7 @@ export async function askQuery<Name extends QueryName>(
   return answerOf((await pool.run({ query, args })) as StoreReply) as Queries[Name]['answers']
 }
 
-/** Reads that scan much of the history of a user or a market. */
+/** Queries that scan much of the history of a user or a market. */
 const LONG: ReadonlySet<QueryName> = new Set(['tradesOfUser', 'payoutsOfUser', 'candles'] as const)
 
 /**

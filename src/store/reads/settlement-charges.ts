@@ -123,9 +123,10 @@ async function tradesOf(database: Database, tradeIds: readonly TradeId[]): Promi
 }
 
 /**
- * Shares the gas of a transaction in proportion to weights. The weight of a fill is the least gas that a fill takes. A
- * trader has an additional weight for extra gas, such as gas burnt by the code of the trader's account. So that trader
- * pays for the burnt gas, and an honest fill never pays more than if no gas were burnt.
+ * Divides the gas of a transaction among traders in proportion to weights. The weight of a fill is the least
+ * gas that a fill takes. A trader has an additional weight for extra gas, such as gas burnt by the code of
+ * the trader's account. So that trader pays for the burnt gas, and an honest fill never pays more than if no
+ * gas were burnt.
  */
 function chargesOf(
   trades: readonly TradeRead[],

@@ -1,4 +1,4 @@
-/** Trades with their signed orders, for settlement. */
+/** Reads trades with their signed orders, for settlement. */
 
 import { type Address, type MarketId, type OrderHash, type TradeId, tradeId } from '#domain/ids.ts'
 import { BUY, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
@@ -102,8 +102,9 @@ function asSigned(record: OrderRecord): VerifiedOrder {
 const PERMITS_OF_OWNER_MAX = 64
 
 /**
- * Returns permits of these traders' orders: first the permits of open orders, then the latest of any order. A trader
- * who replaces orders often has many permits that are newer than the permits of their resting orders.
+ * Returns permits of these traders' orders: first the permits of open orders, then the latest permits of
+ * orders in any state. Both reads are needed: if a trader often replaces orders, the latest permits may not
+ * include those of the resting orders.
  */
 export async function permitsOf(
   database: Database,

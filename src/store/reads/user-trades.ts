@@ -1,7 +1,7 @@
 /**
- * Pages of a user's trades across markets. Trades are ordered by time, `seq`, fill and row number, which every index
- * ends with anyway. So no two trades are equal in this order, and no page repeats or skips a trade of the same
- * millisecond.
+ * Pages of a user's trades across markets. Trades are ordered by time, `seq`, fill and row number; every
+ * index ends with the row number anyway. So no two trades are equal in this order, and no page repeats or
+ * skips a trade of the same millisecond.
  */
 
 import { type Address, type MarketId, type OrderHash, tradeId } from '#domain/ids.ts'

@@ -55,7 +55,10 @@ export async function withdrawnBy(
   }
 }
 
-/** Returns traders with withdrawals on a chain, at most `limit` of each kind. */
+/**
+ * Returns traders with withdrawals on a chain: at most `limit` who withdrew by nonce, and at most `limit` who
+ * withdrew single orders.
+ */
 export async function withdrawers(
   database: Database,
   { chainId, limit }: { readonly chainId: number; readonly limit: number },

@@ -18,9 +18,13 @@ export function makeJournal(
     load: (filter: JournalFilter) => askQuery(reads, 'journalOf', filter),
     async save(row: TransactionRow): Promise<void> {
       if (await askWrite(writeQueue, 'saveTransaction', { row })) return
-      throw new Fault('JOURNAL_CONFLICT', `another sender uses the key ${row.sender}`, {
-        retryable: true,
-      })
+      throw new Fault(
+        'JOURNAL_CONFLICT',
+        `another process sends transactions with the key of ${row.sender}`,
+        {
+          retryable: true,
+        },
+      )
     },
   }
 }

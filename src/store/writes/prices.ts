@@ -1,4 +1,7 @@
-/** Prices of assets, and reports of sources at boundaries: written in batches, kept for a limited time. */
+/**
+ * Stores asset prices, and the reports of price sources at boundaries. Both are written in batches and kept
+ * for a limited time.
+ */
 
 import { Fault } from '#domain/fault.ts'
 import { partsOf } from '#domain/parts-of.ts'

@@ -88,8 +88,8 @@ export async function publicBookBefore(
 }
 
 /**
- * Returns the segments in which a market has events after this sequence number and not older than this time, oldest
- * first.
+ * Returns at most `limit` segments, oldest first. In each segment, the market's last event has a sequence
+ * number above `afterSeq`, and a time of `fromMs` or later.
  */
 export async function publicSegments(
   database: Database,

@@ -46,8 +46,9 @@ export type PublishedCheckpoint = {
 }
 
 /**
- * Adds leaves to trees. Repeating the call changes nothing. Each stored tree must be as it was before the growth, or as
- * it is after it. Otherwise another writer has changed the tree, so the call throws and writes nothing.
+ * Adds leaves to trees. Repeating the call changes nothing. Each stored tree must equal the tree before the
+ * growth, or the tree after it. Otherwise another writer has changed the tree, so the call throws and writes
+ * nothing.
  */
 export async function growTrees(
   database: Database,

@@ -53,8 +53,9 @@ export type RelayChange = {
 const REASON_LENGTH_MAX = 1_000
 
 /**
- * Stores an operation before it is sent. If the operation is stored already, returns the stored row unchanged. A failed
- * operation begins its next attempt instead, and the gas of earlier attempts still counts.
+ * Stores an operation before it is sent. If the operation is stored already, returns the stored row
+ * unchanged. Exception: if the stored attempt failed and `attempt` is the next number, begins that attempt,
+ * and adds its gas to the gas of the earlier attempts.
  */
 export async function openRelay(
   database: Database,

@@ -1,6 +1,7 @@
 /**
- * Notes of settlement about trades that are not settled. If the settlement thread is killed, its successor reads the
- * notes, so that a trade keeps its deadline and its refusal. A note is deleted once its trade has ended.
+ * The notes that settlement keeps about unsettled trades. If the settlement thread is killed, its successor
+ * reads the notes, so that a trade keeps its deadline and its refusal. A note is deleted once its trade has
+ * ended.
  */
 
 import { type MarketId, type TradeId, tradeId } from '#domain/ids.ts'

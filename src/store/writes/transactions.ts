@@ -104,9 +104,9 @@ export type JournalFilter = {
 }
 
 /**
- * Returns the open transactions of a key, and its transactions in the `watchBlocks` blocks before the block
- * of its newest mined transaction, including that block. Also returns the highest used nonce of the key (-1
- * if none).
+ * Returns the open transactions of a key, and its transactions in the newest blocks: the block of its newest
+ * mined transaction, and the `watchBlocks` blocks before that block. Also returns the highest used nonce of
+ * the key (-1 if none).
  */
 export async function journalOf(
   database: Database,

@@ -83,8 +83,8 @@ async function runWrite(database: Database, task: WriteTask): Promise<StoreReply
 }
 
 /**
- * Writes that can share a commit: they are small, and all their reads are inside their transaction. On SQLite, which
- * has one connection, a read outside the transaction would deadlock.
+ * Named writes that can share a commit: they are small, and all their reads are inside their transaction. On
+ * SQLite, which has one connection, a read outside the transaction would deadlock.
  */
 const SHARING: ReadonlySet<string> = new Set<WriteName>([
   'openRelay',

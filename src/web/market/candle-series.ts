@@ -55,8 +55,8 @@ export function nextCandle(
 }
 
 /**
- * Adds trades, oldest first, to the candles. The candles may already include some of the trades, because adding a trade
- * twice changes nothing.
+ * Adds trades, oldest first, to the candles. Adding a trade twice changes nothing, so the candles may already
+ * include some of the trades.
  */
 export function withTrades(
   candles: readonly Candle[],

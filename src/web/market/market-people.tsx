@@ -26,7 +26,7 @@ export function HoldersPanel({ model }: { readonly model: MarketModel }) {
         holders.value = found
         interest.value = open.openInterest
       } catch {
-        // A failed read is ignored, because the holders are read again soon.
+        // A failed read is ignored, because the holders are read again after `HOLDERS_MS`.
       }
     }
     void read()

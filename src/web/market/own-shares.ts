@@ -32,7 +32,7 @@ export function makeOwnShares(marketId: string) {
       const found = all.find((one) => one.marketId === marketId) ?? NO_POSITION
       if (!isSame(position.value, found)) position.value = found
     } catch {
-      // A failed read is ignored, because the position is read again soon.
+      // A failed read is ignored, because the position is read again after `POSITION_MS`.
     }
   }
 

@@ -1,4 +1,7 @@
-/** Marks of trades on the price chart: arrows for the account's own fills, dots for the trades of others. */
+/**
+ * Makes the marks of trades on the price chart: arrows for the account's own fills, dots for the trades of
+ * others.
+ */
 
 import { decimal } from '../format.ts'
 import type { Outcome } from './market-book.ts'

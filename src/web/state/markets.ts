@@ -126,8 +126,8 @@ export function applyTickers(
 export function followMarkets(): void {
   let isReading = false
   const following = stream().market(undefined, ({ type }) => {
-    // A snapshot before the first read of the list needs no further read. After every later snapshot, the list is read
-    // again.
+    // A snapshot before the first read of the list is ignored, because that read follows anyway. Every other
+    // message causes a new read.
     if (type !== 'market.snapshot' || isReading) readSoon(SETTLE_MS)
   })
   const start = () => {

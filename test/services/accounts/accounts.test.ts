@@ -393,7 +393,7 @@ test('a later permit must cover all payments of its trader, because it replaces 
   assert.match(its.reserve(ann('c'), wide(7, 2n * need)), /at least 12630000/)
 })
 
-test('after a restart permits of open orders and pending trades are reserved again', () => {
+test('after a restart, permits of open orders and pending trades are reserved again', () => {
   const orders = [
     { ...RESTING, permit: '5' as Uint64 },
     { ...RESTING, orderHash: hashNamed('new'), permit: '6' as Uint64 },
@@ -552,7 +552,7 @@ test('the funds of a settled trade are reserved again if a reorg removes the tra
   }
 })
 
-test('after missed chain events the accounts thread looks up which trades have settled before it accepts orders', () => {
+test('after missed chain events, the accounts thread looks up which trades have settled before it accepts orders', () => {
   for (const isRead of [true, false]) {
     const its = started()
     its.fund('ann', { dollars: 5.9, allowed: 5.9 })
@@ -830,7 +830,7 @@ test('a pending trade that settled before the start reserves no funds', () => {
   }
 })
 
-test('after a restart new orders are refused until every order accepted before has reached the log or expired', () => {
+test('after a restart, new orders are refused until every order accepted before has reached the log or expired', () => {
   const its = started({ rules: { quietMs: 60_000 } })
   assert.match(
     its.reserve(ann('a')),

@@ -250,7 +250,7 @@ test('an unsettled mint counts as pending for both traders, and either can cance
   assert.deepEqual(market.said().slice(1), ['b rests: buy YES 10 at 0.6 (10 came back)'])
 })
 
-test('a report about a mint is refused in an ordinary market', () => {
+test('a market that is not complementary rejects a settlement report about a mint', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))

@@ -50,7 +50,7 @@ test('a reseller is excused in whichever order the two failed trades are reporte
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('every trader in a chain of resales is excused', () => {
+test('in a chain of resales, every reseller keeps their orders if the first seller delivers no shares', () => {
   const market = resold()
   market.place(sell('YES').at(0.6).size(10).by('cat').named('r2'))
   market.place(buy('YES').at(0.6).size(10).by('dan').named('d'))

@@ -188,5 +188,5 @@ test('a replay refuses an event that does not directly follow the previous event
   const market = given()
   const [opened] = market.events
   const state = market.replayed()
-  assert.throws(() => apply(state, opened!), /event 1 comes after 1/)
+  assert.throws(() => apply(state, opened!), /expected event 2, got 1/)
 })

@@ -384,7 +384,7 @@ function makeModel(random: Random, dataDir: string) {
   }
 }
 
-test('after any kills no late order rests, no group exceeds its fill limit, and resubmissions get their first answers', async () => {
+test('after any kills, no late order rests, no group exceeds its fill limit, and resubmissions get their first answers', async () => {
   for (const seed of seedsOf(...SEEDS)) {
     const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-life-'))
     const model = makeModel(randomFrom(seed), dataDir)

@@ -72,7 +72,7 @@ test('losing a front does not affect sessions that have ended already or whose o
   assert.deepEqual([cancelled, kept], [['s'], ['t']])
 })
 
-test('after a restart orders of sessions that no front reports as alive are cancelled', () => {
+test('after a restart, orders of sessions that no front reports as alive are cancelled', () => {
   const { sessions, cancelled, hold, look } = fixture()
   for (const session of ['claimed', 'left']) hold(session, session)
   sessions.awaitClaims()

@@ -24,6 +24,6 @@ test('settlement does not count as disconnected if its new link opens before the
   assert.deepEqual(watch.look(50_000), [])
 })
 
-test('without a maximum lag settlement never counts as behind', () => {
+test('without a maximum lag, settlement never counts as behind', () => {
   assert.deepEqual(makeSettlementWatch({ maxMs: 0, chains }, 0).look(1e12), [])
 })

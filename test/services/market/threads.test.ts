@@ -101,7 +101,7 @@ test('a market thread that is killed while it handles requests has its earlier s
     assertOpen(expected, await openOrders(exchange))
   }))
 
-test('after a kill a market thread keeps only the session orders of sessions that a front reports as alive', () =>
+test('after a kill, a market thread keeps only the session orders of sessions that a front reports as alive', () =>
   withExchanges(async (start) => {
     const exchange = await start({ store: false })
     const stream = orderStream(5, 1)

@@ -38,7 +38,7 @@ test('several trades that fail during one pause of a trader count as one fault',
   assert.deepEqual([untilMs(pauses), pauses.of(CHAIN, ann)?.faults], [10_000, 1])
 })
 
-test('after twice the maximum pause without a fault a trader’s earlier faults are forgotten', () => {
+test('after twice the maximum pause without a fault, a trader’s earlier faults are forgotten', () => {
   const pauses = new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   pauses.fault(CHAIN, ann, 0)
   pauses.fault(CHAIN, ann, 120_000)

@@ -340,7 +340,7 @@ test('a front on another machine that does not read loses messages and is notifi
   await eventually(() => assert.equal(front.told.at(-1), -1))
 })
 
-test('after an outage of NATS the links between nodes are opened again', {
+test('after an outage of NATS, the links between nodes are opened again', {
   skip: natsMissing,
 }, async (t) => {
   const { nats, front } = await pair(t)

@@ -305,7 +305,7 @@ test('after a network split, one of two nodes with the same name leaves the clus
   assert.deepEqual([goes(one!, two!), goes(two!, one!)], [true, false])
 })
 
-test('after any node deaths and network splits each thread runs on one node that all nodes agree on', () => {
+test('after any node deaths and network splits, each thread runs on one node that all nodes agree on', () => {
   withSeeds([1, 2, 3, 4, 5, 6, 7, 8], (random) => {
     const w = world({ moveAfterMs: random.chance(0.5) ? 0 : random.int(1, 3_000) })
     const names = ['a', 'b', 'c', 'd']

@@ -184,7 +184,7 @@ test('while the database is unavailable, the price service keeps a limited numbe
   assert.equal(state.trouble, 'away')
 })
 
-test('after a restart the price history continues', () => {
+test('after a restart, the price history continues', () => {
   const recorded = [1, 2, 3].map((second) => ({
     ...{ asset: 'BTC', price: 100e8, source: 'pyth' as const },
     atMs: START_MS - 10_000 + second * 1_000,

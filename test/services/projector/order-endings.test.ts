@@ -64,7 +64,7 @@ function ending(
   return { tell, steps, left, clock, drained: () => served.drained() }
 }
 
-test('after a start the projector ends, in steps, the open orders of markets that closed earlier', async () => {
+test('after a start, the projector ends, in steps, the open orders of markets that closed earlier', async () => {
   const found = new Map([1, 2, 3, 4, 5].map((n) => [marketId(n), n === 2 ? 0 : n === 3 ? 3 : 1]))
   const { tell, steps, left, drained } = ending(found)
   tell('Start')

@@ -150,7 +150,7 @@ test('if an operation’s storage result is unknown and no client retries, the o
   assert.equal(world.sent.length, 0)
 })
 
-test('after a restart the relayer follows the operations it had sent, and fails those it had not sent', async () => {
+test('after a restart, the relayer follows the operations it had sent, and fails those it had not sent', async () => {
   const world = new World()
   const [sent, unsent] = [approval('a'), approval('b')]
   for (const operation of [sent, unsent]) {
@@ -174,7 +174,7 @@ test('after a restart the relayer follows the operations it had sent, and fails 
   assert.equal(world.sent.length, 2)
 })
 
-test('after a restart the relayer fails an unsent attempt even if an earlier attempt was sent', async () => {
+test('after a restart, the relayer fails an unsent attempt even if an earlier attempt was sent', async () => {
   const world = new World()
   const operation = approval('a')
   const { owner, kind, chainId } = operation

@@ -149,7 +149,7 @@ test('the resolution service retries a resolution with a failed simulation after
   assert.deepEqual(world.sent, ['settle 1'])
 })
 
-test('after a restart the resolution service follows the transactions in its journal and sends none again', async () => {
+test('after a restart, the resolution service follows the transactions in its journal and sends none again', async () => {
   const world = new World()
   world.due = [settle(1)]
   await world.look()

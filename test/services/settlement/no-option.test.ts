@@ -391,7 +391,7 @@ describe('permits of one owner are sent in the order of their nonces', () => {
     )
   })
 
-  it('settlement sends a permit in a later transaction if it does not cover the owner’s earlier payments', async () => {
+  it('settlement defers a trade to a later transaction if its permit does not cover the owner’s earlier payments', async () => {
     const world = new World()
     world.automine = false
     const [first] = [1, 2, 2].map((value, nonce) =>

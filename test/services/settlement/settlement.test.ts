@@ -682,7 +682,7 @@ describe('settlement reports to the markets', () => {
 })
 
 describe('settlement continues after a kill', () => {
-  it('after a kill settlement follows the journal’s open transactions and does not resend their trades', async () => {
+  it('after a kill, settlement follows the journal’s open transactions and does not resend their trades', async () => {
     const world = new World()
     world.automine = false
     const trades = several(world, 2)
@@ -700,7 +700,7 @@ describe('settlement continues after a kill', () => {
     assertIdle(world.state)
   })
 
-  it('after a kill settlement finishes a batch whose transaction was not closed in the journal', async () => {
+  it('after a kill, settlement finishes a batch whose transaction was not closed in the journal', async () => {
     const world = new World()
     const id = world.trade()
     world.away.set('acknowledge', AWAY)
@@ -715,7 +715,7 @@ describe('settlement continues after a kill', () => {
     assertIdle(world.state)
   })
 
-  it('after a kill settlement does not send a failed trade that the lagging database lists as pending', async () => {
+  it('after a kill, settlement does not send a failed trade that the lagging database lists as pending', async () => {
     const world = new World()
     world.projecting = false
     world.refuses = () => POOR
@@ -737,7 +737,7 @@ describe('settlement continues after a kill', () => {
     assertIdle(world.state)
   })
 
-  it('after a kill a settled trade does not fail although its traders have no funds left', async () => {
+  it('after a kill, a settled trade does not fail although its traders have no funds left', async () => {
     const world = new World()
     const id = world.trade()
     world.projecting = false
@@ -749,7 +749,7 @@ describe('settlement continues after a kill', () => {
     assertIdle(world.state)
   })
 
-  it('after a start an older trade waits until its market reports its status, and other trades settle', async () => {
+  it('after a start, an older trade waits until its market reports its status, and other trades settle', async () => {
     const world = new World({ maxLagMs: 10_000 })
     const [silent, other] = [world.trade({ market: 1 }), world.trade({ market: 2 })]
     world.knows = (id) => (id === silent ? { unanswered: 'closed' } : undefined)
@@ -762,7 +762,7 @@ describe('settlement continues after a kill', () => {
     assertIdle(world.state)
   })
 
-  it('after a kill a trade that was sent is looked up on chain before it is sent again', async () => {
+  it('after a kill, a trade that was sent is looked up on chain before it is sent again', async () => {
     const world = new World()
     const sent = { status: 'submitted', txHash: hashOf(99), attempts: 1 } as const
     const [settled, lost] = [world.trade({ known: sent }), world.trade({ known: sent })]
@@ -779,7 +779,7 @@ describe('settlement continues after a kill', () => {
     assertIdle(world.state)
   })
 
-  it('after a kill settlement waits until the journal can be read', async () => {
+  it('after a kill, settlement waits until the journal can be read', async () => {
     const world = new World()
     world.trade()
     world.away.set('recover', AWAY)
@@ -833,7 +833,7 @@ describe('settlement reverts and resends the trades of a batch that a reorg remo
     assertIdle(world.state)
   })
 
-  it('after a reorg settlement sends and looks up no trades until markets have acknowledged the reverts', async () => {
+  it('after a reorg, settlement sends and looks up no trades until markets have acknowledged the reverts', async () => {
     const world = new World()
     world.trade()
     await world.steps(4)
@@ -852,7 +852,7 @@ describe('settlement reverts and resends the trades of a batch that a reorg remo
     assertIdle(world.state)
   })
 
-  it('after a reorg settlement sends nothing until it has read the trades of the removed batch', async () => {
+  it('after a reorg, settlement sends nothing until it has read the trades of the removed batch', async () => {
     const world = new World()
     const id = world.trade()
     await world.steps(4)
@@ -868,7 +868,7 @@ describe('settlement reverts and resends the trades of a batch that a reorg remo
     assertIdle(world.state)
   })
 
-  it('after a reorg the permits of the removed batch count as unused and are sent again', async () => {
+  it('after a reorg, the permits of the removed batch count as unused and are sent again', async () => {
     const world = new World()
     world.foresees = false
     const [good, bad] = [world.trade({ permit: true }), world.trade()]
@@ -886,7 +886,7 @@ describe('settlement reverts and resends the trades of a batch that a reorg remo
     assert.deepEqual([...world.state.flight.usedPermits], [orderHash])
   })
 
-  it('after a reorg a batch with a failed trade is replaced by an empty transaction, and its other trades are sent again', async () => {
+  it('after a reorg, a batch with a failed trade is replaced by an empty transaction, and its other trades are sent again', async () => {
     const world = new World()
     world.foresees = false
     const [good, bad] = several(world, 2)
@@ -980,7 +980,7 @@ describe('settlement recovers after a kill during a reorg', () => {
     assertIdle(world.state)
   })
 
-  it('after a reorg settlement does not settle a failed trade that the lagging database lists as submitted', async () => {
+  it('after a reorg, settlement does not settle a failed trade that the lagging database still lists as submitted', async () => {
     const world = new World()
     world.foresees = false
     const [good, bad] = several(world, 2)
@@ -1001,7 +1001,7 @@ describe('settlement recovers after a kill during a reorg', () => {
     assertIdle(world.state)
   })
 
-  it('after a kill and a reorg settlement reverts a confirmed trade whose transaction is gone, and resends it', async () => {
+  it('after a kill and a reorg, settlement reverts a confirmed trade whose transaction is gone, and resends it', async () => {
     const world = new World()
     const id = world.trade()
     world.away.set('acknowledge', AWAY)
@@ -1117,7 +1117,7 @@ describe('settlement measures its lag', () => {
     assert.equal(world.state.lag.oldestMs, 0)
   })
 
-  it('trades of a market that is not on chain, and trades with undelivered reports, do not count as lag', async () => {
+  it('trades in a market that is not on chain, and trades with undelivered reports, do not make settlement count as behind', async () => {
     const world = new World({ maxLagMs: 10_000 })
     world.unknownMarkets.add(marketNumbered(2))
     world.trade({ market: 2 })
@@ -1136,7 +1136,7 @@ describe('settlement measures its lag', () => {
     assert.deepEqual(lags(world), [true])
   })
 
-  it('a trade that makes its batch revert does not count as lag, but other trades do', async () => {
+  it('a trade that makes its batch revert does not make settlement count as behind, but another trade can', async () => {
     const world = new World({ maxLagMs: 10_000 })
     const bad = world.trade()
     world.reverts = (ids) => (ids.includes(bad) ? PANIC : undefined)
@@ -1154,7 +1154,7 @@ describe('settlement measures its lag', () => {
     assert.deepEqual(lags(world), [true, false])
   })
 
-  it('trades that are sent but not mined count as lag, even after a restart', async () => {
+  it('trades that are sent but not mined make settlement count as behind, even after a restart', async () => {
     const world = new World({ maxLagMs: 10_000 })
     world.automine = false
     world.trade()
@@ -1164,7 +1164,7 @@ describe('settlement measures its lag', () => {
     assert.deepEqual(lags(world), [true])
   })
 
-  it('an old trade of a market that was never on chain does not count as lag', async () => {
+  it('an old trade in a market that was never on chain does not make settlement count as behind', async () => {
     const world = new World({ maxLagMs: 10_000 })
     world.unknownMarkets.add(marketNumbered(2))
     world.trade({ market: 2, matchedAtMs: world.nowMs - 60_000 })
@@ -1185,7 +1185,7 @@ describe('settlement measures its lag', () => {
     assert.deepEqual(lags(world), [true, false])
   })
 
-  it('without a maximum lag settlement never counts as behind', async () => {
+  it('without a maximum lag, settlement never counts as behind', async () => {
     const world = new World()
     world.trade()
     world.away.set('submit', AWAY)

@@ -43,7 +43,7 @@ function layOut(folder: string, disk: ReturnType<typeof diskAfter>): void {
   }
 }
 
-test('after a power failure at any moment the database is intact and has every answered write', (t) => {
+test('after a power failure at any moment, the database is intact and has every answered write', (t) => {
   const { scratch, folder, path, start } = makeDatabase(t)
   const writer = new URL('./recorded-database.ts', import.meta.url)
   const ops = recordWrites(writer, [folder, `${COMMITS}`], { below: folder, scratch })

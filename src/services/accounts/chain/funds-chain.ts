@@ -114,7 +114,8 @@ export function makeFundsChain({ client, contracts }: FundsChainOptions): Settli
     const last = from.at(-1)
     const newest = [...headers.values()].sort((a, b) => a.number - b.number)
     const [oldest] = newest
-    if (last === undefined) throw new TypeError('a step needs a block to begin at')
+    if (last === undefined)
+      throw new TypeError('reading further blocks requires a last known block, but none is known')
     if (oldest === undefined) return arrive(head, from, quiet(), rewoundTo)
     checkLinks(headers, oldest.number, head.number)
     const news = quiet()

@@ -294,8 +294,8 @@ function fromEventMarket(
 }
 
 /**
- * Returns the creator of a quick market, read from the market's contract because the event does not contain it.
- * Undefined if there is no contract.
+ * Returns the creator of a quick market, read from the market's contract because the event does not contain
+ * it. Returns undefined if the contract does not exist.
  */
 async function makerOf(
   node: ChainClient,
@@ -327,7 +327,7 @@ function fromMarket({ markets }: Scene, log: ChainLog, atSec: number): Meaning {
   const event = resolutionEvent(log)
   if (event === undefined) return UNREADABLE
   if (!markets.has(`${log.address}/${event.marketId}`))
-    return { why: 'the event names another market than its contract' }
+    return { why: 'the event names a market that does not belong to its contract' }
   if (event.type === 'PayoutReportFailed') return []
   const at = atOf(log, atSec)
   const { marketId } = event

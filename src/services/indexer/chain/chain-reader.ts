@@ -115,7 +115,8 @@ async function readRange(
   const wanted = whole || by === 'receipts' ? numbers(from, upTo) : [from, upTo]
   const headers = await headersOf(node, wanted)
   if (headers === undefined) {
-    // The chain may be shorter after a reorg. In that case the block before the range differs as well.
+    // After a reorg, the chain may be too short for the range. In that case, the block before the range has
+    // another hash.
     const before = await headerOf(node, after.number)
     return { kind: before !== undefined && before.hash !== after.hash ? 'reorg' : 'behind' }
   }

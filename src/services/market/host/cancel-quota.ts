@@ -29,7 +29,7 @@ export class CancelQuota {
     this.#tradersMax = tradersMax
   }
 
-  /** Counts the event if it ends an order without a fill. */
+  /** Counts the event if it cancels an order that had no fill. */
   note(event: MarketEvent, nowMs: number): void {
     if (event.type !== 'OrderClosed' || event.reason !== 'cancelled') return
     if (event.remaining !== event.size) return

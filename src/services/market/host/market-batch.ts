@@ -187,8 +187,8 @@ export function commit(
 }
 
 /**
- * Adds ended orders and statuses of trades to the partition’s batch, because they are stored besides the events. All
- * commands of the batch are handled, so the state of each order and trade is final.
+ * Adds ended orders and statuses of trades to the partition’s batch, because they are stored separately from
+ * the events. All commands of the batch are handled, so the state of each order and trade is final.
  */
 function remember(recall: Recall, batch: PartitionBatch, event: MarketEvent): void {
   switch (event.type) {

@@ -61,7 +61,8 @@ type MarketThreadOptions = {
   /** Called several times during long work to show the supervisor that the thread is not stuck. */
   readonly progress?: () => void
   /**
-   * Maximum lag of the database, and the chains whose settlement reads its trades; undefined if there is no limit.
+   * Maximum lag of the database, and the chains whose settlement reads trades from the database; undefined if
+   * there is no limit.
    */
   readonly lag?: { readonly maxMs: number; readonly chains: Pick<ReadonlySet<number>, 'has'> }
 }
@@ -102,7 +103,7 @@ export type MarketThread = {
   readonly rules: Map<number, MarketRules>
   /** For each partition, the last offset that the database has. */
   readonly projected: Map<number, number>
-  /** Chains whose settlement lags by more than its maximum. A linked settlement thread sends them again. */
+  /** Chains whose settlement lags by more than its maximum. A newly linked settlement thread reports them again. */
   readonly behind: Set<number>
   readonly epochs: Map<number, number>
   /** Pending trades of each trader in the markets of this thread, by chain. */

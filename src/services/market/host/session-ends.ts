@@ -8,7 +8,7 @@ import type { OrderHash } from '#domain/ids.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { HeldOrder, SessionIndex } from '../held.ts'
 
-/** Maximum number of concurrent cancels, so that commands of traders are handled in between. */
+/** Maximum number of concurrent cancels. The limit lets commands of traders run between the cancels. */
 const CANCELS_AT_ONCE = 256
 /** Time after the end of a session in which an order in flight may still reach its market. */
 const LATE_ORDERS_MS = 30_000

@@ -1,8 +1,8 @@
 /**
- * Holds at a market thread: for a short time, new orders of a trader are refused on request of the relayer
- * (`domain/trader-hold.ts`). One message of the relayer sets the hold. The answer contains the needs (the amounts of
- * tokens) of the trader’s open orders and unsettled trades. Orders handled before the message are included, and later
- * orders are refused.
+ * Trader holds at a market thread. On request of the relayer, the thread refuses new orders of a trader for a
+ * short time (`domain/trader-hold.ts`). One message of the relayer sets the hold. The answer contains the
+ * needs (the amounts of tokens) of the trader’s open orders and unsettled trades. Orders handled before the
+ * message are included, and later orders are refused.
  */
 
 import { needOf } from '#domain/funds.ts'

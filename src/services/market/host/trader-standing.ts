@@ -1,5 +1,6 @@
 /**
- * Requests about one trader across all markets of a thread: pauses, spending, and markets with pending trades.
+ * Handles messages about traders that concern all markets of a thread: pauses, spending, and markets with
+ * pending trades.
  */
 
 import type { MarketId } from '#domain/ids.ts'

@@ -69,8 +69,8 @@ export function makeSessionOrders(
   let claimedByMs = 0
 
   /**
-   * Ends the sessions in the index that no front has claimed. If a reorg restores an order, the order's session
-   * reappears in the index, even if the session ended long ago or its orders were kept.
+   * Ends the sessions in the index that no front has claimed. Called at intervals, because a reorg may
+   * restore an order and thereby its session, even if that session ended long ago or its orders were kept.
    */
   function endUnclaimed(): void {
     if (monotonicMs() < claimedByMs) return

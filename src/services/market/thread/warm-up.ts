@@ -1,6 +1,7 @@
 /**
- * Places synthetic orders in scratch markets before a thread serves, so that V8 has compiled this code before the
- * first trader's order arrives. The markets, their books and their events are dropped afterwards.
+ * Places synthetic orders in scratch markets before a market thread serves commands, so that V8 has compiled
+ * this code before the first trader's order arrives. The markets, their books and their events are dropped
+ * afterwards.
  */
 
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'

@@ -176,7 +176,7 @@ export function makeQuickMarketLane(options: LaneOptions): QuickMarketLane {
     async report(quickMarket) {
       const { marketId, contractAddress, resolution } = quickMarket
       if (resolution === null) {
-        const message = `a market that ends at ${endSecOf(quickMarket)} is not decided`
+        const message = `the quick market that ends at ${endSecOf(quickMarket)} (Unix seconds) is not decided yet`
         throw new Fault('NOT_DECIDED', message, { retryable: false })
       }
       if ((await tokens.payouts(marketId)).denominator > 0n) return ''
@@ -193,7 +193,7 @@ export function makeQuickMarketLane(options: LaneOptions): QuickMarketLane {
       if (contested === null) {
         throw new Fault(
           'NOT_CONTESTED',
-          'the sources of this market do not contradict each other',
+          'the price sources of this quick market do not contradict each other',
           {
             retryable: false,
           },

@@ -172,7 +172,10 @@ export type QuickMarketsPorts = {
   readonly outcomeOnChain: (quickMarket: QuickMarket) => Promise<Outcome | undefined>
 }
 
-/** Attempts to read a source's history. `unknown` is true if the history has no price for the requested time. */
+/**
+ * State of the attempts to read a source's history. `unknown` is true if the history has no price for the
+ * requested time.
+ */
 export type Question = Attempts & { unknown: boolean }
 
 export type Row = {
@@ -220,7 +223,7 @@ export type AssetState = {
   readonly lastReports: Map<PriceSource, { atMs: number; line: number }>
   /** Marks (first reports of sources) by boundary, then by source. */
   readonly marks: Map<number, Map<PriceSource, Mark>>
-  /** Requests to histories, by boundary and source. */
+  /** State of the requests to histories, by boundary and source. */
   readonly questions: Map<string, Question>
   /** Start of the newest market that is stored in the database. */
   recordedSec: number

@@ -81,7 +81,10 @@ export async function startQuickMarkets(ports: {
     pollMs: quick.pollMs,
     idlePollMs: IDLE_POLL_MS,
     onTrouble: (where, error) =>
-      log.debug({ where, err: error }, 'a step of the operator’s transaction lane failed'),
+      log.debug(
+        { where, err: error },
+        'a request to the chain or the journal for a quick-market transaction failed',
+      ),
   })
   const nowSec = Math.floor(clock.nowMs() / 1_000)
   const state = newQuickMarkets(

@@ -16,7 +16,7 @@ import type { StoreActors } from './store-actors.ts'
 /** Answer of a store that is being replaced. The caller retries, and reaches the next store. */
 const MOVES: StoreReply = {
   ...{ ok: false, code: 'STORE_AWAY', retryable: true },
-  message: 'the store moves to another node',
+  message: 'the store is moving to another node: retry shortly',
 }
 
 export function makeStoreLinks(

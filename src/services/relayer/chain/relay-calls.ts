@@ -1,4 +1,4 @@
-/** Builds the call of each kind of operation. */
+/** Builds the contract call that executes an operation. */
 
 import { parseSignature } from 'viem'
 import type { OwnAccount } from '#chain/accounts.ts'
@@ -131,8 +131,8 @@ export function makeRelayCalls(options: RelayExaminerOptions, parts: Parts) {
 }
 
 /**
- * Signs a permit for the relayer's own stablecoin. The proposal's transaction contains the permit, so that no other
- * account can take the bond in between.
+ * Signs a permit for the bond, which the relayer pays from its own stablecoin. The proposal's transaction
+ * itself contains the permit, so that no other account can take the bond before the proposal.
  */
 async function ownPermit(
   on: { readonly market: Address; readonly lane: Address; readonly chainId: number },

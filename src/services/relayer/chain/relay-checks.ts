@@ -1,4 +1,4 @@
-/** Checks of each kind of operation: its signature, the owner's funds, and the state of the chain. */
+/** Checks an operation, depending on its kind: its signature, the owner's funds, and the state of the chain. */
 
 import { delegationNonce } from '#chain/delegates-contract.ts'
 import type { Address } from '#domain/ids.ts'

@@ -74,8 +74,8 @@ export type RelayFacts = {
 }
 
 /**
- * Maximum number of position ids that are remembered. A position id is a point on a curve and costs a millisecond to
- * compute; there are few markets.
+ * Maximum number of remembered position ids; there are few markets. Ids are remembered because an id is a
+ * point on a curve, which takes a millisecond to compute.
  */
 const POSITIONS_KNOWN_MAX = 10_000
 const NO_ASSERTION = /^0x0+$/

@@ -79,7 +79,10 @@ export function batchOf(
   return { trades: arranged, orders, fills, permits }
 }
 
-/** Returns the permit of a paying order, unless it is used or cannot be encoded. */
+/**
+ * Returns the permit of an order that pays dollars; undefined if it has none, or if its permit is used or
+ * cannot be encoded.
+ */
 export function unusedPermit(
   order: VerifiedOrder,
   usedPermits: ReadonlySet<OrderHash>,

@@ -67,7 +67,8 @@ export type Submission = {
   /** Trades that the simulation refused; they are not sent. */
   readonly refused: readonly RefusedTrade[]
   /**
-   * The transaction that was sent with the remaining trades, or the revert if this transaction would revert as a whole.
+   * `sent` is the transaction with the trades that the simulation accepted. If it would revert as a whole, it
+   * is not sent, and `revert` is set.
    */
   readonly sent?: OpenSettlement
   readonly revert?: { readonly name: string; readonly words: string }
@@ -117,7 +118,10 @@ function makeSettledSearch(
   const { client, contract, confirmations } = options
   const search = makeLogSearch()
 
-  /** Returns the trades that the newest block shows as settled, with and without enough confirmations. */
+  /**
+   * Returns the given trades that the newest block shows as settled: with enough confirmations and a known
+   * transaction (`settled`), or without (`unconfirmed`).
+   */
   async function settledAmong(
     trades: readonly TradeToSettle[],
   ): Promise<Pick<Submission, 'settled' | 'unconfirmed'>> {
@@ -188,7 +192,10 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
   const settledAmong = makeSettledSearch(options)
   /** The newest block seen. */
   let headNumber = 0
-  /** Markets that exist on the chain. They are few, and no market is ever removed from the chain. */
+  /**
+   * Markets that are known to exist on the chain. They are few and never removed from the chain, so no entry
+   * is dropped.
+   */
   const prepared = new Set<MarketId>()
   /** Seconds for which an order can still settle after its expiration; constant in the contract. */
   let graceSec: number | undefined

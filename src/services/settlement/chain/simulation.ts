@@ -61,7 +61,7 @@ type Trial = {
     readonly call: Call
     readonly gas: number
   }
-  /** The revert, if the whole call with the remaining trades would revert. */
+  /** The revert, if a call with the trades that were not refused would revert as a whole. */
   readonly revert?: Revert
 }
 
@@ -89,8 +89,9 @@ const GAS_PER_PERMIT = 110_000
 const GAS_PER_BYTE = 16
 
 /**
- * Maximum number of simulations of one batch. Each simulation leaves out the trades that earlier simulations refused.
- * If the last simulation still refuses trades, the remaining trades wait for another batch.
+ * Maximum number of simulations of one batch. Each simulation leaves out the trades that earlier simulations
+ * refused. If the last simulation still refuses trades, the trades that no simulation refused wait for
+ * another batch.
  */
 const ROUNDS_MAX = 6
 

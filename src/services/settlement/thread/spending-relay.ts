@@ -29,8 +29,8 @@ const PAGE = 50
 const PUBLISH_MAX = 1_000
 const TRADER_BYTES = 96
 /**
- * Maximum wait until the database has the results of all trades of a finished transaction. After this wait, the
- * transaction is charged by the results that are known.
+ * Maximum time from the end of a transaction until the database has the results of all its trades. After this
+ * time, the transaction is charged by the results that are known.
  */
 const DECIDED_WITHIN_MS = 10_000
 /** A transaction signed more than this time before the day began also ended before the day, so it is not read. */

@@ -131,7 +131,9 @@ async function submit(
       throw new Error('the answer is not a cosignature by the key of the witness')
     return lines
   }
-  throw new Error('the witness answered two attempts with different sizes')
+  throw new Error(
+    'the witness rejected two attempts, and each time reported a different number of entries',
+  )
 }
 
 async function proofBetween(

@@ -441,7 +441,7 @@ test('blocks that a reorg replaces are reported', async (t) => {
   const funds = await world.reader()
   const step = () => funds.step(watched())
 
-  await t.test('after a reorg the contents of the new blocks are reported', async () => {
+  await t.test('after a reorg, the contents of the new blocks are reported', async () => {
     const { block } = await step()
     const held = await world.balance(ann.address)
     const back = await world.fork()

@@ -68,13 +68,13 @@ test('the price service uses the primary source while its prices are recent, the
   assert.equal(round({}, 11), undefined)
 })
 
-test('after a start the price service gives the primary source limited time before it uses a fallback source', () => {
+test('after a start, the price service gives the primary source limited time before it uses a fallback source', () => {
   const { round } = group()
   assert.equal(round({ binance: 100 }, 14), undefined)
   assert.equal(round({ binance: 100 }, 3), 'binance')
 })
 
-test('after a restart the price service waits for the primary source, even if its last known price is old', () => {
+test('after a restart, the price service waits for the primary source, even if its last known price is old', () => {
   const { round, failover, nowMs } = group()
   failover.recall('BTC', 100e8, nowMs() - 60_000)
   assert.equal(round({ binance: 100 }, 1), undefined)
@@ -171,7 +171,7 @@ test('a price far from the last accepted price needs a second provider, however 
   assert.equal(say('coinbase', 119), 'accepted')
 })
 
-test('after a restart new prices are compared with the last price accepted before the restart', () => {
+test('after a restart, new prices are compared with the last price accepted before the restart', () => {
   const { say, failover, nowMs } = group()
   failover.recall('BTC', 100e8, nowMs() - 60_000)
   assert.equal(say('pyth', 137), 'jump')

@@ -138,7 +138,7 @@ test('a price feed polls a provider that stops pushing, and does not make the po
   })
 })
 
-test('without an API key the feed of the provider Pyth reports that the provider refuses its requests', async (t) => {
+test('without an API key, the feed of the provider Pyth reports that the provider refuses its requests', async (t) => {
   const { server } = await start(t)
   const troubles: string[] = []
   const [pyth] = makeFeeds({ ...server.feeds, pyth: { ...server.feeds.pyth, apiKey: '' } }, () => ({

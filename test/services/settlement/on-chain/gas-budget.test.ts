@@ -137,7 +137,7 @@ describe('settlement gas that the operator pays for one trader is limited per da
     })
   })
 
-  it('after a restart the daily gas costs of each trader are computed from the journal and the trades', async () => {
+  it('after a restart, the daily gas costs of each trader are computed from the journal and the trades', async () => {
     await withBudgets(
       { fillsPerDay: 100, gasPerDay: 10_000_000 },
       async (world, relay, restart) => {
