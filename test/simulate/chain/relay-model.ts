@@ -74,6 +74,11 @@ export class RelayModel {
         revert: revertData(conditionalTokensAbi, 'PermitSignerMismatch', [ZERO_ADDRESS, owner]),
       }
     }
+    const marketId = String(args[3]) as MarketId
+    // A reorg may move a redemption before the resolution of its market.
+    if (functionName === 'redeemPositionsWithPermit' && funds.marketOf(marketId)?.isPaid !== true) {
+      return { revert: revertData(FAILED, 'Error', ['result for condition not received yet']) }
+    }
     funds.put(owner, { ...wallet, tokensNonce: wallet.tokensNonce + 1n })
     if (functionName === 'setApprovalForAllWithPermit') {
       const isApproved = args[2] === true
@@ -86,7 +91,7 @@ export class RelayModel {
     if (functionName !== 'redeemPositionsWithPermit') {
       throw new TypeError(`the model lacks ${functionName}`)
     }
-    return done(this.redeem(owner, String(args[3]) as MarketId, funds))
+    return done(this.redeem(owner, marketId, funds))
   }
 
   /** Returns whether the account signed something with this nonce; `s` is the last word of the signature. */
