@@ -25,26 +25,28 @@ export function promise(
     orderHash: order.orderHash,
     ...by,
     permit: holdPermit(by.account, order.orderHash, order.permit),
+    permitValue: order.permitValue,
     asked: 1,
     untilMs: deadlineAtMs + state.rules.graceMs,
   })
 }
 
 /**
- * Rejects a second submission of an order in progress if its permit differs from the first one’s, or if only one of the
- * submissions has a permit. The permit is not part of an order’s hash, and the market accepts the first submission that
- * arrives. So the check of one permit must not let an order with another permit pass.
+ * Rejects a second submission of an order in progress if the nonce or value of its permit differs from the first one’s,
+ * or if only one of the submissions has a permit. The permit is not part of an order’s hash, and the market accepts the
+ * first submission that arrives. So the check of one permit must not let an order with another permit pass.
  */
 export function otherPermitFlaw(
   { promises }: AccountsState,
-  { orderHash, permit }: ReserveOrder,
+  { orderHash, permit, permitValue }: ReserveOrder,
 ): Rejection | undefined {
   const promised = promises.get(orderHash)
-  if (promised === undefined || promised.permit?.nonce === permit) return undefined
+  if (promised === undefined) return undefined
+  if (promised.permit?.nonce === permit && promised.permitValue === permitValue) return undefined
   const how =
     promised.permit === undefined
       ? 'without a permit'
-      : `with the permit of nonce ${promised.permit.nonce}`
+      : `with the permit of nonce ${promised.permit.nonce} and value ${promised.permitValue}`
   const detail = `permitSignature must not change: the exchange is already processing the same order ${how}`
   return reject('INVALID_PERMIT', 'permitSignature', detail)
 }

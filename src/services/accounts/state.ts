@@ -304,6 +304,7 @@ export type Promised = {
   readonly holding: Holding | undefined
   readonly need: bigint
   readonly permit: PermitNeed | undefined
+  readonly permitValue: string | undefined
   /** Number of requests to which this promise was granted and that have not released it. */
   asked: number
   untilMs: number

@@ -393,6 +393,23 @@ test('a later permit must cover all payments of its trader, because it replaces 
   assert.match(its.reserve(ann('c'), wide(7, 2n * need)), /at least 12630000/)
 })
 
+test('an order in progress cannot be submitted again with a permit of another value', () => {
+  const its = withPermits()
+  const permit = (nonce: number, value: bigint) => ({
+    ...permitted(nonce),
+    permitValue: String(value),
+  })
+  const need = units(4.21)
+  assert.equal(its.reserve(ann('a'), permit(5, need)), 'granted')
+  assert.equal(its.reserve(ann('b'), permit(6, 2n * need)), 'granted')
+  // The market would accept whichever submission arrives first, so this one must not pass with the check of the other.
+  assert.match(
+    its.reserve(ann('b'), permit(6, need)),
+    /^INVALID_PERMIT: permitSignature must not change: .* with the permit of nonce 6 and value 8420000$/,
+  )
+  assert.equal(its.reserve(ann('b'), permit(6, 2n * need)), 'granted')
+})
+
 test('after a restart, permits of open orders and pending trades are reserved again', () => {
   const orders = [
     { ...RESTING, permit: '5' as Uint64 },
