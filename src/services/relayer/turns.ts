@@ -143,14 +143,15 @@ export function lineFlaw(state: RelayerState, operation: RelayOperation): Reject
  */
 export function scopeOf(operation: RelayOperation): string {
   const { kind, owner } = operation
-  if (kind === 'propose-resolution' || kind === 'settle-market') {
-    // Permits for the relayer's own bond use nonces of the relayer's keys, so all such operations share one queue.
-    const ownBond = kind === 'propose-resolution' && operation.bond === undefined
-    return ownBond ? BOND_SCOPE : `${operation.marketAddress} ${owner}`
-  }
+  if (kind === 'settle-market') return `${operation.marketAddress} ${owner}`
+  // Permits for the relayer's own bond use nonces of the relayer's keys, so all such operations share one queue.
+  if (kind === 'propose-resolution' && operation.bond === undefined) return BOND_SCOPE
   if (kind === 'cancel-orders' || kind === 'cancel-all-before') return `settlement ${owner}`
   if (kind === 'set-delegate') return `delegates ${owner}`
-  return `${kind === 'stablecoin-permit' ? 'stablecoin' : 'tokens'} ${owner}`
+  // The owner's bond is paid with a permit of the stablecoin, and each bond lowers the balance that the next one is
+  // checked against.
+  const isStablecoin = kind === 'stablecoin-permit' || kind === 'propose-resolution'
+  return `${isStablecoin ? 'stablecoin' : 'tokens'} ${owner}`
 }
 
 export function answerOf(one: { readonly txHash: string; readonly status?: string }): RelayAnswer {

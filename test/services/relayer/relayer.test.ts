@@ -75,6 +75,24 @@ test('operations of one owner are done one after the other, and do not delay oth
   assert.equal(world.sent.length, 3)
 })
 
+test('proposals of one owner with bonds in several markets are done one after the other', async () => {
+  const { world, relay, advance, settle } = await start()
+  const { deadline, v, r, s } = approval('a')
+  const bond = { deadline, v, r, s }
+  const proposals = LANES.map((marketAddress, at) => ({
+    ...proposal('a', at + 1),
+    ...{ marketAddress, bond },
+  }))
+  const [first, second] = proposals.map((one) => relay(one))
+  await settle()
+  assert.equal(code(await first!), 'pending')
+  // Both bonds use the same nonce of the stablecoin, and the same balance.
+  assert.equal(world.examined.length, 1)
+  world.tell(0, 'mined')
+  await advance(100)
+  assert.equal(code(await second!), 'pending')
+})
+
 test('an operation is not started if no client waits for it any more', async () => {
   const { world, relay, settle, advance } = await start()
   const first = relay(approval('a', 1))
