@@ -140,20 +140,21 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
 
   Begin(state, _message, context) {
     const { ports } = state
+    const sinceMs = dayStart(context.nowMs)
     context.pipe(
-      Promise.all([ports.recover(), ports.unfinished(), ports.gasSince(dayStart(context.nowMs))]),
-      ([open, unfinished, gasToday]) => ({
+      Promise.all([ports.recover(), ports.unfinished(), ports.gasSince(sinceMs)]),
+      ([open, unfinished, gas]) => ({
         type: 'Begun',
-        message: { open, unfinished, gasToday },
+        message: { open, unfinished, gas, sinceMs },
       }),
       (error) => missed('Begin', 'operations in progress could not be read: retry shortly', error),
     )
     return undefined
   },
 
-  Begun(state, { open, unfinished, gasToday }, context) {
+  Begun(state, { open, unfinished, gas, sinceMs }, context) {
     state.day = dayOf(context.nowMs)
-    state.gasToday = { ...gasToday }
+    state.gasToday = sinceMs === dayStart(context.nowMs) ? { ...gas } : nothingSpent()
     for (const transaction of open) adopt(state, transaction, context.nowMs)
     for (const { key, attempt, kind, owner } of unfinished) {
       const sent = state.underway.get(key)
@@ -171,13 +172,16 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     return undefined
   },
 
-  Found(state, { key, record, gas, trades }, context) {
+  Found(state, { key, record, gas, sinceMs, trades }, context) {
     const one = state.underway.get(key)
     if (one?.operation === undefined) return undefined
     const { operation } = one
     const owner = ownerOf(state, operation.owner, context.nowMs)
     const purpose = purposeOf(operation.kind)
-    owner.gas[purpose] = Math.max(owner.gas[purpose], gas)
+    // If a new day has begun during the look-up, the gas is yesterday's.
+    if (sinceMs === dayStart(context.nowMs)) {
+      owner.gas[purpose] = Math.max(owner.gas[purpose], gas)
+    }
     owner.trades = trades
     one.attempt = record?.attempt ?? 0
     one.gas = record?.gas ?? 0
@@ -197,7 +201,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       )
       step(one, { name: 'open', work: state.ports.change(change) }, context, () => ({
         type: 'Found',
-        message: { key, record: { ...record, status: 'failed' }, gas, trades },
+        message: { key, record: { ...record, status: 'failed' }, gas, sinceMs, trades },
       }))
       return undefined
     }

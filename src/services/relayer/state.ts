@@ -27,12 +27,19 @@ export type RelayerProtocol = RelayerRequests & {
     takes: {
       open: readonly LaneTransaction[]
       unfinished: readonly RelayRecord[]
-      gasToday: Readonly<Record<RelayPurpose, number>>
+      gas: Readonly<Record<RelayPurpose, number>>
+      sinceMs: number
     }
     answers: undefined
   }
   Found: {
-    takes: Work & { record: RelayRecord | undefined; gas: number; trades: number }
+    takes: Work & {
+      record: RelayRecord | undefined
+      /** The owner's gas since `sinceMs`, the start of the day on which the look-up began. */
+      gas: number
+      sinceMs: number
+      trades: number
+    }
     answers: undefined
   }
   Examined: { takes: Work & { found: RelayExamination | Rejection }; answers: undefined }

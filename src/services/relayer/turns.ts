@@ -47,10 +47,11 @@ export function find(state: RelayerState, one: Underway, context: RelayerContext
   const { key, operation } = one
   if (operation === undefined) return
   moveTo(one, 'find')
-  const since = dayStart(context.nowMs)
-  step(one, { name: 'find', work: state.ports.find(key, operation, since) }, context, (found) => ({
+  const sinceMs = dayStart(context.nowMs)
+  const work = state.ports.find(key, operation, sinceMs)
+  step(one, { name: 'find', work }, context, (found) => ({
     type: 'Found',
-    message: { key, ...found },
+    message: { key, sinceMs, ...found },
   }))
 }
 

@@ -194,8 +194,8 @@ export type Harness = {
 export async function start(
   world = new World(),
   rules: Partial<RelayerRules> = {},
+  clock = simulatedClock(NOON_MS),
 ): Promise<Harness> {
-  const clock = simulatedClock(NOON_MS)
   const state = newRelayer({ ...RULES, ...rules }, world.ports, LANES)
   const events: RelayerEvent[] = []
   const served: Served = serve<RelayerState, RelayerProtocol, RelayerEvent>({

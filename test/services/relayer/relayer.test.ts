@@ -8,6 +8,7 @@ import { RELAYS_IN_LINE_MAX, RELAYS_UNREDEEMING_MAX } from '#domain/limits.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
 import type { RelayKey } from '#domain/relay.ts'
 import { moveTo, STEPS, type Stage } from '#services/relayer/state.ts'
+import { simulatedClock } from '../../support/simulated-clock.ts'
 import {
   type Asked,
   AWAY,
@@ -24,6 +25,8 @@ import {
   start,
   World,
 } from './relayer-fixture.ts'
+
+const HALF_DAY_MS = 43_200_000
 
 test('the relayer answers once an operation is sent, and stores its result before acknowledging its transaction', async () => {
   const { world, relay, advance, state, events } = await start()
@@ -416,6 +419,35 @@ test('the relayer limits the gas used per owner and in total, and resets both li
   for (const row of world.rows.values()) world.rows.set(row.key, { ...row, gas: 0 })
   clock.advance(86_400_000)
   assert.equal(await next('a', 5), 'pending')
+})
+
+test('gas of yesterday that is read after midnight does not count today', async () => {
+  const { world, relay, clock, state } = await start()
+  const { find } = world.ports
+  world.ports.find = async (...asked) => {
+    const found = await find(...asked)
+    clock.advance(1)
+    return { ...found, gas: RULES.gasPerDay.other.ownerGas }
+  }
+  clock.advance(HALF_DAY_MS - 1)
+  // Any account can request an operation in the name of the owner, so it can choose this moment.
+  world.verdict = reject('INVALID_SIGNATURE')
+  assert.equal(code(await relay(approval('a', 1))), 'INVALID_SIGNATURE')
+  world.ports.find = find
+  world.verdict = undefined
+  assert.equal(code(await relay(approval('a', 2))), 'pending')
+  assert.equal(state.owners.get(approval('a').owner)?.gas.other, 100_000)
+})
+
+test('a relayer that starts over midnight does not count the gas of yesterday', async () => {
+  const world = new World()
+  const clock = simulatedClock(NOON_MS)
+  world.ports.gasSince = async () => {
+    clock.advance(HALF_DAY_MS)
+    return { redemption: 0, other: RULES.gasPerDay.other.allGas }
+  }
+  const { relay } = await start(world, {}, clock)
+  assert.equal(code(await relay(approval('a'))), 'pending')
 })
 
 test('delegates can use only half of an owner’s rate and gas, which leaves the owner enough to revoke them', async () => {
