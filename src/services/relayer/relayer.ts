@@ -59,6 +59,7 @@ import {
   newUnderway,
   refuse,
   scopeOf,
+  settlingAnswer,
   step,
 } from './turns.ts'
 
@@ -250,6 +251,11 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const one = state.underway.get(key)
     if (one?.operation === undefined) return undefined
     if (isRejection(trial)) return refuse(state, one, trial, context)
+    const settling = settlingAnswer(state, one)
+    if (settling !== undefined) {
+      leave(state, one, settling, context)
+      return undefined
+    }
     const { operation, examination } = one
     const asked = { ...operation, ...(examination ?? NOTHING) }
     const overspent = budgetFlaw(state, asked, trial.gas, context.nowMs)

@@ -12,6 +12,7 @@ import {
   moveTo,
   type RelayerContext,
   type RelayerState,
+  type Stage,
   type Step,
   type Underway,
 } from './state.ts'
@@ -137,6 +138,28 @@ export function lineFlaw(state: RelayerState, operation: RelayOperation): Reject
   const detail = `${RELAYS_IN_LINE_MAX} operations of this owner are waiting, which is the maximum: retry when one has ended`
   return reject('RATE_LIMITED', undefined, detail)
 }
+
+/**
+ * Returns the answer to a settlement of a market that another account is already settling; undefined if there is none.
+ * Only the first settlement of a market succeeds, and creating accounts is free.
+ */
+export function settlingAnswer(
+  state: RelayerState,
+  { key, operation }: Underway,
+): RelayAnswer | Rejection | undefined {
+  if (operation?.kind !== 'settle-market') return undefined
+  for (const { key: otherKey, operation: other, stage, txHash } of state.underway.values()) {
+    if (otherKey === key || other?.kind !== 'settle-market') continue
+    if (other.marketAddress !== operation.marketAddress || !IS_OPENED.has(stage)) continue
+    if (stage === 'follow') return answerOf({ txHash })
+    const detail = 'another request is settling this market: retry shortly'
+    return reject('OVERLOADED', undefined, detail)
+  }
+  return undefined
+}
+
+/** Stages of an operation that is being sent, or was sent. */
+const IS_OPENED: ReadonlySet<Stage> = new Set(['open', 'send', 'follow'])
 
 /**
  * Returns the name of the queue for an operation: the owner and the contract whose nonces it uses. Only one operation

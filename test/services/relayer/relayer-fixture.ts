@@ -12,6 +12,7 @@ import {
   type RelayKey,
   type RelayOperation,
   type RelayRecord,
+  type SettleMarket,
 } from '#domain/relay.ts'
 import { type HeldOrders, NO_NEEDS, type TraderNeeds } from '#domain/trader-hold.ts'
 import type { RelayAnswer } from '#protocol/relayer.ts'
@@ -178,7 +179,7 @@ export function hashOf(nonce: number): string {
   return `0x${String(nonce).padStart(64, '0')}`
 }
 
-export type Asked = CtfApproval | CtfRedemption | ProposeResolution
+export type Asked = CtfApproval | CtfRedemption | ProposeResolution | SettleMarket
 
 export type Harness = {
   readonly world: World
@@ -274,6 +275,11 @@ export function redemption(owner: string, number = 1): CtfRedemption {
 export function proposal(owner: string, number = 1): ProposeResolution {
   const { approved: outcome, operator: marketAddress, ...rest } = approval(owner, number)
   return { ...rest, kind: 'propose-resolution', marketAddress, outcome }
+}
+
+export function settlement(owner: string, number = 1): SettleMarket {
+  const { approved: _, operator: marketAddress, ...rest } = approval(owner, number)
+  return { ...rest, kind: 'settle-market', marketAddress, winningOutcome: 0 }
 }
 
 export function code(answer: RelayAnswer | Rejection): string {

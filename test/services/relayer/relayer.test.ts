@@ -22,6 +22,7 @@ import {
   proposal,
   RULES,
   redemption,
+  settlement,
   start,
   World,
 } from './relayer-fixture.ts'
@@ -94,6 +95,21 @@ test('proposals of one owner with bonds in several markets are done one after th
   world.tell(0, 'mined')
   await advance(100)
   assert.equal(code(await second!), 'pending')
+})
+
+test('a market is settled once, although many accounts ask for it before it is mined', async () => {
+  const { world, relay, advance } = await start()
+  const together = await Promise.all(['a', 'b', 'c'].map((owner) => relay(settlement(owner))))
+  assert.deepEqual(together.map(code), ['pending', 'OVERLOADED', 'OVERLOADED'])
+  assert.deepEqual(await relay(settlement('b')), { txHash: hashOf(0), status: 'pending' })
+  world.tell(0, 'mined')
+  await advance(100)
+  // The simulation may have used the block before.
+  assert.deepEqual(await relay(settlement('c')), { txHash: hashOf(0), status: 'pending' })
+  assert.equal(world.sent.length, 1)
+  const other = { ...settlement('d'), marketAddress: LANES[1]! }
+  assert.equal(code(await relay(other)), 'pending')
+  assert.equal(world.sent.length, 2)
 })
 
 test('an operation is not started if no client waits for it any more', async () => {
