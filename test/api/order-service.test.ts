@@ -5,6 +5,7 @@ import { listMarkets } from '#api/markets/list-markets.ts'
 import { orderbook } from '#api/markets/orderbook.ts'
 import { makeOrderService } from '#api/orders/order-service.ts'
 import type { OrderSubmission } from '#api/orders/order-shapes.ts'
+import type { OrderSigners } from '#api/orders/order-signers.ts'
 import type { OrderVerifier } from '#api/orders/order-verifier.ts'
 import { makeOwnOrders } from '#api/orders/own-orders.ts'
 import { submissionShape } from '#api/orders/submission-reader.ts'
@@ -544,4 +545,36 @@ test('the order service counts each client’s unfunded orders, and rate-limits 
   assert.equal(inspections, before, 'nothing is spent on it')
   await service.place(structuredClone(submission), { ...from(), ip: '10.0.0.2' })
   assert.equal(inspections, before + 1, 'others go on')
+})
+
+test('orders beyond the limits of a delegate count like unfunded orders, because their check is as expensive', async () => {
+  const counted: unknown[] = []
+  const delegate = `0x${'b'.repeat(40)}` as Address
+  const verifier = verifierOf()
+  const service = makeOrderService({
+    board: boardOf(),
+    gateway: { ...gatewayOf(reject('INTERNAL')), recall: async () => undefined },
+    verifier: {
+      ...verifier,
+      inspect: async (signed) => ({ ...(await verifier.inspect(signed)), flaw: 'another key' }),
+    },
+    signers: {
+      signerOf: async () => ({
+        kind: 'delegate',
+        chainId: market.chainId,
+        delegation: { delegate },
+      }),
+      limitFlaw: async () => reject('DELEGATE_LIMIT', 'signature'),
+      release: () => undefined,
+    } as unknown as OrderSigners,
+    clock: systemClock,
+    expirationDaysMax: 366,
+    unfunded: { count: (ip) => counted.push(ip), waitSec: () => 0 },
+  })
+  const submission = await submissionTo(market.id)
+  const from = { ...later(), ip: '10.0.0.1' }
+  assert.equal(codeOf(await service.place(structuredClone(submission), from)), 'DELEGATE_LIMIT')
+  assert.deepEqual(counted.splice(0), ['10.0.0.1'])
+  assert(!isRejection(await service.check(structuredClone(submission), from)))
+  assert.deepEqual(counted, ['10.0.0.1'])
 })

@@ -113,7 +113,7 @@ describe('an exchange reserves the funds of orders', () => {
     } while (last.code === 'INSUFFICIENT_FUNDS' && codes.get(last.code)! < 50 * UNFUNDED_BURST)
     assert.equal(last.code, 'RATE_LIMITED')
     assert.equal(last.status, 429)
-    assert.match(last.message, /insufficient funds: wait \d+ s/)
+    assert.match(last.message, /insufficient funds or the limits of a delegate: wait \d+ s/)
     assert(codes.get('INSUFFICIENT_FUNDS')! >= UNFUNDED_BURST)
     // The limit counts all clients of the address. Concurrent orders can bring it below zero.
     const bob = from(BOB, crowded)

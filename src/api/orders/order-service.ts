@@ -172,7 +172,9 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
       }
       // If the market accepted the order before, the order goes to the market again, which repeats its answer.
       const before = await gateway.recall(order, { deadlineAtMs })
-      return before === undefined || isRejection(before) ? voided : order
+      if (before !== undefined && !isRejection(before)) return order
+      unfunded.count(voided, { ip, principal })
+      return voided
     },
 
     async enter(order, context) {

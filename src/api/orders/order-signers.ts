@@ -23,22 +23,23 @@ type DelegatedOrder = Pick<Order, 'trader' | 'price' | 'size'> & {
   readonly expiresAtSec: number
   readonly maxOpenNotional: number
   readonly nowMs: number
-  /** True to find out whether the store would accept the order, without recording the order. */
-  readonly dryRun?: boolean
 }
+
+type Recorded =
+  | { readonly reserved: true }
+  | {
+      readonly reserved: false
+      readonly openNotional: bigint
+      readonly openOrders: number
+      readonly isCrowded?: true
+    }
+  | Rejection
 
 /** Stores and deletes orders of delegates; throws a `Fault` if the store does not answer. */
 type DelegatedOrders = {
-  reserve(order: DelegatedOrder): Promise<
-    | { readonly reserved: true }
-    | {
-        readonly reserved: false
-        readonly openNotional: bigint
-        readonly openOrders: number
-        readonly isCrowded?: true
-      }
-    | Rejection
-  >
+  reserve(order: DelegatedOrder): Promise<Recorded>
+  /** Returns whether `reserve` would accept the order, without recording the order. */
+  check(order: DelegatedOrder): Promise<Recorded>
   release(orderHash: OrderHash): void
 }
 
@@ -109,11 +110,10 @@ export function makeOrderSigners(ports: OrderSignersPorts): OrderSigners {
       const flaw = delegationFlaw(delegation, order, Math.floor(nowMs / 1_000))
       if (flaw !== undefined) return flaw
       const { delegate, maxOpenNotional } = delegation
-      const answer = await delegated.reserve({
+      const answer = await delegated[dryRun ? 'check' : 'reserve']({
         ...{ orderHash: order.orderHash, trader: order.trader, price: order.price },
         ...{ size: order.size, chainId, delegate, maxOpenNotional, nowMs },
         expiresAtSec: Number(order.expiration),
-        ...(dryRun ? { dryRun } : {}),
       })
       if (isRejection(answer)) return answer
       if (answer.reserved) return undefined

@@ -1,17 +1,19 @@
 /**
  * Refuses orders of clients that have sent too many unfunded orders. Unfunded orders are those rejected for missing
- * funds, a pause after a failed trade, or a used-up gas budget.
+ * funds, a pause after a failed trade, a used-up gas budget, or the limits of a delegate. Their checks cost much: for the
+ * limit of a delegate, the database adds up its open orders.
  */
 
 import { isRejection, type Rejection, type RejectionCode, reject } from '#domain/rejection.ts'
 import type { Asker, UnfundedLimit } from '#http/limits.ts'
 
-/** Refusals that the trader caused: missing funds, a pause after a failed trade, or a used-up gas budget. */
+/** Refusals that the trader or their delegate caused. */
 const UNFUNDED: ReadonlySet<RejectionCode> = new Set([
   'INSUFFICIENT_FUNDS',
   'INSUFFICIENT_ALLOWANCE',
   'TRADER_PAUSED',
   'GAS_BUDGET_SPENT',
+  'DELEGATE_LIMIT',
 ])
 
 export function isUnfunded({ rejected }: Rejection): boolean {
@@ -35,7 +37,7 @@ export function makeUnfundedGuard(limit: UnfundedLimit | undefined): UnfundedGua
       if (ip === undefined || limit === undefined) return undefined
       const retryAfterSec = limit.waitSec(ip, principal)
       if (retryAfterSec === 0) return undefined
-      const detail = `too many of your orders were rejected for insufficient funds: wait ${retryAfterSec} s before the next order`
+      const detail = `too many of your orders were rejected for insufficient funds or the limits of a delegate: wait ${retryAfterSec} s before the next order`
       return { ...reject('RATE_LIMITED', undefined, detail), retryAfterSec }
     },
   }

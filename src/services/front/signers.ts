@@ -69,16 +69,8 @@ export function openSigners(
   const signers = makeOrderSigners({
     ...{ delegates, contracts, clock },
     delegated: {
-      async reserve(order) {
-        try {
-          return await askWrite(store, 'reserveDelegated', order, RESERVE_MS_MAX)
-        } catch (error) {
-          if (!(error instanceof Fault)) throw error
-          const detail =
-            'the exchange cannot record orders of delegates now: retry with the same order'
-          return reject('OVERLOADED', undefined, detail)
-        }
-      },
+      reserve: (order) => recorded(askWrite(store, 'reserveDelegated', order, RESERVE_MS_MAX)),
+      check: (order) => recorded(query('checkDelegated', order)),
       release(orderHash) {
         askWrite(store, 'releaseDelegated', { orderHash }, RESERVE_MS_MAX).catch((error: unknown) =>
           log.debug(
@@ -96,6 +88,17 @@ export function openSigners(
     return contracts.acceptEverywhere(asked, asker)
   }
   return { signers, delegates, contracts, contractSigned }
+}
+
+/** Returns the answer of the database, or a rejection if the database does not answer. */
+async function recorded<Answer>(answer: Promise<Answer>): Promise<Answer | Rejection> {
+  try {
+    return await answer
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    const detail = 'the exchange cannot record orders of delegates now: retry with the same order'
+    return reject('OVERLOADED', undefined, detail)
+  }
 }
 
 type ChainAsker = {

@@ -9,6 +9,7 @@ import type { StoreReply } from '../engine/reply.ts'
 import { storeFault } from '../engine/store-fault.ts'
 import { apiKeyById } from '../writes/api-keys.ts'
 import { deadmanDue } from '../writes/deadman.ts'
+import { checkDelegated } from '../writes/delegated-orders.ts'
 import { marksSince, pricesSince } from '../writes/prices.ts'
 import { publicBookBefore, publicBooksEnd, publicSegments } from '../writes/public-books.ts'
 import {
@@ -136,6 +137,7 @@ const ANSWERS = {
   withdrawers,
   delegationsOf,
   delegators,
+  checkDelegated,
   permitsOf,
   tradeNeeds,
   journalOf,

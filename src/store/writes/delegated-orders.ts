@@ -12,7 +12,7 @@ import type { Address, OrderHash } from '#domain/ids.ts'
 import { DELEGATED_ORDERS_MAX, DELEGATED_READ_MAX } from '#domain/limits.ts'
 import { costCeil, type Price, type Shares } from '#domain/money.ts'
 import { partsOf } from '#domain/parts-of.ts'
-import { type Database, transact } from '../engine/database.ts'
+import { type Database, read, transact } from '../engine/database.ts'
 import { bytesOf } from '../engine/hex.ts'
 import { type Statements, statements } from '../engine/statements.ts'
 
@@ -27,8 +27,6 @@ export type DelegatedOrder = {
   readonly nowMs: number
   /** 0 for no limit. */
   readonly maxOpenNotional: number
-  /** True to check whether the order would be accepted, without reserving it. */
-  readonly dryRun?: boolean
 }
 
 /** Open orders of a delegate. */
@@ -57,23 +55,20 @@ const FORGOTTEN_MAX = 20
 /** Rows per statement. */
 const DELETED_TOGETHER_MAX = 200
 
+type All = Statements['all']
+
 export async function reserveDelegated(
   database: Database,
   order: DelegatedOrder,
 ): Promise<DelegatedReserve> {
-  const { orderHash, chainId, trader, delegate, price, size, nowMs, maxOpenNotional } = order
+  const { orderHash, chainId, trader, delegate, price, size, nowMs } = order
   return transact(database, async (transaction, connection) => {
     const sql = statements(database, connection, transaction)
     await forgetExpired(sql, Math.floor(nowMs / 1_000))
     if (await isReserved(sql, order)) return { reserved: true }
-    if (maxOpenNotional > 0) {
-      const open = await openOf(sql, order)
-      const isOver = open.openNotional + BigInt(costCeil(price, size)) > BigInt(maxOpenNotional)
-      if (isOver || open.openOrders >= DELEGATED_ORDERS_MAX || open.isCrowded) {
-        return { reserved: false, ...open }
-      }
-    }
-    if (order.dryRun === true) return { reserved: true }
+    const { answer, ended } = await judge(sql.all, order)
+    await forget(sql, ended)
+    if (!answer.reserved) return answer
     await sql.insert('delegated_orders', [
       {
         order_hash: bytesOf(orderHash),
@@ -87,30 +82,63 @@ export async function reserveDelegated(
         submissions: 1,
       },
     ])
-    return { reserved: true }
+    return answer
   })
+}
+
+/**
+ * Returns whether the order could be reserved now. This is a read, because any client may ask, and all writes would wait
+ * for it.
+ */
+export async function checkDelegated(
+  database: Database,
+  order: DelegatedOrder,
+): Promise<DelegatedReserve> {
+  return read(database, async (em) => {
+    const all: All = (sql, values) => em.getConnection().execute(sql, [...values], 'all')
+    const known = await knownOf(all, order)
+    if (known !== undefined && !isLost(known, order.nowMs)) return { reserved: true }
+    return (await judge(all, order)).answer
+  })
+}
+
+/** Compares a new order with the limit of its delegate. `ended` has the hashes of ended orders. */
+async function judge(
+  all: All,
+  order: DelegatedOrder,
+): Promise<{ readonly answer: DelegatedReserve; readonly ended: readonly Buffer[] }> {
+  const { maxOpenNotional, price, size } = order
+  if (maxOpenNotional === 0) return { answer: { reserved: true }, ended: [] }
+  const { open, ended } = await openOf(all, order)
+  const isOver = open.openNotional + BigInt(costCeil(price, size)) > BigInt(maxOpenNotional)
+  const isRefused = isOver || open.openOrders >= DELEGATED_ORDERS_MAX || open.isCrowded
+  return { answer: isRefused ? { reserved: false, ...open } : { reserved: true }, ended }
+}
+
+/** The stored record of an order, with the order's status in the projection. */
+type Known = { readonly status: string | null; readonly reserved_at_ms: number | string }
+
+async function knownOf(all: All, { orderHash }: DelegatedOrder): Promise<Known | undefined> {
+  const [known] = await all<Known>(
+    `select o.status, d.reserved_at_ms from delegated_orders d
+      left join orders o on o.order_hash = d.order_hash where d.order_hash = ?`,
+    [bytesOf(orderHash)],
+  )
+  return known
 }
 
 /**
  * Counts one more submission of an order that is already reserved. Returns false if the order has no reservation, or
  * one that counts as lost.
  */
-async function isReserved(
-  sql: Statements,
-  { orderHash, nowMs, dryRun = false }: DelegatedOrder,
-): Promise<boolean> {
-  const hash = bytesOf(orderHash)
-  const [known] = await sql.all<{ status: string | null; reserved_at_ms: number | string }>(
-    `select o.status, d.reserved_at_ms from delegated_orders d
-      left join orders o on o.order_hash = d.order_hash where d.order_hash = ?`,
-    [hash],
-  )
+async function isReserved(sql: Statements, order: DelegatedOrder): Promise<boolean> {
+  const hash = bytesOf(order.orderHash)
+  const known = await knownOf(sql.all, order)
   if (known === undefined) return false
-  if (isLost(known, nowMs)) {
-    if (!dryRun) await forget(sql, [hash])
+  if (isLost(known, order.nowMs)) {
+    await forget(sql, [hash])
     return false
   }
-  if (dryRun) return true
   const again = 'update delegated_orders set submissions = submissions + 1 where order_hash = ?'
   await sql.run(again, [hash])
   return true
@@ -137,14 +165,14 @@ export async function releaseDelegated(
 }
 
 /**
- * Returns the number and value of a delegate's open orders, and deletes the records of ended orders. All writes wait
- * for this one, so it reads a limited number of rows. Deleted rows make room for further rows in the next call.
+ * Returns the number and value of a delegate's open orders, and the hashes of ended orders. All writes wait for a
+ * reservation, so it reads a limited number of rows. Deleted rows make room for further rows in the next call.
  */
 async function openOf(
-  sql: Statements,
+  all: All,
   { chainId, trader, delegate, nowMs }: DelegatedOrder,
-): Promise<Open> {
-  const rows = await sql.all<{
+): Promise<{ readonly open: Open; readonly ended: readonly Buffer[] }> {
+  const rows = await all<{
     order_hash: Buffer
     price_e6: number
     size_e6: number | string
@@ -173,15 +201,11 @@ async function openOf(
     openNotional += BigInt(costCeil(row.price_e6 as Price, left))
     openOrders++
   }
-  await forget(sql, ended)
   const isCrowded = rows.length === DELEGATED_READ_MAX
-  return { openNotional, openOrders, ...(isCrowded ? { isCrowded } : {}) }
+  return { open: { openNotional, openOrders, ...(isCrowded ? { isCrowded } : {}) }, ended }
 }
 
-function isLost(
-  row: { readonly status: string | null; readonly reserved_at_ms: number | string },
-  nowMs: number,
-): boolean {
+function isLost(row: Known, nowMs: number): boolean {
   return row.status === null && Number(row.reserved_at_ms) < nowMs - LOST_AFTER_MS
 }
 

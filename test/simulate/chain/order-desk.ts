@@ -94,6 +94,7 @@ export class OrderDesk {
             return reject('OVERLOADED')
           }
         },
+        check: (order) => query('checkDelegated', order),
         release: (orderHash) => {
           const work = askWrite(this.#store, 'releaseDelegated', { orderHash }, WRITE_MS)
           work.catch((error) => scheduler.trace(`${this.name} cannot release: ${error.message}`))

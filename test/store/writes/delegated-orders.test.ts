@@ -14,6 +14,7 @@ import { project } from '#store/projection/project.ts'
 import { marketsToReconcile } from '#store/reads/chain-markets.ts'
 import { delegationsOf, delegators } from '#store/reads/delegates.ts'
 import {
+  checkDelegated,
   type DelegatedOrder,
   releaseDelegated,
   reserveDelegated,
@@ -100,10 +101,29 @@ await onBothDatabases('orders of delegates count towards their limit', (database
       const halfOpen = { reserved: false, openNotional: BigInt(1.5 * ONE), openOrders: 2 }
       const large = delegated('d', { size: (4 * ONE) as Shares })
       assert.deepEqual(await reserveDelegated(database, large), halfOpen)
-      assert.deepEqual(await reserveDelegated(database, delegated('d', { dryRun: true })), {
-        reserved: true,
-      })
+      assert.deepEqual(await checkDelegated(database, delegated('d')), { reserved: true })
       assert.deepEqual(await reserveDelegated(database, delegated('e')), { reserved: true })
+    })
+  })
+
+  it('checking an order of a delegate gives the answer of its reservation, and writes nothing', async () => {
+    await withStore(databases, async (database) => {
+      const rows = () =>
+        read(database, (em) => em.getConnection().execute('select * from delegated_orders'))
+      for (const name of ['a', 'b', 'c']) {
+        assert.deepEqual(await checkDelegated(database, delegated(name)), { reserved: true })
+        await reserveDelegated(database, delegated(name))
+      }
+      const before = await rows()
+      const known = await checkDelegated(database, delegated('a'))
+      const over = await checkDelegated(database, delegated('d'))
+      const lost = { nowMs: START_MS + 600_001, maxOpenNotional: ONE - 1 }
+      const forgotten = await checkDelegated(database, delegated('a', lost))
+      assert.deepEqual(await rows(), before)
+      assert.deepEqual(known, { reserved: true })
+      assert.deepEqual(over, { reserved: false, openNotional: BigInt(3 * ONE), openOrders: 3 })
+      assert.deepEqual(forgotten, { reserved: false, openNotional: 0n, openOrders: 0 })
+      assert.deepEqual(await reserveDelegated(database, delegated('d')), over)
     })
   })
 
