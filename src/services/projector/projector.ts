@@ -7,8 +7,9 @@
 import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { PROJECTION_ROWS_MAX } from '#domain/limits.ts'
-import type { MarketEvent } from '#domain/market-event.ts'
+import type { MarketEvent, TradeFailed } from '#domain/market-event.ts'
 import { tradesOf } from '#domain/match-trades.ts'
+import type { FaultySide } from '#domain/trade.ts'
 import type { LogReader } from '#log/event-log.ts'
 import type { LogReaderProtocol } from '#protocol/projector.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
@@ -434,7 +435,8 @@ export function derive(
         break
       }
       case 'TradeFailed': {
-        const { tradeId, txHash, reason, fault } = event
+        const { tradeId, txHash, reason } = event
+        const fault = faultOf(event)
         tradeChanges.push({ tradeId, status: 'failed', txHash, reason, fault, atMs })
         break
       }
@@ -458,4 +460,11 @@ export function derive(
     trades,
     tradeChanges,
   }
+}
+
+/** Returns the side at fault, without a side that the market excused. */
+function faultOf({ fault, excused }: TradeFailed): FaultySide {
+  if (excused === undefined) return fault
+  if (excused === fault) return 'none'
+  return excused === 'buyer' ? 'seller' : 'buyer'
 }

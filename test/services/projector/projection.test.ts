@@ -154,3 +154,23 @@ test('the projector splits a batch with too many rows for one transaction, and n
   assert(withinRows(small).length < small.length)
   assert.equal(withinRows(small.slice(0, 100)).length, 100)
 })
+
+test('the row of a failed trade has the side at fault, without a side that the market excused', () => {
+  const { marketId } = given()
+  const head = { type: 'TradeFailed', marketId, seq: 2, atMs: 1, txHash: '', reason: '' } as const
+  const tradeIdHere = tradeId(marketId, 1, 0)
+  const cases = [
+    ['seller', undefined, 'seller'],
+    ['seller', 'seller', 'none'],
+    ['buyer', 'buyer', 'none'],
+    ['both', undefined, 'both'],
+    ['both', 'seller', 'buyer'],
+    ['both', 'buyer', 'seller'],
+    ['both', 'both', 'none'],
+  ] as const
+  for (const [fault, excused, counts] of cases) {
+    const event = { ...head, tradeId: tradeIdHere, fault, ...(excused && { excused }) }
+    const { tradeChanges } = derive('log', 0, 0, [event as MarketEvent])
+    assert.equal(tradeChanges[0]?.fault, counts, `${fault}, ${excused} excused`)
+  }
+})

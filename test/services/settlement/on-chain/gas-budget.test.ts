@@ -30,6 +30,8 @@ after(() => chain.close())
 const traderOf = (index: number): Address => toAddress(devnetAccount(index).address)
 
 const [BOB, ANN, EVE, CAROL] = [10, 11, 14, 15]
+/** An account without shares. */
+const RESELLER = 5
 /** `HostileReceiver.Mode.WasteGas`. */
 const WASTE_GAS = 7
 
@@ -203,6 +205,32 @@ describe('settlement gas that the operator pays for one trader is limited per da
           .filter(({ traders }) => traders > 0),
         [{ chainId, budget: 'failedGas', traders: 1 }],
       )
+    })
+  })
+
+  it('a trader who resold shares that another trader never delivered does not pay for the failed resale, and is not barred', async (t) => {
+    t.after(await chain.snapshot())
+    await withBudgets({ failedGasPerDay: 50_000 }, async (world, relay) => {
+      await chain.fund(chain.chain.account(RESELLER), { collateral: 10_000_000n })
+      await world.place({ by: BOB, side: SELL })
+      await world.place({ by: RESELLER })
+      await world.place({ by: CAROL, price: 0.6 })
+      await world.place({ by: RESELLER, side: SELL, price: 0.6 })
+      world.proxy.before = async (method) => {
+        if (method !== 'eth_sendRawTransaction') return
+        world.proxy.before = undefined
+        const bob = chain.chain.account(BOB)
+        const revoked = [chain.contracts.settlement, false] as const
+        await chain.chain.send(bob, chain.conditionalTokens, 'setApprovalForAll', revoked)
+      }
+      await world.until('every trade is decided', world.allDecided)
+      const ended = (await world.trades()).map(({ status, reason }) => `${status} ${reason}`)
+      assert.deepEqual(ended, ['failed InsufficientShares', 'failed SharesNotApproved'])
+      const told = await spendingNow(relay(), world)
+      assert.notEqual(spentBy(told, BOB).failedGas, 0)
+      assert.equal(spentBy(told, RESELLER).failedGas, 0)
+      assert.deepEqual([...relay().barred(chain.settings.chainId)], [traderOf(BOB)])
+      assert.equal(await tryPlace(world, { by: RESELLER, price: 0.1 }), undefined)
     })
   })
 
