@@ -3,8 +3,8 @@
  * fill, so one call is enough if all fills would settle. A node that lags may lack tokens that a trader
  * received a moment ago. So if a trade is refused, the call is repeated at the newest block of one node,
  * which must not be older than the newest block seen here. Only refusals of the repeated call count. The
- * remaining trades are simulated again, because a fill may need tokens that a refused fill would have
- * brought.
+ * remaining trades are simulated again until none is refused, because a fill may need the permit of a
+ * refused one.
  *
  *     1 2 3 4   at the head: 2 is refused  →  the newest block: 2 is refused  →  1 3 4: good, to be sent
  */
@@ -51,10 +51,7 @@ export type RefusedTrade = {
 
 type Trial = {
   readonly refused: readonly RefusedTrade[]
-  /**
-   * The call with the trades that would all settle; undefined if no trade is left, or if the last simulation still
-   * refused trades.
-   */
+  /** The call with the trades that would all settle; undefined if no trade is left. */
   readonly ready?: {
     readonly trades: readonly TradeToSettle[]
     readonly permits: readonly SettlementPermit[]
@@ -87,13 +84,6 @@ const GAS_PER_FILL = 350_000
 const GAS_PER_SET = 470_000
 const GAS_PER_PERMIT = 110_000
 const GAS_PER_BYTE = 16
-
-/**
- * Maximum number of simulations of one batch. Each simulation leaves out the trades that earlier simulations
- * refused. If the last simulation still refuses trades, the trades that no simulation refused wait for
- * another batch.
- */
-const ROUNDS_MAX = 6
 
 /** Revert of a whole batch: the stablecoin is halted, so no trade can settle now. */
 const COLLATERAL_STOPPED: Revert = {
@@ -207,7 +197,9 @@ export function makeSimulation(options: SimulationOptions): Simulate {
     let rest = trades
     const fees = await asked(options.fees())
     let where: Where = { client: options.client, blockNumber: undefined }
-    for (let round = 0; round < ROUNDS_MAX && rest.length > 0; round++) {
+    // This ends, because each simulation at the newest block leaves out at least one trade. The number of simulations has
+    // no other limit: each refusal may cause the next one, and the good trades would have to wait for another batch.
+    while (rest.length > 0) {
       const built = encoded(contract, rest, usedPermits, earlier)
       if ('unencodable' in built) {
         refused.push(...built.unencodable)

@@ -162,6 +162,36 @@ describe('settlement settles mints and merges on the chain, or fails them with t
     }),
   )
 
+  it('one submission sends the good trades and refuses the others, also if each refusal causes another one', async () => {
+    const world = await startWorld(chain)
+    try {
+      await world.openMarket(market, 'complementary')
+      await world.step()
+      // Each account but the first is in two mints: the permit of the first mint is the allowance of the second.
+      // The first mint is refused because account 5 has no dollars, so its permit is not sent, and so on.
+      const chained = Array.from({ length: 16 }, (_, index) => 40 + index)
+      for (const [index, by] of chained.entries()) {
+        const [permit] = await permitsOf(chain, by, [10n * UNIT])
+        await world.place({ by: index === 0 ? 5 : by - 1, market, outcome: YES })
+        await world.place({ by, market, outcome: NO, permit: permit! })
+      }
+      await world.trade({ seller: 10, buyer: 11 })
+      await world.projected()
+      const trades = await world.toSettle()
+      const { refused, sent } = await world.state.ports.lane.submit(trades, {
+        usedPermits: new Set(),
+      })
+      assert.equal(refused.length, chained.length)
+      const good = trades.filter(({ marketId }) => marketId === world.marketId)
+      assert.deepEqual(
+        sent?.tradeIds,
+        good.map(({ tradeId }) => tradeId),
+      )
+    } finally {
+      await world.close()
+    }
+  })
+
   it(
     'settlement delays a sale until the older mint that brings its shares is mined',
     inWorld(
