@@ -44,9 +44,13 @@ const AT_FAULT: Readonly<Record<FaultySide, readonly ('buyer' | 'seller')[]>> = 
   none: [],
 }
 
-/** Least gas of an ordinary fill, and of a mint or merge, in a full batch (see contracts/README.md). */
+/**
+ * Least gas of an ordinary fill, and of a mint or merge, in a full batch, and least gas of a transaction besides its
+ * fills (see contracts/README.md).
+ */
 const FILL_GAS = 66_000
 const SET_FILL_GAS = 145_000
+const TRANSACTION_GAS = 60_000
 
 type TransactionRead = {
   nonce: number | string
@@ -123,10 +127,10 @@ async function tradesOf(database: Database, tradeIds: readonly TradeId[]): Promi
 }
 
 /**
- * Divides the gas of a transaction among traders in proportion to weights. The weight of a fill is the least
- * gas that a fill takes. A trader has an additional weight for extra gas, such as gas burnt by the code of
- * the trader's account. So that trader pays for the burnt gas, and an honest fill never pays more than if no
- * gas were burnt.
+ * Shares the gas of a transaction. Gas above the least gas of its fills is charged to the traders who may have caused
+ * it, for example by the code of their account, up to their extra gas. So an honest fill never pays for burnt gas, and
+ * an account whose code burns none pays little: a stranger cannot use up its budget by taking its order in pieces. The
+ * remaining gas is shared by the fills, in proportion to their least gas.
  */
 function chargesOf(
   trades: readonly TradeRead[],
@@ -136,17 +140,18 @@ function chargesOf(
   const gasUsed = Number(gas_used ?? 0)
   if (trades.length === 0 || gasUsed === 0) return []
   const extra = Object.entries(extraGas) as [Address, number][]
-  const weights = [...trades.map(weightOf), ...extra.map(([, gas]) => gas)]
-  const scale = gasUsed / weights.reduce((sum, weight) => sum + weight, 0)
+  const extraMax = extra.reduce((sum, [, gas]) => sum + gas, 0)
+  const least = trades.reduce((sum, trade) => sum + weightOf(trade), 0)
+  const extraUsed = Math.max(0, Math.min(extraMax, gasUsed - least - TRANSACTION_GAS))
+  const gasOf = (trade: TradeRead) => Math.ceil((weightOf(trade) * (gasUsed - extraUsed)) / least)
   const charges = new Map<Address, TraderSpending>()
   const failing = new Set<Address>()
   const charge = (
     trader: Address,
-    weight: number,
+    gas: number,
     { fills = 0, isFailure = false }: { fills?: number; isFailure?: boolean },
   ): void => {
     const before = charges.get(trader) ?? { fills: 0, gas: 0, failedGas: 0 }
-    const gas = Math.ceil(weight * scale)
     charges.set(trader, {
       trader,
       fills: before.fills + fills,
@@ -161,15 +166,17 @@ function chargesOf(
     const atFault = isRefusal ? AT_FAULT[trade.fault ?? 'none'] : []
     for (const side of atFault) {
       failing.add(sides[side])
-      charge(sides[side], weightOf(trade), { isFailure: true })
+      charge(sides[side], gasOf(trade), { isFailure: true })
     }
     if (atFault.length > 0) continue
     const takerPays = Number(trade.more) === 0
     const isBuyer = (trade.taker_side === BUY) === takerPays
     const fills = trade.status === 'failed' ? 0 : 1
-    charge(isBuyer ? sides.buyer : sides.seller, weightOf(trade), { fills })
+    charge(isBuyer ? sides.buyer : sides.seller, gasOf(trade), { fills })
   }
-  for (const [trader, gas] of extra) charge(trader, gas, { isFailure: failing.has(trader) })
+  for (const [trader, gas] of extra) {
+    charge(trader, Math.ceil((gas * extraUsed) / extraMax), { isFailure: failing.has(trader) })
+  }
   return [...charges.values()]
 }
 

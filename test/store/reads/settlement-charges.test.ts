@@ -120,11 +120,11 @@ await onBothDatabases('the gas of a settlement transaction is charged to traders
       await project(database, batch(2, 3, { tradeChanges }))
       const tradeIds = trades.map(({ tradeId }) => tradeId)
       const reference = writeReference({ tradeIds, extraGas: { [ann]: 100_000, [eve]: 65_000 } })
-      const row = transaction(1, { gasUsed: 600_000, reference })
+      const row = transaction(1, { gasUsed: 660_000, reference })
       await saveTransaction(database, { row })
       const [first] = await settlementCharges(database, filter)
       assert.deepEqual(first?.charges, [
-        { trader: eve, fills: 0, gas: 0, failedGas: 500_000 },
+        { trader: eve, fills: 0, gas: 0, failedGas: 560_000 },
         { trader: ann, fills: 0, gas: 100_000, failedGas: 0 },
       ])
     })
