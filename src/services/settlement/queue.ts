@@ -22,9 +22,6 @@ import { endTurns, inTurns, takerOf } from './turns.ts'
  */
 const UNTRIED_MS = 5_000
 
-/** Maximum gas of a mint or merge, as a multiple of the gas of an ordinary trade (see contracts/README.md). */
-const SET_WEIGHT = 2.5
-
 /** Moves the pending trade to the given stage and returns it; adds the trade if it is new. */
 export function track(
   state: SettlementState,
@@ -148,17 +145,7 @@ function nextBatch(state: SettlementState, nowMs: number): TradeId[] {
   }
   if (waiting.length < batchMax && nowMs - oldestMs < batchWaitMs) return []
   const sendable = withoutClaimed(state, onePermitEach(state, waiting), nowMs)
-  const chosen = inTurns(sendable, state.queue.turns, batchMax)
-  return withinGas(chosen, batchMax).map(({ tradeId }) => tradeId)
-}
-
-/** Keeps the first trades, at least one, whose total gas does not exceed the gas of `batchMax` ordinary trades. */
-function withinGas(trades: readonly TradeToSettle[], batchMax: number): readonly TradeToSettle[] {
-  let room = batchMax
-  return trades.filter(({ kind }, index) => {
-    room -= kind === undefined ? 1 : SET_WEIGHT
-    return index === 0 || room >= 0
-  })
+  return inTurns(sendable, state.queue.turns, batchMax).map(({ tradeId }) => tradeId)
 }
 
 function keep<T>(list: T[], wanted: (each: T) => boolean): void {

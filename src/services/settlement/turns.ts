@@ -14,6 +14,8 @@ import { BUY } from '#domain/order.ts'
 import type { Trade, TradeToSettle } from '#domain/trade.ts'
 import type { SettlementState } from './state.ts'
 
+/** Maximum gas of a mint or merge, as a multiple of the gas of an ordinary trade (see contracts/README.md). */
+const SET_WEIGHT = 2.5
 /** Maximum number of takers that one read of the database excludes. */
 const AT_QUOTA_MAX = 1_000
 
@@ -26,28 +28,31 @@ export function byAge(a: Trade, b: Trade): number {
   return a.matchedAtMs - b.matchedAtMs || a.seq - b.seq || a.fillIndex - b.fillIndex
 }
 
-/** Chooses at most `max` trades, with the takers taking turns, and returns them oldest first. */
+/**
+ * Chooses trades, with the takers taking turns, and returns them oldest first. Their gas is at most that of `max`
+ * ordinary trades, but at least one trade is chosen.
+ */
 export function inTurns(
   trades: readonly TradeToSettle[],
   turns: ReadonlySet<Address>,
   max: number,
 ): TradeToSettle[] {
-  const aged = [...trades].sort(byAge)
-  if (aged.length <= max) return aged
   const byTaker = new Map<Address, TradeToSettle[]>()
   for (const taker of turns) byTaker.set(taker, [])
-  for (const trade of aged) {
+  for (const trade of [...trades].sort(byAge)) {
     const own = byTaker.get(takerOf(trade))
     if (own === undefined) byTaker.set(takerOf(trade), [trade])
     else own.push(trade)
   }
   const chosen: TradeToSettle[] = []
-  for (let round = 0; chosen.length < max; round++) {
+  let room = max
+  for (let round = 0; chosen.length < trades.length; round++) {
     for (const own of byTaker.values()) {
       const next = own[round]
       if (next === undefined) continue
+      room -= next.kind === undefined ? 1 : SET_WEIGHT
+      if (room < 0 && chosen.length > 0) return chosen.sort(byAge)
       chosen.push(next)
-      if (chosen.length === max) break
     }
   }
   return chosen.sort(byAge)

@@ -116,6 +116,18 @@ describe('takers with thousands of trades do not delay other takers', () => {
     assert.equal(world.state.queue.turns.size, 0)
   })
 
+  it('a taker with hundreds of mints delays another taker’s later trade by at most three batches', async () => {
+    const world = new World({ batchMax: 10, inFlightMax: 1 })
+    const mint = { seller: ANN, takerSide: SELL, kind: 'mint' } as const
+    for (let index = 0; index < 300; index++) world.trade(mint)
+    await world.steps(3)
+    const before = world.submissions.length
+    const late = world.trade({ buyer: BOB })
+    await world.steps(8)
+    const batch = batchOf(world, late)
+    assert(batch >= before && batch <= before + 3, `batch ${batch}, it came at ${before}`)
+  })
+
   it('twenty takers with a hundred trades each delay another taker’s trade by at most eight batches', async () => {
     const world = new World({ batchMax: 4, inFlightMax: 1 })
     for (let round = 0; round < 100; round++) {
