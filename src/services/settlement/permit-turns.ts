@@ -23,7 +23,7 @@ import type { PermitSignature } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
 import { isCarriable } from './chain/settlement-batch.ts'
 import type { PendingSettlement, SettlementState, Stage } from './state.ts'
-import { isPaying, SIDES, takenFrom } from './trade-sides.ts'
+import { isPaying, SIDES, type TradeSide, takenFrom } from './trade-sides.ts'
 import { byAge } from './turns.ts'
 
 const ON_ITS_WAY: ReadonlySet<Stage> = new Set(['submitting', 'sent'])
@@ -72,17 +72,18 @@ function isFirstOfRing(
 
 /**
  * Returns the owners whose permits may be sent together: each permit except the first covers the owner's payments under
- * this permit and under all earlier permits.
+ * this permit and under all earlier permits. Payments that a block has decided do not count, even if it is not final,
+ * and payments whose permit is used count like those without one.
  */
-function coveringOwners({ trades }: SettlementState): ReadonlySet<Address> {
-  const payments = [...trades.values()]
-    .filter(({ stage }) => stage !== 'ended')
-    .flatMap(({ trade }) =>
-      SIDES.filter((side) => isPaying(trade, side)).flatMap((side) => {
-        const { permit } = side === 'buyer' ? trade.buy : trade.sell
-        return permit === undefined ? [] : [{ trader: trade[side], permit, side, trade }]
-      }),
+function coveringOwners(state: SettlementState): ReadonlySet<Address> {
+  const decided = new Set(
+    [...state.flight.batches.values()].flatMap(({ mined, tradeIds }) => (mined ? tradeIds : [])),
+  )
+  const payments = [...state.trades.values()]
+    .filter(
+      ({ stage, trade }) => stage !== 'ended' && !(stage === 'sent' && decided.has(trade.tradeId)),
     )
+    .flatMap(({ trade }) => permitsOf(state, trade).map((order) => ({ ...order, trade })))
   const covering = new Set<Address>()
   for (const [trader, own] of Map.groupBy(payments, (payment) => payment.trader)) {
     if (!own.every(({ permit }) => isCarriable(permit))) continue
@@ -115,6 +116,7 @@ function permitsInFlight(state: SettlementState): Map<Address, OrderHash> {
 
 type PermittedOrder = {
   readonly trader: Address
+  readonly side: TradeSide
   readonly orderHash: OrderHash
   readonly permit: PermitSignature
 }
@@ -124,7 +126,7 @@ function permitsOf({ flight }: SettlementState, trade: TradeToSettle): Permitted
   return SIDES.filter((side) => isPaying(trade, side)).flatMap((side) => {
     const { orderHash, permit } = side === 'buyer' ? trade.buy : trade.sell
     if (permit === undefined || flight.usedPermits.has(orderHash)) return []
-    return [{ trader: trade[side], orderHash, permit }]
+    return [{ trader: trade[side], side, orderHash, permit }]
   })
 }
 

@@ -404,6 +404,46 @@ describe('permits of one owner are sent in the order of their nonces', () => {
     )
   })
 
+  for (const [what, prepare] of [
+    ['settled in a block that is not final', () => {}],
+    [
+      'refused in a block that is not final',
+      (world: World, first: TradeId) => {
+        world.foresees = false
+        world.refuses = (id) =>
+          id === first ? { reason: 'InsufficientAllowance', fault: 'buyer' } : undefined
+      },
+    ],
+    [
+      'settled, and a later trade of the same order is not',
+      (world: World, first: TradeId) => {
+        const { buy, buyOrderHash } = world.trades.get(first)!
+        const later = world.trade({ buyer: OWNER, size: 20 })
+        world.trades.set(later, { ...world.trades.get(later)!, buy, buyOrderHash })
+        world.database.delete(later)
+        return later
+      },
+    ],
+  ] as const) {
+    it(`settlement sends an owner’s permits in one transaction if an earlier payment with a permit is ${what}`, async () => {
+      const world = new World()
+      world.automine = false
+      world.confirmations = 12
+      const first = world.trade({ buyer: OWNER, size: 20, permit: { nonce: 0, value: 20 } })
+      const later = prepare(world, first)
+      await world.step()
+      world.mine()
+      await world.steps(2)
+      if (later !== undefined) world.project()
+      // The permit of the first payment is used, so these permits need not cover it.
+      const trades = Array.from({ length: 31 }, (_, index) =>
+        world.trade({ buyer: OWNER, permit: { nonce: index + 1, value: index + 1 } }),
+      )
+      await world.step()
+      assert.deepEqual(world.rows[1]?.tradeIds, later === undefined ? trades : [later, ...trades])
+    })
+  }
+
   it('settlement settles 90 mints that are linked by permits of shared wallets without falling behind', async () => {
     const world = new World({ maxLagMs: 20_000 })
     const wallet = (index: number) => traderNumbered(1_000 + index)
