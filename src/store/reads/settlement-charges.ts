@@ -129,8 +129,8 @@ async function tradesOf(database: Database, tradeIds: readonly TradeId[]): Promi
 /**
  * Shares the gas of a transaction. Gas above the least gas of its fills is charged to the traders who may have caused
  * it, for example by the code of their account, up to their extra gas. So an honest fill never pays for burnt gas, and
- * an account whose code burns none pays little: a stranger cannot use up its budget by taking its order in pieces. The
- * remaining gas is shared by the fills, in proportion to their least gas.
+ * an account whose code burns none pays little while no other account burns gas: a stranger cannot use up its budget
+ * by taking its order in pieces. The remaining gas is shared by the fills, in proportion to their least gas.
  */
 function chargesOf(
   trades: readonly TradeRead[],
