@@ -138,6 +138,21 @@ export function write(state: RelayerState, writing: Writing, context: RelayerCon
   )
 }
 
+/** Records that an attempt was not sent. */
+export function writeFailure(
+  state: RelayerState,
+  change: RelayChange,
+  context: RelayerContext,
+): void {
+  state.failing.set(change.key, change.attempt)
+  write(state, { change, turn: 0 }, context)
+}
+
+/** Returns whether the change records that an attempt was not sent. */
+export function isFailure({ turn, transaction }: Writing): boolean {
+  return turn === 0 && transaction === undefined
+}
+
 export function referenceOf({
   key,
   attempt,

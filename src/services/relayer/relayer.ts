@@ -35,7 +35,17 @@ import { purposeOf, type RelayRecord } from '#domain/relay.ts'
 import type { Behaviour } from '#runtime/actor.ts'
 import { budgetFlaw, dayOf, dayStart, drawFor, nothingSpent, ownerOf, spend } from './budgets.ts'
 import { NOTHING, type RelayExamination } from './chain/relay-examination.ts'
-import { adopt, changeOf, hear, referenceOf, submission, submitted, write } from './following.ts'
+import {
+  adopt,
+  changeOf,
+  hear,
+  isFailure,
+  referenceOf,
+  submission,
+  submitted,
+  write,
+  writeFailure,
+} from './following.ts'
 import { heldAgain, needsFlaw } from './guards.ts'
 import { lanesByPreference, missed, newLane, polled, pollLane, unfunded, weigh } from './lanes.ts'
 import type { RelayerPorts } from './ports.ts'
@@ -78,6 +88,7 @@ export function newRelayer(
     lanes: new Map(lanes.map((address) => [address, newLane(address)])),
     underway: new Map(),
     scopes: new Map(),
+    failing: new Map(),
     owners: new Map(),
     day: 0,
     gasToday: nothingSpent(),
@@ -165,7 +176,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       if (sent?.attempt === attempt) continue
       // The journal has every transaction before it is sent, so an attempt that is not in the journal was never sent.
       const change = changeOf({ key, attempt, status: 'failed', reason: NEVER_SENT }, context)
-      write(state, { change, turn: 0 }, context)
+      writeFailure(state, change, context)
     }
     state.closedFor = ''
     for (const { address } of state.lanes.values()) pollLane(state, address, context)
@@ -205,6 +216,9 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
         message: { key, record: { ...record, status: 'failed' }, gas, sinceMs, trades },
       }))
       return undefined
+    }
+    if (state.failing.get(key) === one.attempt + 1) {
+      return refuse(state, one, reject('OVERLOADED'), context)
     }
     moveTo(one, 'examine')
     step(one, { name: 'examine', work: state.ports.examine(operation) }, context, (found) => ({
@@ -344,14 +358,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       lane?.open.delete(referenceOf(one))
       const reason = `${NEVER_SENT}: ${trouble.message}`
       const rest = { reason, gas: one.gas - gas }
-      write(
-        state,
-        {
-          change: changeOf({ key, attempt, status: 'failed', ...rest }, context),
-          turn: 0,
-        },
-        context,
-      )
+      writeFailure(state, changeOf({ key, attempt, status: 'failed', ...rest }, context), context)
     }
     return refuse(state, one, rejectionOf(trouble), context)
   },
@@ -382,6 +389,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
   },
 
   Written(state, writing, context) {
+    if (isFailure(writing)) state.failing.delete(writing.change.key)
     release(state, writing, context)
     return undefined
   },
@@ -391,6 +399,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     if (trouble.retryable) context.after(AGAIN_MS, { type: 'Write', message: writing })
     // The database refuses the change permanently. End the operation; the journal keeps its transaction as
     // open for the next start.
+    else if (isFailure(writing)) state.failing.delete(writing.change.key)
     else if (writing.transaction !== undefined) release(state, writing, context)
     return undefined
   },

@@ -197,6 +197,11 @@ export type RelayerState = {
   /** For each owner and contract, operations in order: the first one uses the nonces now, the others wait. */
   readonly scopes: Map<string, RelayKey[]>
   readonly owners: Map<Address, Owner>
+  /**
+   * The attempt of an operation that was not sent, until the database has recorded this. Before that, the operation
+   * does not begin an attempt with the same number: the late record would mark this attempt as failed, too.
+   */
+  readonly failing: Map<RelayKey, number>
   day: number
   gasToday: Record<RelayPurpose, number>
   /** Reason why no operation is accepted while the relayer starts; empty afterwards. */

@@ -174,6 +174,23 @@ test('if the result of storing an operation is unknown, the client’s next requ
   assert.equal(world.sent.length, 1)
 })
 
+test('a late record of an unsent attempt does not replace the record of the attempt that was sent', async () => {
+  const { world, relay, advance } = await start()
+  const operation = approval('a')
+  world.fault = { open: AWAY, change: AWAY }
+  assert.equal(code(await relay(operation)), 'OVERLOADED')
+  world.fault = {}
+  // The database has no row, so the next attempt would have the number of the failed one.
+  assert.equal(code(await relay(operation)), 'OVERLOADED')
+  assert.equal(world.sent.length, 0)
+  await advance(1_000)
+  assert.equal(code(await relay(operation)), 'pending')
+  await advance(2_000)
+  world.tell(0, 'finished')
+  await advance(2_000)
+  assert.equal(world.rows.get(keyOf(operation))?.status, 'confirmed')
+})
+
 test('if an operation’s storage result is unknown and no client retries, the operation fails without using gas', async () => {
   const { world, relay, advance, state } = await start()
   const operation = approval('a')
