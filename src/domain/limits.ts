@@ -163,6 +163,12 @@ export const PUBLIC_LOG_EVENTS_PER_TURN = 8_192
  */
 export const SIGNATURES_LISTED_MAX = 40
 
+/**
+ * Time after the deadline of a permit, in seconds, for which the public log still hides the permit, because the time of
+ * a block can be behind the exchange's clock.
+ */
+export const PERMIT_HIDDEN_SEC = 600
+
 /** Maximum number of entries of the public log that are searched for one event, starting at the time of the event. */
 export const PUBLIC_ENTRIES_SEARCHED_MAX = 256
 

@@ -1,11 +1,11 @@
 /**
- * `GET /api/v1/transparency/signatures`: signatures and permits of ended orders. The public log contains only the
- * hashes of signatures and permits.
+ * `GET /api/v1/transparency/signatures`: signatures of ended orders, and their permits once they have expired. The
+ * public log contains only the hashes of signatures and permits.
  */
 
 import Type from 'typebox'
 import type { OrderHash } from '#domain/ids.ts'
-import { SIGNATURES_LISTED_MAX } from '#domain/limits.ts'
+import { PERMIT_HIDDEN_SEC, SIGNATURES_LISTED_MAX } from '#domain/limits.ts'
 import type { PermitSignature } from '#domain/order.ts'
 import { reject } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
@@ -20,7 +20,10 @@ type RevealedOrder = {
 
 const HASH = /^0x[0-9a-f]{64}$/
 
-/** Returns the route. `ended` returns those of the given orders that are no longer open. */
+/**
+ * Returns the route. `ended` returns those of the given orders that are no longer open, without permits that are still
+ * valid.
+ */
 export function signatures(
   ended: (orderHashes: readonly OrderHash[]) => Promise<readonly RevealedOrder[]>,
 ): AnswerRoute {
@@ -31,8 +34,9 @@ export function signatures(
     ...{ auth: 'public', cost: 'read', weight: 10, tag: 'transparency' },
     summary: 'List the signatures of ended orders',
     description:
-      'The public log has only the SHA-256 of each signature and permit. This request returns the signatures and ' +
-      'permits of orders that have ended. It leaves out orders that are open or unknown.',
+      'The public log has only the SHA-256 of each signature and permit. This request returns the signatures of ' +
+      'orders that have ended. It leaves out orders that are open or unknown. A permit is included ' +
+      `${PERMIT_HIDDEN_SEC / 60} minutes after its deadline, because any account could submit it until then.`,
     query: Type.Object(
       {
         orders: Type.String({

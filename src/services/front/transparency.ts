@@ -69,7 +69,9 @@ export function openTransparency(
   const routes = [
     ...logFiles(source),
     signatures(async (orderHashes) =>
-      isPublic(settings) ? query('endedOrders', { orderHashes }) : [],
+      isPublic(settings)
+        ? query('endedOrders', { orderHashes, nowSec: Math.floor(clock.nowMs() / 1_000) })
+        : [],
     ),
     ...proofs({
       source,

@@ -1,6 +1,7 @@
 /** Reads orders. Only the market thread has the current open orders; the database lags behind it. */
 
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import { PERMIT_HIDDEN_SEC } from '#domain/limits.ts'
 import type { Outcome, PermitSignature, Side, VerifiedOrder } from '#domain/order.ts'
 import type { EchoedTags } from '#domain/order-tags.ts'
 import { type Database, read } from '../engine/database.ts'
@@ -36,17 +37,23 @@ export async function ordersByHash(
   return found.map((row) => orderRecord(row, closed.has(row.marketId)))
 }
 
-/** Returns the signatures and permits of the given orders that are no longer open. */
+/**
+ * Returns the signatures of the given orders that are no longer open, and the permits that have expired. Any account
+ * can submit an unused permit. That changes the trader's allowance and uses the nonce that the trader's next order
+ * needs, so the next order and its trades would fail.
+ */
 export async function endedOrders(
   database: Database,
-  { orderHashes }: { readonly orderHashes: readonly OrderHash[] },
+  { orderHashes, nowSec }: { readonly orderHashes: readonly OrderHash[]; readonly nowSec: number },
 ): Promise<Pick<OrderRecord, 'orderHash' | 'signature' | 'permit'>[]> {
   const found = await ordersByHash(database, orderHashes)
+  const hasExpired = ({ deadline }: PermitSignature) =>
+    BigInt(deadline) < BigInt(nowSec - PERMIT_HIDDEN_SEC)
   return found
     .filter(({ status }) => status !== 'open')
     .map(({ orderHash, signature, permit }) => ({
       ...{ orderHash, signature },
-      ...(permit === undefined ? {} : { permit }),
+      ...(permit !== undefined && hasExpired(permit) ? { permit } : {}),
     }))
 }
 

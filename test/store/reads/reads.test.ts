@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import type { MarketId, OrderHash } from '#domain/ids.ts'
+import { PERMIT_HIDDEN_SEC } from '#domain/limits.ts'
 import { BUY, SELL } from '#domain/order.ts'
 import type { TradeStatus } from '#domain/trade.ts'
 import type { Database } from '#store/engine/database.ts'
@@ -11,7 +12,7 @@ import {
   marketsByContract,
   oldestMarketOf,
 } from '#store/reads/markets.ts'
-import { orderState } from '#store/reads/orders.ts'
+import { endedOrders, orderState } from '#store/reads/orders.ts'
 import { pendingTradesWithOrders, permitsOf } from '#store/reads/settlements.ts'
 import {
   failedTradesSince,
@@ -245,6 +246,39 @@ await onBothDatabases('reads', (databases) => {
       assert.deepEqual(nonces.slice(35), ended)
       assert.ok(found.every((each) => each.owner === owner))
       assert.deepEqual(await permitsOf(database, { chainId: 999, owners: [owner] }), [])
+    })
+  })
+
+  it('the permit of an ended order is hidden as long as another account could submit it', async () => {
+    await withStore(databases, async (database) => {
+      const nowSec = Math.floor(START_MS / 1_000)
+      const placed = (name: string, deadline: bigint, status: 'open' | 'cancelled') => {
+        const permit = { nonce: '0', value: '1', deadline: String(deadline), v: 27 } as const
+        const parts = { r: `0x${'1'.repeat(64)}`, s: `0x${'2'.repeat(64)}` }
+        return orderRow(order(name, { permit: { ...permit, ...parts } as never }), { status })
+      }
+      const past = BigInt(nowSec - PERMIT_HIDDEN_SEC) - 1n
+      const rows = [
+        placed('open', past, 'open'),
+        placed('past', past, 'cancelled'),
+        placed('now', past + 1n, 'cancelled'),
+        placed('ever', 2n ** 256n - 1n, 'cancelled'),
+        orderRow(order('none'), { status: 'cancelled' }),
+      ]
+      await project(database, batch(1, 2, { orders: rows }))
+      const orderHashes = rows.map((row) => row.order.orderHash)
+      const found = await endedOrders(database, { orderHashes, nowSec })
+      const shown = new Map(found.map((each) => [each.orderHash, each.permit?.deadline]))
+      assert.deepEqual(
+        orderHashes.map((hash) => [shown.has(hash), shown.get(hash)]),
+        [
+          [false, undefined],
+          [true, String(past)],
+          [true, undefined],
+          [true, undefined],
+          [true, undefined],
+        ],
+      )
     })
   })
 
