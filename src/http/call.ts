@@ -253,19 +253,22 @@ export function makeSender(options: SenderOptions): Sender {
 
   function sendPaid(call: Call, reply: RawReply): void {
     const { length } = reply.raw
-    // A front keeps a long answer in memory until its client has read it. So an IP range with too many unread
-    // bytes gets no further long answer.
-    if (length > COPIED_BYTES_MAX && options.isUnread(call.request.ip)) {
-      sendRejection(call, UNREAD)
-    } else if (options.pays(call, length)) sendRaw(call, reply)
+    if (!options.pays(call, length)) return
+    // A front keeps a long answer in memory until its client has read it, however slowly.
+    if (length > COPIED_BYTES_MAX && options.isUnread(call.request.ip)) sendRejection(call, UNREAD)
+    else sendRaw(call, reply)
   }
 
   function sendTagged(call: Call, reply: RawReply): void {
-    // A route that sets its own tag avoids the hashing.
-    const etag = reply.headers?.etag ?? entityTag(reply.raw)
+    // A route that sets its own tag avoids the hashing. Other answers are made for this request only, and so are paid
+    // even if the client has them.
+    const known = reply.headers?.etag
+    const etag = known ?? entityTag(reply.raw)
     const headers = { ...reply.headers, etag }
-    if (namesTag(call.ifNoneMatch, etag)) sendRaw(call, { ...reply, status: 304, raw: '', headers })
-    else sendPaid(call, { ...reply, headers })
+    if (!namesTag(call.ifNoneMatch, etag)) sendPaid(call, { ...reply, headers })
+    else if (known !== undefined || options.pays(call, reply.raw.length)) {
+      sendRaw(call, { ...reply, status: 304, raw: '', headers })
+    }
   }
 
   function sendRejection(

@@ -1,7 +1,7 @@
 /**
  * Charges requests against their rate limits: on arrival, for the length of a body before it is parsed, and for the
- * number of items in body and query. Each charge is made before its work is done. If a charge fails, the request is
- * refused here.
+ * number of items in body and query. Each charge is made before its work is done, except the charge for the length of
+ * an answer. If a charge fails, the request is refused here.
  */
 
 import { SMALL_BODY_BYTES_MAX } from '#domain/limits.ts'
@@ -31,12 +31,13 @@ export type LimitHooks = {
   readonly limit?: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict | undefined
   /**
    * Charges further multiples of a request's cost, such as for a body with several items. `times` is the number of
-   * multiples not charged yet.
+   * multiples not charged yet. `isDone` is true if the work is already done, so that it is charged in any case.
    */
   readonly limitMore?: (
     arrival: Arrival,
     principal: Principal | undefined,
     times: number,
+    isDone: boolean,
   ) => LimitVerdict | undefined
 }
 
@@ -48,7 +49,10 @@ export type Charges = {
   arrival(call: Call, cost?: CostClass): boolean
   /** Charges for a body of this length, because even parsing and refusing a body costs time. */
   body(call: Call, bytes: number): boolean
-  /** Charges for an answer of this length, so that the bandwidth of an IP address is limited like its requests. */
+  /**
+   * Charges for an answer of this length, which stands for the work of making it and for the bandwidth. It is charged
+   * in any case, because the work is done; a client that owes units gets no answer.
+   */
   answer(call: Call, bytes: number): boolean
   /** Charges for further items of a request, or for a request that is more expensive than usual. */
   rest(call: Call): boolean
@@ -83,11 +87,11 @@ export function makeCharges(
    * request, such as for the length of its body, count towards this total. Returns false if the request has
    * been refused.
    */
-  function pays(call: Call, times: number): boolean {
+  function pays(call: Call, times: number, isDone = false): boolean {
     const more = times - call.timesPaid
     if (limitMore === undefined || more <= 0) return true
     call.timesPaid = times
-    return passes(call, limitMore(arrivalOf(call), call.request.principal, more))
+    return passes(call, limitMore(arrivalOf(call), call.request.principal, more, isDone))
   }
 
   return {
@@ -98,8 +102,8 @@ export function makeCharges(
     body: (call, bytes) => pays(call, Math.ceil(bytes / BYTES_PER_COST)),
     answer(call, bytes) {
       const { cost, weight = 1 } = call.compiled.route
-      if (cost !== 'read' || call.isHead) return true
-      return pays(call, Math.ceil(bytes / ANSWER_BYTES_PER_READ / weight))
+      if (cost !== 'read') return true
+      return pays(call, Math.ceil(bytes / ANSWER_BYTES_PER_READ / weight), true)
     },
     rest(call) {
       const { route } = call.compiled

@@ -39,12 +39,14 @@ export type Limiter = {
   readonly limit: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict
   /**
    * Charges further multiples of the cost to the buckets of the IP address and of the API key, for items known only
-   * from the body.
+   * from the body. With `isDone`, the charge is for work that is already done. Then a bucket may go into debt, and the
+   * verdict is whether it was in debt before.
    */
   readonly limitMore: (
     arrival: Arrival,
     principal: Principal | undefined,
     times: number,
+    isDone?: boolean,
   ) => LimitVerdict
   readonly unfunded: UnfundedLimit
   readonly contractSignatures: ContractSignatureLimit
@@ -85,8 +87,8 @@ export type ContractSignatureLimit = {
 }
 
 /**
- * Maximum debt of a bucket for unfunded orders, in milliseconds of refill time. Debt arises because many orders may be
- * in progress when the first of them is refused.
+ * Maximum debt of a bucket, in milliseconds of refill time. Debt arises because many orders or answers may be in
+ * progress when the first of them is charged.
  */
 const OWED_MS_MAX = 60_000
 
@@ -227,7 +229,7 @@ export function makeLimiter(
     registration: settings.registrationCost,
   }
 
-  function draw({ name, perSecond, burst }: Bucket, cost: number): LimitVerdict {
+  function draw({ name, perSecond, burst }: Bucket, cost: number, isDone = false): LimitVerdict {
     const unitMs = 1_000 / perSecond
     const capacityMs = burst * unitMs
     let allowed = true
@@ -241,16 +243,17 @@ export function makeLimiter(
         const now = nowMs()
         const beforeMs = Math.max(0, fullAtMs - now)
         const afterMs = beforeMs + cost * unitMs
-        allowed = afterMs <= capacityMs + FORGIVEN * unitMs
-        spentMs = allowed ? afterMs : beforeMs
-        waitMs = allowed ? 0 : afterMs - capacityMs
-        return allowed ? now + afterMs : undefined
+        allowed = (isDone ? beforeMs : afterMs) <= capacityMs + FORGIVEN * unitMs
+        if (isDone) spentMs = Math.min(afterMs, capacityMs + OWED_MS_MAX)
+        else spentMs = allowed ? afterMs : beforeMs
+        waitMs = allowed ? 0 : spentMs + (isDone ? 1 : cost) * unitMs - capacityMs
+        return allowed || isDone ? now + spentMs : undefined
       },
       // If the set of records is full, the least used bucket is evicted. Its client regains only the units that were
       // spent from this bucket. No client is refused because of another.
       () => true,
     )
-    if (allowed && noted !== undefined) noted(name, cost * unitMs, capacityMs)
+    if ((allowed || isDone) && noted !== undefined) noted(name, cost * unitMs, capacityMs)
     return verdictOf(burst, { allowed, spentMs, waitMs, unitMs })
   }
 
@@ -266,20 +269,21 @@ export function makeLimiter(
     )
   }
 
-  const ofRange = (range: string, times: number, what = 'ip'): Bucket => ({
+  const ofRange = (range: string, times: number, what: string): Bucket => ({
     name: `${what} ${range}`,
     perSecond: settings.ipPerSecond * times,
     burst: settings.ipBurst * times,
   })
   /** Charges an IP range and its /48, because a client with a /48 has 65,536 ranges of /64. */
-  function drawFor(ip: string, units: number, what?: string): LimitVerdict {
+  function drawFor(ip: string, units: number, what = 'ip', isDone = false): LimitVerdict {
     const range = limitedRange(ip)
     const site = siteOf(range)
-    const verdict = draw(ofRange(range, 1, what), units)
-    if (!verdict.allowed) return refusedTo(range, verdict)
-    if (site === undefined) return verdict
-    const whole = draw(ofRange(site, settings.siteTimes, what), units)
-    return whole.allowed ? verdict : refusedTo(range, whole)
+    const verdict = draw(ofRange(range, 1, what), units, isDone)
+    if (!verdict.allowed && !isDone) return refusedTo(range, verdict)
+    const whole =
+      site === undefined ? verdict : draw(ofRange(site, settings.siteTimes, what), units, isDone)
+    const strictest = verdict.allowed ? whole : verdict
+    return strictest.allowed ? verdict : refusedTo(range, strictest)
   }
   function refusedTo(range: string, verdict: LimitVerdict): LimitVerdict {
     const refusals = { perSecond: REFUSALS_PER_SECOND, burst: REFUSALS_BURST }
@@ -298,11 +302,11 @@ export function makeLimiter(
       principal === undefined
         ? drawFor(ip, costs[cost] * weight)
         : draw(ofKey(principal), costs[cost] * weight),
-    limitMore({ ip, cost, weight = 1 }, principal, times) {
+    limitMore({ ip, cost, weight = 1 }, principal, times, isDone) {
       const units = costs[cost] * weight * times
-      const verdict = drawFor(ip, units)
+      const verdict = drawFor(ip, units, 'ip', isDone)
       if (!verdict.allowed || principal === undefined) return verdict
-      return draw(ofKey(principal), units)
+      return draw(ofKey(principal), units, isDone)
     },
     unfunded: makeUnfunded(settings, { table, charge, nowMs, noted }),
     contractSignatures: makeContractSignatureLimit(draw),

@@ -261,6 +261,7 @@ function startLimitedFront(
   t: TestContext,
   settings: Partial<FrontSettings> = {},
   limits: Partial<LimitSettings> = {},
+  made: () => void = () => undefined,
 ) {
   const limiter = makeLimiter(
     { ...LIMITS, ipPerSecond: 1, ipBurst: 20, ...limits },
@@ -280,6 +281,19 @@ function startLimitedFront(
         query: Type.Object({ before: Type.Optional(Type.String()) }, closed),
         responses: { 200: Type.Object({}) },
         handle: () => ok({}),
+      }),
+      route({
+        method: 'GET',
+        path: '/long',
+        auth: 'public',
+        cost: 'read',
+        summary: 'Makes an answer that costs ten reads',
+        revalidates: true,
+        responses: { 200: Type.Object({}) },
+        async handle() {
+          made()
+          return { status: 200, raw: JSON.stringify({ text: 'x'.repeat(10 * 16_384 - 100) }) }
+        },
       }),
       route({
         method: 'POST',
@@ -371,9 +385,56 @@ test('a longer answer costs more units, and a 304 answer costs as much as one re
     [script.status, script.left],
     [200, known.left - Math.ceil(script.bytes / 16_384)],
   )
+  const last = await ask('/docs/swagger-ui-bundle.js')
+  assert.deepEqual([last.status, last.left], [200, 0], 'the client owes the rest')
   const refused = await ask('/docs/swagger-ui-bundle.js')
   assert.equal(refused.status, 429)
   assert.ok(refused.bytes < 200, 'no byte of the file is sent')
+})
+
+for (const [what, method, headers, status] of [
+  ['a HEAD request', 'HEAD', {}, 200],
+  ['a 304 answer', 'GET', { 'if-none-match': '*' }, 304],
+] as const) {
+  test(`${what} costs as much as the answer that was made for it`, async (t) => {
+    const { url } = await startLimitedFront(t, {}, { ipBurst: 100, ipPerSecond: 0.001 })
+    const answer = await fetch(`${url}/long`, { method, headers })
+    assert.deepEqual([answer.status, remaining(answer)], [status, 90])
+  })
+}
+
+test('a client whose units are used up cannot have long answers made for the price of short ones', async (t) => {
+  let made = 0
+  const limits = { ipBurst: 100, ipPerSecond: 0.001 }
+  const { url } = await startLimitedFront(t, {}, limits, () => made++)
+  assert.equal(remaining(await fetch(`${url}/dear`)), 97)
+  for (let times = 0; times < 50; times++) await fetch(`${url}/long`)
+  assert.equal(made, 10)
+})
+
+test('units of an answer that was made are spent even if too few are left, by all who asked at the same time', () => {
+  let nowMs = 5_000
+  const draws = makeDraws(2)
+  const limiter = makeLimiter(LIMITS, makeSharedTable(10, 's'), () => nowMs, draws.note)
+  const { ipBurst: burst, ipPerSecond: perSecond } = LIMITS
+  const made = (units: number) => limiter.limitMore(ARRIVAL, undefined, units, true)
+  const reads = () => limiter.limit(ARRIVAL, undefined).allowed
+  assert.ok(made(burst - 10).allowed)
+  assert.ok(made(110).allowed, 'the last units pay for one more answer')
+  const refused = made(perSecond)
+  assert.deepEqual([refused.allowed, refused.headers['retry-after']], [false, '3'])
+  assert.equal(refused.headers['ratelimit-remaining'], '0')
+  const spent = draws.take().find(([name]) => name === `ip ${ARRIVAL.ip}`)
+  assert.equal(spent?.[1], ((burst + 100 + perSecond) * 1_000) / perSecond, 'other machines know')
+  nowMs += 2_000
+  assert.equal(reads(), false)
+  nowMs += 1_000 / perSecond
+  assert.equal(reads(), true)
+  for (let times = 0; times < 100; times++) made(burst)
+  nowMs += 60_000
+  assert.equal(reads(), false)
+  nowMs += 1_000 / perSecond
+  assert.equal(reads(), true, 'the debt is limited')
 })
 
 test('each item of a batch costs units, and a batch that costs more than the units left is refused as a whole', async (t) => {
