@@ -192,24 +192,32 @@ function makeWriter(options: SenderOptions): Pick<Sender, 'writeHead' | 'sendRaw
       // length of a HEAD answer is written here, and no argument is passed.
       if (call.isHead) res.writeHeader('content-length', String(Buffer.byteLength(raw)))
       res.endWithoutBody()
-    } else if (raw.length > COPIED_BYTES_MAX && !closes) {
-      sendInPieces(call, status, typeof raw === 'string' ? Buffer.from(raw) : raw)
+    } else if (closes) res.end(raw, true)
+    else {
+      sendBody(call, status, raw)
       return
-    } else res.end(raw, closes)
+    }
     finished(call, status)
   }
 
-  /** Sends a large body in pieces, as fast as the client reads it. All pieces are views of one buffer. */
-  function sendInPieces(call: Call, status: number, bytes: Uint8Array): void {
+  /**
+   * Sends a body as fast as the client reads it. The library keeps no body for a client that has not read its earlier
+   * answers: such a call waits, and the library closes the connection if the client sends another request meanwhile.
+   * So a client that sends requests without reading cannot fill the memory.
+   */
+  function sendBody(call: Call, status: number, raw: RawReply['raw']): void {
     const { res } = call
-    hold(call)
-    call.phase = 'sending'
-    const [, done] = res.tryEnd(bytes, bytes.length)
+    const body = typeof raw === 'string' && raw.length > COPIED_BYTES_MAX ? Buffer.from(raw) : raw
+    const [, done] = res.tryEnd(body, Buffer.byteLength(body))
     if (done) {
       finished(call, status)
       return
     }
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body
+    hold(call)
+    call.phase = 'sending'
     sending(call, bytes.length)
+    // All pieces are views of one buffer.
     res.onWritable((offset) => {
       const [flushed, sent] = res.tryEnd(bytes.subarray(offset), bytes.length)
       if (sent) finished(call, status)

@@ -170,9 +170,12 @@ export function makePipeline(options: {
    * of its client or of all clients are in flight.
    */
   function admitted(call: Call): boolean {
-    if (call.compiled.route.cost === 'free') return true
-    // The request is charged first, so that refusals are not free for a client that keeps sending.
-    if (!charges.arrival(call)) return false
+    const { cost } = call.compiled.route
+    const isFree = cost === 'free'
+    if (isFree && !call.isHead) return true
+    // The request is charged first, so that refusals are not free for a client that keeps sending. `HEAD` is never
+    // free, because the library keeps its answers without limit for a client that does not read.
+    if (!charges.arrival(call, isFree ? 'read' : cost)) return false
     // The connection limit does not apply to a proxy, which carries many clients. So the requests in flight
     // of each client's IP range are limited too.
     const isGreedy = calls.isFullFor(call.request.ip)

@@ -339,6 +339,7 @@ const PAID: readonly [what: string, method: string, path: string, status: number
   ['a method that the path does not take', 'PATCH', '/who', 405],
   ['a preflight', 'OPTIONS', '/orders', 204],
   ['a bad parameter', 'GET', '/echo/rubbish', 400],
+  ['a health check without a body', 'HEAD', '/healthz', 200],
 ]
 
 for (const [what, method, path, status] of PAID) {

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
+import Type from 'typebox'
 import { UNREAD_BYTES_PER_ADDRESS_MAX } from '#domain/limits.ts'
 import { makeRangeCounts } from '#http/range-counts.ts'
+import { route } from '#http/route.ts'
 import type { FrontSettings } from '#http/server.ts'
 import { eventually } from '../support/eventually.ts'
 import { LARGE, openRaw, readResponses, startTestFront } from './front-fixture.ts'
@@ -90,4 +92,45 @@ test('a client that leaves long answers unread gets no further long answers, whi
   for (const socket of unread) socket.destroy()
   await eventually(() => assert.equal(front.inFlight(), 0))
   assert.equal(await download('203.0.113.1'), LARGE.length)
+})
+
+for (const [what, request, times] of [
+  ['short answers', 'GET /page', 2_000],
+  ['the answers of a health check', 'GET /healthz', 200_000],
+] as const) {
+  test(`a client that sends requests without reading ${what} is disconnected`, async (t) => {
+    const page = route({
+      method: 'GET',
+      path: '/page',
+      auth: 'public',
+      cost: 'read',
+      summary: 'Answers less than a long answer',
+      responses: { 200: Type.Object({}) },
+      handle: () => ({ status: 200, raw: 'x'.repeat(60_000) }),
+    })
+    const { front } = await startTestFront(t, {}, { routes: [page] })
+    const socket = await openRaw(front.port)
+    t.after(() => socket.destroy())
+    socket.pause()
+    let isClosed = false
+    socket.once('error', () => {
+      isClosed = true
+    })
+    const some = Buffer.from(`${request} HTTP/1.1\r\nhost: a\r\n\r\n`.repeat(10))
+    for (let sent = 0; sent < times && !isClosed; sent += 10) {
+      socket.write(some)
+      await new Promise(setImmediate)
+    }
+    assert.ok(isClosed)
+    await eventually(() => assert.equal(front.inFlight(), 0))
+  })
+}
+
+test('a client that reads slowly gets all answers to requests that it sent one after another', async (t) => {
+  const { front } = await startTestFront(t)
+  const socket = await openRaw(front.port)
+  t.after(() => socket.destroy())
+  const responses = readResponses(socket, 1_000)
+  for (let sent = 0; sent < 1_000; sent++) socket.write('GET /sums HTTP/1.1\r\nhost: a\r\n\r\n')
+  assert.equal((await responses).filter(({ status }) => status === 200).length, 1_000)
 })
