@@ -184,6 +184,12 @@ export const ARCHIVE_BYTES_MAX = 4 * 1024 * 1024
  */
 export const HISTORY_TAIL_LEAVES_MAX = 8_192
 /**
+ * Maximum number of waiting requests of an IPv6 /48, as a multiple of the maximum of one IPv4 address or IPv6 /64. One
+ * customer of a provider may have a whole /48.
+ */
+export const WAITING_SITE_TIMES = 4
+
+/**
  * Maximum number of requests for past books and archive files that wait for the front's history thread, and maximum
  * number of unfinished requests of one IP range.
  */

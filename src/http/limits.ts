@@ -185,22 +185,28 @@ function makeUnfunded(
 
 /**
  * Makes the rate limit of signature queries to contract accounts. A query is charged to the client's IP
- * range, to the client's API key, and to the account. Any client may name any account, so an account has two
- * buckets: one for clients with an API key of the account, which other clients cannot use up, and a larger
- * one for all other clients.
+ * range and its IPv6 /48, to the client's API key, and to the account. Any client may name any account, so an
+ * account has two buckets: one for clients with an API key of the account, which other clients cannot use up,
+ * and a larger one for all other clients.
  */
 function makeContractSignatureLimit(
   draw: (bucket: Bucket, cost: number) => LimitVerdict,
+  siteTimes: number,
 ): ContractSignatureLimit {
-  const terms = { perSecond: CONTRACT_SIGNATURES_PER_SECOND, burst: CONTRACT_SIGNATURES_BURST }
-  const strangers = {
-    perSecond: CONTRACT_SIGNATURES_STRANGERS_TIMES * CONTRACT_SIGNATURES_PER_SECOND,
-    burst: CONTRACT_SIGNATURES_STRANGERS_TIMES * CONTRACT_SIGNATURES_BURST,
-  }
+  const termsTimes = (times: number) => ({
+    perSecond: times * CONTRACT_SIGNATURES_PER_SECOND,
+    burst: times * CONTRACT_SIGNATURES_BURST,
+  })
+  const terms = termsTimes(1)
+  const strangers = termsTimes(CONTRACT_SIGNATURES_STRANGERS_TIMES)
+  const ofSite = termsTimes(siteTimes)
   return {
     draw({ ip, principal }, account) {
+      const range = ip === undefined ? undefined : limitedRange(ip)
+      const site = range === undefined ? undefined : siteOf(range)
       const buckets = [
-        ...(ip === undefined ? [] : [{ name: `1271 ${limitedRange(ip)}`, ...terms }]),
+        ...(range === undefined ? [] : [{ name: `1271 ${range}`, ...terms }]),
+        ...(site === undefined ? [] : [{ name: `1271 ${site}`, ...ofSite }]),
         ...(principal === undefined ? [] : [{ name: `1271 ${principal.keyId}`, ...terms }]),
         principal?.address === account
           ? { name: `1271 own ${account}`, ...terms }
@@ -309,7 +315,7 @@ export function makeLimiter(
       return draw(ofKey(principal), units, isDone)
     },
     unfunded: makeUnfunded(settings, { table, charge, nowMs, noted }),
-    contractSignatures: makeContractSignatureLimit(draw),
+    contractSignatures: makeContractSignatureLimit(draw, settings.siteTimes),
     limitConnection: (ip) => drawFor(ip, settings.connectionCost, 'connections'),
     drawnElsewhere(draws) {
       for (const [name, drawnMs, capacityMs] of draws) charge(name, drawnMs, capacityMs)

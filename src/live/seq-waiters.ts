@@ -8,9 +8,9 @@
  */
 
 import type { MarketId } from '#domain/ids.ts'
-import { SEQ_WAIT_SEC_MAX } from '#domain/limits.ts'
+import { SEQ_WAIT_SEC_MAX, WAITING_SITE_TIMES } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
-import { limitedRange } from '#http/client-ip.ts'
+import { makeRangeCounts } from '#http/range-counts.ts'
 import type { RequestContext } from '#http/request-context.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { MarketBoard, ShownMarket } from './market-board.ts'
@@ -21,7 +21,7 @@ const MARGIN_MS = 50
 const WAITERS_MAX = 1_000
 /**
  * Maximum number of waiters of one IPv4 address or IPv6 /64, so that one client cannot take all `WAITERS_MAX`
- * places.
+ * places. An IPv6 /48 may have `WAITING_SITE_TIMES` as many.
  */
 const WAITERS_PER_ADDRESS_MAX = 50
 
@@ -58,8 +58,10 @@ export type SeqWaiters = {
 /** Lets a limited number of requests wait, each until its deadline. */
 function makeWaitingRoom(clock: Clock) {
   let count = 0
-  /** Number of waiters by address range. */
-  const ranges = new Map<string, number>()
+  const ranges = makeRangeCounts({
+    perRangeMax: WAITERS_PER_ADDRESS_MAX,
+    siteTimes: WAITING_SITE_TIMES,
+  })
 
   /**
    * Resolves with true if `done` is called within `SEQ_WAIT_SEC_MAX` and before the deadline. Otherwise
@@ -71,23 +73,19 @@ function makeWaitingRoom(clock: Clock) {
     hand: (done: () => void) => void,
   ): Promise<boolean | Rejection> {
     if (count >= WAITERS_MAX) return false
-    const range = ip === '' ? '' : limitedRange(ip)
-    const ofRange = ranges.get(range) ?? 0
-    if (range !== '' && ofRange >= WAITERS_PER_ADDRESS_MAX) return TOO_MANY
+    if (ranges.isFull(ip)) return TOO_MANY
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const leftMs = deadlineAtMs - clock.nowMs() - MARGIN_MS
     const cancel = clock.after(Math.max(0, Math.min(SEQ_WAIT_SEC_MAX * 1_000, leftMs)), () =>
       resolve(false),
     )
     count++
-    ranges.set(range, ofRange + 1)
+    ranges.add(ip, 1)
     hand(() => resolve(true))
     const reached = await promise
     cancel()
     count--
-    const left = (ranges.get(range) ?? 0) - 1
-    if (left > 0) ranges.set(range, left)
-    else ranges.delete(range)
+    ranges.add(ip, -1)
     return reached
   }
 

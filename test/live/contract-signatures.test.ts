@@ -138,6 +138,14 @@ test('queries to the code of accounts are limited per client and per account', a
   assert.equal(asked.length, CONTRACT_SIGNATURES_BURST + most)
 })
 
+test('the networks of one IPv6 /48 share a limit of queries to the code of accounts', async () => {
+  const { contracts, asked } = limited()
+  const ask = (at: number, ip: string) => contracts.accepts(question(`${at}`, `safe ${at}`), { ip })
+  for (let at = 0; at < 5 * CONTRACT_SIGNATURES_BURST; at++) await ask(at, `2001:db8:1:${at}::1`)
+  assert.equal(asked.length, CONTRACT_SIGNATURES_BURST)
+  assert.equal(await ask(1_000, '2001:db8:2::1'), false)
+})
+
 test('a client that names the account of another trader does not use up that account’s queries', async () => {
   const { contracts, asked } = limited()
   const account = traderNamed('safe')

@@ -87,6 +87,16 @@ test('the number of reads of one IP address that wait for a minSeq is limited, w
   assert.equal(await later, undefined, 'reads that are over leave their places')
 })
 
+test('the networks of one IPv6 /48 cannot take all places of reads that wait for a minSeq', async () => {
+  const { waiters, advance } = waitersAt(5)
+  const wait = (ip: string) => waiters.until(id, 6, { deadlineAtMs: 60_000, ip })
+  const waiting = Array.from({ length: 200 }, (_, at) => wait(`2001:db8:1:${at % 20}::1`))
+  assert.equal((await wait('2001:db8:1:99::1'))?.rejected, 'RATE_LIMITED')
+  const neighbour = wait('2001:db8:2:1::1')
+  advance(6)
+  for (const each of [...waiting, neighbour]) assert.equal(await each, undefined)
+})
+
 test('a read that is refused because too many reads wait does not affect a later read of the same market', async () => {
   const { waiters, advance } = waitersAt(5)
   const other = `0x${'b'.repeat(64)}` as MarketId

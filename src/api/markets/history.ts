@@ -5,10 +5,10 @@
 
 import Type from 'typebox'
 import type { MarketId } from '#domain/ids.ts'
-import { ARCHIVE_BYTES_MAX, HISTORY_PER_ADDRESS_MAX } from '#domain/limits.ts'
+import { ARCHIVE_BYTES_MAX, HISTORY_PER_ADDRESS_MAX, WAITING_SITE_TIMES } from '#domain/limits.ts'
 import type { Outcome } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
-import { limitedRange } from '#http/client-ip.ts'
+import { makeRangeCounts } from '#http/range-counts.ts'
 import { type AnswerRoute, type RawReply, route } from '#http/route.ts'
 import { safeInteger } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
@@ -98,8 +98,11 @@ const TOO_MANY: Rejection = {
   retryAfterSec: 1,
 }
 
-/** Number of running history jobs, by range of IP addresses. Each range has a maximum. */
-const underWay = new Map<string, number>()
+/** Number of requests for history in progress, by range of IP addresses; each range has a maximum. */
+const underWay = makeRangeCounts({
+  perRangeMax: HISTORY_PER_ADDRESS_MAX,
+  siteTimes: WAITING_SITE_TIMES,
+})
 
 /**
  * Runs a history job, or rejects it if the client's range of IP addresses already has the maximum number of jobs. The
@@ -109,16 +112,12 @@ async function sharing<Answer>(
   ip: string,
   run: () => Promise<Answer>,
 ): Promise<Answer | Rejection> {
-  const range = limitedRange(ip)
-  const count = underWay.get(range) ?? 0
-  if (count >= HISTORY_PER_ADDRESS_MAX) return TOO_MANY
-  underWay.set(range, count + 1)
+  if (underWay.isFull(ip)) return TOO_MANY
+  underWay.add(ip, 1)
   try {
     return await run()
   } finally {
-    const left = (underWay.get(range) ?? 1) - 1
-    if (left === 0) underWay.delete(range)
-    else underWay.set(range, left)
+    underWay.add(ip, -1)
   }
 }
 
@@ -183,6 +182,7 @@ export function archive(history: History | undefined): AnswerRoute {
     cacheControl: 'public, max-age=60',
     revalidates: true,
     deadlineMs: ARCHIVE_DEADLINE_MS,
+    readsIp: true,
     produces: GZIP,
     params: Type.Object(
       {

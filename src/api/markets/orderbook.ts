@@ -65,6 +65,7 @@ export function orderbook(ports: {
     summary: 'Get the order book of a market',
     cacheControl: 'no-cache',
     revalidates: true,
+    readsIp: true,
     description:
       'If the request has `outcome`, the answer is the book of that outcome. Otherwise it has the orders of both ' +
       'outcomes, merged by price. In a complementary market, a buy of one outcome at price q matches like a sell ' +
