@@ -177,7 +177,8 @@ function makeWriter(options: SenderOptions): Pick<Sender, 'writeHead' | 'sendRaw
     const { res, compiled } = call
     const { status, raw, contentType, headers } = reply
     const isJson = contentType === undefined || contentType === JSON_TYPE
-    const head = isJson ? compiled.jsonHead : headOf(compiled, contentType)
+    const jsonHead = status < 400 ? compiled.jsonHead : compiled.refusedHead
+    const head = isJson ? jsonHead : headOf(compiled, contentType)
     // The headers are checked before the first byte is written, so that an invalid header can still become a clean 500.
     if (headers !== undefined) checkLines(headers)
     writeHead(call, status, head)

@@ -31,6 +31,11 @@ export type CompiledRoute = {
    */
   readonly heads: Map<string, string>
   readonly jsonHead: string
+  /**
+   * Like `jsonHead`, for answers that are not successes. They must not be cached: a cache that clients share would send
+   * the refusal of one client to the others.
+   */
+  readonly refusedHead: string
   readonly fixed: readonly HeaderLine[]
 }
 
@@ -57,14 +62,7 @@ export function compileRoute(route: Route, corsLines: readonly HeaderLine[]): Co
     ...corsLines,
     ...(route.deprecation === undefined ? [] : deprecationLines(route.deprecation)),
   ]
-  const produces = answers ? route.produces : undefined
-  // Browsers may cache assets forever, but must not cache rejections, which are JSON.
-  const jsonHead = headBlock(
-    JSON_TYPE,
-    produces === undefined
-      ? fixed
-      : fixed.map((line) => (line[0] === 'cache-control' ? NOT_KEPT : line)),
-  )
+  const jsonHead = headBlock(JSON_TYPE, fixed)
   return {
     route,
     pattern: route.path.replaceAll('{', ':').replaceAll('}', ''),
@@ -83,6 +81,10 @@ export function compileRoute(route: Route, corsLines: readonly HeaderLine[]): Co
     meter: makeMeter(route.method, route.path),
     heads: new Map([[JSON_TYPE, jsonHead]]),
     jsonHead,
+    refusedHead: headBlock(
+      JSON_TYPE,
+      fixed.map((line) => (line[0] === 'cache-control' ? NOT_KEPT : line)),
+    ),
     fixed,
   }
 }

@@ -277,6 +277,7 @@ function startLimitedFront(
         cost: 'read',
         weight: 3,
         weigh: ({ before }) => (before === undefined ? 1 : 5),
+        cacheControl: 'public, max-age=1',
         summary: 'Is dear, and the more so the further back',
         query: Type.Object({ before: Type.Optional(Type.String()) }, closed),
         responses: { 200: Type.Object({}) },
@@ -365,6 +366,18 @@ test('a read costs the units declared for its route, and more for a larger reque
   assert.deepEqual(await left('/metrics'), [200, 72])
   for (let page = 0; page < 4; page++) await left('/dear?before=x')
   assert.deepEqual(await left('/dear?before=x'), [429, 9], 'it pays for the first of them only')
+})
+
+test('caches that clients share may keep an answer, but never the refusal of a client', async (t) => {
+  const { url } = await startLimitedFront(t, {}, { ipBurst: 4, ipPerSecond: 0.001 })
+  const ask = async (path: string) => {
+    const { status, headers } = await fetch(`${url}${path}`)
+    return [status, headers.get('cache-control')]
+  }
+  assert.deepEqual(await ask('/dear'), [200, 'public, max-age=1'])
+  assert.deepEqual(await ask('/who'), [200, 'no-store'])
+  assert.deepEqual(await ask('/dear'), [429, 'no-store'])
+  assert.deepEqual(await ask('/dear?unknown=1'), [429, 'no-store'])
 })
 
 test('a longer answer costs more units, and a 304 answer costs as much as one read', async (t) => {
