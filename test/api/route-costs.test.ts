@@ -12,6 +12,7 @@ import { closeDatabase } from '#store/engine/database.ts'
 import { openDatabase } from '#store/open-database.ts'
 import { openDriver, type Request, writeRequest } from '../../loadtest/http-driver.ts'
 import { makeTrader, signOrders } from '../../loadtest/signed-orders.ts'
+import { word } from '../store/chain-index/chain-events.ts'
 import { fillEvents } from '../store/reads/many-events.ts'
 import { eventually } from '../support/eventually.ts'
 import { startExchange } from '../support/exchange.ts'
@@ -189,6 +190,8 @@ test('no kind of request uses more than ten times the median CPU time per charge
   const log = logs.toSorted((one, other) => other.size - one.size)[0]
   assert.ok(trade !== undefined && log !== undefined)
   const [, , logId = '', partition = ''] = log.path.split('/')
+  const [script] = /\/assets\/[^"]+\.js/.exec(await (await fetch(url)).text()) ?? []
+  assert.ok(script !== undefined)
   const width = Math.min(255, log.size)
   const values = {
     ...{ marketId: market.id, marketAddress: market.contractAddress, asset: 'BTC' },
@@ -204,6 +207,11 @@ test('no kind of request uses more than ten times the median CPU time per charge
     get(`/api/v1/orderbook/${market.id}?outcome=YES&seq=1000`),
     get(`/api/v1/orderbook/${market.id}?at=${Math.floor(Date.now() / 1_000)}`),
     get(`${log.path}/tile/entries/000.p/${width}`),
+    get(`/m/a-${market.id.slice(2, 14)}`),
+    get(`/m/a-${'0'.repeat(12)}`),
+    get(`/e/e3-${word(4).slice(2, 14)}`),
+    get('/'),
+    get(script),
     get('/docs/swagger-ui-bundle.js'),
     get('/docs/swagger-ui-bundle.js', { 'accept-encoding': 'gzip' }),
     get('/api/v1/markets?limit=1'),

@@ -54,6 +54,8 @@ type PageOptions = {
  */
 const DEADLINE_MS = 30_000
 const NAME_CHARS_MAX = 200
+/** Cost in reads of the page at a link: it needs queries of the database, and its document is decompressed. */
+const SHARED_WEIGHT = 10
 
 /**
  * Returns the content security policy of the page. It allows no inline script or style, so text in the page can never
@@ -97,6 +99,7 @@ export function page({ load, reload, previews, connects }: PageOptions): AnswerR
   const shared = (path: `/${string}`, kind: keyof PagePreviews) =>
     route({
       ...common,
+      weight: SHARED_WEIGHT,
       path,
       summary: `The trading page at one ${kind}, by a link to share`,
       produces: 'text/html',
