@@ -31,7 +31,7 @@ export function makeCallTurns(parts: {
   }
 
   return (call, body) => {
-    if (turns === undefined || call.compiled.route.cost === 'free') {
+    if (turns === undefined || call.compiled.route.cost === 'health') {
       goOn(call, body)
       return
     }

@@ -25,7 +25,7 @@ export type Arrival = {
 
 export type LimitHooks = {
   /**
-   * Called for every request that is not free: before its body is read, and again with the principal after
+   * Called for every request: before its body is read, and again with the principal after
    * authentication. It is synchronous, because all its state is in memory.
    */
   readonly limit?: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict | undefined
@@ -96,7 +96,7 @@ export function makeCharges(
 
   return {
     arrival(call, cost = call.compiled.route.cost) {
-      if (limit === undefined || cost === 'free') return true
+      if (limit === undefined) return true
       return passes(call, limit(arrivalOf(call, cost), call.request.principal))
     },
     body: (call, bytes) => pays(call, Math.ceil(bytes / BYTES_PER_COST)),

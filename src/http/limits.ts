@@ -35,7 +35,10 @@ export type LimitSettings = {
 }
 
 export type Limiter = {
-  /** Charges for a request: the bucket of the IP address on arrival, and the bucket of the API key once it is known. */
+  /**
+   * Charges for a request: the bucket of the IP address on arrival, and the bucket of the API key once it is known.
+   * Health checks have a separate bucket, so that other requests do not use them up.
+   */
   readonly limit: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict
   /**
    * Charges further multiples of the cost to the buckets of the IP address and of the API key, for items known only
@@ -229,7 +232,7 @@ export function makeLimiter(
 ): Limiter {
   const table = new SharedTable(memory, DIGESTS_MAX)
   const costs: Record<CostClass, number> = {
-    free: 0,
+    health: settings.readCost,
     read: settings.readCost,
     write: settings.writeCost,
     registration: settings.registrationCost,
@@ -306,7 +309,7 @@ export function makeLimiter(
   return {
     limit: ({ ip, cost, weight = 1 }, principal) =>
       principal === undefined
-        ? drawFor(ip, costs[cost] * weight)
+        ? drawFor(ip, costs[cost] * weight, cost === 'health' ? 'health' : 'ip')
         : draw(ofKey(principal), costs[cost] * weight),
     limitMore({ ip, cost, weight = 1 }, principal, times, isDone) {
       const units = costs[cost] * weight * times

@@ -287,7 +287,7 @@ function errorCodes(route: Route): RejectionCode[] {
   if (route.auth === 'write' || route.auth === 'token') {
     for (const code of UNAUTHORIZED_CODES) codes.add(code)
   }
-  if (route.cost !== 'free') codes.add('RATE_LIMITED')
+  codes.add('RATE_LIMITED')
   codes.add('INTERNAL')
   codes.add('OVERLOADED')
   if (route.method !== 'GET') codes.add('OUTCOME_UNKNOWN')

@@ -170,12 +170,9 @@ export function makePipeline(options: {
    * of its client or of all clients are in flight.
    */
   function admitted(call: Call): boolean {
-    const { cost } = call.compiled.route
-    const isFree = cost === 'free'
-    if (isFree && !call.isHead) return true
-    // The request is charged first, so that refusals are not free for a client that keeps sending. `HEAD` is never
-    // free, because the library keeps its answers without limit for a client that does not read.
-    if (!charges.arrival(call, isFree ? 'read' : cost)) return false
+    // The request is charged first, so that refusals are not free for a client that keeps sending.
+    if (!charges.arrival(call)) return false
+    if (call.compiled.route.cost === 'health') return true
     // The connection limit does not apply to a proxy, which carries many clients. So the requests in flight
     // of each client's IP range are limited too.
     const isGreedy = calls.isFullFor(call.request.ip)

@@ -19,7 +19,7 @@ type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type AuthClass = 'public' | 'write' | 'token' | 'wallet'
 
 /** Class of a request that decides how many units the request costs. */
-export type CostClass = 'free' | 'read' | 'write' | 'registration'
+export type CostClass = 'health' | 'read' | 'write' | 'registration'
 
 /** Owner of a bearer token. */
 export type Principal = {

@@ -22,12 +22,6 @@ const run = promisify(execFile)
 /** Recommended rules of the linter that we do not follow, by rule and operation, with the reason. */
 const EXCEPTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'operation-2xx-response': { openStream: 'a WebSocket is answered 101, and never 2xx' },
-  'operation-4xx-response': Object.fromEntries(
-    ['getHealth', 'getReadiness'].map((operation) => [
-      operation,
-      'it takes nothing that could be wrong, and is not limited',
-    ]),
-  ),
 }
 
 /** How the name of an operation begins. */

@@ -72,8 +72,8 @@ test('units that a client spent at another machine are subtracted from its local
   const here = makeLimiter(LIMITS, makeSharedTable(10, 's'), () => nowMs)
   const draws = makeDraws(2)
   const there = makeLimiter(LIMITS, makeSharedTable(10, 't'), () => nowMs, draws.note)
-  const leftOf = ({ limit }: typeof here, ip: string): number => {
-    const { headers } = limit({ ...ARRIVAL, ip, cost: 'free' }, undefined)
+  const leftOf = ({ limitMore }: typeof here, ip: string): number => {
+    const { headers } = limitMore({ ...ARRIVAL, ip }, undefined, 0)
     return Number(headers['ratelimit-remaining'])
   }
   const read = (ip: string) => there.limit({ ...ARRIVAL, ip, cost: 'read' }, undefined)
@@ -314,7 +314,7 @@ function startLimitedFront(
 
 const remaining = (response: Response) => Number(response.headers.get('ratelimit-remaining'))
 
-test('a client that sends too many requests gets 429 with the time to wait, but health checks always work', async (t) => {
+test('a client that sends too many requests gets 429 with the time to wait, but its health checks still work', async (t) => {
   const { url } = await startLimitedFront(t)
   for (let left = 19; left >= 0; left--) {
     assert.ok(remaining(await fetch(`${url}/who`)) >= left, `${left} left`)
@@ -340,7 +340,8 @@ const PAID: readonly [what: string, method: string, path: string, status: number
   ['a method that the path does not take', 'PATCH', '/who', 405],
   ['a preflight', 'OPTIONS', '/orders', 204],
   ['a bad parameter', 'GET', '/echo/rubbish', 400],
-  ['a health check without a body', 'HEAD', '/healthz', 200],
+  ['a health check', 'GET', '/healthz', 200],
+  ['a check of readiness without a body', 'HEAD', '/readyz', 200],
 ]
 
 for (const [what, method, path, status] of PAID) {

@@ -358,7 +358,7 @@ test('above the limit of requests in flight the answer is 503, but health checks
   assert.equal((await fetch(`${url}/echo/${MARKET}`)).status, 200)
 })
 
-test('writes need authentication, and all routes are rate-limited except the free ones', async (t) => {
+test('writes need authentication, and all routes are rate-limited', async (t) => {
   const seen: [string, boolean][] = []
   const { url } = await startTestFront(
     t,
@@ -411,6 +411,7 @@ test('writes need authentication, and all routes are rate-limited except the fre
     ['/me', true],
     ['/me', false],
     ['/sums', false],
+    ['/healthz', false],
   ])
 })
 

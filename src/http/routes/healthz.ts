@@ -11,7 +11,7 @@ export function healthz(): AnswerRoute {
     path: '/healthz',
     operationId: 'getHealth',
     auth: 'public',
-    cost: 'free',
+    cost: 'health',
     tag: 'operation',
     summary: 'Check that the process is alive',
     responses: { 200: Type.Object({ status: Type.Literal('ok') }) },

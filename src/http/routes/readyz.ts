@@ -47,7 +47,7 @@ export function readyz(
     path: '/readyz',
     operationId: 'getReadiness',
     auth: 'public',
-    cost: 'free',
+    cost: 'health',
     tag: 'operation',
     summary: 'Check that the exchange is ready',
     responses: { 200: body('ready'), 503: body('not ready') },
