@@ -291,7 +291,7 @@ test('an exchange and its commands load nothing that a production install remove
   assert(local.includes('hardhat/hre') && local.includes('src/devnet/artifact.ts'))
 })
 
-test('the Dockerfile and the systemd unit name files that exist', () => {
+test('every file that the Dockerfile and the systemd unit refer to exists', () => {
   const copied = [...textOf('Dockerfile').matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(
     ([, from]) => from!.split(' '),
   )

@@ -343,7 +343,7 @@ test('a service gets time, random numbers, timers and connections as parameters'
   assert.deepEqual(wrong, [])
 })
 
-test('a function with more than four parameters takes an object, or is listed as an exception', () => {
+test('a function has at most four parameters, or is listed as an exception', () => {
   const sample = `function a(b: B, { c, d }: C<D, E>, e = [1, 2], f: (g: G, h: H) => I, j?: J) {}
     const k = (l, m, n, o, p) => q(r, s, t, u, v)
     type W = { x(a: A, b: B, c: C, d: D, e: E): void; y(a: A, b: B, c: C, d: D): void }`

@@ -56,7 +56,7 @@ export function addCheckpoint(witness: Witness, body: string): WitnessAnswer {
   }
   const oldRoot = before?.root ?? treeHasher.emptyRoot
   if (oldSize === head.size && !sameBytes(oldRoot, head.root)) {
-    return plain(409, 'another root was cosigned for this size\n')
+    return plain(409, 'this witness knows a different root for this tree size\n')
   }
   const isEmptyRight = head.size > 0 || sameBytes(head.root, treeHasher.emptyRoot)
   const { size, root } = head

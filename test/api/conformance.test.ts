@@ -36,7 +36,8 @@ describe('the API of a running exchange conforms to its published contract', () 
 
   it('the API serves its OpenAPI and AsyncAPI documents', (t) => tryDocuments(t, exchange))
 
-  it('the package sibyl-client works in an empty folder', (t) => tryClientPackage(t, exchange))
+  it('the package sibyl-client can be installed and used in an empty folder', (t) =>
+    tryClientPackage(t, exchange))
 
   async function json<T>(path: string): Promise<T> {
     return (await (await fetch(exchange.url + path)).json()) as T

@@ -152,7 +152,7 @@ test('a filtered request over 60,000 markets costs less than the burst limit of 
   }
 })
 
-test('the market list has the stale header, compressed or not, while any market thread’s ownership is unconfirmed', async () => {
+test('while a market thread has not confirmed its ownership, the market list has the stale header, compressed or not', async () => {
   let isCurrent = true
   const { ask } = fixture(() => isCurrent)
   const marks = async () => {

@@ -98,7 +98,7 @@ test('an order in the book that is filled in part keeps its place', () => {
   assert.deepEqual(tableOf(book), ['sell 0.5: a 1, b 3'])
 })
 
-test('two orders whose prices do not cross both stay in the book', () => {
+test('if the prices of two orders do not cross, both orders stay in the book', () => {
   const book = newBook()
   place(book, [sell('YES').at(0.51).size(1).named('a'), buy('YES').at(0.5).size(2).named('b')])
   assert.deepEqual(tableOf(book), ['sell 0.51: a 1', 'buy  0.5: b 2'])

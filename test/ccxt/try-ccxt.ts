@@ -244,45 +244,48 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     assert.deepEqual([market_.status, market_.filled], ['closed', 1])
   })
 
-  await t.test('ccxt: batches of orders, order groups and the dead-man switch work', async () => {
-    const terms = { type: 'limit', side: 'buy', amount: 5 } as const
-    const params = { group: 'quotes' }
-    const placed = await ann.createOrders([
-      { ...terms, outcome: no, price: 0.1, params },
-      { ...terms, outcome: no, price: 0.11, params },
-      { ...terms, outcome: no, price: 0.12, params: { bookByMs: 1 } },
-      { ...terms, outcome: no, price: 0.13 },
-    ])
-    assert.deepEqual(
-      placed.map(({ status }) => status),
-      ['open', 'open', 'rejected', 'open'],
-    )
-    assert.equal(placed[2]?.info.code, 'TOO_LATE')
-    // In a batch of replacements, the old quotes are cancelled before the new ones are placed.
-    const moved = await ann.createOrders(
-      placed.slice(0, 2).map(({ id }, at) => ({
-        ...{ ...terms, outcome: no, price: 0.2 + at / 100 },
-        params: { ...params, replaces: id },
-      })),
-    )
-    const cancelled = await ann.cancelAllOrders(no, params)
-    assert.deepEqual(cancelled.map(({ id }) => id).sort(), moved.map(({ id }) => id).sort())
-    assert.deepEqual(
-      (await ann.fetchOpenOrders(no)).map(({ id }) => id),
-      [placed[3]?.id],
-    )
-    assert.equal(((await ann.cancelAllOrdersAfter(60_000)) as { status: string }).status, 'on')
-    assert.deepEqual(await ann.cancelAllOrdersAfter(0), { status: 'off' })
-    const rest = await ann.cancelAllOrders()
-    assert.ok(rest.some(({ id }) => id === placed[3]?.id))
-    assert.deepEqual(await ann.fetchOpenOrders(), [])
-    // Without a token one after the other.
-    const other = await bob.createOrder(no, 'limit', 'buy', 2, 0.1)
-    assert.deepEqual(
-      (await bob.cancelAllOrders()).map(({ id }) => id),
-      [other.id],
-    )
-  })
+  await t.test(
+    'ccxt: orders can be placed in batches and cancelled by group, and a dead-man switch can be set',
+    async () => {
+      const terms = { type: 'limit', side: 'buy', amount: 5 } as const
+      const params = { group: 'quotes' }
+      const placed = await ann.createOrders([
+        { ...terms, outcome: no, price: 0.1, params },
+        { ...terms, outcome: no, price: 0.11, params },
+        { ...terms, outcome: no, price: 0.12, params: { bookByMs: 1 } },
+        { ...terms, outcome: no, price: 0.13 },
+      ])
+      assert.deepEqual(
+        placed.map(({ status }) => status),
+        ['open', 'open', 'rejected', 'open'],
+      )
+      assert.equal(placed[2]?.info.code, 'TOO_LATE')
+      // In a batch of replacements, the old quotes are cancelled before the new ones are placed.
+      const moved = await ann.createOrders(
+        placed.slice(0, 2).map(({ id }, at) => ({
+          ...{ ...terms, outcome: no, price: 0.2 + at / 100 },
+          params: { ...params, replaces: id },
+        })),
+      )
+      const cancelled = await ann.cancelAllOrders(no, params)
+      assert.deepEqual(cancelled.map(({ id }) => id).sort(), moved.map(({ id }) => id).sort())
+      assert.deepEqual(
+        (await ann.fetchOpenOrders(no)).map(({ id }) => id),
+        [placed[3]?.id],
+      )
+      assert.equal(((await ann.cancelAllOrdersAfter(60_000)) as { status: string }).status, 'on')
+      assert.deepEqual(await ann.cancelAllOrdersAfter(0), { status: 'off' })
+      const rest = await ann.cancelAllOrders()
+      assert.ok(rest.some(({ id }) => id === placed[3]?.id))
+      assert.deepEqual(await ann.fetchOpenOrders(), [])
+      // Without a token one after the other.
+      const other = await bob.createOrder(no, 'limit', 'buy', 2, 0.1)
+      assert.deepEqual(
+        (await bob.cancelAllOrders()).map(({ id }) => id),
+        [other.id],
+      )
+    },
+  )
 
   await t.test(
     'ccxt: amounts and prices are exact to the millionth, and invalid values are refused',
@@ -337,7 +340,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
   )
 
   await t.test(
-    'ccxt: after a mint each of the two buyers sees the outcome and price of their own order',
+    'ccxt: after a mint, each of the two buyers sees the outcome and price of their own order',
     async () => {
       const question = 'Does ccxt know a mint?'
       const line = ['market', 'create', '--question', question, '--seconds', '86400']

@@ -255,7 +255,7 @@ test('the texts that the exchange computes for a quick market equal the texts in
   )
 })
 
-test('the quick market lane contests a market once, and after a restart recognises that the oracle decides the market', async () => {
+test('contesting a quick market sends one transaction; a second attempt sends none, because the oracle already decides the market', async () => {
   const { chain, quickOperator } = world
   const contracts = {
     marketFactory: toAddress(world.factory.address),
@@ -299,7 +299,7 @@ test('the quick market lane contests a market once, and after a restart recognis
   }
 })
 
-test('the call of the settlement adapter settles trades, and each event reports the result of one trade', async () => {
+test('a batch call built by the settlement adapter settles trades, and one event per trade reports the result', async () => {
   const { ann, bob, owner } = world
   const settlement = settlementContract(client, toAddress(world.settlement.address))
   const market = await world.createMarket()

@@ -71,7 +71,7 @@ test('the next RPC address is used when the first is down, slow, failing or serv
   }
 })
 
-test('while no RPC address works every call fails with a retryable fault', async () => {
+test('while no RPC address answers correctly, every call fails with a retryable fault', async () => {
   first.faults = { down: true }
   second.faults = { status: 500 }
   const shared = client()
@@ -128,7 +128,7 @@ test('an RPC address that was unavailable is used again only after it returned t
   assert.equal((await faultOf(viem.getBlockNumber())).code, 'CHAIN_MISMATCH')
 })
 
-test('the RPC address that answered last is tried first in the next call', async () => {
+test('a call first tries the RPC address that answered the previous call', async () => {
   const rpcUrls = [first.url, second.url]
   first.faults = { error: BUSY, errorTimes: { eth_blockNumber: 3 } }
   second.faults = { error: BUSY, errorTimes: { eth_blockNumber: 2 } }
@@ -189,7 +189,7 @@ test('calls fail at once if every RPC address serves a wrong chain, and are retr
   }
 })
 
-test('a transaction that a busy RPC address refuses is submitted again only if the pause before the retry is short', async () => {
+test('a transaction refused by a busy RPC address is submitted again only if the pause before the retry is short', async () => {
   const send = ({ viem }: ReturnType<typeof patient>) =>
     viem.request({ method: 'eth_sendRawTransaction', params: ['0x00'] })
   first.faults = { error: BUSY, errorTimes: { eth_sendRawTransaction: 2 } }

@@ -140,7 +140,7 @@ describe('the transaction that resolved a market is found in the logs of the cha
 })
 
 describe('a log search scans the blocks of the chain in steps', () => {
-  it('a log search continues where the last step stopped until it has seen every block, and then starts over', async () => {
+  it('each step of a log search continues after the previous step; after the last block, the search starts over', async () => {
     const node = new LogNode()
     node.most = 64
     const search = makeLogSearch()

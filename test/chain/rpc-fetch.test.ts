@@ -105,7 +105,7 @@ test('an RPC answer above the size limit, compressed or not, fails with CHAIN_RA
   assert.deepEqual(await clientOf([url]).getLogs({ fromBlock: 1n, toBlock: 2_000n }), [])
 })
 
-test('a request is sent again on a new connection if the Ethereum node closes the connection meanwhile', async (t) => {
+test('a request is sent again on a new connection if the Ethereum node closes the connection before answering', async (t) => {
   let isEnding = false
   const { url, received, sockets } = await startNode(t, (call, response) => {
     if (isEnding) response.socket?.resetAndDestroy()

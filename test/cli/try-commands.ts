@@ -377,7 +377,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
   )
 
   await t.test(
-    'the command line handles a closed pipe, an old Node version and a stop signal',
+    'a sibyl command exits with code 0 at a closed pipe or SIGINT, and refuses an old Node version in one line',
     async () => {
       const env = { ...process.env, ...keys }
       const { stdout } = await run(process.execPath, [BIN, 'markets', '--all', '--json'], { env })

@@ -137,7 +137,7 @@ export async function tryConformance(t: TestContext, exchange: Exchange): Promis
   )
 
   await t.test(
-    'without a trader’s key the conformance check writes nothing, and lists the skipped checks',
+    'without a trader’s key, the conformance check writes nothing, and lists the skipped checks',
     async () => {
       const written: string[] = []
       const proxy = await startBrokenProxy(exchange.url, {
@@ -174,16 +174,14 @@ export async function tryConformance(t: TestContext, exchange: Exchange): Promis
     }
   }
 
-  await t.test(
-    'the conformance check reports exactly the rules of the contract that a server breaks',
-    () =>
-      demandFailures(
-        {
-          answer: (request, answer) =>
-            BREACHES.find(({ on }) => on.test(request))?.change(answer) ?? answer,
-        },
-        Object.fromEntries(BREACHES.map(({ line, why }) => [line, why])),
-      ),
+  await t.test('the conformance check reports exactly the API rules that a server breaks', () =>
+    demandFailures(
+      {
+        answer: (request, answer) =>
+          BREACHES.find(({ on }) => on.test(request))?.change(answer) ?? answer,
+      },
+      Object.fromEntries(BREACHES.map(({ line, why }) => [line, why])),
+    ),
   )
 
   await t.test(

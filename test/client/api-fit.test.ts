@@ -17,7 +17,7 @@ test('a client accepts an exchange with an equal API version or a newer minor ve
   assert.ok(apiFit(API_VERSION).fits)
 })
 
-test('a client that does not fit the API version of the exchange reports the reason', () => {
+test('a client whose API version is incompatible with that of the exchange reports the reason', () => {
   const why = (exchange?: string) => {
     const fit = apiFit(exchange, '2.3')
     assert.equal(fit.fits, false)

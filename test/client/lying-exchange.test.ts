@@ -172,7 +172,7 @@ test('the client signs no permit for a bond above the limit of the caller', asyn
   assert.deepEqual(await codeOf(low), refused)
 })
 
-test('the client corrects its clock by the exchange’s time, and refuses to sign if they differ by over five minutes', async (t) => {
+test('the client corrects its clock by the exchange’s time, but refuses to sign if the difference exceeds five minutes', async (t) => {
   const year2100 = 70 * 365 * 86_400
   const lied = await lyingExchange(t, { aheadSec: year2100 })
   const refused = ['CLOCK_DIFFERS', 'clockCorrectionSecondsMax']
@@ -192,7 +192,7 @@ test('the client corrects its clock by the exchange’s time, and refuses to sig
   near((await wide.client.orders.sign({ ...INTENT, ttlSeconds: 120 })).order.expiration, 4_120)
 })
 
-test('on a local chain the client corrects its clock by the exchange’s time without a limit', async (t) => {
+test('on a local chain, the client corrects its clock by the exchange’s time, however large the difference is', async (t) => {
   const { client } = await lyingExchange(t, { chainId: 31_337, aheadSec: 90_000 })
   const { order } = await client.orders.sign({ ...INTENT, ttlSeconds: 120 })
   assert.ok(Number(order.expiration) > Date.now() / 1_000 + 90_000)

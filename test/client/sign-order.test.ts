@@ -180,7 +180,7 @@ test('viem recovers the trader’s address from the typed data of a signed order
   assert.equal(recovered, account.address)
 })
 
-test('an order is not signed if the signer’s signature, address or key is invalid, and the error names the reason', async () => {
+test('signing an order fails if the signer returns a malformed signature or has an invalid address or key', async () => {
   const draft = draftOf()
   const signTypedData = async () => `0x${'1'.repeat(200)}`
   await assert.rejects(signOrder(draft, { address: account.address, signTypedData }, domain), {

@@ -194,7 +194,7 @@ describe('the settlement contract merges complete sets for two sellers', () => {
     await assertHoldsNothing()
   })
 
-  test('the price of a merge applies to the order in the sell position, whether the order sells YES or NO', async () => {
+  test('the price of a merge is the price of the order passed as the sell order, whether that order sells YES or NO', async () => {
     const { ann, carol, settle } = world
     const [yes, no] = await pair(SELL, { price: 400_001n }, { price: 500_000n })
     const [verdict] = await settle([no, yes], [fillOf({ price: 400_001n, size: 3n })])
@@ -414,10 +414,10 @@ describe('hostile code in a trader’s account affects only mints of this trader
   const CALL_BACK = 6
 
   for (const [name, mode] of [
-    ['refuses hugely', REFUSE_HUGELY],
+    ['reverts with very long data', REFUSE_HUGELY],
     ['burns its gas', BURN_GAS],
   ] as const) {
-    test(`hostile code that ${name} makes only mints of its own account fail, in the buy and the sell position`, async () => {
+    test(`if hostile code of an account ${name}, only that account’s mints fail, in the buy and the sell position`, async () => {
       const { ann, bob, chain, owner, settlement, verdicts, fund } = world
       await fund(bob, { collateral: STAKE })
       await delegate(ann, mode)

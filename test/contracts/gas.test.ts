@@ -10,7 +10,7 @@ before(async () => {
 })
 after(() => world.chain.close())
 
-test('fills in a batch of 50 cost at most 0.6 of a single fill’s gas, 0.8 between unrelated traders', async () => {
+test('each fill in a batch of 50 costs at most 60% of a single fill’s gas, or 80% between unrelated traders', async () => {
   const readme = readFileSync(new URL('../../contracts/README.md', import.meta.url), 'utf8')
   const rows = []
   for (const flow of await gasFlows(world)) rows.push(await measure(world, flow))

@@ -185,7 +185,7 @@ describe('hostile code in a buyer’s account harms no other trader', () => {
     assert.equal(await world.balance(bob.address), 2n * PRICE)
   })
 
-  test('a buyer’s code that gives its tokens away immediately harms only the buyer', async () => {
+  test('if a buyer’s code immediately gives the received tokens away, only the buyer is harmed', async () => {
     const { ann, carol, conditionalTokens, shares } = world
     const inner = encodeFunctionData({
       abi: conditionalTokens.abi,
@@ -307,7 +307,7 @@ describe('the stablecoin can misbehave', () => {
     'answerHugely',
     'burnGas',
   ] as const) {
-    test(`if the stablecoin misbehaves (${mode}) the fill fails without a side at fault`, async () => {
+    test(`if the stablecoin misbehaves (${mode}), the fill fails without a side at fault`, async () => {
       const { verdict, receipt } = await settleOne(MODES.token[mode])
       assert.deepEqual(!verdict.settled && [verdict.fault, verdict.reason], [
         'None',

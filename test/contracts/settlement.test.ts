@@ -591,7 +591,7 @@ describe('the settlement contract refuses replays', () => {
     }
   })
 
-  test('on a fork of the chain with another chain id orders need new signatures', async () => {
+  test('orders need new signatures on a fork of the chain that has another chain id', async () => {
     const other = await startWorld({ chainId: 31_338 })
     try {
       const there = await other.createMarket()

@@ -30,7 +30,7 @@ test('the history checker rejects an answer about an order that contradicts anot
   )
 })
 
-test('the history checker accepts overlapping requests in either order, but in one order for all readers', () => {
+test('the history checker accepts overlapping requests in either order, but requires the same order for all readers', () => {
   assert(isRight(history(['place', 'done', 0, 10], ['cancel', 'missing', 2, 3])))
   assert(
     !isRight(

@@ -13,7 +13,7 @@ import {
   sentByAll,
 } from './relayer-crash.ts'
 
-test('the relayer survives kills and faults of the chain', async (t) => {
+test('the relayer executes each operation once despite kills and faults of the chain', async (t) => {
   const fragile = await openFragile()
   const { relayed, proxy } = fragile
   let failed = false

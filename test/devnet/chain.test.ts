@@ -12,7 +12,7 @@ import { eventually } from '../support/eventually.ts'
 
 const UNIT = 1_000_000n
 
-test('the local chain of the devnet works', async (t) => {
+test('the devnet’s local chain has contracts, demo markets and funds, and can replace blocks', async (t) => {
   const chain = await startTestChain(t, { seed: true })
 
   await t.test('the local chain has its contracts at the configured addresses', () => {
@@ -69,7 +69,7 @@ test('the local chain of the devnet works', async (t) => {
   )
 
   await t.test(
-    'if a batch reverts the local chain returns its transaction hash, and continues to mine',
+    'if a transaction in a batch reverts, the others still succeed, and the local chain continues to mine',
     async () => {
       const sender = makeBatchSender(httpBatch(chain.url))
       const stranger = devnetAccount(5)

@@ -15,7 +15,7 @@ const buy = (price: number, size: number) =>
   }) as const
 const permit = { value: '4210000' as Uint256, deadline: '1900000000' as Uint64 }
 
-test('a permit must cover its order’s cost plus one rounding unit per possible fill, at most the order’s size', () => {
+test('a permit must cover its order’s cost plus one unit per possible fill, but never more than the order’s size', () => {
   assert.equal(permitValueMin(buy(420_000, 10_000_000)), 4_210_000n)
   assert.equal(permitValueMin(buy(333_333, 1)), 1n)
   assert.equal(permitValueMin(buy(333_333, 3)), 3n)
@@ -35,7 +35,7 @@ test('a permit with too low a value is refused, and the error names the amount t
   assert.deepEqual(others, [])
 })
 
-test('a permit that expires before the last trade of its order can settle is refused', () => {
+test('a permit is refused if it expires before the last trade of its order can settle', () => {
   const flawsAt = (deadline: string, settleSec: number) =>
     permitFlaws(buy(420_000, 10_000_000), { ...permit, deadline: deadline as Uint64 }, settleSec)
   assert.deepEqual(flawsAt('1900000000', 0), [])

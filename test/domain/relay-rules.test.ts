@@ -31,7 +31,7 @@ const proposal: ProposeResolution = {
   outcome: true,
 }
 
-test('on a main chain the proposer pays the bond of a proposal; on a test chain the relayer may pay it', () => {
+test('on a main chain, a proposal needs the proposer’s bond; on a test chain, the relayer may pay the bond', () => {
   assert.equal(relayFlaw(proposal, terms, NOW_SEC), undefined)
   const main = { ...terms, role: 'main' } as const
   assert.equal(relayFlaw(proposal, main, NOW_SEC)?.field, 'bondPermitDeadline')
@@ -74,7 +74,7 @@ test('a relayed approval or permit is accepted only for the exchange’s own con
   assert.equal(relayFlaw(approving(terms.conditionalTokens), terms, NOW_SEC)?.field, 'operator')
 })
 
-test('a batch of redemptions must list from one to the maximum number of redemptions, each for another market', () => {
+test('a batch of redemptions must list from one to the maximum number of redemptions, each for a different market', () => {
   const redeeming = (digit: string) => ({
     ...permit(),
     collateralToken: terms.stablecoin,

@@ -17,7 +17,7 @@ test('a share link has the words of the market’s question and the first digits
   }
 })
 
-test('no market id is read from a text that is not a share link of a market', () => {
+test('a text that is not a market’s share link yields no market id', () => {
   for (const name of ['', 'will-it-rain', '3fa9c1d2e4b', '3fa9c1d2e4b5-', 'x-3fa9c1d2e4bg']) {
     assert.equal(shortIdOf(name), undefined, name)
   }

@@ -493,7 +493,7 @@ test('a cached key is confirmed without a database query, except after a lost co
   })
 })
 
-test('a key read from the database just before its revocation arrives is not cached', async () => {
+test('if a key’s revocation arrives while the key is read from the database, the key is not cached', async () => {
   const gates = [Promise.withResolvers<ApiKey>(), Promise.withResolvers<ApiKey>()]
   let asked = 0
   const { authenticator } = given({ findKey: () => gates[asked++]!.promise })
@@ -506,7 +506,7 @@ test('a key read from the database just before its revocation arrives is not cac
   assert.deepEqual(await late, { rejected: INACTIVE[0] })
 })
 
-test('while the database is unavailable, cached keys work and other keys are refused', async () => {
+test('while the database is unavailable, cached keys are accepted and other keys are refused', async () => {
   let away = false
   const keys = new Map([live, other].map(({ key }) => [key.id, key]))
   const { authenticator, clock } = given({

@@ -32,7 +32,7 @@ function fixture() {
   return { turns, done, ask, pass, slice: () => slices.shift()?.(), slices }
 }
 
-test('work above the time per event-loop turn waits; the IP address that used the least time continues first', () => {
+test('work beyond an event-loop turn’s time limit waits; the IP address that has used the least time continues first', () => {
   const { done, ask, slice, slices } = fixture()
   for (let count = 1; count <= 6; count++) ask('a', `a${count}`)
   for (let count = 1; count <= 4; count++) ask('b', `b${count}`)

@@ -17,7 +17,7 @@ const KEY: Principal = { keyId: 'k', address: `0x${'11'.repeat(20)}` as Address 
 const PROMPT = 100
 const WHO = 'GET /who HTTP/1.1\r\nhost: a\r\n\r\n'
 
-test('after 100 refusals, an IP address counts as insistent for a while, without affecting other addresses or keys', () => {
+test('after 100 refusals, further refusals to an IP address are marked for delay, but not those to other addresses or keys', () => {
   let nowMs = 1
   const settings = { ...LIMITS, ipBurst: 1, ipPerSecond: 0.001, keyBurst: 1, keyPerSecond: 0.001 }
   const { limit } = makeLimiter(settings, makeSharedTable(100, 's'), () => nowMs)
@@ -72,7 +72,7 @@ async function startFlooded(t: TestContext, settings: Partial<FrontSettings> = {
   return { front, url, clock, ask, waiting, insist }
 }
 
-test('refusals to an insistent IP address are delayed, and the delay takes no capacity from other clients', async (t) => {
+test('refusals to an IP address with many refusals are delayed, and the delay takes no capacity from other clients', async (t) => {
   const { front, url, clock, ask, waiting, insist } = await startFlooded(t, {
     requestsInFlightMax: 1,
   })

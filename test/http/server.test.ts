@@ -317,7 +317,7 @@ test('a request whose handler does not answer is answered at its deadline', asyn
   assert.equal((await fetch(`${url}/healthz`)).status, 200)
 })
 
-test('if a handler throws the answer is a 500 without details, and the error is logged', async (t) => {
+test('if a handler throws an error, the answer is a 500 without details, and the error is logged', async (t) => {
   const { url, lines } = await startTestFront(t)
   for (const path of ['/throws', '/throws-later', '/split-header']) {
     const response = await fetch(`${url}${path}`, {
@@ -341,7 +341,7 @@ test('if a handler throws the answer is a 500 without details, and the error is 
   )
 })
 
-test('above the limit of requests in flight the answer is 503, but health checks still answer', async (t) => {
+test('requests above the limit of requests in flight get a 503, but health checks are still answered', async (t) => {
   const { url, finishSlow, slowReached, front } = await startTestFront(t, {
     requestsInFlightMax: 1,
   })
@@ -415,7 +415,7 @@ test('writes need authentication, and all routes are rate-limited', async (t) =>
   ])
 })
 
-test('if the port is in use the start fails with a clear error', async (t) => {
+test('if the port is in use, the start fails, and the error names the setting that chooses another port', async (t) => {
   const { front } = await startTestFront(t)
   await assert.rejects(
     startTestFront(t, { port: front.port }),

@@ -70,7 +70,7 @@ test('an account’s code is queried at most once per block about one signature'
   assert.equal(asked, 2)
 })
 
-test('if a chain is unreachable the check of a signature fails, and the result is not cached', async () => {
+test('if a chain is unreachable, the check of a signature fails, and the result is not cached', async () => {
   let away = true
   const contracts = makeContractSignatures({
     ...alone,

@@ -170,7 +170,7 @@ test('a front reads a market’s figures again until the database contains the l
   assert.equal(asked.length, 7)
 })
 
-test('while the database is unavailable a front shows figures that it has read before and omits others', async () => {
+test('while the database is unavailable, a front shows figures that it has read before and omits others', async () => {
   const { asked, database, trade, clock, figures, now } = fixture({ restarted: true })
   database.says = new Fault('gone', 'the database is away', { retryable: true })
   assert.equal(await now(), undefined)

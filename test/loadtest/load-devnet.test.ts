@@ -54,7 +54,7 @@ async function kindsOfTrades(url: string): Promise<Set<string | undefined>> {
   return new Set(lists.flatMap(({ trades }) => trades.map(({ kind }) => kind)))
 }
 
-test('the load tester works with an exchange that has a chain', async (t) => {
+test('a load test of an exchange that has a chain passes', async (t) => {
   const environment = { SIBYL_AUTH_BEARER: 'true' }
   const exchange = await startExchange(t, { devnet: true, environment })
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-load-devnet-'))
@@ -68,7 +68,7 @@ test('the load tester works with an exchange that has a chain', async (t) => {
   await eventually(async () => assert((await count('markets')) >= 3))
 
   await t.test(
-    'on a devnet the load tester gives every trader funds, and all trades settle',
+    'on a devnet, the load tester gives every trader funds, and all trades settle',
     async () => {
       const report = await runLoad(readOptions(['--url', exchange.url, ...ALL_MARKETS], 0))
       assert.equal(report.ended, '')
@@ -91,7 +91,7 @@ test('the load tester works with an exchange that has a chain', async (t) => {
     },
   )
 
-  await t.test('the load tester works over TLS', async (t2) => {
+  await t.test('a load test over TLS passes, and receives stream messages', async (t2) => {
     const hasOpenssl = process.env.PATH?.split(':').some((at) => existsSync(join(at, 'openssl')))
     if (hasOpenssl !== true) return t2.skip('openssl is not installed')
     const url = await startTls(t2, folder, Number(new URL(exchange.url).port))

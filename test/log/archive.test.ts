@@ -140,7 +140,7 @@ test('the log collects events before it archives them, and removes no events whi
   assert.deepEqual(segments(log), ['1-55.events'])
 })
 
-test('above its size limit the archive drops the oldest segments, and never the newest', async () => {
+test('above its size limit, the archive drops the oldest segments, and never the newest', async () => {
   const log = open({ bytesMax: 1 })
   for (const last of [50, 100, 150]) {
     await appendTo(log, last)

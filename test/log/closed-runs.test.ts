@@ -226,7 +226,7 @@ test('if the filters of all closed-order files do not fit in memory, the log kee
   assert.throws(() => partition.closedOrders(hashesOf(oldest!)), /page 0 of its filter is damaged/)
 })
 
-test('the log deletes a file of closed orders if all have expired, and rewrites a file if half of them have expired', async () => {
+test('the log deletes a file of closed orders if all its orders have expired, and rewrites it if half have expired', async () => {
   const partition = open({ runOrdersMax: 200 })
   const early = some(200, 1_500)
   const mixed = [...some(120, 1_600), ...some(80, 9_000)]
@@ -441,7 +441,7 @@ test('the log copy command refuses a log whose filter of closed orders is damage
   )
 })
 
-test('the log refuses to open if rows of its closed-order files are missing, and deletes such files without a row', async () => {
+test('the log deletes a closed-order file that it never recorded, but refuses to open if records of its files are missing', async () => {
   let partition = open()
   fill(partition, some(200))
   await settle(partition, 1_000)

@@ -34,7 +34,7 @@ function fill(folder: string, leaving: number): void {
   writeFileSync(path, Buffer.alloc(before + bavail * bsize - leaving))
 }
 
-test('while the disk is full the exchange refuses orders and accepts cancels; orders work again once there is room', async (t) => {
+test('while the disk is full, the exchange accepts cancels but no orders; it accepts orders again once the disk has room', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-full-'))
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', folder])
   if (mounted.status !== 0) {

@@ -31,7 +31,7 @@ const note = notes(marketNamed(randomFrom(9)))
 const missing = servicesRequired ? undefined : missingServers(1)
 const isCluster = existsSync(PROVIDER)
 
-describe('the log works on a database server with other default settings', {
+describe('the log does not depend on the default settings of the database server', {
   skip: missing ?? false,
 }, () => {
   let folder: string
@@ -119,7 +119,7 @@ describe('the log works on a database server with other default settings', {
     assert.deepEqual(found, [{ id: 1 }])
   })
 
-  test('on a Galera server reads, updates, deletes and inserts wait for earlier acknowledged writes', {
+  test('on a Galera server, reads, updates, deletes and inserts wait for earlier acknowledged writes', {
     skip: isCluster ? false : 'galera-4 is not installed',
   }, async () => {
     const [row] = await onLogServer(servers.url(), (server) =>

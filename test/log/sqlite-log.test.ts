@@ -177,7 +177,7 @@ test('a market snapshot can be read only once it is complete, and then replaces 
   assert.deepEqual(stored()?.chunks, chunks(100, 2))
 })
 
-test('a failed snapshot is reported and leaves nothing behind, and the log continues', async () => {
+test('a failed snapshot is reported and stores nothing, and the log still accepts events and snapshots', async () => {
   const log = open()
   await appendNotes(log, 1, 10)
   const { snapshots } = partitionPaths(dataDir, 0)

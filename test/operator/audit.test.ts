@@ -48,7 +48,7 @@ async function startProvider(t: TestContext, shares: bigint): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v3/secret`
 }
 
-test('an audit works with an RPC provider whose URL has a secret in its path', async (t) => {
+test('an audit can use an RPC provider whose URL has a secret in its path', async (t) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-audit-'))
   t.after(() => rmSync(dataDir, { recursive: true }))
   const database = await openDatabase(`sqlite:${join(dataDir, 'sibyl.db')}`)

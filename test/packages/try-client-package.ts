@@ -270,7 +270,7 @@ export async function tryClientPackage(t: TestContext, { url }: Exchange): Promi
   )
 
   await t.test(
-    'sibyl-ccxt works with the client package, and the order example in its README is accepted',
+    'sibyl-ccxt can be installed with the client package, and the exchange accepts the order example in sibyl-ccxt’s README',
     () => tryCcxtPackage(stranger, execute),
   )
 

@@ -461,7 +461,7 @@ test('if a worker that several optional threads share dies repeatedly, each thre
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a stop while optional threads wait for their restart succeeds and starts none of these threads', async () => {
+test('a stop succeeds while optional threads wait for their restart, and starts none of these threads', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4))
   Atomics.store(failStarts, 0, 1_000)
   const shared = { host: 'pair', optional: true, links: [] }
@@ -476,7 +476,7 @@ test('a stop while optional threads wait for their restart succeeds and starts n
   assert.equal(Atomics.load(failStarts, 0), 999)
 })
 
-test('a thread that another thread starts is linked to the starter, and is not restarted when it ends', async () => {
+test('the supervisor does not restart a thread that another thread started, but reports the thread’s end to the starter', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4)).fill(1)
   const caller: ThreadSpec = {
     ...{ name: 'caller', kind: 'caller', data: {}, links: [], terminable: true },

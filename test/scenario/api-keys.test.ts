@@ -109,7 +109,7 @@ const authorized = async (key: ApiKeyPair) => ({
   authorization: `Bearer ${await mintToken(key, Date.now())}`,
 })
 
-test('API keys work on an exchange with two front threads', async (t) => {
+test('traders can register, use and revoke API keys on an exchange with two front threads', async (t) => {
   const exchange = await startExchange(t, { environment: BEARER })
   const { url } = exchange
   const keys = `${url}/api/v1/api-keys`
@@ -451,7 +451,7 @@ test('API keys work on an exchange with two front threads', async (t) => {
   )
 
   await t.test(
-    'after a restart earlier request tokens are refused as expired, and API keys still work',
+    'after a restart, earlier request tokens are refused as expired, and API keys are still accepted',
     async () => {
       const { url } = exchange
       const key = await registerApiKey({ url }, annWallet)

@@ -153,7 +153,7 @@ test('an exchange lists the markets of its chain', async (t) => {
   )
 
   await t.test(
-    'after a kill the exchange has its earlier markets and those that were created on chain meanwhile',
+    'after a kill, the exchange lists its earlier markets and the markets created on chain before its restart',
     async () => {
       const before = await page()
       await exchange.kill()

@@ -11,7 +11,7 @@ import { tryMcp } from '../cli/try-mcp.ts'
 import { tryOpenapiExample } from '../cli/try-openapi-example.ts'
 import { startExchange } from '../support/exchange.ts'
 
-test('the command line and the examples work with an exchange', async (t) => {
+test('the command line, its tools and the examples run against an exchange', async (t) => {
   const exchange = await startExchange(t, { devnet: true })
   await t.test('the example of an order in the API document is accepted unchanged', () =>
     tryOpenapiExample(exchange),
@@ -19,9 +19,13 @@ test('the command line and the examples work with an exchange', async (t) => {
   await t.test('the exchange passes the conformance check', (subtest) =>
     tryConformance(subtest, exchange),
   )
-  await t.test('the tools of sibyl mcp work', (subtest) => tryMcp(subtest, exchange))
-  await t.test('the ccxt exchange class works against a running exchange', (subtest) =>
-    tryCcxt(subtest, exchange),
+  await t.test(
+    'the server sibyl mcp offers its tools on a running exchange, with and without a key',
+    (subtest) => tryMcp(subtest, exchange),
+  )
+  await t.test(
+    'the ccxt exchange class reads, trades and streams on a running exchange',
+    (subtest) => tryCcxt(subtest, exchange),
   )
   // These examples move the chain's time by hours, then by days.
   await t.test('the programs in the folder examples run', (subtest) =>

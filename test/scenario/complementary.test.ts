@@ -75,7 +75,7 @@ test('wallets that hold only dollars can trade by mints and merges, settle and r
   const [ann, carol] = [await wallet(), await wallet()]
 
   await t.test(
-    'in a mint both traders pay, and each receives shares of the outcome they bought',
+    'in a mint, both traders pay, and each receives shares of the outcome they bought',
     async () => {
       await order(ann, 'buy', 'YES', '0.6', '10')
       const { matches } = await order(carol, 'buy', 'NO', '0.45', '10')
@@ -90,7 +90,7 @@ test('wallets that hold only dollars can trade by mints and merges, settle and r
   )
 
   await t.test(
-    'in a merge both traders deliver shares and divide the dollar that is paid out for them',
+    'in a merge, both traders deliver shares, and divide the dollar that the shares pay',
     async () => {
       for (const { client } of [ann, carol]) await client.relayer.ctfApproval()
       // The exchange learns of the approval when it reads its block.
@@ -105,7 +105,7 @@ test('wallets that hold only dollars can trade by mints and merges, settle and r
   )
 
   await t.test(
-    'at equal prices an order matches its own outcome’s book before the other outcome’s book',
+    'at equal prices, an order matches its own outcome’s book before the other outcome’s book',
     async () => {
       const dan = await wallet()
       await order(carol, 'sell', 'NO', '0.4', '1')

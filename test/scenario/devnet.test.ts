@@ -45,7 +45,7 @@ async function refusal(name: string, ...args: string[]): Promise<string> {
   return err
 }
 
-test('a devnet works from its start to its end', async (t) => {
+test('a devnet starts with demo markets, keeps them after a kill, and stops its chain when it stops', async (t) => {
   const exchange = await startExchange(t, { devnet: true })
   const ann = createClient({ url: exchange.url, signer: devnetKey(10) })
   const chainNow = () => {
@@ -93,7 +93,7 @@ test('a devnet works from its start to its end', async (t) => {
   )
 
   await t.test(
-    'the trade command that the devnet prints at its start works when it is copied',
+    'the trade command that the devnet prints at its start can be copied and run',
     async () => {
       const [, code] =
         /^npx node --input-type=module -e "\n(.*?)^"$/ms.exec(exchange.output()) ?? []

@@ -340,7 +340,7 @@ describe('an exchange reserves the funds of orders', () => {
     }
   })
 
-  it('while its chain is unreachable the exchange accepts cancels and reads, and refuses new orders with the reason', async () => {
+  it('while its chain is unreachable, the exchange accepts cancels and reads, and refuses new orders with the reason', async () => {
     const bob = s.clientOf(BOB)
     node.faults = { down: true }
     try {

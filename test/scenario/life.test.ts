@@ -306,7 +306,7 @@ test('every read is correct in each stage of a market', async (t) => {
   )
 
   await t.test(
-    'after the resolution the gain of one trader equals the loss of the other',
+    'after the resolution, the gain of one trader equals the loss of the other',
     async () => {
       const { send } = chain.chain
       const what = (sets: bigint[]) => [chain.collateral.address, NONE, id, sets] as const

@@ -249,7 +249,7 @@ export async function tryOrderLife(
       )
     })
     await after.test(
-      'after a restart only dead-man switches that are due cancel orders',
+      'after a restart, only dead-man switches that are due cancel orders',
       async () => {
         const open = async ({ address }: { address: string }) =>
           (await createClient({ url: exchange.url }).orders.list({ trader: address })).length

@@ -106,7 +106,7 @@ export async function syncWithoutConfirmations(t: TestContext, place: SyncPlace)
   )
 
   await t.test(
-    'a sync of positions works while the indexer is stopped, also repeatedly',
+    'while the indexer is stopped, a sync of positions shows new shares, and so does a second sync',
     async () => {
       hold(true)
       await give(5)

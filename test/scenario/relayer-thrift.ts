@@ -152,7 +152,7 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
   })
 
   await t.test(
-    'on the devnet the relayer sends one approval and one permit for an empty wallet',
+    'on the devnet, the relayer sends one approval and one permit for an empty wallet',
     async () => {
       await exchange.stop()
       await exchange.start({ ...relayed.environment, SIBYL_RELAYER_MIN_HOLDING: '0' })

@@ -22,7 +22,7 @@ test('markets are resolved through the oracle', async (t) => {
   })
 
   await t.test(
-    'the exchange settles a market’s assertion after the dispute window, even if it was killed during the window',
+    'the exchange settles a market’s assertion after the dispute window, even if the exchange was killed during the window',
     async () => {
       const market = await chain.createMarket({ expiration: (await chain.chain.now()) + 60n })
       const client = () => createClient({ url: exchange.url, signer: ANN })

@@ -18,7 +18,7 @@ const [MAKER, HONEST_MAKER, HONEST] = [10, 12, 13]
 const ATTACKER = 5
 const FORGED = { deadline: '9999999999', v: 27, r: `0x${'1'.repeat(64)}`, s: `0x${'2'.repeat(64)}` }
 
-describe('settlement survives forged permits in the exchange’s database', () => {
+describe('forged permits in the exchange’s database do not prevent the settlement of other trades', () => {
   let s: SettledExchange
   let node: RpcProxy
   before(async () => {

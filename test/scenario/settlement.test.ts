@@ -26,7 +26,7 @@ describe('the database announces new trades to settlement', () => {
   })
   after(() => s.dispose())
 
-  it('a single trade is submitted at once, although settlement otherwise looks for trades once a minute', async () => {
+  it('a single trade is submitted at once, although settlement polls for trades only once a minute', async () => {
     const terms = { marketId: s.marketId, outcome: 'YES', price: '0.5', ttlSeconds: 3_600 }
     await s.clientOf(10).orders.place({ ...terms, side: 'sell', size: '1' } as never)
     await s.clientOf(11).orders.place({ ...terms, side: 'buy', size: '1' } as never)
@@ -122,7 +122,7 @@ describe('trades of two demo traders settle', () => {
     for (const account of [10, 11]) await assertPosition(account)
   })
 
-  it('an unfunded trade is listed with its reason, and the seller’s shares return to the seller’s order', async () => {
+  it('an unfunded trade is listed as failed with a reason, and its quantity returns to the seller’s order', async () => {
     // Account 6 has no stablecoin.
     await trade(12, 6, '3')
     const failed = await answered(async () => {

@@ -72,7 +72,7 @@ function stepsIn(output: string): readonly string[] {
   return output.match(/(?<=^ +[0-9.]+ s {2}).*(?= …$)/gm) ?? []
 }
 
-test('an exchange starts and stops, again and again', async (t) => {
+test('an exchange can be started and stopped repeatedly', async (t) => {
   const exchange = await startExchange(t, {
     environment: {
       SIBYL_FRONT_THREADS: '2',

@@ -73,9 +73,9 @@ test('a subscriber gets a market’s book once the front receives the market’s
 
 for (const happens of [false, true]) {
   const becomes = happens
-    ? 'starts over where something happened'
-    : 'goes on where nothing happened'
-  test(`a client that resubscribes to a market whose events the front has stopped receiving ${becomes}`, async (t) => {
+    ? 'the client gets a reset snapshot if it missed events'
+    : 'the client gets only later changes if it missed no events'
+  test(`when a client resubscribes to a market whose events the front has stopped receiving, ${becomes}`, async (t) => {
     const { stream, place, doze, wake } = await startDozing(t)
     place()
     stream.flow()

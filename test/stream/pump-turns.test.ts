@@ -44,7 +44,7 @@ test('a connection waits in the send queue only once, however many of its snapsh
   assert.equal(waiting.length, 1, 'it waits again')
 })
 
-test('a snapshot that is refused because the send queue is full is sent in a later turn', () => {
+test('if the full send queue refuses a snapshot, the snapshot is sent in a later event-loop turn', () => {
   const { pumped, waiting, later, pumpInTurn, connection, setFull } = fixture()
   const [shed, full, gone] = ['shed', 'full', 'gone'].map((name) => connection(name))
   pumpInTurn(shed!)

@@ -44,7 +44,7 @@ function fixture() {
 
 const AWAY = new Fault('STORE_UNAVAILABLE', 'away', { retryable: true })
 
-test('after the store connection is lost each API key is looked up once, and only sessions of revoked keys end', async () => {
+test('after the store connection is lost, each API key is looked up once, and only sessions of revoked keys end', async () => {
   const { sessions, clock, ended, asked, parts, principalOf, open, goesOn } = fixture()
   const good = [await open('good'), await open('good')]
   const bad = await open('bad')

@@ -180,7 +180,7 @@ test('a client that reads slowly pays units for each snapshot that is sent to it
   assert.equal(drawn.length, before + 1)
 })
 
-test('the faults of an invalid frame are listed only if its IP address has enough units left', async (t) => {
+test('the faults of an invalid frame are listed only if the client’s IP address has enough rate-limit units left', async (t) => {
   const drawn: number[] = []
   let left = 9
   const draw = ({ weight }: Draw) => {

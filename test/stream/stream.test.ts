@@ -435,7 +435,7 @@ test('a delegate can cancel over the stream for the account that it names, and a
   assert.deepEqual(asked, [{ named: ann, marketId: M }], 'no market is asked')
 })
 
-test('an order of a session with cancel on disconnect names the session, and is not placed once it ended', async (t) => {
+test('an order of a session with cancel on disconnect names the session, and is not placed after the session’s end', async (t) => {
   const order = signed(buy('YES').by('ann').named('a'), M)
   const verifying = Promise.withResolvers<VerifiedOrder>()
   const story: unknown[] = []
@@ -639,7 +639,7 @@ test('an immediate shutdown of the stream does not wait for requests in flight',
   assert.equal((await client.ended()).code, 1012)
 })
 
-test('only snapshots of markets whose market thread is not confirmed are marked as stale', async (t) => {
+test('a snapshot is marked as stale only while the front cannot confirm that its market data are current', async (t) => {
   let cut: readonly string[] = []
   const other = marketIdOf(1)
   const stream = await startStream(t, {

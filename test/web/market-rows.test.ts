@@ -115,7 +115,7 @@ test('the URL contains the settings of the market list, and an invalid URL gives
   assert.equal(readFilter(`search=${'a'.repeat(9_999)}`).words.length, 200)
 })
 
-test('each sort order works in both directions, and the watchlist narrows the list', () => {
+test('each sort order can be reversed, and the watchlist filter shows only watched markets', () => {
   const all = [market('a', { volume24h: 1 }), market('b', { volume24h: 3 }), market('c')]
   assert.deepEqual(ids(listedMarkets(all, filter, NOW)), ['b', 'a', 'c'])
   const reversed = { ...filter, isReversed: true }

@@ -16,7 +16,7 @@ import {
   readShares,
 } from '#web/market/ticket-text.ts'
 
-test('a new order ticket starts with the mid price, rounded to a price that does not match', () => {
+test('a new order ticket starts with the mid price, rounded to a price at which the order would rest', () => {
   assert.equal(firstPrice('buy', { bid: 410_000, ask: 420_000 }), 415_000)
   assert.equal(firstPrice('buy', { bid: 410_000, ask: 411_000 }), 410_000)
   assert.equal(firstPrice('sell', { bid: 410_000, ask: 411_000 }), 411_000)
@@ -76,7 +76,7 @@ test('the order ticket accepts grouped digits, and refuses an ambiguous comma', 
   }
 })
 
-test('the page asks for confirmation of a price below a cent that looks like dollars', () => {
+test('the page asks for confirmation of a price in cents that looks like dollars, such as 0.42', () => {
   assert.equal(meantCents('0.42'), '42')
   assert.equal(meantCents(' .5 '), '50')
   assert.equal(meantCents('0.425'), '42.5')

@@ -258,7 +258,7 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       name: 'cancel-all-before',
       operationId: 'relayCancellationBefore',
       body: CancelAllBeforeBody,
-      summary: 'Withdraw all orders with a lower nonce on the chain',
+      summary: 'Withdraw, on the chain, all orders whose nonce is below the given nonce',
       description:
         'The withdrawal includes orders that the exchange has not seen, and orders signed later with a lower nonce. ' +
         'If nonces rise with time, as in the SDK, new orders are not affected. The withdrawal cannot be undone.',

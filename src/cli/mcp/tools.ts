@@ -219,9 +219,12 @@ export function tradeTools(
             type: 'boolean',
             description: 'True to reject the order if it would match at once',
           },
-          label: text('Repeated in every message about the order; public', {
-            pattern: '^[ -~]{1,32}$',
-          }),
+          label: text(
+            'Your own label for the order; every message about the order repeats it, and everyone can read it',
+            {
+              pattern: '^[ -~]{1,32}$',
+            },
+          ),
           replaces: hash(
             'Hash of an open order to cancel; the cancellation and the new order take effect together',
           ),

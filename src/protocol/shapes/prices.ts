@@ -104,7 +104,7 @@ export const PriceObservation = Type.Object(
     }),
     exact: Type.Boolean({
       description:
-        'True if the provider certainly sent no other report between the boundary and this one',
+        'True if it is certain that the provider sent no other report between `boundary` and this report',
     }),
     report: Type.String({ description: 'Text of the report as the provider sent it' }),
   },

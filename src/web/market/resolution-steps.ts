@@ -13,7 +13,7 @@ type Standing = {
   readonly status: ResolutionStatus | undefined
   readonly expiration: number
   readonly nowSec: number
-  /** True for a quick market. The exchange reports its outcome, so no trader has to propose one. */
+  /** True for a quick market, a short market on an asset’s price. The exchange reports its outcome. */
   readonly quick: boolean
   /** True if the account has shares to redeem. */
   readonly hasShares: boolean

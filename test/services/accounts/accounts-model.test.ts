@@ -29,6 +29,6 @@ test('reserved funds equal those of a model, covered orders are accepted, and no
   t.diagnostic(JSON.stringify(run(false)))
 })
 
-test('if no trader moves funds, every accepted order stays and every trade settles', (t) => {
+test('if no trader moves funds, no accepted order is cancelled and every trade settles', (t) => {
   t.diagnostic(JSON.stringify(run(true)))
 })

@@ -210,7 +210,7 @@ function started(more: More = {}) {
 
 const ann = (name: string) => buy('YES').at(0.42).size(10).by('ann').named(name)
 
-test('a buy order needs its cost plus rounding units, at most its size; a sell order needs its shares', () => {
+test('a buy order requires its cost plus rounding units, but at most its size; a sell order requires its shares', () => {
   const price = 420_000 as Price
   assert.equal(needOf({ side: BUY, price }, 10_000_000 as Shares), 4_210_000)
   assert.equal(needOf({ side: BUY, price }, 3 as Shares), 3)
@@ -349,7 +349,7 @@ test('an order is cancelled at once if its trader uses the nonce of its permit e
   assert.deepEqual(its.withdrawn(), ['a'])
 })
 
-test('when an order with a permit ends, orders with later permits are cancelled and the next permit must reuse its nonce', () => {
+test('after an order with a permit ends, orders with later permits are cancelled, and new permits must reuse the freed nonce', () => {
   const its = withPermits()
   its.placeWith('a', 5)
   its.placeWith('b', 6)
@@ -501,7 +501,7 @@ test('a confirmed trade stays reserved until the next read of the chain shows th
   assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
 })
 
-test('the accounts thread looks up a confirmed trade on the chain if no read of the chain has shown it', () => {
+test('the accounts thread looks up a confirmed trade on the chain if no read of the chain has shown the trade', () => {
   const its = traded()
   const { tradeId } = its.market.reportOf('a', {})
   its.chain.minedIn.set(`key ${tradeId}`, its.chain.head)
@@ -511,7 +511,7 @@ test('the accounts thread looks up a confirmed trade on the chain if no read of 
   assert.equal(its.actor.state.trades.size, 0)
 })
 
-test('a trade that settled before its match was read from the log reserves no funds', () => {
+test('if a trade settles before its match is read from the log, no funds are reserved for the trade', () => {
   const its = started()
   its.fund('ann', { dollars: 10, allowed: 10 })
   its.fund('bob', { yes: 4, approved: true })
@@ -526,7 +526,7 @@ test('a trade that settled before its match was read from the log reserves no fu
   assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
 })
 
-test('no order is cancelled because of a settled sale until its match is read from the log', () => {
+test('a settled sale causes no cancellation of orders before the sale’s match is read from the log', () => {
   for (const isShort of [false, true]) {
     const its = started()
     its.fund('ann', { dollars: 10, allowed: 10 })
@@ -569,7 +569,7 @@ test('the funds of a settled trade are reserved again if a reorg removes the tra
   }
 })
 
-test('after missed chain events, the accounts thread looks up which trades have settled before it accepts orders', () => {
+test('after missed chain events, the accounts thread accepts orders only after it has looked up the settled trades', () => {
   for (const isRead of [true, false]) {
     const its = started()
     its.fund('ann', { dollars: 5.9, allowed: 5.9 })
@@ -598,7 +598,7 @@ test('after missed chain events, the accounts thread looks up which trades have 
   }
 })
 
-test('orders are refused until it is known which trades a reorg removed; then these trades’ funds are reserved', () => {
+test('after a reorg, orders are refused until the removed trades are known; then their funds are reserved again', () => {
   const its = traded()
   its.settle('a')
   its.step()
@@ -802,7 +802,7 @@ test('a sell order that fills on arrival leaves fewer shares for open sell order
   assert.deepEqual(its.withdrawn(), ['open'])
 })
 
-test('at the start the accounts thread counts open orders and cancels those without funds, newest first', () => {
+test('at its start, the accounts thread counts open orders and cancels those without funds, newest first', () => {
   const newer = { ...RESTING, orderHash: hashNamed('new'), placedAtMs: START_SEC * 1_000 + 1 }
   const its = unstarted({ loaded: { markets: MARKETS, orders: [newer, RESTING] } })
   its.fund('ann', { dollars: 5, allowed: 9 })
@@ -865,7 +865,7 @@ test('the accounts thread retries loading all accounts after the database was un
   assert.equal(its.actor.state.phase, 'loaded')
 })
 
-test('while the chain cannot be read no funds are reserved and no orders are cancelled', () => {
+test('while the chain cannot be read, no funds are reserved and no orders are cancelled', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -1035,7 +1035,7 @@ test('the audit of reserved funds finds a wrong sum', () => {
   assert.equal(difference?.kept, '0 for open orders, 1600001 for pending trades')
 })
 
-test('the audit agrees with the reserved funds of mints and merges that the chain has settled', () => {
+test('the audit finds no difference in the reserved funds after the chain has settled mints and merges', () => {
   for (const [kind, orderBy, names] of MATCHES) {
     const its = started({ matching: 'complementary' })
     for (const name of names) {

@@ -202,7 +202,7 @@ async function withPages(
   }
 }
 
-it('a failed page query answers only its own page with an error, and other pages are answered', async () => {
+it('if the query for one page fails, only that page is answered with an error', async () => {
   const fault = new Fault('STORE_UNAVAILABLE', 'the database is away', { retryable: true })
   const writePages = makePageWriter(
     async (name) => {

@@ -104,7 +104,7 @@ await onServerDatabase(
       assert.equal(await identify(early), 'UNAUTHORIZED_TOKEN_EXPIRED')
     })
 
-    it('the first request token of a cluster is accepted, however long opening the database takes', async (t) => {
+    it('the first request token of a cluster is accepted, even if it takes long to open the database', async (t) => {
       const { url } = await migrated(t)
       let aheadMs = 0
       const clock: Clock = { ...systemClock, nowMs: () => Date.now() + aheadMs }

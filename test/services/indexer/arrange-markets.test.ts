@@ -23,7 +23,7 @@ function arranging(answerOf: (n: number) => object) {
   return { ...arranger, take: () => asked.splice(0) }
 }
 
-test('the indexer offers a new market again that a market thread rejected because of a full disk or overload', async () => {
+test('if a market thread rejects a new market because of a full disk or overload, the indexer offers the market again', async () => {
   for (const code of ['STORAGE_FULL', 'OVERLOADED'] as const) {
     let isFull = true
     const { arrange, take } = arranging((n) => (n === 1 && isFull ? reject(code) : {}))
@@ -37,7 +37,7 @@ test('the indexer offers a new market again that a market thread rejected becaus
   }
 })
 
-test('a new market that is rejected permanently is not offered again until the chain or a thread changes', async () => {
+test('after a permanent rejection, the indexer offers a new market again only after a reorg or a change of threads', async () => {
   const { arrange, forget, take } = arranging(() => reject('MARKET_CLOSED'))
   await arrange(due(1))
   await arrange(due(1))

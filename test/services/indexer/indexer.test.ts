@@ -342,7 +342,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     }
   }
 
-  it('the indexer reads quick markets with their prices and their maker', async () => {
+  it('the indexer stores each quick market with its start and end prices and its creator', async () => {
     const { chain, quickOperator, factory } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -574,7 +574,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     assert.deepEqual(await knowledge(database), await readAfresh())
   })
 
-  it('the index is right after a reorg of five blocks that removes a market’s creation', async (t: TestContext) => {
+  it('if a reorg of five blocks removes a market’s creation, the index equals one read again from the chain', async (t: TestContext) => {
     const database = await freshDatabase()
     const follower = follow({ database })
     const kept = await world.createMarket()
@@ -640,7 +640,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     assert.deepEqual(withdrawn, [])
   })
 
-  it('the indexer continues after an account splits a huge amount of a worthless token', async () => {
+  it('the indexer still follows the chain after an account splits a huge amount of a worthless token', async () => {
     const { ann, bob, chain, conditionalTokens } = world
     const database = await freshDatabase()
     const follower = follow({ database })

@@ -77,7 +77,7 @@ test('the tracer traces every nth request, and at most ten per second of the req
   assert.equal(begun(`${PARENT}-01`, 4), 4)
 })
 
-test('spans wait in a bounded queue, and if the collector fails spans are dropped', async () => {
+test('spans wait in a bounded queue, and are dropped if the collector fails', async () => {
   const { tracer, warnings, bodies, state, counted, tick } = openTracer({
     ...ON,
     SIBYL_TRACES_EVERY: '1',

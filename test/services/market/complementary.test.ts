@@ -15,7 +15,7 @@ const complementary = (more: Given = {}) =>
 const failedBy = (fault: 'buyer' | 'seller' | 'both' | 'none', reason = 'InsufficientShares') =>
   ({ status: 'failed', fault, reason }) as const
 
-test('buyers of YES and NO trade by a mint, and the buyer with the older order is the maker', () => {
+test('a buy of YES and a buy of NO match by a mint, and the older order is the maker', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.65).size(25).by('bob').named('b'))
@@ -35,7 +35,7 @@ test('buyers of YES and NO trade by a mint, and the buyer with the older order i
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('sellers of YES and NO trade by a merge, and the seller with the older order is the maker', () => {
+test('a sell of YES and a sell of NO match by a merge, and the older order is the maker', () => {
   const market = complementary()
   market.place(sell('YES').at(0.3).size(10).by('ann').named('a'))
   market.place(sell('NO').at(0.6).size(10).by('bob').named('b'))
@@ -72,7 +72,7 @@ test('a taker matches orders of both books by the price the taker would pay, and
   )
 })
 
-test('buys of both outcomes never match in an ordinary market, or if their prices sum to less than a dollar', () => {
+test('a buy of YES matches a buy of NO only in a complementary market, if their prices reach a dollar', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).named('a'))
   market.place(buy('YES').at(0.59).size(10).named('b'))
@@ -96,7 +96,7 @@ test('a post-only order that would match the other book is refused with the pric
   assert.ok(isRejection(sold), 'the ordinary book counts as before')
 })
 
-test('a fill-or-kill order counts the available orders of both books', () => {
+test('a fill-or-kill order is filled if the orders of both books together are large enough', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(sell('YES').at(0.6).size(5).by('ann').named('b'))

@@ -10,8 +10,8 @@ import { openMarkets, openOrders, withExchanges } from './exchange-fixture.ts'
 import { orderStream } from './order-stream.ts'
 
 // The tests run concurrently: most of the time, they wait for a file that another connection has locked.
-suite('a market thread survives a log that cannot be written', { concurrency: true }, () => {
-  test('orders are answered OUTCOME_UNKNOWN after a failed append, and the market thread continues once the log works', () =>
+suite('a market thread recovers after its log could not be written', { concurrency: true }, () => {
+  test('after a failed append, orders are answered OUTCOME_UNKNOWN, and accepted again once the log can be written', () =>
     withExchanges(async (start, dataDir) => {
       const exchange = await start({
         store: false,

@@ -179,7 +179,7 @@ test('the limit of open orders of a session counts all markets of a market threa
   assert.deepEqual(index.sessions(), [], 'markets that are unloaded leave nothing behind')
 })
 
-test('an order whose trade failed by its trader’s fault no longer counts for its session', () => {
+test('an order whose trade failed by its trader’s fault no longer counts towards its session’s order limit', () => {
   const index = new SessionIndex()
   const market = given({ sessions: { index, ordersMax: 1 } })
   const order = signed(buy('YES').at(0.5).size(1).by('ann').named('a'), market.marketId)

@@ -40,7 +40,7 @@ test('orders leave the book at their expiration, and not before', () => {
   assert.deepEqual(market.said(), ['b ended: expired, 1 rested'])
 })
 
-test('a market closes at its expiration, with all of its orders in one event', () => {
+test('a market closes at its expiration, and a single event ends all of its orders', () => {
   const market = given()
   market.place(buy('YES').named('a'))
   market.place(sell('NO').named('b'))

@@ -94,7 +94,7 @@ test('the sequence numbers of a market have no gap, and the times of its events 
   })
 })
 
-test('no order trades or rests for more than its size, whatever trades fail and return quantity', () => {
+test('no order trades or rests for more than its size, even when failed trades return quantity', () => {
   withSeeds(SEEDS, (random) => {
     const market = given()
     const flow = randomFlow(market, random)

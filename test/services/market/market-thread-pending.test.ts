@@ -57,31 +57,34 @@ function assertCounted(host: Host): void {
 }
 
 for (const how of ['the log', 'a snapshot'] as const) {
-  inFolder(`a cancel of unsettled fills survives a restart from ${how}`, async (dataDir) => {
-    let host = startHost(dataDir)
-    const restart = async () => {
-      if (how === 'a snapshot') await snapshot(host)
-      const hashes = host.hashes()
+  inFolder(
+    `a cancel of unsettled fills is still in effect after a restart from ${how}`,
+    async (dataDir) => {
+      let host = startHost(dataDir)
+      const restart = async () => {
+        if (how === 'a snapshot') await snapshot(host)
+        const hashes = host.hashes()
+        await host.stop()
+        host = startHost(dataDir)
+        assert.deepEqual(host.hashes(), hashes)
+        assertCounted(host)
+      }
+      await host.run(open(1), place(selling), place(buying))
+      await restart()
+      const orderHash = hashNamed('s')
+      const [cancelled] = await host.run(cancel(1, 's', SELL))
+      assert.deepEqual(cancelled, { status: 'cancelled', orderHash, pendingSize: 2 * ONE })
+      await restart()
+      assert.deepEqual(await host.run(cancel(1, 's', SELL)), [{ rejected: 'ORDER_CLOSED' }])
+      assert.deepEqual(await host.run(report({ fault: 'buyer' })), [{ status: 'failed' }])
+      assert.equal(host.resting(), 0, 'nothing comes back')
+      await restart()
+      assert.equal(host.resting(), 0)
+      assert.deepEqual(await host.run(place(selling)), [{ rejected: 'ORDER_CLOSED' }])
+      assert.equal(host.log.closedOrders(1, [orderHash]).at(0)?.reason, 'cancelled')
       await host.stop()
-      host = startHost(dataDir)
-      assert.deepEqual(host.hashes(), hashes)
-      assertCounted(host)
-    }
-    await host.run(open(1), place(selling), place(buying))
-    await restart()
-    const orderHash = hashNamed('s')
-    const [cancelled] = await host.run(cancel(1, 's', SELL))
-    assert.deepEqual(cancelled, { status: 'cancelled', orderHash, pendingSize: 2 * ONE })
-    await restart()
-    assert.deepEqual(await host.run(cancel(1, 's', SELL)), [{ rejected: 'ORDER_CLOSED' }])
-    assert.deepEqual(await host.run(report({ fault: 'buyer' })), [{ status: 'failed' }])
-    assert.equal(host.resting(), 0, 'nothing comes back')
-    await restart()
-    assert.equal(host.resting(), 0)
-    assert.deepEqual(await host.run(place(selling)), [{ rejected: 'ORDER_CLOSED' }])
-    assert.equal(host.log.closedOrders(1, [orderHash]).at(0)?.reason, 'cancelled')
-    await host.stop()
-  })
+    },
+  )
 }
 
 inFolder(
@@ -115,7 +118,7 @@ inFolder(
 )
 
 inFolder(
-  'counts of open orders and unsettled trades are right after a replay, a snapshot and a failed append',
+  'after a replay, a snapshot or a failed append, the counts of open orders and unsettled trades are correct',
   async (dataDir) => {
     const random = randomFrom(11)
     let host = startHost(dataDir, { partitions: 2 })

@@ -421,24 +421,27 @@ inFolder('an order that a failed trade reopened is still open after a restart', 
   await host.stop()
 })
 
-inFolder('an order that is closed, reopened and closed in one batch is closed', async (dataDir) => {
-  const host = startHost(dataDir)
-  const selling = signed(sell('YES').at(0.4).size(2).by('bob').named('s'), marketId(1))
-  const buying = signed(buy('YES').at(0.4).size(2).by('ann').named('b'), marketId(1))
-  await host.run(
-    open(1),
-    { type: 'PlaceOrder', message: { order: selling } },
-    { type: 'PlaceOrder', message: { order: buying } },
-    failed(1, 3, buying, selling),
-    cancel(1, 's', 1),
-  )
-  const [s, b] = host.log.closedOrders(1, [selling.orderHash, buying.orderHash])
-  assert.deepEqual([s?.reason, b?.reason], ['cancelled', 'filled'])
-  await host.stop()
-})
+inFolder(
+  'an order that is closed, reopened and closed again in one batch is recorded as closed',
+  async (dataDir) => {
+    const host = startHost(dataDir)
+    const selling = signed(sell('YES').at(0.4).size(2).by('bob').named('s'), marketId(1))
+    const buying = signed(buy('YES').at(0.4).size(2).by('ann').named('b'), marketId(1))
+    await host.run(
+      open(1),
+      { type: 'PlaceOrder', message: { order: selling } },
+      { type: 'PlaceOrder', message: { order: buying } },
+      failed(1, 3, buying, selling),
+      cancel(1, 's', 1),
+    )
+    const [s, b] = host.log.closedOrders(1, [selling.orderHash, buying.orderHash])
+    assert.deepEqual([s?.reason, b?.reason], ['cancelled', 'filled'])
+    await host.stop()
+  },
+)
 
 inFolder(
-  'after a failed append the log decides whether an order was accepted, and resubmitting the order is safe',
+  'after a failed append, the log decides whether an order was accepted, and resubmitting the order is safe',
   async (dataDir) => {
     const partitionBytesMax = 400_000
     const host = startHost(dataDir, { partitions: 1, partitionBytesMax })
@@ -519,7 +522,7 @@ inFolder('expired orders are forgotten, and still cannot be placed again', async
 })
 
 inFolder(
-  'a market is unloaded only when the time stored in the log is late enough, also after a restart',
+  'only the times in the log, not the clock, decide when a market is unloaded, also after a restart',
   async (dataDir) => {
     const options = { partitions: 1, snapshotEvery: 2 }
     let host = startHost(dataDir, options)
@@ -568,13 +571,16 @@ inFolder(
   },
 )
 
-inFolder('a market in the wrong partition stops the start of its thread', async (dataDir) => {
-  const host = startHost(dataDir, { partitions: 2, own: [0, 1] })
-  await host.run(open(1))
-  await host.stop()
-  const pinned = { partitions: 2, own: [0, 1], pins: { [marketId(1)]: 0 } }
-  assert.throws(() => startHost(dataDir, pinned), /history in partition 1, .* partition 0/)
-})
+inFolder(
+  'a market thread refuses to start if a market’s history is in the wrong partition',
+  async (dataDir) => {
+    const host = startHost(dataDir, { partitions: 2, own: [0, 1] })
+    await host.run(open(1))
+    await host.stop()
+    const pinned = { partitions: 2, own: [0, 1], pins: { [marketId(1)]: 0 } }
+    assert.throws(() => startHost(dataDir, pinned), /history in partition 1, .* partition 0/)
+  },
+)
 
 inFolder(
   'a resolved market whose trades are settled is unloaded, and stays unloaded',
@@ -617,7 +623,7 @@ inFolder(
 )
 
 inFolder(
-  'a log that cannot be opened is tried again, and a damaged log is refused',
+  'a market thread retries opening its log after a transient fault, but fails if the log is damaged',
   async (dataDir) => {
     let fault: Fault | undefined
     const host = startHost(dataDir, {

@@ -40,7 +40,7 @@ test('a market refuses an order that arrives after its bookByMs time, also when 
   holds(market)
 })
 
-test('every event of an order has its label and its group', () => {
+test('every event of an order contains the order’s label and group', () => {
   const market = given()
   const tags = { label: 'quote "1"', group: 'g' }
   place(market, sell('YES').at(0.5).size(10).by('ann').named('a'), { tags })

@@ -20,7 +20,7 @@ const again = (name: string, matches: number, afterSec = 0) => ({
   duplicate: true,
 })
 
-test('an order that matches no other rests in the book', () => {
+test('an order without a match rests in the book', () => {
   const market = given()
   assert.deepEqual(market.place(buy('YES').at(0.42).size(10).named('a')), accepted('a', 0))
   assert.deepEqual(market.said(), ['a rests: buy YES 10 at 0.42'])

@@ -80,23 +80,26 @@ inFolder(
   },
 )
 
-inFolder('the age of events that the database lacks survives a restart', async (dir) => {
-  const before = startHost(dir, { lagMsMax: LAG_MS_MAX, partitions: 1 })
-  await before.run(open(1), place(1))
-  await before.stop()
-  const host = startHost(dir, { lagMsMax: LAG_MS_MAX, partitions: 1 })
-  host.at(HOURS)
-  assert.deepEqual(host.watchProjection(), [], 'the store has not said anything yet')
-  await host.run(projected(0, 1))
-  assert.deepEqual(
-    host.watchProjection().map(({ behind }) => behind),
-    [true],
-  )
-  await host.stop()
-})
+inFolder(
+  'after a restart, the market thread still knows how old the events are that the database lacks',
+  async (dir) => {
+    const before = startHost(dir, { lagMsMax: LAG_MS_MAX, partitions: 1 })
+    await before.run(open(1), place(1))
+    await before.stop()
+    const host = startHost(dir, { lagMsMax: LAG_MS_MAX, partitions: 1 })
+    host.at(HOURS)
+    assert.deepEqual(host.watchProjection(), [], 'the store has not said anything yet')
+    await host.run(projected(0, 1))
+    assert.deepEqual(
+      host.watchProjection().map(({ behind }) => behind),
+      [true],
+    )
+    await host.stop()
+  },
+)
 
 inFolder(
-  'if the projector never reports its position, the age of missing events counts from the start',
+  'if the projector never reports its position, the lag is measured from the start of the market thread',
   async (dir) => {
     const host = startHost(dir, { lagMsMax: LAG_MS_MAX, partitions: 1 })
     await host.run(open(1), {

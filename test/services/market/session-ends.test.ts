@@ -183,7 +183,7 @@ test('a session whose front returns keeps the orders that are not cancelled yet'
   assert.deepEqual(take(), [])
 })
 
-test('an order on its way neither revives a session that its front has ended nor confirms the end too early', () => {
+test('an order in flight does not reopen an ended session, and the end is confirmed only after the order’s cancel', () => {
   const { index, ends, take } = fixture({ s: ['a'] })
   let done = 0
   ends.end('s', 0, () => done++)

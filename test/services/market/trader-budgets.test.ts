@@ -79,7 +79,7 @@ test('each of the three daily budgets refuses orders independently, and 0 means 
   assert.equal(free.flaw(CHAIN, eve, asking({ pending: 1_000_000 })), undefined)
 })
 
-test('a trader who is exempt has no daily budgets', () => {
+test('a trader in the list of exempt traders has no daily budgets', () => {
   const budgets = new TraderBudgets(limits({ fillsPerDay: 1, exempt: new Set([eve]) }), 1)
   assert.deepEqual(
     budgets.merge(CHAIN, dayOf(NOW), [spending(eve, { fills: 9, failedGas: 9 })]),

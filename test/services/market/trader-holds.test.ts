@@ -112,7 +112,7 @@ inFolder(
 )
 
 inFolder(
-  'a trader with too many orders to examine counts as needing more than any allowance',
+  'if a trader has too many orders to examine, the answer states a need above any allowance',
   async (dataDir) => {
     const host = startHost(dataDir)
     const orders = Array.from({ length: ORDERS_WEIGHED_MAX }, (_, at) =>
@@ -128,7 +128,7 @@ inFolder(
 )
 
 inFolder(
-  'expired orders count as examined, so orders behind them make a trader’s needs unknown',
+  'expired orders also count towards the limit of orders that are examined for a trader’s needs',
   async (dataDir) => {
     const host = startHost(dataDir)
     const expiring = Array.from({ length: ORDERS_WEIGHED_MAX }, (_, at) => {
@@ -150,7 +150,7 @@ inFolder(
 )
 
 inFolder(
-  'while a partition is unavailable the funds that a trader’s orders need are unknown',
+  'while a partition is unavailable, a query for the funds that a trader’s orders need is refused',
   async (dataDir) => {
     const host = startHost(dataDir)
     await host.run(open(1))

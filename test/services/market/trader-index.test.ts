@@ -135,7 +135,7 @@ for (const seed of seedsOf(1, 2)) {
 }
 
 inFolder(
-  'one page of the open orders of a trader with very many reads only some of them',
+  'if a trader has very many open orders, a query for one page reads only some of the orders',
   async (dataDir) => {
     const host = startHost(dataDir)
     await host.run(open(1), open(2))

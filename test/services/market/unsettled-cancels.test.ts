@@ -87,7 +87,7 @@ test('a filled order can be cancelled after a reorg has reverted its trade', () 
   assert.deepEqual(market.book(), [])
 })
 
-test('a cancel of a filled order is refused with the wrong side or owner, or after the order or market has expired', () => {
+test('a cancel of a filled order is refused if its side or trader is wrong, or the order or market has expired', () => {
   const market = given()
   const selling = sell('YES').at(0.4).size(1).by('bob')
   market.place(selling.until(START_SEC + 500).named('short'))
@@ -141,7 +141,7 @@ test('a cancel of all orders of a trader includes filled orders whose quantity c
   assert.deepEqual(market.book(), [])
 })
 
-test('an order that fills before its cancel for lack of funds arrives is not cancelled, and its quantity can return', () => {
+test('a cancel for lack of funds does not affect an order that was filled before, and its quantity can return', () => {
   const market = filled()
   const { marketId } = market
   const bob = { marketId, trader: traderNamed('bob'), reason: 'unfunded' } as const
@@ -152,7 +152,7 @@ test('an order that fills before its cancel for lack of funds arrives is not can
   assert.deepEqual(market.book(), ['YES sell 0.4 s 10'])
 })
 
-test('all orders of a trader who may no longer trade end as unfunded, including filled ones with pending trades', () => {
+test('if a trader may no longer trade, all their orders end as unfunded, including filled orders with pending trades', () => {
   const market = filled()
   const { marketId } = market
   const bob = { marketId, trader: traderNamed('bob'), reason: 'unfunded' } as const

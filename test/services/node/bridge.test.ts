@@ -325,7 +325,7 @@ test('a thread that is handed over starts on the new node before the leaving nod
   await leaving
 })
 
-test('a front on another machine that does not read loses messages and is notified', {
+test('if a front on another machine does not acknowledge messages, later messages are dropped and the front is notified', {
   skip: natsMissing,
 }, async (t) => {
   const { back, front } = await pair(t)

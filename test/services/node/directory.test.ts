@@ -197,7 +197,7 @@ test('a node that fails to start a thread leaves the thread to other nodes for a
   assert.equal(a.ownerOf('store')?.epoch, 1)
 })
 
-test('a node immediately restarts a thread that died after it had been serving', () => {
+test('if a thread dies after it became ready, its node immediately restarts the thread', () => {
   const w = world()
   const a = w.add('a', ['store'])
   w.pass(20 * SILENCE_MS)
@@ -265,7 +265,7 @@ test('a leave message of an earlier incarnation of a node does not affect the cu
   assert.equal(b.ownerOf('market-0')?.incarnation, 'a')
 })
 
-test('a silent node that returns leaves the cluster if another node of the same name has joined', () => {
+test('if a node was silent and another node of the same name has joined, the first node leaves when it returns', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   const b = w.add('b', SLOTS)
@@ -450,7 +450,7 @@ test('a thread of a dead node goes to a node with a complete copy of the log', (
   }
 })
 
-test('a heartbeat that was recorded and is sent again does not keep a dead node alive', () => {
+test('if an old heartbeat of a dead node is sent again, the other nodes still treat the node as dead', () => {
   const cluster = world()
   const a = cluster.add('a', SLOTS)
   cluster.pass(3 * SILENCE_MS)

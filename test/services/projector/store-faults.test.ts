@@ -33,41 +33,44 @@ await onBothDatabases('the projector survives kills', ({ fresh }) => {
     }))
 })
 
-await onServerDatabase('the projector survives an unreachable database', ({ fresh }) => {
-  it('an unreachable database stops only the projection, which catches up once the database is reachable', () =>
-    withExchanges(async (start, dataDir) => {
-      const databaseUrl = await fresh()
-      const door = await doorTo(new URL(databaseUrl))
-      const exchange = await start({
-        env: { SIBYL_DATABASE_URL: door.url, SIBYL_HEALTH_INTERVAL_MS: '1000' },
-      })
-      const stream = orderStream(22, 5)
-      await openMarkets(exchange, stream)
-      await exchange.askAll(stream.take(200))
-      for (const killed of [false, true]) {
-        door.shut()
-        const before = await projectedTo(databaseUrl)
-        // A store that starts while the database is unavailable must not stop anything else.
-        if (killed) await exchange.supervisor.kill('store')
-        for (let turn = 0; turn < 10; turn++) {
-          const answers = await exchange.askAll(stream.take(30))
-          assert(answers.every((answer) => !('unanswered' in (answer as object))))
-        }
-        await eventually(() => {
-          const { ready, why } = exchange.supervisor.health().store!
-          assert.equal(ready, false)
-          assert.notEqual(why, '')
+await onServerDatabase(
+  'the projector catches up after the database was unreachable',
+  ({ fresh }) => {
+    it('an unreachable database stops only the projection, which catches up once the database is reachable', () =>
+      withExchanges(async (start, dataDir) => {
+        const databaseUrl = await fresh()
+        const door = await doorTo(new URL(databaseUrl))
+        const exchange = await start({
+          env: { SIBYL_DATABASE_URL: door.url, SIBYL_HEALTH_INTERVAL_MS: '1000' },
         })
-        const total = (offsets: number[]) => offsets.reduce((sum, offset) => sum + offset, 0)
-        assert(total(expectedFrom(dataDir).offsets) > total(before))
-        await door.reopen()
-        const expected = expectedFrom(dataDir)
-        await untilProjected(expected, databaseUrl)
-        await assertProjected(expected, databaseUrl)
-        await eventually(() => assert.equal(exchange.supervisor.health().store?.ready, true))
-      }
-    }))
-})
+        const stream = orderStream(22, 5)
+        await openMarkets(exchange, stream)
+        await exchange.askAll(stream.take(200))
+        for (const killed of [false, true]) {
+          door.shut()
+          const before = await projectedTo(databaseUrl)
+          // A store that starts while the database is unavailable must not stop anything else.
+          if (killed) await exchange.supervisor.kill('store')
+          for (let turn = 0; turn < 10; turn++) {
+            const answers = await exchange.askAll(stream.take(30))
+            assert(answers.every((answer) => !('unanswered' in (answer as object))))
+          }
+          await eventually(() => {
+            const { ready, why } = exchange.supervisor.health().store!
+            assert.equal(ready, false)
+            assert.notEqual(why, '')
+          })
+          const total = (offsets: number[]) => offsets.reduce((sum, offset) => sum + offset, 0)
+          assert(total(expectedFrom(dataDir).offsets) > total(before))
+          await door.reopen()
+          const expected = expectedFrom(dataDir)
+          await untilProjected(expected, databaseUrl)
+          await assertProjected(expected, databaseUrl)
+          await eventually(() => assert.equal(exchange.supervisor.health().store?.ready, true))
+        }
+      }))
+  },
+)
 
 await onServerDatabase(
   'a blocked partition does not delay the projection of other partitions',

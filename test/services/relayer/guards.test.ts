@@ -91,7 +91,7 @@ test('if a revocation fails before the relayer sends it, the owner may place new
   assert.equal(poor.held.size, 0)
 })
 
-test('after a restart, an owner’s new orders stay blocked until the owner’s sent revocation has ended', async () => {
+test('after a restart, an owner’s new orders stay blocked while the transaction of the owner’s revocation is pending', async () => {
   const world = new World()
   world.guard = REVOCATION
   const operation = approval('a')

@@ -334,7 +334,7 @@ test('the gas of an operation counts once, even if reorgs move the operation to 
   assert.equal(state.gasToday.other, 60_000)
 })
 
-test('if a reorg moves an operation between two polls, the operation’s gas in the new block counts', async () => {
+test('if a reorg moves an operation to another block, the relayer counts the operation’s gas in that block', async () => {
   const { world, relay, advance, state } = await start()
   await relay(approval('a'))
   world.tell(0, 'mined')
@@ -542,7 +542,7 @@ test('gas of approvals and gas of redemptions are limited separately', async () 
   assert.deepEqual(state.gasToday, { redemption: 180_000, other: 360_000 })
 })
 
-test('when many operations are in flight, the last places are for redemptions', async () => {
+test('when almost the maximum number of operations is in flight, the relayer accepts only redemptions', async () => {
   const { world, relay, state } = await start()
   // The maximum number of other operations is in flight, because the database does not answer.
   let answer = (): void => {}

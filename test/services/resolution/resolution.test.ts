@@ -120,7 +120,7 @@ test('the resolution service sends a due market’s resolution once and acknowle
   )
 })
 
-test('a resolution that the chain has settled is not sent again before the indexer has indexed it', async () => {
+test('a resolution that has succeeded on chain is not sent again, even while the indexer lags behind', async () => {
   const world = new World()
   world.due = [settle(1)]
   await world.look()

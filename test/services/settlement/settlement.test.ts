@@ -655,7 +655,7 @@ describe('settlement reports to the markets', () => {
     assertIdle(world.state)
   })
 
-  it('settlement logs a contradiction if a trade settles that its market has marked as failed', async () => {
+  it('settlement logs a contradiction if the chain settles a trade that its market has marked as failed', async () => {
     const world = new World()
     const id = world.trade()
     world.answers = ({ status }) => (status === 'confirmed' ? { status: 'failed' } : undefined)
@@ -664,7 +664,7 @@ describe('settlement reports to the markets', () => {
     assertIdle(world.state)
   })
 
-  it('if a trade fails that its market has marked as confirmed, settlement first reports it as reverted', async () => {
+  it('if a market has marked a trade as confirmed and the trade fails, settlement reports a revert before the failure', async () => {
     const world = new World()
     world.foresees = false
     const id = world.trade()
@@ -681,7 +681,7 @@ describe('settlement reports to the markets', () => {
   })
 })
 
-describe('settlement continues after a kill', () => {
+describe('after a kill, settlement resumes its unfinished trades and batches', () => {
   it('after a kill, settlement follows the journal’s open transactions and does not resend their trades', async () => {
     const world = new World()
     world.automine = false
@@ -1201,7 +1201,7 @@ describe('settlement measures its lag', () => {
   })
 })
 
-describe('settlement survives outages', () => {
+describe('settlement retries after outages', () => {
   it('settlement doubles its pause after each failure of a step, up to 15 seconds', async () => {
     const world = new World()
     world.away.set('poll', AWAY)
@@ -1395,7 +1395,7 @@ function isDecided(status: string): boolean {
   return status === 'confirmed' || status === 'failed'
 }
 
-describe('settlement survives random faults and kills', () => {
+describe('settlement decides each trade exactly once despite random faults and kills', () => {
   it('under random faults and kills each trade either settles once or fails once, and its market is notified', async (t) => {
     const first = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
     t.diagnostic(`TEST_SEED=${first}`)

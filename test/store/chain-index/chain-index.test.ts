@@ -298,7 +298,7 @@ await onBothDatabases('the index of the chain is stored', ({ fresh }) => {
     assert.equal(await dump(chainId), before)
   })
 
-  it('the chain index hides a market that a reorg removed until the market returns or is given up', async () => {
+  it('if a reorg removes a market, the chain index hides the market until the chain contains it again', async () => {
     const chainId = 3
     await claim(chainId)
     const id = word(2_001) as MarketId

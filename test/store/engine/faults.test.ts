@@ -201,111 +201,114 @@ await onBothDatabases(
   },
 )
 
-await onServerDatabase('a database survives killed connections', (databases) => {
-  it('reads succeed although their database connections were killed', async () => {
-    await withStore(databases, async (database) => {
-      await project(database, batch(1, 2, { trades: [trade(2, 0)] }))
-      for (let time = 0; time < 3; time++) {
-        const ask = () => recentTrades(database, { marketId: id('m'), limit: 9 })
-        await Promise.all([ask(), ask(), ask(), ask()])
-        assert((await killConnections(nameOf(database))) > 0)
-        for (const found of await Promise.all([ask(), ask(), ask()])) {
-          assert.equal(found.length, 1)
+await onServerDatabase(
+  'reads and writes succeed although database connections are killed',
+  (databases) => {
+    it('reads succeed although their database connections were killed', async () => {
+      await withStore(databases, async (database) => {
+        await project(database, batch(1, 2, { trades: [trade(2, 0)] }))
+        for (let time = 0; time < 3; time++) {
+          const ask = () => recentTrades(database, { marketId: id('m'), limit: 9 })
+          await Promise.all([ask(), ask(), ask(), ask()])
+          assert((await killConnections(nameOf(database))) > 0)
+          for (const found of await Promise.all([ask(), ask(), ask()])) {
+            assert.equal(found.length, 1)
+          }
         }
-      }
-    })
-  })
-
-  it('a transaction that loses its database connection is rolled back as a whole, and a retry succeeds', async () => {
-    await withStore(databases, async (database) => {
-      await assert.rejects(
-        transact(database, async (transaction, connection) => {
-          await connection.execute('delete from checkpoints', [], 'run', transaction)
-          await killConnections(nameOf(database))
-          await connection.execute('delete from markets', [], 'run', transaction)
-        }),
-        fault('STORE_UNAVAILABLE', true),
-      )
-      assert.equal((await checkpoints(database))[0]?.offset, 1)
-      const next = batch(1, 2, { orders: [orderRow(order('o'))] })
-      // The projector retries until the database is back; here that lasts until the pool has noticed the lost
-      // connections.
-      assert.equal((await eventually(() => project(database, next))).written, 'applied')
-      assert.equal((await orderOf(database, id('o')))?.status, 'open')
-    })
-  })
-
-  it('every batch is applied exactly once although a database connection is killed during each batch', async () => {
-    await withStore(databases, async (database) => {
-      const batches = Array.from({ length: 40 }, (_, n) =>
-        batch(n + 1, n + 2, { trades: [trade(n + 2, 0)] }),
-      )
-      let kills = 0
-      let faults = 0
-      for (const [n, each] of batches.entries()) {
-        // The connection is killed a little later in each batch: before its first statement, between two statements,
-        // after its commit.
-        const killed = (async () => {
-          for (let turn = 0; turn < n; turn++) await nextTurn()
-          kills += await killConnections(nameOf(database))
-        })()
-        await eventually(() =>
-          project(database, each).catch((error) => {
-            faults++
-            assert(error instanceof Fault && error.retryable, inspect(error))
-            throw error
-          }),
-        )
-        await killed
-      }
-      assert(kills > 0 && faults > 0, `${kills} kills, ${faults} faults`)
-      const found = await recentTrades(database, { marketId: id('m'), limit: 100 })
-      assert.equal(found.length, batches.length, `${kills} kills, ${faults} faults`)
-    })
-  })
-
-  it('after a refused login the pause before the next login doubles, up to 30 s', async (t) => {
-    const url = new URL(TEST_MYSQL_URL)
-    const user = `sibyl_${randomBytes(4).toString('hex')}`
-    await onServer(`create user ${user}@'%' identified by 'new'`)
-    t.after(() => onServer(`drop user ${user}@'%'`))
-    url.username = user
-    url.password = 'old'
-    url.pathname = 'information_schema'
-    const door = await doorTo(url)
-    let nowMs = 0
-    const database = await openDatabase(door.url, { nowMs: () => nowMs })
-    t.after(() => closeDatabase(database))
-    const ask = () => read(database, (em) => em.getConnection().execute('select 1 as one'))
-    const refusals: number[] = []
-    for (let second = 0; second <= 125; second++) {
-      nowMs = 1_000 * second
-      const before = door.passed
-      const calls = Array.from({ length: 10 }, () => assert.rejects(ask(), REFUSED_LOGIN))
-      await Promise.all(calls)
-      if (door.passed > before) refusals.push(second)
-    }
-    assert.deepEqual(refusals, [0, 1, 3, 7, 15, 31, 61, 91, 121])
-
-    await onServer(`alter user ${user}@'%' identified by 'old'`)
-    await assert.rejects(ask(), REFUSED_LOGIN, 'the pause is not over')
-    nowMs = 151_000
-    assert.deepEqual(await ask(), [{ one: 1 }])
-  })
-
-  it('a refused database login is reported without the password', async () => {
-    const url = new URL(TEST_MYSQL_URL)
-    url.username = 'nobody_of_that_name'
-    url.password = 'opensesame'
-    url.pathname = 'sibyl'
-    const database = await openDatabase(url.href)
-    try {
-      await assert.rejects(checkpoints(database), (error) => {
-        assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /opensesame/)
-        return fault('STORE_REFUSED', true)(error)
       })
-    } finally {
-      await closeDatabase(database)
-    }
-  })
-})
+    })
+
+    it('a transaction that loses its database connection is rolled back as a whole, and a retry succeeds', async () => {
+      await withStore(databases, async (database) => {
+        await assert.rejects(
+          transact(database, async (transaction, connection) => {
+            await connection.execute('delete from checkpoints', [], 'run', transaction)
+            await killConnections(nameOf(database))
+            await connection.execute('delete from markets', [], 'run', transaction)
+          }),
+          fault('STORE_UNAVAILABLE', true),
+        )
+        assert.equal((await checkpoints(database))[0]?.offset, 1)
+        const next = batch(1, 2, { orders: [orderRow(order('o'))] })
+        // The projector retries until the database is back; here that lasts until the pool has noticed the lost
+        // connections.
+        assert.equal((await eventually(() => project(database, next))).written, 'applied')
+        assert.equal((await orderOf(database, id('o')))?.status, 'open')
+      })
+    })
+
+    it('every batch is applied exactly once although a database connection is killed during each batch', async () => {
+      await withStore(databases, async (database) => {
+        const batches = Array.from({ length: 40 }, (_, n) =>
+          batch(n + 1, n + 2, { trades: [trade(n + 2, 0)] }),
+        )
+        let kills = 0
+        let faults = 0
+        for (const [n, each] of batches.entries()) {
+          // The connection is killed a little later in each batch: before its first statement, between two statements,
+          // after its commit.
+          const killed = (async () => {
+            for (let turn = 0; turn < n; turn++) await nextTurn()
+            kills += await killConnections(nameOf(database))
+          })()
+          await eventually(() =>
+            project(database, each).catch((error) => {
+              faults++
+              assert(error instanceof Fault && error.retryable, inspect(error))
+              throw error
+            }),
+          )
+          await killed
+        }
+        assert(kills > 0 && faults > 0, `${kills} kills, ${faults} faults`)
+        const found = await recentTrades(database, { marketId: id('m'), limit: 100 })
+        assert.equal(found.length, batches.length, `${kills} kills, ${faults} faults`)
+      })
+    })
+
+    it('each refused login to the database doubles the pause before the next login, up to 30 s', async (t) => {
+      const url = new URL(TEST_MYSQL_URL)
+      const user = `sibyl_${randomBytes(4).toString('hex')}`
+      await onServer(`create user ${user}@'%' identified by 'new'`)
+      t.after(() => onServer(`drop user ${user}@'%'`))
+      url.username = user
+      url.password = 'old'
+      url.pathname = 'information_schema'
+      const door = await doorTo(url)
+      let nowMs = 0
+      const database = await openDatabase(door.url, { nowMs: () => nowMs })
+      t.after(() => closeDatabase(database))
+      const ask = () => read(database, (em) => em.getConnection().execute('select 1 as one'))
+      const refusals: number[] = []
+      for (let second = 0; second <= 125; second++) {
+        nowMs = 1_000 * second
+        const before = door.passed
+        const calls = Array.from({ length: 10 }, () => assert.rejects(ask(), REFUSED_LOGIN))
+        await Promise.all(calls)
+        if (door.passed > before) refusals.push(second)
+      }
+      assert.deepEqual(refusals, [0, 1, 3, 7, 15, 31, 61, 91, 121])
+
+      await onServer(`alter user ${user}@'%' identified by 'old'`)
+      await assert.rejects(ask(), REFUSED_LOGIN, 'the pause is not over')
+      nowMs = 151_000
+      assert.deepEqual(await ask(), [{ one: 1 }])
+    })
+
+    it('a refused database login is reported without the password', async () => {
+      const url = new URL(TEST_MYSQL_URL)
+      url.username = 'nobody_of_that_name'
+      url.password = 'opensesame'
+      url.pathname = 'sibyl'
+      const database = await openDatabase(url.href)
+      try {
+        await assert.rejects(checkpoints(database), (error) => {
+          assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /opensesame/)
+          return fault('STORE_REFUSED', true)(error)
+        })
+      } finally {
+        await closeDatabase(database)
+      }
+    })
+  },
+)

@@ -147,7 +147,7 @@ await onBothDatabases('prepared reads return current rows', (databases) => {
     })
   })
 
-  it('a prepared read with a wrong statement fails, and later reads work', async () => {
+  it('a prepared read with a wrong statement fails, and later reads succeed', async () => {
     await withReader(databases, async (reader) => {
       await assert.rejects(rowsOf(reader, 'select nothing from nowhere', []), { name: 'Fault' })
       assert.equal((await rowsOf(reader, 'select 1 as one', [])).length, 1)

@@ -21,7 +21,7 @@ async function listen(t: TestContext, hear: (socket: Socket) => void): Promise<A
 
 const placeOf = ({ address: host, port }: AddressInfo) => ({ host, port })
 
-test('if a database server cannot be reached the next one is used, and stays in use', async (t) => {
+test('if a database server cannot be reached, the next one is used, and stays in use', async (t) => {
   const away = createServer().listen(0, '127.0.0.1')
   await once(away, 'listening')
   const closed = away.address() as AddressInfo

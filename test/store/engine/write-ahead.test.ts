@@ -97,7 +97,7 @@ test('the write-ahead file is not copied before it is large', () => {
   close()
 })
 
-test('the write-ahead file is copied while the writer continues, and the next transaction waits for the rest', async () => {
+test('most of the write-ahead file is copied while rows are written, and the rest before the next transaction', async () => {
   const { file, insert, close } = openFile()
   const { copier, asked, end } = slowCopier()
   const writeAhead = keepWriteAhead(file, copier, AT_ONCE)

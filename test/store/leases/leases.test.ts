@@ -39,7 +39,7 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('a lease holder can renew its lease, even after expiry, until the lease is taken again', async () => {
+  it('a lease holder can renew an expired lease, but not after the lease was taken again', async () => {
     await withDatabases(1, async ([database]) => {
       await takeLease(database, { role: 'projector/0', holder: 'a', forMs: 1 })
       await takeLease(database, { role: 'projector/1', holder: 'a', forMs: LONG_MS })

@@ -91,7 +91,7 @@ await onBothDatabases('the projection stores the events of a log', (databases) =
     })
   })
 
-  it('the projection returns markets, orders and trades unchanged', async () => {
+  it('markets, orders and trades that the projection stores are read back unchanged', async () => {
     await withStore(databases, async (database) => {
       const words = market('words', {
         question: 'Überraschung? 🦉 "quotes" \'single\' \\ back\\\\slash ?',
@@ -266,7 +266,7 @@ await onBothDatabases('the projection stores the events of a log', (databases) =
     })
   })
 
-  it('the projection ends every resting order of a market that closes, and of no other', async () => {
+  it('when a market closes, the projection ends the market’s resting orders, and no orders of other markets', async () => {
     await withStore(databases, async (database) => {
       const rest = order('rest')
       const filled = order('filled')
@@ -498,7 +498,7 @@ await onBothDatabases('the projection stores the events of a log', (databases) =
     })
   })
 
-  it('the projection finds the chain of a market again after a restart', async () => {
+  it('after a restart, new orders and trades are stored with the chain of their market', async () => {
     await withStore(databases, async (database, url) => {
       await project(
         database,

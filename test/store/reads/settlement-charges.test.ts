@@ -40,7 +40,7 @@ const filter: ChargesFilter = {
 }
 
 await onBothDatabases('the gas of a settlement transaction is charged to traders', (databases) => {
-  it('takers pay gas for a match’s last fill, makers for other fills, and faulty sides for failures', async () => {
+  it('gas is charged to the taker for a match’s last fill, to makers for other fills, and to sides at fault', async () => {
     await withStore(databases, async (database) => {
       const buying = order('buy')
       const selling = order('sell', { trader: bob, side: SELL })

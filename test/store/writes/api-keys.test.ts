@@ -95,7 +95,7 @@ await onBothDatabases('API keys are stored', ({ fresh }) => {
     assert.equal(await revokeApiKey(database, randomUUID(), NOW_MS), false)
   })
 
-  it('an API key above the limit revokes its owner’s oldest key, and no key of another owner', async () => {
+  it('registering an API key above the limit revokes the owner’s oldest key, and no key of another owner', async () => {
     const address = freshAddress()
     const stranger = keyOf({ createdAtMs: 1 })
     await registerApiKey(database, stranger, 20)

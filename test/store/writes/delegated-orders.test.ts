@@ -127,7 +127,7 @@ await onBothDatabases('orders of delegates count towards their limit', (database
     })
   })
 
-  it('an order of a delegate stops counting towards the limit when its market refuses it or it is lost', async () => {
+  it('a delegate’s order stops counting towards the limit if its market refuses it or has not recorded it for ten minutes', async () => {
     await withStore(databases, async (database) => {
       for (const name of ['a', 'b', 'c']) await reserveDelegated(database, delegated(name))
       assert.equal(await releaseDelegated(database, { orderHash: id('a') }), true)
@@ -198,7 +198,7 @@ await onBothDatabases('orders of delegates count towards their limit', (database
     })
   })
 
-  it('a delegate’s orders are listed for cancelling once the delegation is revoked, limited, expired or reorged', async () => {
+  it('a delegate’s orders are listed for cancelling when the delegation ends or no longer allows the orders', async () => {
     await withStore(databases, async (database) => {
       await claim(database)
       await index(database, 1, [delegateSet(1, NOW_SEC + 100)])
@@ -234,7 +234,7 @@ await onBothDatabases('orders of delegates count towards their limit', (database
     })
   })
 
-  it('the newest delegation on chain replaces earlier delegations of a delegate until a reorg removes it', async () => {
+  it('the newest delegation of a delegate replaces the previous one, which applies again if a reorg removes the newest', async () => {
     await withStore(databases, async (database) => {
       await claim(database)
       const markets = [id<MarketId>('m1'), id<MarketId>('m2')]

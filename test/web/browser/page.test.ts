@@ -36,7 +36,10 @@ import { freshWallet, mintOfTwo } from './wallet-stories.ts'
 
 const skip = findBrowser() === undefined && !servicesRequired ? MISSING_BROWSER : false
 
-test('the trading page works in a browser', { skip, concurrency: 2 }, async (t) => {
+test('traders can trade, resolve markets and verify orders on the trading page in a browser', {
+  skip,
+  concurrency: 2,
+}, async (t) => {
   const stage = await openStage(t)
   const stories = {
     'a demo trader buys shares from another demo trader on the page': tradeOfTwo,

@@ -133,7 +133,9 @@ async function readRange(
   for (const [number, header] of more ?? []) headers.set(number, header)
   for (const log of logs) {
     if (headers.get(log.blockNumber)?.hash !== log.blockHash) {
-      throw inconsistent(`the logs of block ${log.blockNumber} are of another block`)
+      throw inconsistent(
+        `the logs returned for block ${log.blockNumber} have the hash of a different block`,
+      )
     }
   }
   if (whole) await checkFilters(node, headers, logs, found.filters)

@@ -45,7 +45,7 @@ const AWAY = {
 const UNCONFIRMED = reject(
   'OUTCOME_UNKNOWN',
   undefined,
-  'this server could not confirm that it still runs the market, and another server can run it now: send the ' +
+  'this server could not confirm that it still runs the market, and another server may be running it now: send the ' +
     'same request again',
 )
 

@@ -211,7 +211,7 @@ test('new blocks show which accounts have changed', async (t) => {
   const step = () => funds.step(watched())
 
   await t.test(
-    'a read of changes costs one request if there is no new block or an empty one',
+    'a read of changes costs one request if no new block exists or the new block is empty',
     async () => {
       const [same, first] = await counted(step)
       assert.deepEqual([same.touched, first], [[], { eth_getBlockByNumber: 1 }])
@@ -225,7 +225,7 @@ test('new blocks show which accounts have changed', async (t) => {
   )
 
   await t.test(
-    'transfers and approvals of stablecoin or shares report the account that they change',
+    'every transfer or approval of stablecoin or shares is reported with the account whose funds change',
     async () => {
       const permit = await world.usdcPermit(ann, settlement.address, 5n * UNIT)
       const approval = await world.signApproval(bob, settlement.address, true)
@@ -275,7 +275,7 @@ test('new blocks show which accounts have changed', async (t) => {
   )
 
   await t.test(
-    'transfers of accounts that nobody trades with report no account, and cost no request',
+    'transfers of accounts that do not trade are not reported, and cost no extra request',
     async () => {
       await world.pay(stranger, { address: `0x${'5'.repeat(40)}` })
       const [quiet, asked] = await counted(step)
@@ -319,7 +319,7 @@ test('new blocks show which accounts have changed', async (t) => {
   )
 
   await t.test(
-    'after many missed blocks all accounts are reported as changed, and trades are found',
+    'after many missed blocks, all known accounts are reported as changed, and settled trades are found',
     async () => {
       const trade = await world.trade()
       await world.mine(40)
@@ -478,7 +478,7 @@ test('blocks that a reorg replaces are reported', async (t) => {
   )
 
   await t.test(
-    'a lagging Ethereum node changes nothing at first, and is followed only if it stays behind',
+    'the balance reader ignores a brief lag of the Ethereum node, and goes back to the node’s block if the lag lasts',
     async () => {
       await step()
       await world.mine(2)

@@ -88,7 +88,7 @@ describe('the quick-market lane sends transactions to the chain and follows them
       assert.equal(await f.pendingCount(), count)
     })
 
-  it('a request to create a quick market is answered once its transaction is mined, even without the journal', async (t) => {
+  it('a request to create a quick market is answered when its transaction is mined, even if the journal is unavailable', async (t) => {
     const lane = start()
     t.after(() => lane.stop())
     const created = [lane.create(market(1)), lane.create(market(2))]

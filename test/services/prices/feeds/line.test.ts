@@ -6,7 +6,7 @@ import type { FeedPorts } from '#services/prices/feeds/feed.ts'
 import { makeLine } from '#services/prices/feeds/line.ts'
 import { simulatedClock } from '../../../support/simulated-clock.ts'
 
-test('a price feed still polls, and still closes silent connections, on time after the clock is set back', () => {
+test('after the clock is set back, a price feed still polls, and closes silent connections, on time', () => {
   const time = simulatedClock(1_800_000_000_000)
   let offsetMs = 0
   const troubles: string[] = []

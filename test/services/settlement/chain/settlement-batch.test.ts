@@ -220,7 +220,7 @@ test('if an order cannot be encoded, only its own trade is refused, with its tra
 const REFUSED_BOTH = [SETTLEMENT_REASONS.indexOf('CollateralRefused')]
 const REFUSED_TWICE = [REFUSED_BOTH, REFUSED_BOTH]
 
-test('if the stablecoin refuses a trade but works for other accounts, both traders are at fault', async () => {
+test('if the stablecoin refuses a trade’s transfers but allows those of other accounts, both traders are at fault', async () => {
   const { refused, revert } = await simulationWith({ ...MANY, returned: REFUSED_TWICE })(
     [trade(buy('Ann1'))],
     ASKED,

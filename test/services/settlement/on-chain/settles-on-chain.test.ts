@@ -303,9 +303,9 @@ describe('settlement sends trades to the chain', () => {
 })
 
 /** In every case each trade has in the end settled once, or failed for its own reason. */
-describe('settlement survives faults', () => {
+describe('settlement decides each trade exactly once despite kills, outages and reorgs', () => {
   it(
-    'settlement survives a kill between signing and broadcasting a transaction',
+    'after a kill between signing and broadcasting a transaction, settlement broadcasts the same transaction',
     inWorld(async (world) => {
       await world.trade()
       world.proxy.before = (method) => {
@@ -324,7 +324,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives a kill between broadcasting a transaction and recording the broadcast',
+    'a trade settles exactly once if settlement is killed after a broadcast, before recording the broadcast',
     inWorld(async (world) => {
       await world.trade()
       await chain.automine(false)
@@ -343,7 +343,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives a kill before a transaction is confirmed, and another before reporting to the markets',
+    'trades settle exactly once if settlement is killed before the confirmation and before reporting to the markets',
     inWorld(
       async (world) => {
         await world.trade()
@@ -364,7 +364,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives a kill at each of its requests to the chain',
+    'trades settle exactly once even if settlement is killed at each of its requests to the chain',
     inWorld(async (world) => {
       for (const { method, after: isAfter } of KILL_POINTS) {
         await world.trade()
@@ -385,7 +385,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives an RPC node that is down or returns errors',
+    'a trade waits while the RPC node is down or returns errors, and then settles exactly once',
     inWorld(async (world) => {
       await world.trade()
       for (const faults of [
@@ -408,7 +408,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives an RPC that accepts a transaction without answering',
+    'a trade settles exactly once if the RPC node answers the broadcast of its transaction with errors',
     inWorld(async (world) => {
       await world.trade()
       world.proxy.faults = {
@@ -423,7 +423,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives an RPC that is slow, and one that exceeds every timeout',
+    'a trade settles with a slow RPC node, and waits while every request exceeds its timeout',
     inWorld(
       async (world) => {
         await world.trade()
@@ -443,7 +443,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives an RPC node that accepts a transaction long after the request timed out',
+    'a trade settles exactly once if the RPC node accepts its transaction long after the request timed out',
     inWorld(
       async (world) => {
         await world.trade()
@@ -470,7 +470,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives an RPC that lags behind',
+    'a trade settles exactly once, and stays confirmed, although the RPC node lags behind the chain',
     inWorld(async (world) => {
       const height = await chain.height()
       await world.trade()
@@ -489,7 +489,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives a transaction that the pool loses',
+    'a trade still settles if the RPC node drops its transaction',
     inWorld(async (world) => {
       await world.trade()
       world.proxy.faults = { dropTransactions: true }
@@ -501,7 +501,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives a jump of the base fee',
+    'after a jump of the base fee, settlement signs its transaction again with higher fees',
     inWorld(async (world) => {
       await chain.automine(false)
       await world.trade()
@@ -523,7 +523,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives a reorg that removes a settled batch',
+    'if a reorg removes a settled batch, settlement settles the batch’s trades again',
     inWorld(async (world) => {
       await world.trade()
       const reorganise = await chain.fork()
@@ -583,7 +583,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives a batch that reverts because of one trade',
+    'if one trade makes its batch revert, settlement still settles the other trades',
     inWorld(async (world) => {
       for (const [seller, buyer] of [
         [10, 11],
@@ -648,7 +648,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives a database outage before reading, signing and recording',
+    'trades settle exactly once despite database outages before they are read, signed and recorded',
     inWorld(async (world) => {
       await world.trade()
       await world.step()
@@ -668,7 +668,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives markets that do not answer for a while',
+    'a trade settles exactly once although its market does not answer for a while',
     inWorld(async (world) => {
       world.away.markets = true
       await world.trade()
@@ -679,7 +679,7 @@ describe('settlement survives faults', () => {
   )
 
   it(
-    'settlement survives a transaction that another program sends with the settlement key',
+    'a trade settles exactly once although another program sends a transaction with the settlement key',
     inWorld(async (world) => {
       await world.trade()
       world.proxy.faults = { dropTransactions: true }
