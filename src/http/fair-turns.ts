@@ -55,11 +55,8 @@ const FORGOTTEN_MS = 1_000
  */
 const WAITING_PER_IP_MAX = 1_000
 const WAITING_MAX = 5_000
-/**
- * Maximum number of IP addresses whose used time is remembered. When it is reached, all used times are
- * forgotten.
- */
-const ADDRESSES_MAX = 10_000
+/** Maximum number of IP addresses whose used time is remembered. Above it, the oldest entry is forgotten. */
+export const ADDRESSES_MAX = 10_000
 /**
  * Number of waiting addresses that are compared to choose the next task. After each of its tasks an address moves to
  * the end of the line, so every address is compared sooner or later.
@@ -134,7 +131,8 @@ export function makeFairTurns(
   function addressOf(range: string): Address {
     const known = addresses.get(range)
     if (known !== undefined) return known
-    if (addresses.size >= ADDRESSES_MAX) addresses.clear()
+    const [oldest] = addresses.keys()
+    if (addresses.size >= ADDRESSES_MAX && oldest !== undefined) addresses.delete(oldest)
     const address = { usedMs: 0, lastMs: Number.NEGATIVE_INFINITY }
     addresses.set(range, address)
     return address
@@ -171,9 +169,9 @@ export function makeFairTurns(
       beat()
       work?.run()
       const { address } = least[1]
-      if (work?.isAlone === true) going = { address, sinceMs: now }
       const afterMs = nowMs()
       count(address, now, afterMs)
+      if (work?.isAlone === true) going = { address, sinceMs: afterMs }
       now = afterMs
     }
     plan()

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { WAITING_BYTES_MAX } from '#domain/limits.ts'
-import { type FairTurns, makeFairTurns, QUIET_MS, SLICE_MS } from '#http/fair-turns.ts'
+import {
+  ADDRESSES_MAX,
+  type FairTurns,
+  makeFairTurns,
+  QUIET_MS,
+  SLICE_MS,
+} from '#http/fair-turns.ts'
 import { route } from '#http/route.ts'
 import { eventually } from '../support/eventually.ts'
 import { openRaw, readResponses, startTestFront } from './front-fixture.ts'
@@ -90,6 +96,13 @@ test('one long waiting task resumes per event-loop turn, and its duration counts
   assert.deepEqual(resumed, ['a', 'b', 'b', 'a'])
   slice()
   assert.equal(slices.length, 0)
+})
+
+test('the used time of busy IP addresses is not forgotten when very many addresses send requests', () => {
+  const { turns } = fixture()
+  for (let at = 0; at < ADDRESSES_MAX; at++) turns.done(`address ${at}`, 990)
+  turns.done('one more', 990)
+  assert.equal(turns.begin(`address ${ADDRESSES_MAX - 1}`), undefined)
 })
 
 test('if too much work waits, some work of the IP address with the most waiting work is refused', () => {
